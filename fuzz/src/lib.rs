@@ -77,7 +77,7 @@ pub fn parquet(bytes: &[u8]) {
 
 fn read_in_small_batches(bytes: &[u8], config: &SourceConfig) -> Result<(), data::Error> {
     let files = vec![Input::memory("bytes", bytes)?];
-    let source = Source::over(files, config, None, &FormatTable::builtin())?;
+    let source = Source::from_inputs(files, config, None, &FormatTable::builtin())?;
     let mut reader = source.reader(source.splits(1).remove(0))?;
     let mut batch = Batch::default();
     while reader.next_batch(PARQUET_BATCH_SIZE, &mut batch)? {
@@ -147,7 +147,7 @@ fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> 
             let Ok(message) = rpc::Message::from_frame(frame) else { return written };
             let mut again = Vec::new();
             let limits = rpc::FrameLimits::default();
-            rpc::codec::put_frame_of(header.branch, &message, header.checksum, &limits, &mut again)
+            rpc::codec::put_stream_frame(header.stream, &message, header.checksum, &limits, &mut again)
                 .expect("what was read is short enough to be written");
             let uses = header.kind.uses();
             if !uses.has(rpc::kind::Uses::JSON) && !uses.has(rpc::kind::Uses::FRAMES) {
@@ -168,7 +168,7 @@ fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> 
             return written;
         }
         space[..count].copy_from_slice(&rest[..count]);
-        reader.filled(count);
+        reader.advance(count);
         rest = &rest[count..];
     }
 }

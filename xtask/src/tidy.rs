@@ -10,6 +10,7 @@ mod packages;
 mod ratchet;
 mod rust_text;
 mod tables;
+mod vocabulary;
 mod words;
 
 use std::path::Path;
@@ -44,6 +45,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(fuzz_packages(root)?);
     findings.extend(module_docs::check(&files));
     findings.extend(ratchet::check(&files));
+    findings.extend(vocabulary::check(&files));
     findings.extend(words::check(&files));
     findings.extend(links::check(root, &files));
     findings.extend(tables::check(&files));

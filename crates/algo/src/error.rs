@@ -3,7 +3,7 @@
 /// An error of this crate. Variants carry data; the text says what went wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("unknown algorithm {name:?}{}; there are: {known}", nearest_text(.nearest.as_deref()))]
+    #[error("unknown algorithm {name:?}{}; algorithms: {known}", nearest_text(.nearest.as_deref()))]
     UnknownAlgorithm {
         name: String,
         /// The most similar name, if one is similar enough.
@@ -29,7 +29,7 @@ pub enum Error {
         expected: String,
     },
     /// Two parameters exclude each other.
-    #[error("{algorithm}: {first} and {second} do not go together: {reason}")]
+    #[error("{algorithm}: {first} and {second} cannot be combined: {reason}")]
     Conflict {
         algorithm: &'static str,
         /// One parameter, with its value.
@@ -41,7 +41,8 @@ pub enum Error {
     },
     /// The job would not use this value.
     #[error(
-        "{algorithm}: {name}={actual} means nothing with {with}, only with {readers}: leave it out, or choose one of these"
+        "{algorithm}: {name}={actual} has no effect with {with}, only with {readers}: remove it, or choose one of \
+         these"
     )]
     UnusedParameter {
         algorithm: &'static str,
@@ -54,7 +55,7 @@ pub enum Error {
         readers: String,
     },
     /// There is nothing to learn from.
-    #[error("the training data hold no records")]
+    #[error("the training data have no records")]
     NoRecords,
     /// The training data have only one class.
     #[error(
@@ -68,8 +69,8 @@ pub enum Error {
     },
     /// The positive label is too large to be exact in single precision.
     #[error(
-        "positive_label={label}: numbers of labels are kept in single precision, in which those from {limit} on are not told \
-         apart; give the classes smaller numbers, or names"
+        "positive_label={label}: labels are stored in single precision, where numbers from {limit} on cannot be \
+         distinguished; give the classes smaller numbers, or names"
     )]
     LargeLabel {
         /// The label as given.
@@ -85,8 +86,8 @@ pub enum Error {
     },
     /// The model has two classes, and the label column has more names.
     #[error(
-        "the label column holds {count} names: {known}. This algorithm tells two classes apart: name the one that counts \
-         as 1 with positive_label, or use softmax"
+        "the label column has {count} distinct names: {known}. This algorithm learns two classes: set positive_label \
+         to the name that counts as 1, or use softmax"
     )]
     TooManyLabelNames {
         count: usize,
@@ -105,7 +106,7 @@ pub enum Error {
         known: String,
     },
     /// A parameter names a label twice.
-    #[error("{parameter} names the label '{label}' twice; leave one of them out")]
+    #[error("{parameter} names the label '{label}' twice; remove one of the two")]
     DuplicateLabel {
         /// The parameter that names it.
         parameter: &'static str,
@@ -113,8 +114,8 @@ pub enum Error {
     },
     /// The labels cannot be looked up, because they were not listed.
     #[error(
-        "{parameter}: the labels are no classes, there are fractions among them or too many of them; \
-         use --weight for weights of records"
+        "{parameter}: the labels are not classes: some are fractions, or there are too many different labels; use \
+         --weight for weights of records"
     )]
     UncountableLabels {
         /// The parameter that names labels.
@@ -143,7 +144,7 @@ pub enum Error {
     },
     /// There are too few or too many classes.
     #[error(
-        "the labels have {actual} classes, softmax takes 2 to {limit}; for real targets use linear or huber"
+        "the labels have {actual} classes, softmax supports 2 to {limit}; for real targets use linear or huber"
     )]
     ClassCount {
         /// The number of distinct labels.
@@ -163,7 +164,8 @@ pub enum Error {
     },
     /// The metric of early stopping is not defined.
     #[error(
-        "early_stopping_metric={metric} is not defined on the validation data, which need {needs}; choose another metric or other data"
+        "early_stopping_metric={metric} is not defined on the validation data: it needs {needs}; choose another \
+         metric or other data"
     )]
     UndefinedMetric {
         metric: &'static str,
@@ -171,7 +173,7 @@ pub enum Error {
         needs: &'static str,
     },
     /// Training cannot continue from this model.
-    #[error("cannot train on from this model: its {what} is {model}, the job's {job}")]
+    #[error("cannot continue training from this model: its {what} is {model}, that of the job is {job}")]
     ModelMismatch {
         /// The property that differs.
         what: &'static str,
@@ -182,8 +184,8 @@ pub enum Error {
     },
     /// The weights became infinite or NaN.
     #[error(
-        "training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. Lower learning_rate \
-         (now {rate}), or standardize the columns (standardize=true)"
+        "training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. Lower learning_rate (now \
+         {rate}), or standardize the columns (standardize=true)"
     )]
     Diverged {
         epoch: u64,
@@ -195,7 +197,7 @@ pub enum Error {
     },
     /// A later reading of the data found something else than the first reading.
     #[error(
-        "the data have changed while they were read: the first reading found {expected} {what}, this one {actual}"
+        "the data changed during training: the first pass read {expected} {what}, this pass read {actual}"
     )]
     DataChanged {
         /// What was counted.
@@ -207,7 +209,8 @@ pub enum Error {
     },
     /// The objective is not finite where a full-batch optimizer starts.
     #[error(
-        "the sum of losses at the first point is {loss}: scale the columns (standardize=true), or start without --from"
+        "the sum of losses at the starting point is {loss}: scale the columns (standardize=true), or start without \
+         --from"
     )]
     NonFiniteStart {
         /// The sum of losses.
@@ -215,8 +218,8 @@ pub enum Error {
     },
     /// The squares of the values overflow the elements of a vector.
     #[error(
-        "the values of a column are too large: their squares add up to {sum:.1e}, and 3.4e38 is the most. Scale the columns \
-         (standardize=true), or divide them by a power of ten"
+        "the values of a column are too large: the sum of their squares is {sum:.1e}, and the limit is 3.4e38. Scale \
+         the columns (standardize=true), or divide them by a power of ten"
     )]
     LargeValues {
         /// The sum of squares.

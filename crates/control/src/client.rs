@@ -99,7 +99,7 @@ impl Client {
             seen = Some(status.clone());
             false
         })?;
-        seen.ok_or_else(|| Error::Lost { problem: "the master said nothing of the job".into() })
+        seen.ok_or_else(|| Error::Lost { problem: "the master sent no status of the job".into() })
     }
 
     /// Calls `see` with the status of the job now and after each change, until the job has ended or `see` returns
@@ -116,7 +116,9 @@ impl Client {
                     continue;
                 };
                 let Some(status) = next.map_err(|status| error_of(&line, &status))? else {
-                    return Err(Error::Lost { problem: "the master said no more of the job".into() });
+                    return Err(Error::Lost {
+                        problem: "the master sent no further status of the job, which has not ended".into(),
+                    });
                 };
                 let status = convert::job(status).map_err(|problem| Error::Response { problem })?;
                 let goes_on = see(&status);
@@ -143,7 +145,7 @@ impl Client {
         let limit = limit.min(CONNECT_LIMIT);
         match timeout(limit, GrpcConnection::open(&self.address, &self.token)).await {
             Ok(opened) => opened,
-            Err(_) => Err(Error::TimedOut { during: "to the wish to connect", limit }),
+            Err(_) => Err(Error::TimedOut { during: "while connecting", limit }),
         }
     }
 }
@@ -184,7 +186,7 @@ async fn within<T>(
 ) -> Result<T, Error> {
     match timeout(limit, call).await {
         Ok(answered) => answered.map_err(|status| error_of(line, &status)),
-        Err(_) => Err(Error::TimedOut { during: "to a call", limit }),
+        Err(_) => Err(Error::TimedOut { during: "for the call", limit }),
     }
 }
 

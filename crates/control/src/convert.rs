@@ -11,7 +11,8 @@ pub(crate) fn submission(request: pb::SubmitRequest) -> Result<(SubmissionId, Jo
     let pb::SubmitRequest { submission_id, title, job_json, servers, workers } = request;
     let id = submission_id.try_into().map_err(|bytes: Vec<u8>| {
         Refusal::invalid_argument(format!(
-            "submission_id has {} bytes, 16 are needed: make 16 random ones for each job, and send the same with a repeat",
+            "submission_id has {} bytes, expected 16: generate 16 random bytes for each job, and repeat a request \
+             with the same bytes",
             bytes.len()
         ))
     })?;
@@ -165,7 +166,7 @@ mod tests {
         assert!(submission(good.clone()).is_ok());
         let short = pb::SubmitRequest { submission_id: vec![0; 15], ..good.clone() };
         let text = submission(short).unwrap_err().message().to_owned();
-        assert!(text.contains("submission_id has 15 bytes, 16"), "{text}");
+        assert!(text.contains("submission_id has 15 bytes, expected 16"), "{text}");
         let broken = pb::SubmitRequest { job_json: "{\"a\":".into(), ..good };
         let text = submission(broken).unwrap_err().message().to_owned();
         assert!(text.contains("job_json") && text.contains("line 1"), "{text}");

@@ -7,24 +7,22 @@ use tonic::Code;
 
 /// An error of a call. The text says what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
+#[allow(missing_docs, reason = "the error text of each variant explains its fields")]
 pub enum Error {
     /// The connection cannot be opened.
-    #[error("cannot connect: {source}; look whether the master runs and listens there")]
+    #[error("cannot connect: {source}; check that the master runs and listens there")]
     Connect { source: io::Error },
 
     /// The other end uses another protocol.
-    #[error(
-        "what answers there does not speak gRPC: look at the address, and use the same release at both ends"
-    )]
+    #[error("the other end does not speak gRPC: check the address, and use the same release at both ends")]
     NotGrpc,
 
     /// The connection ended during the call.
-    #[error("the connection broke before the answer came: {problem}")]
+    #[error("the connection was lost before the answer arrived: {problem}")]
     Lost { problem: String },
 
     /// No answer arrived within the limit.
-    #[error("no answer came within {:.1} s {during}", limit.as_secs_f64())]
+    #[error("no answer within {:.1} s {during}", limit.as_secs_f64())]
     TimedOut { during: &'static str, limit: Duration },
 
     /// The other end refused the call.
@@ -32,12 +30,13 @@ pub enum Error {
     Refused { code: Code, text: String },
 
     /// The answer cannot be parsed.
-    #[error("the answer cannot be understood: {problem}; use the same release at both ends")]
+    #[error("the answer is invalid: {problem}; use the same release at both ends")]
     Response { problem: String },
 
     /// The token has bytes that a header of a call cannot carry.
     #[error(
-        "the token has bytes that a call cannot carry: take one of letters and digits, as `openssl rand -hex 32` makes it"
+        "the token has bytes that a call cannot carry: use letters and digits only, as `openssl rand -hex 32` \
+         prints them"
     )]
     Token,
 

@@ -135,7 +135,10 @@ impl AsyncRead for Looked {
                 let other = fault_in(read).map_or(Other::Unknown, Other::Fault);
                 // The cell is empty, because these are the first bytes.
                 let _ = self.other.set(other);
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "this is not HTTP/2")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the other end does not use HTTP/2",
+                )));
             }
         }
         Poll::Ready(Ok(()))

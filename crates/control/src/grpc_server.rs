@@ -56,9 +56,9 @@ impl GrpcServer {
     }
 
     /// The server of a master.
-    pub fn of_master(clerk: Arc<dyn MasterHandle>) -> Self {
-        let clerk = Some(clerk);
-        Self(Arc::new(Inner { master: clerk, lanes: OnceLock::new(), last_client: AtomicU64::new(0) }))
+    pub fn of_master(master: Arc<dyn MasterHandle>) -> Self {
+        let master = Some(master);
+        Self(Arc::new(Inner { master, lanes: OnceLock::new(), last_client: AtomicU64::new(0) }))
     }
 
     fn services(&self) -> &'static [&'static str] {
@@ -79,8 +79,8 @@ impl ProtocolHandler for GrpcServer {
     }
 
     fn start(&self, lanes: Lanes) {
-        if let Some(clerk) = &self.0.master {
-            clerk.start(lanes.clone());
+        if let Some(master) = &self.0.master {
+            master.start(lanes.clone());
         }
         // A server belongs to one process; a second call would pass the same lanes.
         let _ = self.0.lanes.set(lanes);
@@ -188,11 +188,11 @@ impl Caller {
             health.call(request).await
         } else if service == JOBS {
             self.check_token(&request)?;
-            let Some(clerk) = self.server.0.master.clone() else {
-                let text = "this is no master: jobs are submitted to and seen at the master";
+            let Some(master) = self.server.0.master.clone() else {
+                let text = "this process is not a master: submit and watch jobs at the master";
                 return Err(tonic::Status::unimplemented(text));
             };
-            let mut jobs = JobsServer::new(JobsService { master: clerk, client: self.server.next_client() })
+            let mut jobs = JobsServer::new(JobsService { master, client: self.server.next_client() })
                 .max_decoding_message_size(REQUEST_BYTES)
                 .max_encoding_message_size(RESPONSE_BYTES);
             jobs.call(request).await
@@ -205,7 +205,7 @@ impl Caller {
             let described = reflection::of_v1alpha(self.server.services());
             described.max_decoding_message_size(REQUEST_BYTES).call(request).await
         } else {
-            let text = format!("no service {service:?} is here, there are {:?}", self.server.services());
+            let text = format!("no service {service:?}: this process has {:?}", self.server.services());
             return Err(tonic::Status::unimplemented(text));
         };
         answered.map_err(|never| match never {})
@@ -220,11 +220,11 @@ impl Caller {
         }
         let text = match shown {
             None => {
-                "a token is needed here: --token-file FILE of a command, or of a gRPC call the metadata authorization: Bearer \
-                 TOKEN"
+                "a token is required: give --token-file FILE to a command, or the metadata authorization: Bearer TOKEN \
+                 to a gRPC call"
             }
             Some(_) => {
-                "the token is not the one of this cluster: take the file that the master was started with"
+                "the token is not the one of this cluster: use the file that the master was started with"
             }
         };
         Err(tonic::Status::unauthenticated(text))

@@ -26,15 +26,15 @@ impl Health for HealthService {
     ) -> Result<Response<HealthCheckResponse>, Status> {
         let service = request.into_inner().service;
         if !service.is_empty() && !self.services.contains(&service.as_str()) {
-            let text = format!("no service {service:?} is here, there are {:?}", self.services);
+            let text = format!("no service {service:?}: this process has {:?}", self.services);
             return Err(Status::not_found(text));
         }
         let answered = match &self.lanes {
             Some(lanes) => lanes.check().await,
-            None => Err("the process has not begun to serve".to_owned()),
+            None => Err("the process does not serve requests yet".to_owned()),
         };
         if let Err(text) = &answered {
-            tracing::warn!(text, "not well");
+            tracing::warn!(text, "health check failed");
         }
         let status = if answered.is_ok() { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: status.into() }))
@@ -44,6 +44,6 @@ impl Health for HealthService {
         &self,
         _request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        Err(Status::unimplemented("health is not watched here: call Check now and then"))
+        Err(Status::unimplemented("Watch is not supported: call Check from time to time"))
     }
 }

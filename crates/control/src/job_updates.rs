@@ -61,7 +61,7 @@ impl JobUpdates {
                 self.is_over = status.state.is_over();
                 return Ok(convert::from_job(status));
             }
-            Some(Ok(other)) => Status::internal(format!("the master gave news that are none: {other:?}")),
+            Some(Ok(other)) => Status::internal(format!("the master sent an unexpected update: {other:?}")),
             Some(Err(fault)) => codes::status(fault),
             None => codes::ended(),
         };

@@ -37,7 +37,7 @@ impl JobsService {
 }
 
 fn unexpected_response(answer: &ClientResponse) -> Status {
-    Status::internal(format!("the master gave an answer to another question: {answer:?}"))
+    Status::internal(format!("the master sent an unexpected answer: {answer:?}"))
 }
 
 #[tonic::async_trait]

@@ -35,7 +35,7 @@ mod unread;
     unreachable_pub,
     unused_qualifications,
     clippy::unwrap_used,
-    reason = "made code; its words are in proto/"
+    reason = "generated code; the documentation is in proto/"
 )]
 mod pb {
     tonic::include_proto!("seraphim.v1");

@@ -11,7 +11,7 @@ pub(crate) use pb::v1alpha::server_reflection_server::SERVICE_NAME as V1ALPHA;
 /// The compiled definitions of `proto/` with their comments, written by `build.rs`.
 const DESCRIPTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
 /// Why building the service does not fail.
-const MADE: &str = "the descriptions were made by a compiler of them";
+const MADE: &str = "a compiler has written the descriptions";
 
 /// The reflection service for these services.
 pub(crate) fn of_v1(services: &[&str]) -> v1::ServerReflectionServer<impl v1::ServerReflection> {

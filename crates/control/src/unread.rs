@@ -32,10 +32,10 @@ struct Waiting {
 
 impl Unread {
     /// Wraps an answer that is sent on this connection.
-    pub(crate) fn pieces(self: &Arc<Self>, answer: tonic::body::Body) -> Pieces {
+    pub(crate) fn pieces(self: &Arc<Self>, answer: tonic::body::Body) -> ChunkedBody {
         let mut waiting = self.waiting();
         waiting.last_answer += 1;
-        Pieces { answer, rest: Bytes::new(), number: waiting.last_answer, unread: Arc::clone(self) }
+        ChunkedBody { answer, rest: Bytes::new(), number: waiting.last_answer, unread: Arc::clone(self) }
     }
 
     /// Ends when a chunk has waited for `limit`, at most a quarter longer.
@@ -59,7 +59,7 @@ impl Unread {
 
 /// An answer of which the connection buffers at most one chunk.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct ChunkedBody {
     answer: tonic::body::Body,
     /// The unsent remainder of a part that is longer than a chunk.
     rest: Bytes,
@@ -67,7 +67,7 @@ pub(crate) struct Pieces {
     unread: Arc<Unread>,
 }
 
-impl Body for Pieces {
+impl Body for ChunkedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -106,7 +106,7 @@ impl Body for Pieces {
     }
 }
 
-impl Drop for Pieces {
+impl Drop for ChunkedBody {
     fn drop(&mut self) {
         self.unread.waiting().looks.remove(&self.number);
     }

@@ -57,7 +57,7 @@ fn only_the_right_token_is_let_in() {
         assert!(text.starts_with("Unauthenticated: the token is not the one of this cluster"), "{text}");
     }
     let error = Client::new(served.address.clone(), b"").status(LIMIT).unwrap_err();
-    assert!(refused(&error).contains("a token is needed here"), "{error}");
+    assert!(refused(&error).contains("a token is required"), "{error}");
     for headers in [&[][..], &[("authorization", "secret")], &[("authorization", "Basic secret")]] {
         assert_eq!(served.call(STATUS, headers, EMPTY.to_vec()).0, UNAUTHENTICATED, "{headers:?}");
     }
@@ -112,7 +112,7 @@ fn what_is_not_here_is_said() {
     assert_eq!(code, UNIMPLEMENTED, "{text}");
     let member = Served::member();
     let error = member.client().status(LIMIT).unwrap_err();
-    assert!(refused(&error).contains("this is no master"), "{error}");
+    assert!(refused(&error).contains("this process is not a master"), "{error}");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn frames_and_calls_come_to_one_port_at_once_and_share_its_places() {
     };
     assert_eq!(
         refused(&refusal),
-        "Unavailable: all 2 connections are taken: close some, or come again later"
+        "Unavailable: the limit of 2 connections is reached: close some, or retry later"
     );
 }
 

@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// A file became shorter while it was read.
     #[error(
-        "{file}:{line}: the file became shorter while it was read: it had {opened_bytes} bytes when it was opened, and \
-         ends after {ends_at}; start again when nothing writes to it"
+        "{file}:{line}: the file became shorter while it was read: it had {opened_bytes} bytes when it was opened, \
+         and has {ends_at} now; run again when no process writes to it"
     )]
     FileTruncated {
         file: String,
@@ -56,7 +56,7 @@ pub enum Error {
         ends_at: u64,
     },
     /// The compression or encoding of a file is not supported.
-    #[error("{file} is {what}, which is not read; {}", advice_of(what))]
+    #[error("{file} is {what}, which is not supported; {}", advice_of(what))]
     UnsupportedEncoding {
         file: String,
         /// Name of the compression or encoding, for the message.
@@ -156,14 +156,16 @@ pub enum Error {
         reason: String,
     },
     /// The cache file cannot be created.
-    #[error("cannot make a file for kept blocks in the folder {}: {reason}; choose a folder that can be written, or keep blocks in memory", folder.display())]
+    #[error("cannot create the cache file in the folder {}: {reason}; choose a folder that can be written, or cache \
+             in memory", folder.display())]
     CacheCreate {
         folder: PathBuf,
         /// Message of the system.
         reason: String,
     },
     /// The cache file cannot be written, for example because the disk is full.
-    #[error("cannot write {wanted_bytes} bytes of kept blocks to {} after {written_bytes} bytes: {reason}; make room there, choose another folder, or keep blocks in memory", path.display())]
+    #[error("cannot write {wanted_bytes} bytes to the cache file {} after {written_bytes} bytes: {reason}; free disk \
+             space, choose another folder, or cache in memory", path.display())]
     CacheWrite {
         path: PathBuf,
         /// Size of the block that did not fit.
@@ -174,7 +176,7 @@ pub enum Error {
         reason: String,
     },
     /// The cache file cannot be read.
-    #[error("cannot read kept blocks from {}: {reason}", path.display())]
+    #[error("cannot read the cache file {}: {reason}", path.display())]
     CacheRead {
         path: PathBuf,
         /// Message of the system.
@@ -182,7 +184,8 @@ pub enum Error {
     },
     /// The cached blocks in memory have reached their limit.
     #[error(
-        "the parsed data of a task needs more than the {limit_bytes} bytes of memory it may take (the next {wanted_bytes} do not fit into what is left after {kept_bytes}); raise the memory limit, or keep blocks on disk or on both"
+        "the parsed data of a task needs more than its limit of {limit_bytes} bytes of memory ({kept_bytes} are in \
+         use, and the next block has {wanted_bytes}); raise the memory limit, or cache on disk or both"
     )]
     CacheLimit {
         /// The limit of this task.
@@ -194,7 +197,8 @@ pub enum Error {
     },
     /// A cached block has changed since it was written.
     #[error(
-        "kept block {index} in {place} is damaged: {fault}; the memory or the disk is faulty, or something wrote to the file; start again"
+        "cached block {index} in {place} is damaged: {fault}; the memory or the disk is faulty, or another process \
+         wrote to the file; run again"
     )]
     DamagedBlock {
         /// Number of the block, from 0.
@@ -205,7 +209,8 @@ pub enum Error {
     },
     /// A later epoch was requested, but there is no block cache.
     #[error(
-        "epoch {epoch} cannot start: the data of task {task} was read once and not kept; set where to keep it (memory, disk or both)"
+        "epoch {epoch} cannot start: the data of task {task} was read once and not cached; set `keep` to memory, disk \
+         or both"
     )]
     NotCached {
         /// The requested epoch.
@@ -270,9 +275,9 @@ fn advice_of(what: &str) -> &'static str {
     if what.contains("UTF-16") {
         "save it as UTF-8"
     } else if what.contains("CR alone") {
-        "end them with LF, as `tr '\\r' '\\n'` does"
+        "convert the line ends to LF, for example with `tr '\\r' '\\n'`"
     } else {
-        "unpack it, and pack it with gzip or zstd if you like"
+        "decompress it, or compress it with gzip or zstd"
     }
 }
 

@@ -65,7 +65,7 @@ impl Input {
         let path = path.into();
         let name = path.display().to_string();
         let mut file = File::open(&path).map_err(|source| Error::io("open", &name, source))?;
-        let metadata = file.metadata().map_err(|source| Error::io("look at", &name, source))?;
+        let metadata = file.metadata().map_err(|source| Error::io("inspect", &name, source))?;
         if !metadata.is_file() {
             // A pipe or a device has no size and can be read only once.
             return Self::stream(name, Box::new(file));

@@ -86,7 +86,7 @@ impl Interactions {
         }
         let names = unmet.iter().map(|group| format!("'{group}'")).collect::<Vec<_>>().join(", ");
         Ok((!unmet.is_empty())
-            .then(|| format!("interactions: the first lines have no feature of {names}; is the name right?")))
+            .then(|| format!("interactions: the first lines have no feature of {names}; check the name")))
     }
 }
 
@@ -261,6 +261,10 @@ mod tests {
         assert_eq!(entries("vw", &["ux"], line), expected(plain.to_vec()), "no such namespace here");
         let itself = [(product_key(&[red, red]), 9.0), (product_key(&[red, blue]), 3.0)];
         assert_eq!(entries("vw", &["ii"], line), expected([&plain[..], &itself].concat()));
+        let (a, b, c) = (key("item", "a"), key("item", "b"), key("item", "c"));
+        let pairs = [[a, b], [a, c], [b, c]].map(|pair| (product_key(&pair), 1.0));
+        let words = [(a, 1.0), (b, 1.0), (c, 1.0)];
+        assert_eq!(entries("vw", &["ii"], "1 |item a b c"), expected([&words[..], &pairs].concat()));
         let cubic = [(product_key(&[rome, red, blue]), 6.0), (product_key(&[rome, red, red]), 18.0)];
         assert_eq!(entries("vw", &["uii"], line), expected([&plain[..], &cubic].concat()));
     }
@@ -286,7 +290,7 @@ mod tests {
         }
         for (interactions, words) in [
             ("city:sice", "did you mean 'size'"),
-            ("city:y", "no feature"),
+            ("city:y", "not a feature"),
             ("c", "1 factors"),
             ("abcd", "4 factors"),
         ] {

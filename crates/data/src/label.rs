@@ -151,8 +151,8 @@ impl LabelStats {
             LabelRule::Binary { positive: None } if self.minus_one > 0 && self.zero > 0 => {
                 Err(Error::BadLabels {
                     reason: format!(
-                        "{} labels are -1 and {} are 0: which of the two is the other class? Use 0/1 or -1/1, or set \
-                         positive_label=1",
+                        "{} labels are -1 and {} are 0: it is not clear which of the two is the negative class; use \
+                         0/1 or -1/1, or set positive_label=1",
                         self.minus_one, self.zero
                     ),
                 })
@@ -262,7 +262,8 @@ impl Labeler {
         let other = if label == 0.0 { self.stats.minus_one } else { self.stats.zero };
         if other > 0 {
             return Err(
-                "labels 0/1 or -1/1, but both 0 and -1 occur; set positive_label=1 if both mean no".into()
+                "labels 0/1 or -1/1, but both 0 and -1 occur; set positive_label=1 if both are negative"
+                    .into(),
             );
         }
         Ok(())

@@ -155,7 +155,7 @@ fn a_limit_of_feature_numbers_is_refused_for_features_that_have_names() {
         let mut config = SourceConfig { format: Some(format.into()), ..config() };
         config.options.key_limit = Some(2);
         let error = over(&[text], &config).err().unwrap().to_string();
-        assert!(error.starts_with("dimensions: ") && error.contains("leave it out"), "{error}");
+        assert!(error.starts_with("dimensions: ") && error.contains("remove this setting"), "{error}");
     }
 }
 
@@ -220,7 +220,7 @@ fn files_that_cannot_be_unpacked_are_named() {
     ] {
         let error = over(&[content], &SourceConfig::default()).err().unwrap().to_string();
         assert!(
-            error.starts_with("file0 is ") && error.contains(what) && error.contains("unpack it"),
+            error.starts_with("file0 is ") && error.contains(what) && error.contains("decompress it"),
             "{error}"
         );
     }
@@ -399,7 +399,7 @@ fn columns_of_folders_are_told_where_they_are_left_out() {
     let file = file.with_partition(vec![("day".to_owned(), "1".to_owned())]);
     let source = Source::from_inputs(vec![file], &config(), None, &FormatTable::builtin()).unwrap();
     let notices = source.notices().join("\n");
-    assert!(notices.contains("(day)") && notices.contains("left out"), "{notices}");
+    assert!(notices.contains("(day)") && notices.contains("ignored"), "{notices}");
 }
 
 #[cfg(feature = "parquet")]

@@ -36,7 +36,7 @@ impl RoundingReport {
         let of = |what: &str, first: &Option<String>| {
             first.as_ref().map(|first| {
                 format!(
-                    "{what} are kept in single precision (f32): {first}; docs/data-formats.md says what to do"
+                    "{what} are stored in single precision (f32): {first}; see docs/data-formats.md for what to do"
                 )
             })
         };

@@ -90,7 +90,7 @@ impl Source {
         }
         if !options.interactions.is_empty() && !FORMATS_WITH_INTERACTIONS.contains(&row.name) {
             let reason =
-                format!("{} has no columns, namespaces or fields to multiply; leave it out", row.name);
+                format!("{} has no columns, namespaces or fields to multiply; remove this setting", row.name);
             return Err(Error::BadOption { option: "interactions", reason });
         }
         options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
@@ -229,15 +229,15 @@ fn unread_partition_notice(files: &[Input]) -> Option<String> {
     let columns = files.iter().map(Input::partition).find(|columns| !columns.is_empty())?;
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     Some(format!(
-        "columns that folders are named by ({}) are read with Parquet only, and are left out here",
+        "columns in the names of folders ({}) are read with Parquet only, and are ignored here",
         names.join(", ")
     ))
 }
 
 fn without_columns(format: &str) -> String {
     format!(
-        "{format} has no columns that could be carried along; scores stand in the order of the records, so that they can be \
-         joined line by line, or write the data as a table (CSV, Parquet)"
+        "{format} has no columns to copy to the output; scores are in the order of the records and can be joined line \
+         by line, or write the data as a table (CSV, Parquet)"
     )
 }
 
@@ -248,17 +248,19 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
     let reason = match text {
         Some(column) => {
             format!(
-                "features of column '{}' of {file} are known by name and have no numbers; leave it out",
+                "features of column '{}' of {file} have names and no numbers; remove this setting",
                 column.name
             )
         }
         None if schema.format == "vw" => {
-            format!("features of {file} (vw) are known by name and have no numbers; leave it out")
+            format!("features of {file} (vw) have names and no numbers; remove this setting")
         }
-        None if !schema.interactions.is_empty() => "interactions have no numbers; leave it out".to_owned(),
+        None if !schema.interactions.is_empty() => {
+            "interactions have no numbers; remove this setting".to_owned()
+        }
         None if schema.columns.len() as u64 > limit => {
             format!(
-                "{limit} is too few for the {} feature columns of {file}; leave it out",
+                "{limit} is too few for the {} feature columns of {file}; remove this setting",
                 schema.columns.len()
             )
         }
@@ -296,8 +298,8 @@ fn check_features(
     }
     let known = |by_columns: bool| if by_columns { "columns" } else { "keys in each record" };
     let difference = format!(
-        "it is {}, whose features are {}; the model knows features as {} of {}; convert the file, or say its format \
-         with --format if it was taken for another",
+        "it is {}, whose features are {}; the features of the model are {} of {}; convert the file, or set its format \
+         with --format if it was detected wrongly",
         row.name,
         known(by_columns.0),
         known(by_columns.1),

@@ -32,7 +32,7 @@ pub struct Survey {
     /// Sum over records of the squared number of entries.
     entry_count_squares: u64,
     columns: Sketch,
-    /// Number and sum of squares of the entries of each numbered column. Empty above [`COLUMN_LIMIT`].
+    /// Number and sum of squares of the entries of each numbered column. Empty above `COLUMN_LIMIT`.
     scales: BTreeMap<u64, [f64; 2]>,
     too_many_columns: bool,
 }
@@ -124,7 +124,7 @@ impl Survey {
     }
 
     /// The largest root mean square of the entries of a numbered column over the smallest; 1 without columns, `None`
-    /// when there are more than [`COLUMN_LIMIT`] columns. Columns of zeros do not count.
+    /// when there are more than `COLUMN_LIMIT` columns. Columns of zeros do not count.
     pub fn scale_ratio(&self) -> Option<f64> {
         if self.too_many_columns {
             return None;

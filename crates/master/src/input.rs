@@ -68,7 +68,8 @@ impl MasterHandle for InputSender {
                 Ok(())
             }
             Err(TrySendError::Full(_)) => {
-                let text = format!("{INPUT_LIMIT} calls and words of jobs wait already: come again later");
+                let text =
+                    format!("{INPUT_LIMIT} calls and reports of jobs are queued, the limit: retry later");
                 Err(refusal(FaultKind::Busy, text, RETRY_MS))
             }
             Err(TrySendError::Disconnected(_)) => {

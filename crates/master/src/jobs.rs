@@ -187,20 +187,20 @@ impl MasterState {
                 return self.answer(client, ClientResponse::Submitted { job: id });
             }
             let text = format!(
-                "this submission id was used for job {id}, which is another job: make a new one for each job"
+                "this submission id was used for job {id}, which is another job: use a new id for each job"
             );
             return self.refuse_client(client, FaultKind::Invalid, text);
         }
         let limit = self.settings.queued_job_limit;
         if self.jobs.count(JobState::Queued) >= limit {
             let text =
-                format!("{limit} jobs wait already, the limit (queued_job_limit): cancel one, or come later");
+                format!("{limit} jobs are queued, the limit (queued_job_limit): cancel one, or retry later");
             return self.refuse_client(client, FaultKind::Busy, text);
         }
         let limit = self.settings.queued_limit_bytes;
         if self.jobs.queued_bytes() + bytes > limit {
             let text = format!(
-                "the jobs that wait would have more than {limit} bytes, the limit (queued_limit_bytes): come again later"
+                "the queued jobs would have more than {limit} bytes, the limit (queued_limit_bytes): retry later"
             );
             return self.refuse_client(client, FaultKind::Busy, text);
         }
@@ -262,9 +262,8 @@ impl MasterState {
 
     fn refuse_job(&mut self, client: ClientId, id: JobId) {
         let last = self.jobs.last_id;
-        let text = format!(
-            "no job {id} is known here: the last one is {last}, and ended ones are forgotten after a while"
-        );
+        let text =
+            format!("no job {id}: the last job is {last}, and the master forgets ended jobs after some time");
         self.refuse_client(client, FaultKind::NoSuchJob, text);
     }
 

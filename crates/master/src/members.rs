@@ -127,7 +127,7 @@ impl MasterState {
     ) {
         self.counts.heartbeats += 1;
         if self.members.id_of(from) != Some(id) {
-            let text = format!("no member {id} is on this connection: register first");
+            let text = format!("member {id} is not registered on this connection: register first");
             return self.refuse(from, request, FaultKind::NotFound, text, out);
         }
         out.push(control_effect(from, request, ControlBody::Alive));
@@ -157,9 +157,9 @@ impl MasterState {
         let over: Vec<(u32, bool)> = over.collect();
         for (id, deaf) in over {
             let reason = if deaf {
-                format!("it has not confirmed {limit} messages, the limit (unconfirmed_limit)")
+                format!("it has not acknowledged {limit} messages, the limit (unconfirmed_limit)")
             } else {
-                format!("it has said nothing for {} ms, its lease", lease.as_millis())
+                format!("its lease of {} ms expired without a message", lease.as_millis())
             };
             self.counts.expired += 1;
             self.remove_member(id, &reason, out);

@@ -37,7 +37,7 @@ impl MasterState {
             return;
         }
         let control = living.queue.enqueue(body);
-        log_control("said to a member", id, control.request, &control.body);
+        log_control("sent to a member", id, control.request, &control.body);
         out.extend(living.connection.map(|to| control_effect(to, control.request, control.body)));
     }
 
@@ -50,7 +50,9 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let Some(living) = self.members.get_by_connection(from) else {
-            let text = format!("who speaks of a task of job {job} has to register first");
+            let text = format!(
+                "a message of a task of job {job} came over a connection without a member: register first"
+            );
             return self.refuse(from, request, FaultKind::Invalid, text, out);
         };
         let worker = living.member.id;
@@ -59,7 +61,7 @@ impl MasterState {
             out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
         if arrival == SequenceCheck::New {
-            tracing::debug!(member = worker, request, job, kind = "FromTask", "heard of a member");
+            tracing::debug!(member = worker, request, job, kind = "FromTask", "received from a member");
         }
         match arrival {
             SequenceCheck::Duplicate if self.settings.lacks(Broken::DuplicatesDelivered) => {
@@ -71,7 +73,7 @@ impl MasterState {
             SequenceCheck::New => self.counts.dropped += 1,
             SequenceCheck::Duplicate => self.counts.repeated += 1,
             SequenceCheck::Gap => {
-                let text = format!("message {request} came before one that is missing: connect again");
+                let text = format!("a message before message {request} is missing: connect again");
                 self.refuse(from, 0, FaultKind::BadFrame, text, out);
                 self.members.disconnect(from);
                 out.push(Effect::Close { connection: from });

@@ -60,7 +60,8 @@ impl MasterConfig {
             && let Some(open) = self.listen.iter().find(|address| !is_local(address))
         {
             return Err(Error::Config(format!(
-                "{open} can be reached from other machines, which needs a shared secret: give a token, or listen at 127.0.0.1"
+                "{open} can be reached from other machines, which requires a shared secret: give a token, or listen \
+                 at 127.0.0.1"
             )));
         }
         self.settings.check().map_err(Error::Config)?;
@@ -124,7 +125,7 @@ fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration
     if ending.close_sockets.wait(hold_for) {
         return;
     }
-    tracing::warn!(waited_ms = since.elapsed().as_millis() as u64, "ends although jobs run");
+    tracing::warn!(waited_ms = since.elapsed().as_millis() as u64, "shutting down with jobs still running");
     ending.close_sockets.raise();
 }
 

@@ -73,7 +73,7 @@ impl MasterState {
     fn connection_conflict(&self, from: ConnectionId, known: Option<u32>) -> Option<String> {
         let other = self.members.id_of(from).filter(|id| Some(*id) != known)?;
         let name = &self.members.get(other)?.member.name;
-        Some(format!("this connection is that of \"{name}\": a connection has one member"))
+        Some(format!("this connection belongs to member \"{name}\": a connection has one member"))
     }
 
     fn name_conflict(
@@ -85,7 +85,7 @@ impl MasterState {
         let Some(id) = known else {
             let limit = self.settings.member_limit;
             return (self.members.alive.len() >= limit)
-                .then(|| format!("{limit} members are here, the limit (member_limit)"));
+                .then(|| format!("{limit} members are registered, the limit (member_limit)"));
         };
         let first = self.members.get(id)?;
         if first.member.incarnation == registration.incarnation {
@@ -96,10 +96,12 @@ impl MasterState {
         let what_to_do = if first.connection.is_some() {
             "is connected: give one of them another name".to_string()
         } else {
-            format!("may still come back for {left_ms} ms: if it has ended, start this one after that")
+            format!(
+                "may reconnect within the next {left_ms} ms: if it has ended, start this one after that time"
+            )
         };
         Some(format!(
-            "two members with one name \"{name}\": the first, on {}, {what_to_do}",
+            "two members have the name \"{name}\": the first, on {}, {what_to_do}",
             first.member.host
         ))
     }
@@ -160,7 +162,7 @@ fn registration_problem(registration: &Registration) -> Option<String> {
     let name = &registration.name;
     if name.is_empty() || name.len() > NAME_LIMIT_BYTES {
         return Some(format!(
-            "a member's name has 1 to {NAME_LIMIT_BYTES} bytes, and this one has {}",
+            "the name of a member has {} bytes, expected 1 to {NAME_LIMIT_BYTES}",
             name.len()
         ));
     }

@@ -153,7 +153,7 @@ impl MasterService {
         match thread {
             Ok(_) => drop(self.events.insert(job, to_runner)),
             Err(error) => {
-                let text = format!("no thread can be started for the job: {error}");
+                let text = format!("cannot start a thread for the job: {error}");
                 self.state.on_runner(job, RunnerReport::Ended(Err(text)), out);
             }
         }
@@ -172,7 +172,7 @@ impl MasterService {
             Err(TrySendError::Full(_)) => {
                 self.events.remove(&job);
                 let text =
-                    format!("the runner of the job does not listen: {EVENT_LIMIT} messages wait for it");
+                    format!("the event queue of the runner of the job is full: it has {EVENT_LIMIT} events");
                 self.state.on_runner(job, RunnerReport::Ended(Err(text)), out);
             }
         }
@@ -182,7 +182,7 @@ impl MasterService {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the runner of the job panicked: {}", text.unwrap_or("it does not say why"))
+    format!("the runner of the job panicked: {}", text.unwrap_or("the panic has no message"))
 }
 
 impl Service for MasterService {

@@ -176,7 +176,7 @@ impl Session {
             let (id, is_ready) = (*id, known.is_ready);
             if known.spec != spec {
                 let text = format!(
-                    "matrix {:?} is there with another spec: drop it first, or choose another name",
+                    "matrix {:?} exists with another spec: drop it first, or choose another name",
                     spec.name
                 );
                 return Err(Refusal(FaultKind::Invalid, text));
@@ -192,7 +192,8 @@ impl Session {
         self.check_waiting()?;
         if self.matrices.len() >= MATRIX_LIMIT || self.next_matrix >= NUMBER_LIMIT {
             let text = format!(
-                "{} matrices, and {} since the session was opened; the limits are {MATRIX_LIMIT} and {NUMBER_LIMIT}",
+                "the session has {} matrices, and {} were created since it was opened; the limits are \
+                 {MATRIX_LIMIT} and {NUMBER_LIMIT}",
                 self.matrices.len(),
                 self.next_matrix
             );
@@ -213,7 +214,7 @@ impl Session {
     pub(crate) fn drop_matrix(&mut self, matrix: u32, asker: Requester) -> Result<CallStatus, Refusal> {
         self.check_waiting()?;
         if self.matrices.get(&matrix).is_some_and(|made| !made.is_ready) {
-            let text = format!("matrix {matrix} is being made: drop it when that is answered");
+            let text = format!("matrix {matrix} is being created: drop it after that request is answered");
             return Err(Refusal(FaultKind::Busy, text));
         }
         if self.matrices.remove(&matrix).is_some() {

@@ -52,9 +52,9 @@ impl MasterState {
             return Err(Refusal(FaultKind::Busy, text));
         }
         let wanted = if open.servers == 0 { self.connected_servers().max(1) } else { open.servers };
-        let servers = self
-            .least_loaded(is_server, wanted)
-            .map_err(|found| Refusal(FaultKind::Busy, format!("{found} of {wanted} servers are there")))?;
+        let servers = self.least_loaded(is_server, wanted).map_err(|found| {
+            Refusal(FaultKind::Busy, format!("{found} of {wanted} servers are connected"))
+        })?;
         let lanes = lanes_of(&servers);
         let title = format!("session {}", open.name);
         let order = JobSubmission { title, spec: Value::Null, servers: wanted, workers: 0 };
@@ -67,9 +67,9 @@ impl MasterState {
     /// A session that accepts requests. The access renews its lease.
     fn session(&mut self, now: Duration, id: JobId) -> Result<&mut Session, Refusal> {
         let ended = match self.jobs.all.get(&id) {
-            None => Refusal(FaultKind::NoSuchJob, format!("no session {id} is known here: open one")),
+            None => Refusal(FaultKind::NoSuchJob, format!("no session {id}: open one")),
             Some(job) if !job.is_session() => {
-                Refusal(FaultKind::Invalid, format!("job {id} is no session: it was submitted"))
+                Refusal(FaultKind::Invalid, format!("job {id} is not a session: it was submitted as a job"))
             }
             Some(job) => {
                 let why = job.status.error.as_deref().unwrap_or("it was closed");
@@ -221,7 +221,8 @@ impl MasterState {
             .filter(|(_, session)| session.next_check(heartbeat).is_some_and(|due| due <= now));
         let over = due.filter_map(|(id, session)| session.check_lease(now).then_some((*id, session.lease)));
         for (id, lease) in over.collect::<Vec<(JobId, Duration)>>() {
-            let reason = format!("its host has said nothing for {} ms, its lease", lease.as_millis());
+            let reason =
+                format!("its lease of {} ms expired without a request of its host", lease.as_millis());
             self.end_session(id, Some(reason));
         }
     }

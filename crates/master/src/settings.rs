@@ -77,7 +77,7 @@ impl Settings {
     /// Checks the limits and how they relate; the text says what to do.
     pub fn check(&self) -> Result<(), String> {
         if self.heartbeat.is_zero() {
-            return Err("heartbeat is 0 ms: at least 1 ms is needed".into());
+            return Err("heartbeat is 0 ms, expected at least 1 ms".into());
         }
         if self.lease < self.heartbeat * 2 {
             return Err(format!(
@@ -95,7 +95,7 @@ impl Settings {
             ("watcher_limit", self.watcher_limit),
         ] {
             if value == 0 {
-                return Err(format!("{name} is 0: at least 1 is needed"));
+                return Err(format!("{name} is 0, expected at least 1"));
             }
         }
         Ok(())

@@ -36,7 +36,7 @@ impl MasterState {
                         found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
                     };
                     format!(
-                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are there",
+                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are connected",
                         here(servers, wanted_servers),
                         here(workers, wanted_workers)
                     )

@@ -113,9 +113,10 @@ impl MasterState {
             Role::Task { .. } | Role::Session { .. } => {
                 let who = match hello.role {
                     Role::Task { job, task } => format!("task {task} of job {job}"),
-                    _ => "somebody who pulls and pushes for a session".to_owned(),
+                    _ => "the host of a session".to_owned(),
                 };
-                let text = format!("{who} called a master, which holds no parameters: call a server");
+                let text =
+                    format!("{who} connected to a master, which has no parameters: connect to a server");
                 self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
                 out.push(Effect::Close { connection });
             }
@@ -138,7 +139,7 @@ impl MasterState {
             | ControlBody::Alive
             | ControlBody::ToTask { .. }
             | ControlBody::Gone { .. } => {
-                let text = "a master says this, nobody says it to a master".to_string();
+                let text = "a master sends this message and does not accept it".to_string();
                 self.refuse(from, request, FaultKind::BadFrame, text, out);
             }
         }
@@ -225,8 +226,9 @@ impl Service for MasterState {
             | Message::TryFunction(_)
             | Message::CommitFunction(_)
             | Message::EndBranch(_) => {
-                let text =
-                    "this is for servers, and here is a master: its status says where the servers are".into();
+                let text = "a master does not accept this message: send it to a server; the status of the \
+                     master lists the servers"
+                    .into();
                 self.refuse(connection, 0, FaultKind::BadFrame, text, out);
                 out.push(Effect::Close { connection });
             }

@@ -42,21 +42,21 @@ impl MasterState {
             (JobState::Cancelled, "cancelled"),
         ] {
             let count = self.jobs.count(state) as u64;
-            out.gauge("seraphim_master_jobs", "Jobs that are remembered", &[("state", name)], count);
+            out.gauge("seraphim_master_jobs", "Jobs that the master stores", &[("state", name)], count);
         }
         let help = "Bytes of the reports of jobs that have ended";
         out.gauge("seraphim_master_report_bytes", help, &[], self.jobs.report_bytes());
-        let help = "Sessions of the parameter service that are open";
+        let help = "Open sessions of the parameter service";
         out.gauge("seraphim_master_sessions", help, &[], self.sessions.len() as u64);
         let counts = &self.counts;
         for (name, help, value) in [
-            ("control_messages", "Messages that came", counts.messages),
-            ("heartbeats", "Heartbeats that came", counts.heartbeats),
-            ("refused", "Messages that were refused", counts.refused),
-            ("leases_over", "Members that were silent for their lease", counts.expired),
-            ("members_back", "Members that came back on another connection", counts.reconnected),
-            ("repeats_dropped", "Messages that came twice, the second dropped", counts.repeated),
-            ("late_dropped", "Messages for a job or member that had ended", counts.dropped),
+            ("control_messages", "Messages received", counts.messages),
+            ("heartbeats", "Heartbeats received", counts.heartbeats),
+            ("refused", "Messages refused", counts.refused),
+            ("leases_over", "Members whose lease expired", counts.expired),
+            ("members_back", "Members that reconnected over another connection", counts.reconnected),
+            ("repeats_dropped", "Duplicate messages dropped", counts.repeated),
+            ("late_dropped", "Messages dropped because their job or member had ended", counts.dropped),
         ] {
             out.counter(&format!("seraphim_master_{name}_total"), help, &[], value);
         }
@@ -72,8 +72,8 @@ impl MasterState {
             away += u64::from(living.connection.is_none());
         }
         for (kind, count) in [("server", servers), ("worker", workers)] {
-            out.gauge("seraphim_master_members", "Members that live", &[("kind", kind)], count);
+            out.gauge("seraphim_master_members", "Members", &[("kind", kind)], count);
         }
-        out.gauge("seraphim_master_members_away", "Members that live and are not connected", &[], away);
+        out.gauge("seraphim_master_members_away", "Members without a connection", &[], away);
     }
 }

@@ -38,7 +38,7 @@ fn everything_that_a_client_does_needs_the_token_but_health() {
     let client = |token: &[u8]| Client::new(cluster.address.clone(), token);
     let right = client(b"secret");
     let job = right.submit(new_id(), &submission("a"), LIMIT).unwrap();
-    for (token, text) in [(&b"wrong"[..], "not the one of this cluster"), (b"", "a token is needed")] {
+    for (token, text) in [(&b"wrong"[..], "not the one of this cluster"), (b"", "a token is required")] {
         let wrong = client(token);
         let errors = [
             wrong.submit(new_id(), &submission("b"), LIMIT).unwrap_err(),

@@ -76,7 +76,7 @@ fn a_second_member_of_one_name_is_refused() {
     match join(second) {
         Err(Error::Refused(fault)) => {
             assert_eq!(fault.kind, FaultKind::Invalid);
-            assert!(fault.text.contains("two members with one name \"w\""), "{}", fault.text);
+            assert!(fault.text.contains("two members have the name \"w\""), "{}", fault.text);
         }
         other => panic!("{other:?}"),
     }

@@ -170,7 +170,7 @@ impl OwnedValues {
             (OwnedValues::F32(into), Values::F32(from)) => into.extend_from_slice(from),
             (OwnedValues::F64(into), Values::F64(from)) => into.extend_from_slice(from),
             (OwnedValues::I64(into), Values::I64(from)) => into.extend_from_slice(from),
-            (into, from) => panic!("{:?} behind {:?}", from.element_type(), into.element_type()),
+            (into, from) => panic!("cannot append {:?} to {:?}", from.element_type(), into.element_type()),
         }
     }
 

@@ -21,15 +21,15 @@ pub enum Error {
     NoSuchMatrix { id: u32, count: usize },
 
     /// The selection is along the axis by which the matrix is not partitioned.
-    #[error("matrix {matrix:?} is partitioned by {axis}: name {axis}s of it, not {asked}s")]
+    #[error("matrix {matrix:?} is partitioned by {axis}: select {axis}s, not {asked}s")]
     WrongAxis { matrix: String, axis: &'static str, asked: &'static str },
 
     /// The matrix does not have this row.
-    #[error("matrix {matrix:?}: row {row} is beyond its {rows} rows")]
+    #[error("matrix {matrix:?}: row {row} is out of range, it has {rows} rows")]
     NoSuchRow { matrix: String, row: u32, rows: u64 },
 
     /// The partition is not on this lane.
-    #[error("matrix {matrix:?}: partition {partition} of {count} is not held here")]
+    #[error("matrix {matrix:?}: partition {partition} of {count} is not on this lane")]
     NoSuchPartition { matrix: String, partition: u32, count: u32 },
 
     /// The number of values is not the number of keys times columns.
@@ -42,15 +42,15 @@ pub enum Error {
 
     /// A key lies in another partition than the one that it was sent to.
     #[error(
-        "matrix {matrix:?}: key {key} is not of partition {partition}, which has the keys from {} to below {}; the matrix has all \
-             keys below {bound}, and its map says which partition has which",
+        "matrix {matrix:?}: key {key} is not of partition {partition}, which has the keys from {} to below {}; the \
+         matrix has all keys below {bound}; its partition map gives the partition of each key",
         range.start,
         range.end
     )]
     KeyOutOfPartition { matrix: String, key: u64, partition: u32, range: std::ops::Range<u64>, bound: u64 },
 
     /// The keys are not strictly ascending.
-    #[error("matrix {matrix:?}: key {key} follows {before}; sort the keys and name each once")]
+    #[error("matrix {matrix:?}: key {key} follows {before}; sort the keys and list each once")]
     KeysNotAscending { matrix: String, before: u64, key: u64 },
 
     /// The values have another element type.
@@ -70,8 +70,8 @@ pub enum Error {
 
     /// A wait exceeded its limit.
     #[error(
-        "task {task} at clock {clock} waited {seconds:.1} s {purpose} and gave up: it waits for {waited_for}. \
-             If that task is only slow, raise the wait limit; if it died, its error comes first"
+        "task {task} at clock {clock} waited {seconds:.1} s {purpose} and timed out, waiting for {waited_for}. If \
+         that task is only slow, raise the wait limit; if it failed, look for its error first"
     )]
     WaitTimeout { task: u32, clock: Clock, seconds: f64, purpose: String, waited_for: SlowestTask },
 
@@ -80,12 +80,13 @@ pub enum Error {
     Stopped { reason: String },
 
     /// The state of the task does not allow the call.
-    #[error("task {task} called {call}: {fault}")]
+    #[error("task {task}: {call} was refused: {fault}")]
     Task { task: u32, call: &'static str, fault: ClockFault },
 
     /// The tasks pass vectors of different lengths to a reduction.
     #[error(
-        "all_reduce: task {first_task} brought {first_len} numbers and task {task} brought {len}; all must bring as many"
+        "all_reduce: task {first_task} passed {first_len} numbers and task {task} passed {len}; all tasks must pass \
+         the same number"
     )]
     ReduceLength { first_task: u32, first_len: usize, task: u32, len: usize },
 
@@ -103,7 +104,7 @@ pub enum Error {
 
     /// A task panicked in the middle of a change.
     #[error(
-        "a task panicked while it changed {what}: its values cannot be trusted, start again from a model or checkpoint"
+        "a task panicked while it changed {what}: its values may be inconsistent, restart from a model or checkpoint"
     )]
     Panicked { what: String },
 }
@@ -127,7 +128,7 @@ impl std::fmt::Display for SlowestTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.task_and_clock {
             Some((task, clock)) => write!(f, "task {task}, which is at clock {clock}"),
-            None => write!(f, "nobody (a fault of the program)"),
+            None => write!(f, "no task (a fault of the program)"),
         }
     }
 }

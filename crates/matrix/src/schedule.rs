@@ -172,7 +172,21 @@ mod tests {
         assert_eq!(Schedule::Constant.fault(), None);
         let bad = Schedule::Exponential { decay: 1.5, every: 1.0, start: 0 };
         assert_eq!(bad.fault().map(|fault| fault.0), Some("schedule.decay"));
-        let bad = Schedule::WarmRestarts { period: 5.0, stretch: f64::NAN, floor: 0.0, start: 0 };
-        assert_eq!(bad.fault().map(|fault| fault.0), Some("schedule.stretch"));
+        let restarts = |period, stretch, floor| {
+            let schedule = Schedule::WarmRestarts { period, stretch, floor, start: 0 };
+            schedule.fault().map(|fault| fault.0)
+        };
+        assert_eq!(restarts(1.0, 1.0, 1.0), None);
+        for period in [0.5, f64::NAN, f64::INFINITY] {
+            assert_eq!(restarts(period, 1.0, 0.0), Some("schedule.period"), "{period}");
+        }
+        for stretch in [0.5, f64::NAN, f64::INFINITY] {
+            assert_eq!(restarts(5.0, stretch, 0.0), Some("schedule.stretch"), "{stretch}");
+        }
+        assert_eq!(restarts(5.0, 1.0, 1.5), Some("schedule.floor"));
+        let decays =
+            |decay, every| Schedule::Exponential { decay, every, start: 0 }.fault().map(|fault| fault.0);
+        assert_eq!(decays(1.0, 1.0), None);
+        assert_eq!([decays(0.0, 1.0), decays(0.5, 0.0)], [Some("schedule.decay"), Some("schedule.every")]);
     }
 }

@@ -212,11 +212,11 @@ fn arguments_and_rows_of_a_wrong_shape_are_refused() {
     };
     let sent = |start, values| (start, values, 1.0);
     let long = sent(1, OwnedValues::F32(vec![1.0; COLUMNS as usize]));
-    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &long)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &long)]), "vector of the call");
     let far = sent(u64::MAX, OwnedValues::F32(vec![1.0]));
-    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &far)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &far)]), "vector of the call");
     let nan = sent(0, OwnedValues::F32(vec![f32::NAN]));
-    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Put, &[], &[0], &nan)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Put, &[], &[0], &nan)]), "vector of the call");
     let wide = sent(0, OwnedValues::F64(vec![1.0]));
     assert_eq!(
         refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &wide)]),

@@ -131,13 +131,21 @@ fn a_push_that_is_not_finite_is_refused_whole_and_counted() {
         let store =
             store_of(1, [with_columns(PushRule::Add, 4)].map(|spec| MatrixSpec { consistency, ..spec }));
         let mut agent = store.agent(0);
-        let error = push_f32(&mut agent, &[4, 9], &[1.0, 2.0, 3.0, f32::NAN]).unwrap_err();
-        assert!(matches!(error, Error::NonFinite { key: 9, column: 1, .. }), "{error}");
+        for at in 0..4 {
+            let mut values = [1.0, 2.0, 3.0, 4.0];
+            values[at] = f32::NAN;
+            let error = push_f32(&mut agent, &[4, 9], &values).unwrap_err();
+            let (key, column) = ([4, 9][at / 2], at as u64 % 2);
+            assert!(
+                matches!(error, Error::NonFinite { key: k, column: c, .. } if (k, c) == (key, column)),
+                "{error}"
+            );
+        }
         agent.tick().unwrap();
         agent.finish().unwrap();
         assert_eq!(store.export(W).unwrap().keys, [0; 0], "nothing of it was applied");
         let stats = &store.stats().matrices[0];
-        assert_eq!((stats.refused_push_count, stats.push_count), (1, 0));
+        assert_eq!((stats.refused_push_count, stats.push_count), (4, 0));
     }
 }
 

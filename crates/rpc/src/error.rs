@@ -6,7 +6,7 @@ use crate::message::Fault;
 
 /// An error of this crate. Variants carry data; the text says what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
+#[allow(missing_docs, reason = "the error text of each variant explains its fields")]
 pub enum Error {
     /// The other end has closed the connection, or this end was shut down.
     #[error("the connection is closed")]
@@ -29,18 +29,18 @@ pub enum Error {
     Address { text: String, problem: &'static str },
 
     /// The other end uses another protocol.
-    #[error("no frame: it begins with {actual:#010x}, expected {expected:#010x} (\"SRPH\")")]
+    #[error("not a frame: the first bytes are {actual:#010x}, expected {expected:#010x} (\"SRPH\")")]
     Magic { expected: u32, actual: u32 },
 
     /// The other end uses another version of the protocol.
     #[error(
-        "the frame is of protocol version {actual}, this end speaks {expected}: use the same release at both ends"
+        "the frame has protocol version {actual}, this process uses {expected}: use the same release at both ends"
     )]
     Version { expected: u16, actual: u16 },
 
     /// The bytes were damaged on the way.
     #[error(
-        "{part} of frame {kind} is damaged: its CRC-32C is {actual:#010x}, the header says {expected:#010x}"
+        "{part} of frame {kind} is damaged: its CRC-32C is {actual:#010x}, the header has {expected:#010x}"
     )]
     Checksum { part: &'static str, kind: u16, expected: u32, actual: u32 },
 
@@ -65,11 +65,11 @@ pub enum Error {
     Json { kind: &'static str, problem: String },
 
     /// Another message arrived than the expected one.
-    #[error("got a message {actual}, expected {expected}")]
+    #[error("received {actual}, expected {expected}")]
     Unexpected { expected: &'static str, actual: &'static str },
 
     /// A thread of the service ended by itself.
-    #[error("lane {lane} panicked; its error comes first in the log")]
+    #[error("lane {lane} panicked; see its error earlier in the log")]
     Lane { lane: usize },
 }
 

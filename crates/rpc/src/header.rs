@@ -44,7 +44,7 @@ const SUMMED: usize = 60;
 
 /// The fixed part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the table of the module says it")]
+#[allow(missing_docs, reason = "the table in the documentation of the module explains the fields")]
 pub struct Header {
     pub kind: Kind,
     /// Whether the body has a checksum.
@@ -136,7 +136,7 @@ impl Header {
                 kind,
                 "flags",
                 flags,
-                "bit 0, a type of values of 0 to 4 in bits 4 to 6, a branch from bit 16 on",
+                "bit 0, a type of values of 0 to 4 in bits 4 to 6, a stream number from bit 16 on",
             ));
         };
         let header = Self {
@@ -186,7 +186,12 @@ impl Header {
             return Err(field(self.kind, "type of values", code, "0 to 2: this kind has exact values only"));
         }
         if !self.checksum && self.body_sum != 0 {
-            return Err(field(self.kind, "CRC-32C of the body", self.body_sum, "0: the flag says none"));
+            return Err(field(
+                self.kind,
+                "CRC-32C of the body",
+                self.body_sum,
+                "0: the flags declare no checksum of the body",
+            ));
         }
         Ok(())
     }

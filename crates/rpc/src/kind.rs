@@ -47,7 +47,7 @@ macro_rules! kinds {
     ($($name:ident = $code:literal [$($part:ident)*],)*) => {
         /// The kind of a frame.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "each kind is named after its message, which says what it means")]
+        #[allow(missing_docs, reason = "each kind is named after its message, which has the documentation")]
         #[repr(u16)]
         pub enum Kind {
             $($name = $code,)*

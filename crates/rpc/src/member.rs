@@ -108,7 +108,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
     std::thread::Builder::new()
         .name("member".into())
         .spawn(move || thread.run(receiver))
-        .map_err(|source| Error::Io { what: "start the thread of a member".into(), source })?;
+        .map_err(|source| Error::Io { what: "start the member thread".into(), source })?;
     Ok((Membership { shared }, heard))
 }
 
@@ -131,7 +131,7 @@ impl Membership {
         }
         if !link.is_closed {
             let control = link.queue.enqueue(body);
-            log_control("said to the master", link.id, control.request, &control.body);
+            log_control("sent to the master", link.id, control.request, &control.body);
             link.send(control);
         }
     }

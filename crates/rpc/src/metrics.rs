@@ -69,7 +69,7 @@ impl Metrics {
         labels: &[Label<'_>],
         value: impl Into<Number>,
     ) {
-        assert!(name.ends_with(COUNTER_END), "{name} is a counter");
+        assert!(name.ends_with(COUNTER_END), "the name of the counter {name} does not end in {COUNTER_END}");
         self.add(name, help, labels, Sample::Counter(value.into()));
     }
 

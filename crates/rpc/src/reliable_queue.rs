@@ -113,7 +113,7 @@ mod tests {
         let arrivals: Vec<SequenceCheck> = again.iter().map(|number| there.receive(*number)).collect();
         assert_eq!(arrivals, [SequenceCheck::Duplicate, SequenceCheck::New, SequenceCheck::New]);
         assert_eq!(there.take_acknowledgement(), Some(ControlBody::Heard { count: 3 }));
-        assert_eq!(there.take_acknowledgement(), None, "it is told once");
+        assert_eq!(there.take_acknowledgement(), None, "a count is acknowledged once");
         here.acknowledge_up_to(3);
         assert_eq!(here.unacknowledged_count(), 0);
     }

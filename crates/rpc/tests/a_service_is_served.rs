@@ -131,7 +131,7 @@ fn damage_behind_the_hello_is_a_fault_and_an_end() {
 fn one_who_says_nothing_is_closed_in_time() {
     let limits = Limits { hello_time: Duration::from_millis(50), ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    assert!(fault_in(&exchange(&served, b"SRPH")).text.contains("no hello came"));
+    assert!(fault_in(&exchange(&served, b"SRPH")).text.contains("no Hello arrived"));
 }
 
 #[test]

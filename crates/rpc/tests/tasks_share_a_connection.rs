@@ -20,17 +20,17 @@ use rpc::{ConnectOptions, ConnectionId, Effect, Error, Limits, Message, Receiver
 type Half = (Sender, Receiver);
 
 fn multiplexed(served: &Served, count: usize) -> (MultiplexedConnection, Vec<Half>) {
-    let (trunk, first) =
+    let (shared, first) =
         MultiplexedConnection::connect(&served.address, LIMIT, &hello(), ConnectOptions::default()).unwrap();
     let mut halves = vec![(first.0, first.1)];
     for _ in 1..count {
-        let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
+        let (sender, receiver, _) = shared.open(LIMIT, &hello()).unwrap();
         halves.push((sender, receiver));
     }
     for (_, receiver) in &halves {
         receiver.set_timeout(Some(LIMIT)).unwrap();
     }
-    (trunk, halves)
+    (shared, halves)
 }
 
 fn tick(request: u64) -> Message {
@@ -72,7 +72,7 @@ fn metrics(served: &Served) -> String {
 #[test]
 fn each_gets_its_own_answers_over_one_connection() {
     let served = Served::echo();
-    let (_trunk, halves) = multiplexed(&served, 4);
+    let (_shared, halves) = multiplexed(&served, 4);
     assert!(metrics(&served).contains("seraphim_rpc_accepted_total 2\n"), "one, and one for the metrics");
     std::thread::scope(|scope| {
         for (task, (mut sender, mut receiver)) in (1u64..).zip(halves) {
@@ -98,14 +98,14 @@ fn each_gets_its_own_answers_over_one_connection() {
 fn many_come_at_once() {
     let served = Served::echo();
     for _ in 0..100 {
-        let (trunk, mut halves) = multiplexed(&served, 1);
+        let (shared, mut halves) = multiplexed(&served, 1);
         let together = std::sync::Barrier::new(16);
         std::thread::scope(|scope| {
             for request in 1..=16 {
-                let (trunk, together) = (&trunk, &together);
+                let (shared, together) = (&shared, &together);
                 scope.spawn(move || {
                     together.wait();
-                    let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
+                    let (sender, receiver, _) = shared.open(LIMIT, &hello()).unwrap();
                     receiver.set_timeout(Some(LIMIT)).unwrap();
                     done(&mut (sender, receiver), request);
                 });
@@ -119,7 +119,7 @@ fn many_come_at_once() {
 fn one_who_does_not_listen_holds_nobody_up() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (_trunk, mut halves) = multiplexed(&served, 2);
+    let (_shared, mut halves) = multiplexed(&served, 2);
     for request in 1..=16 {
         halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -134,7 +134,7 @@ fn one_who_does_not_listen_holds_nobody_up() {
 fn one_who_cannot_write_reads_for_those_who_do_not() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (_trunk, mut halves) = multiplexed(&served, 2);
+    let (_shared, mut halves) = multiplexed(&served, 2);
     for request in 1..=16 {
         halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -152,7 +152,7 @@ fn one_who_cannot_write_reads_for_those_who_do_not() {
 #[test]
 fn a_service_closes_one_and_not_the_others() {
     let served = Served::echo();
-    let (_trunk, mut halves) = multiplexed(&served, 3);
+    let (_shared, mut halves) = multiplexed(&served, 3);
     let leave = Message::Leave(Leave { request: 0, job: 1, task: 0 });
     halves[1].0.send_all(&[tick(5), leave, tick(6)]).unwrap();
     let Message::Done(before) = halves[1].1.receive().unwrap() else { panic!() };
@@ -167,15 +167,15 @@ fn a_service_closes_one_and_not_the_others() {
 #[test]
 fn who_leaves_is_missed_by_the_service_only_and_the_last_closes() {
     let served = Served::echo();
-    let (trunk, mut halves) = multiplexed(&served, 3);
+    let (shared, mut halves) = multiplexed(&served, 3);
     drop(halves.remove(0));
     assert_eq!(done(&mut halves[0], 1).minimum, 1);
-    let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
+    let (sender, receiver, _) = shared.open(LIMIT, &hello()).unwrap();
     halves.push((sender, receiver));
     assert_eq!(done(&mut halves[2], 2).minimum, 1, "another may come");
     drop(halves);
-    assert!(trunk.is_over());
-    assert!(matches!(trunk.open(LIMIT, &hello()), Err(Error::Closed)));
+    assert!(shared.is_over());
+    assert!(matches!(shared.open(LIMIT, &hello()), Err(Error::Closed)));
     let deadline = std::time::Instant::now() + LIMIT;
     while !metrics(&served).contains("seraphim_rpc_connections 1\n") {
         assert!(std::time::Instant::now() < deadline, "all places come back");
@@ -186,25 +186,25 @@ fn who_leaves_is_missed_by_the_service_only_and_the_last_closes() {
 fn who_may_not_come_is_told_so_and_the_others_go_on() {
     let limits = Limits { connections: 3, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (trunk, mut halves) = multiplexed(&served, 2);
-    let refusal = |hello: &Hello| match trunk.open(LIMIT, hello) {
+    let (shared, mut halves) = multiplexed(&served, 2);
+    let refusal = |hello: &Hello| match shared.open(LIMIT, hello) {
         Err(Error::Refused(fault)) => fault.kind,
         other => panic!("{other:?}"),
     };
     assert_eq!(refusal(&Hello { token: b"guess".to_vec(), ..hello() }), FaultKind::BadToken);
     assert_eq!(refusal(&Hello { lane: 1, ..hello() }), FaultKind::NotFound);
-    let third = trunk.open(LIMIT, &hello()).unwrap();
+    let third = shared.open(LIMIT, &hello()).unwrap();
     assert_eq!(refusal(&hello()), FaultKind::Busy, "each takes a place");
     assert_eq!(done(&mut halves[0], 1).minimum, 0);
     drop(third);
     assert_eq!(done(&mut halves[0], 2).minimum, 1);
-    trunk.open(LIMIT, &hello()).unwrap();
+    shared.open(LIMIT, &hello()).unwrap();
 }
 
 #[test]
 fn when_the_connection_breaks_each_is_told() {
     let served = Served::echo();
-    let (trunk, mut halves) = multiplexed(&served, 3);
+    let (shared, mut halves) = multiplexed(&served, 3);
     let waiting = halves.pop().unwrap();
     std::thread::scope(|scope| {
         let (_sender, mut receiver) = waiting;
@@ -215,7 +215,7 @@ fn when_the_connection_breaks_each_is_told() {
         assert!(matches!(receiver.receive(), Err(Error::Closed)));
         assert!(matches!(sender.send(&tick(1)), Err(Error::Closed)));
     }
-    assert!(trunk.is_over());
+    assert!(shared.is_over());
 }
 
 /// Pauses a connection that has pushed until another one ticks, as a server does when a push waits for other tasks.
@@ -266,7 +266,7 @@ impl Service for PauseOnPush {
 #[test]
 fn one_who_is_paused_waits_for_another_of_the_same_connection() {
     let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], Limits::default());
-    let (_trunk, mut halves) = multiplexed(&served, 2);
+    let (_shared, mut halves) = multiplexed(&served, 2);
     // Two pushes that pause their streams; each stream is resumed by the tick of the other task.
     halves[0].0.send_all(&[push(1, 1), push(2, 100_000), tick(3)]).unwrap();
     assert_eq!(next_of(&mut halves, 0), 1);
@@ -286,7 +286,7 @@ fn next_of(halves: &mut [Half], half: usize) -> u64 {
 fn too_much_behind_one_who_is_paused_is_a_fault_and_an_end() {
     let limits = Limits { deferred_bytes: 100_000, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], limits);
-    let (_trunk, mut halves) = multiplexed(&served, 2);
+    let (_shared, mut halves) = multiplexed(&served, 2);
     halves[0].0.send_all(&[push(1, 1), push(2, 50_000)]).unwrap();
     assert_eq!(next_of(&mut halves, 0), 1);
     let Message::Fault(fault) = halves[0].1.receive().unwrap() else { panic!() };
@@ -351,8 +351,8 @@ impl FakeServer {
             let opened = scope.spawn(|| {
                 let connected =
                     MultiplexedConnection::connect(&address, LIMIT, &hello(), ConnectOptions::default());
-                let (trunk, one) = connected.unwrap();
-                let other = trunk.open(LIMIT, &hello()).unwrap();
+                let (shared, one) = connected.unwrap();
+                let other = shared.open(LIMIT, &hello()).unwrap();
                 ((one.0, one.1), (other.0, other.1))
             });
             let (stream, _) = listener.accept().unwrap();

@@ -88,7 +88,7 @@ fn connections_beyond_the_limit_are_refused_and_places_come_back() {
     for _ in 0..50 {
         match open_one() {
             Err(Error::Refused(fault)) => {
-                assert!(fault.text.contains("all 20 connections"), "{}", fault.text);
+                assert!(fault.text.contains("the limit of 20 connections"), "{}", fault.text);
             }
             // The refusal may be lost with the reset of a connection whose `Hello` was not read.
             Err(Error::Closed) => {}

@@ -62,10 +62,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The target of a new model exists.
-    #[error("{} is there already; choose another --model, or add --overwrite to replace it", path.display())]
+    #[error("{} already exists; choose another --model, or add --overwrite to replace it", path.display())]
     ModelExists { path: PathBuf },
     /// The target of a file exists.
-    #[error("{} is there already; choose another {flag}, or add --overwrite to replace it", path.display())]
+    #[error("{} already exists; choose another {flag}, or add --overwrite to replace it", path.display())]
     FileExists {
         path: PathBuf,
         /// The flag that sets the path.
@@ -73,7 +73,8 @@ pub enum Error {
     },
     /// `--overwrite` names a model whose folder also contains other files.
     #[error(
-        "{} holds {}, which is no part of the model, so --overwrite does not touch it; move it away, or choose another --model",
+        "{} contains {}, which is not part of the model, so --overwrite does not replace the folder; move the file \
+         away, or choose another --model",
         path.display(),
         file.display()
     )]
@@ -83,10 +84,13 @@ pub enum Error {
         file: PathBuf,
     },
     /// `--overwrite` names something that is neither a model nor an empty folder.
-    #[error("{} is neither a model nor an empty folder, so --overwrite does not touch it; choose another --model", path.display())]
+    #[error(
+        "{} is neither a model nor an empty folder, so --overwrite does not replace it; choose another --model",
+        path.display()
+    )]
     NotReplaceable { path: PathBuf },
     /// The path is not a model directory.
-    #[error("{} is no model: {reason}; give the directory that `seraphim train --model` wrote", path.display())]
+    #[error("{} is not a model: {reason}; give the directory that `seraphim train --model` wrote", path.display())]
     NotAModel {
         path: PathBuf,
         /// What is missing.
@@ -112,7 +116,11 @@ pub enum Error {
         damage: Option<(u32, u32)>,
     },
     /// The checksum of a file differs from the recorded one.
-    #[error("{} is damaged: its checksum is {actual:08x}, recorded was {expected:08x}; restore the file or train again", path.display())]
+    #[error(
+        "{} is damaged: its checksum is {actual:08x}, the recorded one is {expected:08x}; restore the file or train \
+         again",
+        path.display()
+    )]
     Checksum {
         path: PathBuf,
         /// Recorded CRC-32C.
@@ -121,7 +129,10 @@ pub enum Error {
         actual: u32,
     },
     /// The length of a file differs from the recorded one.
-    #[error("{} is damaged: it has {actual} bytes, recorded were {expected}; restore the file or train again", path.display())]
+    #[error(
+        "{} is damaged: it has {actual} bytes, the recorded length is {expected}; restore the file or train again",
+        path.display()
+    )]
     Length {
         path: PathBuf,
         /// Recorded length in bytes.
@@ -146,7 +157,7 @@ pub enum Error {
     #[error(transparent)]
     Algo(#[from] algo::Error),
     /// The input files contain no records.
-    #[error("no records in {}; look whether the files are empty, or hold comments only", inputs.join(", "))]
+    #[error("no records in {}; check whether the files are empty or contain only comments", inputs.join(", "))]
     NoRecords {
         /// The files, folders or patterns.
         inputs: Vec<String>,
@@ -172,7 +183,9 @@ pub enum Error {
         exit: Exit,
     },
     /// The thread of a task panicked.
-    #[error("task {task} ended by a fault of the program: {message}; please report it with the command line")]
+    #[error(
+        "task {task} failed because of a bug in the program: {message}; please report it with the command line"
+    )]
     Panic {
         task: u32,
         /// The message of the panic.
@@ -222,15 +235,15 @@ impl Error {
         move |error| match error.refusal() {
             // The master checks a job as this program does, so its text is enough.
             Some((Code::InvalidArgument, text)) => Self::Cluster {
-                text: format!("the master at {address} refuses it: {text}"),
+                text: format!("the master at {address} refuses the request: {text}"),
                 exit: Exit::Usage,
             },
             Some((Code::Unauthenticated, text)) => Self::Cluster {
-                text: format!("the master at {address} does not let this command in: {text}"),
+                text: format!("the master at {address} refuses the token of this command: {text}"),
                 exit: Exit::Usage,
             },
             Some((Code::NotFound, text)) => {
-                Self::Cluster { text: format!("the master at {address} says: {text}"), exit: Exit::Usage }
+                Self::Cluster { text: format!("the master at {address}: {text}"), exit: Exit::Usage }
             }
             _ => Self::Cluster { text: format!("the master at {address}: {error}"), exit: Exit::Io },
         }
@@ -266,14 +279,19 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
 
 fn damage_note(damage: Option<(u32, u32)>) -> String {
     damage.map_or_else(String::new, |(expected, actual)| {
-        format!(" (the file was changed after it was written: its checksum is {actual:08x}, recorded was {expected:08x})")
+        format!(
+            " (the file was changed after it was written: its checksum is {actual:08x}, the recorded one is \
+             {expected:08x})"
+        )
     })
 }
 
 fn io_advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space or name another place",
-        std::io::ErrorKind::PermissionDenied => "; check the rights of the folder or name another place",
+        std::io::ErrorKind::StorageFull => "; free some space or choose another path",
+        std::io::ErrorKind::PermissionDenied => {
+            "; check the permissions of the folder or choose another path"
+        }
         std::io::ErrorKind::NotFound => "; check the path",
         _ => "",
     }

@@ -27,7 +27,7 @@ pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Data, "the data are wrong: a bad line, no records, one class only"),
     (Exit::Model, "the model directory is damaged, of another version, or does not fit"),
     (Exit::Io, "reading or writing failed"),
-    (Exit::Interrupted, "stopped by Ctrl-C; what was saved is said before"),
+    (Exit::Interrupted, "stopped by Ctrl-C; an earlier message lists what was saved"),
 ];
 
 impl Exit {

@@ -33,7 +33,8 @@ struct OutputPaths {
 }
 
 /// The default message of the first Ctrl-C.
-const STOP_MESSAGE_DEFAULT: &str = "stopping at the next step; once more ends at once, without saving";
+const STOP_MESSAGE_DEFAULT: &str =
+    "stopping at the next step; press Ctrl-C again to end at once, without saving";
 
 impl Interrupt {
     /// Creates a flag that no signal raises, for tests and embedding programs.

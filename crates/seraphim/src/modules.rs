@@ -69,7 +69,7 @@ impl Modules {
             None => Err(no_modules_error()),
             Some(table_of) => table_of(table, &self.0).map_err(|what| Error::InvalidRequest {
                 what,
-                advice: "leave the file out, or mend it".into(),
+                advice: "fix the file, or leave it out".into(),
             }),
         }
     }
@@ -78,7 +78,7 @@ impl Modules {
 #[cfg(feature = "wasm")]
 fn read(files: &[String]) -> Result<Vec<Base64Bytes>, Error> {
     let uploads = wasm::module_file::read_all(files, &wasm::Limits::default()).map_err(|error| {
-        let advice = "docs/wasm-functions.md has what a module exports".into();
+        let advice = "docs/wasm-functions.md describes what a module must export".into();
         Error::InvalidRequest { what: error.to_string(), advice }
     })?;
     Ok(uploads.iter().map(|upload| Base64Bytes(upload.encode())).collect())
@@ -86,8 +86,8 @@ fn read(files: &[String]) -> Result<Vec<Base64Bytes>, Error> {
 
 fn no_modules_error() -> Error {
     Error::InvalidRequest {
-        what: "this program was built without WebAssembly modules, so that it takes no --functions".into(),
-        advice: "build one that has them: cargo build --release -p seraphim --features wasm".into(),
+        what: "this program was built without WebAssembly modules, so it does not support --functions".into(),
+        advice: "build it with them: cargo build --release -p seraphim --features wasm".into(),
     }
 }
 

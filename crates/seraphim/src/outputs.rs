@@ -131,7 +131,7 @@ impl Outputs {
             return Err(Error::FileExists { path: path.into(), flag: flag.into() });
         }
         if is_taken && !kind.recognizes(path) {
-            let what = format!("{shown} is not {}, so --overwrite does not touch it", kind.noun());
+            let what = format!("{shown} is not {}, so --overwrite does not replace it", kind.noun());
             return Err(Error::InvalidRequest {
                 what,
                 advice: format!("choose another {flag}, or remove the file"),
@@ -150,7 +150,7 @@ impl Outputs {
             return Err(Error::InvalidRequest { what, advice: advice() });
         }
         if let Some((_, input)) = self.inputs.iter().find(|(input, _)| input.is_inside(&identity)) {
-            let what = format!("{flag} {shown} holds {}, which is read", input.display());
+            let what = format!("{flag} {shown} contains {}, which is read", input.display());
             return Err(Error::InvalidRequest { what, advice: advice() });
         }
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -256,7 +256,7 @@ mod tests {
         ] {
             assert!(refusal(&plain, path, kind).contains("--overwrite"));
             overwrite.check_file("--output", path, kind).unwrap();
-            assert!(refusal(&overwrite, path, other).contains("does not touch it"));
+            assert!(refusal(&overwrite, path, other).contains("does not replace it"));
         }
         assert!(refusal(&overwrite, &thesis, OutputKind::Scores).contains("is not a file of scores"));
         plain.check_file("--output", &empty, OutputKind::Scores).unwrap();

@@ -56,11 +56,11 @@ fn manifest(model: &str) -> Value {
 fn ends(cluster: &mut Cluster) -> Vec<String> {
     let members = cluster.servers.drain(..).chain(cluster.workers.drain(..));
     let ends = members.map(|mut member| {
-        member.wait_for("lost the master");
+        member.wait_for("lost the connection to the master");
         let (code, _, error) = member.end();
         assert_eq!(code, Some(5), "{error}");
         let at = error.find("error: ").unwrap_or_else(|| panic!("no error in {error}"));
-        assert!(error[at..].contains("is gone"), "{error}");
+        assert!(error[at..].contains("is lost"), "{error}");
         error[at..].to_owned()
     });
     ends.collect()
@@ -80,7 +80,10 @@ fn the_state_of_a_job_whose_master_is_killed_is_saved_trained_on_and_predicts() 
     assert!(!Path::new(&model).exists(), "no half of a model");
     assert_eq!(bytes_of(&foreign).len(), 1, "what is not ours stays");
     for text in &said[..2] {
-        assert!(text.contains("jobs [1] were open here") && text.contains("have ended them"), "{text}");
+        assert!(
+            text.contains("jobs [1] were open on this server") && text.contains("have ended them"),
+            "{text}"
+        );
     }
     for text in &said[2..] {
         for part in ["worker-0 has saved job 1", &saved, "in epoch", "clock", "--from"] {

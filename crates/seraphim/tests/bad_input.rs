@@ -111,7 +111,7 @@ fn names_of_labels_are_told_as_names() {
     let model = folder.path("model");
     let three = folder.write("three.csv", "x,y\n1,a\n2,b\n3,c\n");
     let error = fail(USAGE, &["train", "lr", "--data", &three, "--model", &model]);
-    assert!(error.contains("3 names: a, b, c") && error.contains("softmax"), "{error}");
+    assert!(error.contains("3 distinct names: a, b, c") && error.contains("softmax"), "{error}");
     let one = folder.write("one.csv", "x,y\n1,a\n2,a\n");
     for algorithm in ["lr", "softmax"] {
         let error = fail(DATA, &["train", algorithm, "--data", &one, "--model", &model]);
@@ -236,7 +236,7 @@ fn no_command_writes_over_what_it_reads_or_has_not_made() {
     assert!(before == after);
     folder.write("model/thesis.txt", "years of work");
     let error = fail(USAGE, &[&train[..], &["--model", &model, "--overwrite"]].concat());
-    assert!(error.contains("thesis.txt") && error.contains("no part of the model"), "{error}");
+    assert!(error.contains("thesis.txt") && error.contains("not part of the model"), "{error}");
     std::fs::remove_file(folder.path("model/thesis.txt")).unwrap();
     // An earlier output of the same kind is replaced.
     succeed(&[&train[..], &["--model", &model, "--report", &report, "--overwrite"]].concat());
@@ -260,7 +260,7 @@ fn generated_files_replace_only_generated_ones() {
     let generate = [&["generate", "ctr", "--output", &output][..], &size].concat();
     succeed(&generate);
     let error = fail(USAGE, &generate);
-    assert!(error.contains("train.libsvm is there already") && error.contains("--overwrite"), "{error}");
+    assert!(error.contains("train.libsvm already exists") && error.contains("--overwrite"), "{error}");
     succeed(&[&generate[..], &["--overwrite"]].concat());
     std::fs::remove_file(folder.path("out/meta.json")).unwrap();
     let error = fail(USAGE, &[&generate[..], &["--overwrite"]].concat());
@@ -328,7 +328,7 @@ fn a_model_of_another_version_names_both_versions() {
     let error = fail(MODEL, &["inspect", &model]);
     assert!(error.contains("version 7") && error.contains("version 2"), "{error}");
     let error = fail(MODEL, &["inspect", &folder.path("nothing")]);
-    assert!(error.contains("is no model"), "{error}");
+    assert!(error.contains("is not a model"), "{error}");
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn wrong_parameters_say_the_range_and_the_nearest_name() {
         "{error}"
     );
     let error = train(&["--set", "optimizer=ftrl", "--set", "rho=2"]);
-    assert!(error.contains("rho=2 means nothing with optimizer=ftrl, only with admm"), "{error}");
+    assert!(error.contains("rho=2 has no effect with optimizer=ftrl, only with admm"), "{error}");
     assert!(train(&["--consistency", "ssp"]).contains("ssp:N"));
     assert!(train(&["--seeed", "1"]).contains("--seed"));
     assert!(fail(USAGE, &["train", "l", "--data", &data, "--model", &model]).contains("lr"));

@@ -114,10 +114,10 @@ fn a_master_killed_in_mid_job_is_waited_for_and_then_all_end_and_say_so() {
     let (code, _, error) = client.end();
     assert_eq!(code, Some(5), "{error}");
     for mut member in cluster.servers.drain(..).chain(cluster.workers.drain(..)) {
-        member.wait_for("lost the master");
+        member.wait_for("lost the connection to the master");
         let (code, _, error) = member.end();
         assert_eq!(code, Some(5), "{error}");
-        assert!(error.contains("is gone") && error.contains(&cluster.address), "{error}");
+        assert!(error.contains("is lost") && error.contains(&cluster.address), "{error}");
     }
     assert!(!std::path::Path::new(&model).exists(), "no half of a model");
 }

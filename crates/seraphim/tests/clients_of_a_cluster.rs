@@ -32,7 +32,7 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
     for command in [&["status"][..], &["cancel", "1"], &submit] {
         let there = [command, &["--master", &place]].concat();
         let error = fail(2, &there);
-        assert!(error.contains("a token is needed here") && error.contains(&place), "{error}");
+        assert!(error.contains("a token is required") && error.contains(&place), "{error}");
         let error = fail(2, &[&there[..], &["--token-file", &wrong]].concat());
         assert!(error.contains("not the one of this cluster"), "{error}");
     }
@@ -40,9 +40,9 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
     assert!(succeed(&[&["status"][..], &with].concat()).contains("0 jobs"), "nothing was submitted");
     let number = succeed(&[&submit[..], &with, &["--detach"]].concat());
     assert_eq!(number, "1\n");
-    assert!(succeed(&[&["cancel", "1"][..], &with].concat()).contains("told to stop"));
+    assert!(succeed(&[&["cancel", "1"][..], &with].concat()).contains("asked to stop"));
     let error = fail(2, &[&["cancel", "9"][..], &with].concat());
-    assert!(error.contains("no job 9 is known here"), "{error}");
+    assert!(error.contains("no job 9"), "{error}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_report_of_submit_replaces_nothing_that_it_should_not() {
         assert!(submit(&model, more).contains("is the folder of the model"));
         assert!(submit(&format!("{model}/model.json"), more).contains("lies inside the model"));
     }
-    assert!(submit(&stranger, &[]).contains("is there already"));
+    assert!(submit(&stranger, &[]).contains("already exists"));
     assert!(submit(&stranger, &["--overwrite"]).contains("is not a report"));
     assert!(submit(&folder.path("report.json"), &["--detach"]).contains("does not wait"));
     assert_eq!(std::fs::read_to_string(&data).expect("it is still there"), text);
@@ -82,7 +82,7 @@ fn masters_servers_and_workers_answer_for_their_health() {
         assert!(client(place).is_well(LIMIT).expect("health is answered"), "{place}");
     }
     let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();
-    assert!(error.contains("this is no master"), "{error}");
+    assert!(error.contains("this process is not a master"), "{error}");
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn the_master_refuses_what_cannot_run_whoever_submits_it() {
     for (spec, servers, workers, part) in [
         (good.clone(), 1, 0, "workers"),
         (good.clone(), 0, 1, "servers"),
-        (with("data", json!(["x"])), 1, 1, "a whole path"),
-        (with("model", json!("m")), 1, 1, "a whole path"),
+        (with("data", json!(["x"])), 1, 1, "an absolute path"),
+        (with("model", json!("m")), 1, 1, "an absolute path"),
         (with("algorithm", json!("lrr")), 1, 1, "lrr"),
         (with("seed", json!("x")), 1, 1, "seed"),
     ] {

@@ -47,7 +47,7 @@ fn json_is_one_document_for_every_command() {
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{arguments:?}: {text}");
     }
     let both = ["predict", "--model", &model, "--data", &data, "--output", "-", "--json"];
-    assert!(fail(USAGE, &both).contains("both want standard output"));
+    assert!(fail(USAGE, &both).contains("both write to standard output"));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_model_without_one_of_its_files_is_a_bad_model() {
     let (data, model) = trained(&folder);
     std::fs::remove_file(format!("{model}/weights.safetensors")).unwrap();
     let error = fail(MODEL, &["evaluate", "--model", &model, "--data", &data]);
-    assert!(error.contains("weights.safetensors") && error.contains("not there"), "{error}");
+    assert!(error.contains("weights.safetensors") && error.contains("does not exist"), "{error}");
 }
 
 #[test]

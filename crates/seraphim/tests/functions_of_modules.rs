@@ -91,7 +91,7 @@ fn a_job_does_not_start_with_a_file_that_is_no_module() {
     let large = wat::parse_str(format!("{text} (data \"{}\"))", "x".repeat(3 << 20))).expect("good text");
     let large = folder.write("large.wasm", large);
     let error = fail(USAGE, &[&["train"][..], &job[..6], &[&large]].concat());
-    assert!(error.contains("a job brings 2621440 at most"), "{error}");
+    assert!(error.contains("the limit of a job is 2621440"), "{error}");
     assert!(succeed(&["functions", "--functions", &large]).contains("wat_axpy"), "but a command takes it");
 }
 

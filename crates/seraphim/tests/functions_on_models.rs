@@ -122,12 +122,12 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
     let folder = Folder::new();
     let (model, output) = (trained(&folder), folder.path("output"));
     let cases: [(&[&str], &str); 9] = [
-        (&["--function", "som"], "nobody registered this function (did you mean \"sum\"?)"),
+        (&["--function", "som"], "this function is not registered (did you mean \"sum\"?)"),
         (&["--function", "dot"], "none given, expected rows, as in --from 0,1"),
         (&["--function", "dot", "--from", "0,5"], "row 5, expected below the 1 rows"),
         (&["--function", "top_k", "--argument", "1.5"], "1.5, expected a whole number of at least 0"),
         (&["--function", "top_k", "--argument", "one"], "\"one\" is not JSON"),
-        (&["--function", "abs"], "changes the weights; say with --output"),
+        (&["--function", "abs"], "changes the weights; give --output"),
         (&["--function", "sum", "--output", &output], "only reads, so that there is no model to write"),
         (&["--function", "sum", "--matrix", "wights"], "has no matrix \"wights\"; it has: weights"),
         (

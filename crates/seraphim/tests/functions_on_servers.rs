@@ -401,11 +401,11 @@ fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
     // Another build of the same program, and one without the function.
     let mut newer = served.agent(1).with_functions(table(2));
     let said = text(newer.push_function(M, &[FunctionCall::push(&Own { version: 2 }, &[], &[1], &false)]));
-    assert!(said.contains("version 2 is asked for, version 1 is registered"), "{said}");
+    assert!(said.contains("version 2 was requested, but version 1 is registered"), "{said}");
     let plain = Served::start(1, &spec, 1, &FunctionTable::builtin());
     let mut stranger = plain.agent(0).with_functions(table(1));
     let said = text(stranger.pull_function(M, &FunctionCall::pull(&OwnPull, &[0], &false)).map(drop));
-    assert!(said.contains("nobody registered this function"), "{said}");
+    assert!(said.contains("this function is not registered"), "{said}");
     let unknown = FunctionCall { name: "summ".into(), ..FunctionCall::pull(&Reduce::Sum, &[0], &()) };
     let error = stranger.pull_function(M, &unknown).unwrap_err().to_string();
     assert!(error.contains("did you mean \"sum\"?"), "{error}");

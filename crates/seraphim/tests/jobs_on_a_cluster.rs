@@ -53,7 +53,7 @@ fn a_cancelled_job_saves_what_it_has() {
     let cluster = Cluster::start(2, 2, 1);
     let job = cluster.submit(&long(&data, &model));
     running(&cluster);
-    assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("told to stop"));
+    assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("asked to stop"));
     let (_, out, error) = job.end();
     assert!(std::path::Path::new(&model).join("model.json").is_file(), "{out}{error}");
     cluster.wait_until(|status| status["jobs"][0]["state"] == "cancelled");
@@ -87,7 +87,7 @@ fn ctrl_c_at_submit_leaves_the_job_and_says_so_and_status_shows_its_epoch_and_lo
     job.signal("-INT");
     let (code, _, error) = job.end();
     assert_eq!(code, Some(130), "{error}");
-    let says = format!("job 1 goes on; `seraphim cancel 1 --master {}` stops it", cluster.address);
+    let says = format!("job 1 continues; `seraphim cancel 1 --master {}` stops it", cluster.address);
     assert!(error.contains(&says), "{error}");
     assert_eq!(cluster.wait_until(|_| true)["jobs"][0]["state"], "running");
     succeed(&["cancel", "1", "--master", &cluster.address]);
@@ -106,7 +106,7 @@ fn whoever_waits_for_a_job_whose_master_dies_is_told_where_its_state_will_be() {
     cluster.master.kill();
     let (code, _, error) = job.end();
     assert_eq!(code, Some(5), "{error}");
-    for part in ["is gone, and job 1 with it", &format!("{model}.unfinished"), "--lost-limit"] {
+    for part in ["is lost, and so is job 1", &format!("{model}.unfinished"), "--lost-limit"] {
         assert!(error.contains(part), "no {part:?} in {error}");
     }
 }
@@ -162,7 +162,7 @@ fn members_wait_for_a_master_that_is_gone_and_then_end() {
     let mut cluster = Cluster::start(1, 1, 0);
     cluster.master.kill();
     for mut member in cluster.servers.drain(..).chain(cluster.workers.drain(..)) {
-        member.wait_for("gone");
+        member.wait_for("is lost");
         let (code, _, error) = member.end();
         assert_eq!(code, Some(5), "{error}");
     }

@@ -182,7 +182,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     let common = ["train", "lr", "--data", &data, "--model", &model, "--scratch", &scratch, "--tasks", "2"];
     let keep = ["--keep", "disk", "--set", "epochs=2"];
     let error = on_a_full_disk(16, &[&common[..], &keep].concat());
-    assert!(error.contains("kept blocks") && error.contains(&scratch), "{error}");
+    assert!(error.contains("cache file") && error.contains(&scratch), "{error}");
     assert_eq!(names(&folder), ["a.libsvm", "scratch"]);
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
     let error = on_a_full_disk(0, &[&common[..], &["--keep", "memory"]].concat());

@@ -88,7 +88,7 @@ fn modules_are_submitted_to_a_running_cluster_and_called_there() {
     servers.open_job_with(modules.list()).expect("they take modules");
     assert_eq!(call(&layout, &modules), 4.0 * COLUMNS as f64);
     servers.close_job("the end of a test").expect("it is open");
-    assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("told to stop"));
+    assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("asked to stop"));
     training.end();
     // The next job runs to its end: the modules change nothing in it.
     let (code, out, error) = with(&there, &[]).end();

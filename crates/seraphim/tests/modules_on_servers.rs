@@ -151,7 +151,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     servers.open_job().unwrap();
     let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap().with_functions(functions);
     let error = agent.push_function(M, &[call("counts")]).unwrap_err().to_string();
-    assert!(error.contains("nobody registered this function"), "{error}");
+    assert!(error.contains("this function is not registered"), "{error}");
 }
 
 #[test]

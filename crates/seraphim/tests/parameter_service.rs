@@ -199,7 +199,7 @@ fn what_a_session_may_not_do_is_refused_with_what_to_do() {
     let refused = service.line(&lane.addresses[0], Role::Session { job: 99 }, 0).err().map(|e| e.to_string());
     assert!(refused.is_some_and(|text| text.contains("job 99 is not open here")));
     let refused = service.line("", Role::Session { job }, 0).err().map(|e| e.to_string());
-    assert!(refused.is_some_and(|text| text.contains("a master, which holds no parameters")));
+    assert!(refused.is_some_and(|text| text.contains("a master, which has no parameters")));
 
     let mut line = service.line(&lane.addresses[0], Role::Session { job }, 0).expect("it is welcome");
     assert!(matches!(host.ask(&Message::CloseSession(CloseSession { request: 9, job })), Message::Done(_)));
@@ -231,7 +231,7 @@ fn a_session_can_be_cancelled_and_ends_with_its_server() {
     let place = status["members"][0]["member"]["host"].as_str().expect("a host with its process");
     let id = place.rsplit_once(':').expect("host and process").1;
     assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill is everywhere").success());
-    service.process.wait_for("server-0 ended before its time");
+    service.process.wait_for("server-0 ended unexpectedly");
     assert_eq!(service.process.end().0, Some(1));
 }
 
@@ -250,9 +250,9 @@ fn an_address_that_clients_cannot_use_is_refused_before_anything_starts() {
     let mut open = serve(&["--listen", "0.0.0.0:0", "--token-file"]);
     open.push(token);
     let text = told(USAGE, open);
-    assert!(text.contains("an address that clients can be told"), "{text}");
+    assert!(text.contains("an address that clients can reach"), "{text}");
     let text = told(USAGE, serve(&["--listen", "unix:/tmp/none"]));
-    assert!(text.contains("foreign hosts come over TCP"), "{text}");
+    assert!(text.contains("clients connect over TCP"), "{text}");
     let text = told(USAGE, serve(&["--memory-limit", "much"]));
     assert!(text.contains("a number of bytes"), "{text}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

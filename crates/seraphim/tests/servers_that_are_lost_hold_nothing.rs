@@ -86,7 +86,7 @@ fn a_server_that_was_taken_for_dead_comes_back_with_nothing_and_serves() {
     let (code, _, error) = client.end();
     cluster.servers[0].signal("-CONT");
     assert_eq!(code, Some(5), "{error}");
-    assert!(error.contains("server-0") && error.contains("is gone"), "{error}");
+    assert!(error.contains("server-0") && error.contains("was lost"), "{error}");
     assert!(start.elapsed() < END_LIMIT, "{:?}", start.elapsed());
     holds_nothing(&places[1]);
     cluster.wait_until(|status| server_count(status) == 2);
@@ -102,7 +102,7 @@ fn a_worker_that_was_taken_for_dead_comes_back_and_works() {
     let (code, _, error) = client.end();
     cluster.workers[0].signal("-CONT");
     assert_eq!(code, Some(5), "{error}");
-    assert!(error.contains("worker-0") && error.contains("is gone"), "{error}");
+    assert!(error.contains("worker-0") && error.contains("was lost"), "{error}");
     for place in &places {
         holds_nothing(place);
     }

@@ -87,13 +87,13 @@ fn behind_relays(probe: &Probe) -> (JobLayout, Vec<Relay>) {
 
 /// Plays all tasks over shared connections, each on a thread.
 fn play(layout: &JobLayout, task: impl Fn(u32, RemoteAgent) + Sync) {
-    let trunks = Multiplexer::default();
+    let multiplexer = Multiplexer::default();
     std::thread::scope(|scope| {
         for at in 0..layout.task_count {
-            let (trunks, layout, task) = (trunks.clone(), layout.clone(), &task);
+            let (multiplexer, layout, task) = (multiplexer.clone(), layout.clone(), &task);
             scope.spawn(move || {
                 let agent = RemoteAgent::new(layout, at, Vec::new()).expect("the layout is whole");
-                task(at, agent.with_multiplexer(trunks));
+                task(at, agent.with_multiplexer(multiplexer));
             });
         }
     });

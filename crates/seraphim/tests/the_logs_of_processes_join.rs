@@ -63,17 +63,17 @@ impl Logs {
         let asked = ["job", "task", "request", "lane"];
         let named = ["job", "task", "clock", "index", "lane"];
         let control = ["member", "request", "job"];
-        let (sent, came) = ("request sent", "request came");
+        let (sent, came) = ("request sent", "request received");
         let requests = [("Pull", &asked[..]), ("Barrier", &asked), ("Leave", &asked), ("Push", &named)];
         let mut both: Vec<_> = requests
             .into_iter()
             .map(|(kind, by)| (kind, self.of_workers(sent, kind, by), lines(&self.server, came, kind, by)))
             .collect();
         let pulls = self.of_workers(sent, "Pull", &asked);
-        both.push(("Pulled", pulls, self.of_workers("answer came", "Pulled", &asked)));
+        both.push(("Pulled", pulls, self.of_workers("response received", "Pulled", &asked)));
         for (kind, of_members, of_master) in [
-            ("FromTask", "said to the master", "heard of a member"),
-            ("ToTask", "heard of the master", "said to a member"),
+            ("FromTask", "sent to the master", "received from a member"),
+            ("ToTask", "received from the master", "sent to a member"),
         ] {
             let members = self.of_workers(of_members, kind, &control);
             both.push((kind, members, lines(&self.master, of_master, kind, &control)));
@@ -125,8 +125,8 @@ fn every_request_has_one_identity_in_the_logs_of_worker_and_server() {
 #[test]
 fn a_slow_request_is_logged_at_both_ends() {
     let identity = ["job", "task", "request", "lane"];
-    let waited = |logs: &Logs| lines(&logs.worker, "answered slowly", "Pulled", &identity);
-    let held = |logs: &Logs| lines(&logs.server, "request was held for other tasks", "Pull", &identity);
+    let waited = |logs: &Logs| lines(&logs.worker, "slow response", "Pulled", &identity);
+    let held = |logs: &Logs| lines(&logs.server, "request was deferred for other tasks", "Pull", &identity);
     let mut cluster = run(&Folder::new(), "info", PAUSE_MS);
     let logs = settled(&mut cluster, |logs| {
         let waited = waited(logs);
@@ -135,7 +135,7 @@ fn a_slow_request_is_logged_at_both_ends() {
     let (waited, held, worker) = (waited(&logs), held(&logs), &logs.worker);
     assert!(!waited.is_empty(), "the fast worker waits for the slow one: {worker:?}");
     assert!(waited.is_subset(&held), "{waited:?} was held: {held:?}");
-    let line = worker.iter().find(|line| line["message"] == "answered slowly").expect("it is there");
+    let line = worker.iter().find(|line| line["message"] == "slow response").expect("it is there");
     assert!(line["held_ms"].as_u64() >= Some(1000) && line["took_ms"].as_u64() >= Some(1000), "{line}");
     assert!(lines(worker, "request sent", "Pull", &identity).is_empty(), "at info nothing else of requests");
 }

@@ -119,8 +119,8 @@ fn a_label_that_no_record_has_is_refused_with_those_that_exist() {
         let error = Job::new(labels).refused(2, "lr", settings, &[]);
         assert!(error.contains(word), "{labels:?} {settings:?}: {error}");
     };
-    refused(&["a", "b", "c"], &[], "3 names: a, b, c");
-    refused(&["1", "16777216", "16777217"], &["positive_label=16777217"], "not told apart");
+    refused(&["a", "b", "c"], &[], "3 distinct names: a, b, c");
+    refused(&["1", "16777216", "16777217"], &["positive_label=16777217"], "cannot be distinguished");
     refused(&["0", "1"], &["class_weights=0:2,0.0:3"], "twice");
     refused(&["1", "2", "3"], &["positive_label=2", "class_weights=1:4"], "count as one class");
 }
@@ -131,7 +131,7 @@ fn a_model_of_another_positive_label_does_not_go_on_and_says_the_names() {
     job.weights("model", "lr", &["positive_label=no"], &[]);
     let from = job.folder.path("model");
     let error = job.refused(4, "lr", &["positive_label=yes"], &["--from", &from]);
-    assert!(error.contains("positive_label is no, the job's yes"), "{error}");
+    assert!(error.contains("positive_label is no, that of the job is yes"), "{error}");
 }
 
 #[test]

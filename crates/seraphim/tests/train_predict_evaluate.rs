@@ -235,7 +235,7 @@ fn the_confusion_matrix_of_classes_counts_every_pair() {
     let evaluated: serde_json::Value = serde_json::from_str(&evaluated).unwrap();
     assert_eq!(evaluated["confusion"]["labels"], serde_json::json!(names));
     let text = succeed(&["evaluate", "--model", &model, "--data", &data]);
-    assert!(text.contains("  cat  ") && text.contains("a row a label"), "{text}");
+    assert!(text.contains("  cat  ") && text.contains("one row per label"), "{text}");
     let error = fail(2, &["evaluate", "--model", &model, "--data", &data, "--threshold", "0.5"]);
     assert!(error.contains("two classes"), "{error}");
 }

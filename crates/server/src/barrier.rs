@@ -161,7 +161,9 @@ impl Job {
         }
         if asked > open {
             let passed = open.saturating_sub(entry.joined_generation);
-            let text = format!("task {task} says it has passed {generation} barriers; here it has {passed}");
+            let text = format!(
+                "task {task} reports {generation} passed barriers, but has passed {passed} on this lane"
+            );
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         entry.part = part;

@@ -52,7 +52,7 @@ impl LaneState {
             if is_small(&message) {
                 self.handle(now, at, arrival, message, &mut done);
             } else {
-                let text = format!("{} in a batch, which holds {SMALL}", message.kind_name());
+                let text = format!("{} in a batch, which may have only {SMALL}", message.kind_name());
                 self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), &mut done);
                 self.close(now, at, &mut done);
             }
@@ -82,7 +82,8 @@ impl LaneState {
             return answer;
         }
         let text = format!(
-            "{size} bytes of values behind {bytes} in one batch, the limit is {ANSWER_LIMIT_BYTES}: pull in another"
+            "{size} bytes of values after {bytes} in one batch, the limit is {ANSWER_LIMIT_BYTES}: pull in \
+             another batch"
         );
         self.stats.count_refusal(FaultKind::TooLarge);
         Message::Fault(Refusal::new(FaultKind::TooLarge, text).into_fault(request))

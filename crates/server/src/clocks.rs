@@ -165,7 +165,8 @@ impl Job {
         let generation = if self.open_request.home { open } else { u64::from(generation) };
         if open < generation {
             let text = format!(
-                "task {task} takes part in barriers from number {generation} on, and here number {open} is open: ask again"
+                "task {task} takes part in barriers from number {generation} on, but number {open} is open on \
+                 this lane: retry"
             );
             return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_RETRY_DELAY));
         }

@@ -83,10 +83,10 @@ impl LaneState {
         };
         let parts: Vec<String> = self.jobs.iter().filter_map(of).collect();
         let parts = if parts.is_empty() { "none".to_owned() } else { parts.join(" + ") };
-        let why = if limit == left { ", what the rows leave of the memory limit" } else { "" };
+        let why = if limit == left { ", the memory limit minus the rows" } else { "" };
         let text = format!(
-            "{bytes} bytes more than the {used} bytes that are staged on lane {} ({parts}); the limit is \
-             {limit}{why}: commit, close tokens that are over, or use a larger limit",
+            "{bytes} bytes in addition to the {used} bytes that are staged on lane {} ({parts}); the limit is \
+             {limit}{why}: commit, close unused tokens, or use a larger limit",
             self.config.lane,
         );
         Err(Refusal::new(FaultKind::TooLarge, text))

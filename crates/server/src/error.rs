@@ -1,7 +1,7 @@
 //! Errors of a server process.
 
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
+#[allow(missing_docs, reason = "the error text of each variant explains its fields")]
 pub enum Error {
     /// A setting outside of its range.
     #[error("server: {field} is {actual}, expected {expected}")]

@@ -28,7 +28,7 @@ impl LaneState {
         if self.job(job)?.open_request.task_count == 0 {
             return Ok(());
         }
-        let text = format!("job {job} is no session: it has tasks, and only they pull and push");
+        let text = format!("job {job} is not a session: it has tasks, and only they pull and push");
         Err(Refusal::new(FaultKind::Invalid, text))
     }
 
@@ -37,10 +37,14 @@ impl LaneState {
         match self.connections.get(&at).map(|connection| connection.role) {
             Some(Role::Session { job: own }) if own == job => self.job(job).map(drop),
             Some(Role::Session { job: own }) => {
-                let text = format!("session {own} asks in the name of session {job}");
+                let text =
+                    format!("the request names session {job}, but its connection belongs to session {own}");
                 Err(Refusal::new(FaultKind::Invalid, text))
             }
-            _ => Err(Refusal::new(FaultKind::Invalid, "only a session may ask this: say so in the hello")),
+            _ => Err(Refusal::new(
+                FaultKind::Invalid,
+                "only a session may send this request: set its role in the hello",
+            )),
         }
     }
 
@@ -173,11 +177,12 @@ impl LaneState {
             if !open.dropped_matrices.contains(&matrix) && known.spec() == &*spec {
                 return Ok(());
             }
-            let text = format!("number {matrix} was given to another matrix of job {job}, numbers only rise");
+            let text =
+                format!("number {matrix} was used for another matrix of job {job}: use a larger number");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         if matrix >= MATRIX_LIMIT {
-            let text = format!("number {matrix}, numbers of matrices are below {MATRIX_LIMIT}");
+            let text = format!("the number of the matrix is {matrix}, expected below {MATRIX_LIMIT}");
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
         let names =

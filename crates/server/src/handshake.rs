@@ -52,9 +52,10 @@ impl LaneState {
         match role {
             Role::Tool => Ok(()),
             Role::Session { job } => self.check_session_is_open(job),
-            Role::Member => {
-                Err(Refusal::new(FaultKind::Invalid, "members join at the master; this is a server"))
-            }
+            Role::Member => Err(Refusal::new(
+                FaultKind::Invalid,
+                "members register with the master, and this is a server",
+            )),
             Role::Task { job, task } => {
                 let count = self.job(job)?.clock_table.task_count();
                 if task < count {
@@ -110,11 +111,16 @@ impl LaneState {
         match self.task_at(at) {
             Some(known) if known == (job, task) => Ok(()),
             Some((own_job, own)) => {
-                let text =
-                    format!("task {own} of job {own_job} asks in the name of task {task} of job {job}");
+                let text = format!(
+                    "the request names task {task} of job {job}, but its connection belongs to task {own} \
+                     of job {own_job}"
+                );
                 Err(Refusal::new(FaultKind::Invalid, text))
             }
-            None => Err(Refusal::new(FaultKind::Invalid, "only a task may ask this: say so in the hello")),
+            None => Err(Refusal::new(
+                FaultKind::Invalid,
+                "only a task may send this request: set its role in the hello",
+            )),
         }
     }
 }

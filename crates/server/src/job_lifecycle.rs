@@ -28,7 +28,7 @@ impl LaneState {
         let result = match self.jobs.get(&job) {
             Some(known) if known.open_request == open => Ok(()),
             Some(_) => {
-                let text = format!("job {job} is open here with other contents: use another number");
+                let text = format!("job {job} is open with other contents: use another number");
                 Err(Refusal::new(FaultKind::Invalid, text))
             }
             None => self.create_job(open),
@@ -47,7 +47,7 @@ impl LaneState {
         }
         if open.held.len() != open.matrices.len() {
             let (lists, matrices) = (open.held.len(), open.matrices.len());
-            let text = format!("{lists} lists of partitions for {matrices} matrices: one each is expected");
+            let text = format!("{lists} lists of partitions for {matrices} matrices, expected one for each");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         for (i, spec) in open.matrices.iter().enumerate() {
@@ -85,8 +85,8 @@ impl LaneState {
             return Ok(None);
         }
         let Some(made) = &self.module_cache else {
-            let text = "this server was built without WebAssembly modules, and the job brings some: start one that was \
-                        built with them (feature `wasm`)";
+            let text = "this server was built without WebAssembly modules, and the job has some: start a server that \
+                        was built with them (feature `wasm`)";
             return Err(Refusal::new(FaultKind::Invalid, text));
         };
         let table = made.table(&self.functions, modules);

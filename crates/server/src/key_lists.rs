@@ -59,7 +59,7 @@ impl KeyLists {
             if keys == count {
                 return Ok(());
             }
-            let text = format!("the runs have {count} keys, the list has {keys}: both must have as many");
+            let text = format!("the runs have {count} keys, the list has {keys}: the two must be equal");
             Err(Refusal::new(FaultKind::Invalid, text))
         };
         match keys {
@@ -71,7 +71,7 @@ impl KeyLists {
                 fits(end.saturating_sub(start))?;
                 if count > KEY_COUNT_LIMIT {
                     let text =
-                        format!("a range of {count} keys, the limit is {KEY_COUNT_LIMIT}: ask in parts");
+                        format!("a range of {count} keys, the limit is {KEY_COUNT_LIMIT}: split the request");
                     return Err(Refusal::new(FaultKind::TooLarge, text));
                 }
                 let range = Some((start, end));
@@ -86,7 +86,8 @@ impl KeyLists {
                 let known =
                     self.lists.iter_mut().rposition(|list| list.digest() == digest && list.runs == runs);
                 let unknown = || {
-                    let text = format!("the list {digest:032x} is not remembered here: send its keys");
+                    let text =
+                        format!("the key list {digest:032x} is not cached on this connection: send its keys");
                     Refusal::new(FaultKind::UnknownKeys, text)
                 };
                 self.remove(known).ok_or_else(unknown)

@@ -17,7 +17,7 @@ impl LaneState {
         if tracing::enabled!(tracing::Level::DEBUG)
             && let Some(identity) = RequestIdentity::of(message)
         {
-            log_request!(debug, identity, lane = self.config.lane, "request came");
+            log_request!(debug, identity, lane = self.config.lane, "request received");
         }
     }
 
@@ -56,8 +56,8 @@ pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, held: &Deferred
 pub(crate) fn log_wait(held: Duration, identity: &RequestIdentity, lane: u16) {
     let held_ms = held.as_millis() as u64;
     if held >= SLOW_REQUEST {
-        log_request!(info, *identity, lane, held_ms, "request was held for other tasks");
+        log_request!(info, *identity, lane, held_ms, "request was deferred for other tasks");
     } else {
-        log_request!(debug, *identity, lane, held_ms, "request was held for other tasks");
+        log_request!(debug, *identity, lane, held_ms, "request was deferred for other tasks");
     }
 }

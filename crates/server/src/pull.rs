@@ -70,7 +70,7 @@ impl LaneState {
         let ReadHeader { request, job, task, clock, matrix, wait_ms } = reading;
         if self.deferred_bytes + bytes > self.config.held_limit_bytes {
             let text = format!(
-                "requests of {} bytes are held on this lane, the limit is {}",
+                "{} bytes of requests are deferred on this lane, the limit is {}",
                 self.deferred_bytes, self.config.held_limit_bytes
             );
             let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_RETRY_DELAY);
@@ -148,8 +148,8 @@ pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusa
     }
     let (name, element, wire) = (&spec.name, spec.element, wire.name());
     let text = format!(
-        "values of matrix {name:?} are asked for as {wire}, its elements are {element:?}: only f32 is rounded, ask for \
-         them as they are"
+        "values of matrix {name:?} are requested as {wire}, but its elements are {element:?}: only f32 can be rounded, \
+         request them without rounding"
     );
     Err(Refusal::new(FaultKind::Invalid, text))
 }
@@ -178,7 +178,7 @@ fn read(
     if bytes > ANSWER_LIMIT_BYTES && keys.len() > 1 {
         let text = format!(
             "{} keys of {columns} columns are {bytes} bytes of values, the limit of one answer is \
-             {ANSWER_LIMIT_BYTES}: ask in parts",
+             {ANSWER_LIMIT_BYTES}: split the request",
             keys.len()
         );
         return Err(Refusal::new(FaultKind::TooLarge, text));

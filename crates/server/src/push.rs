@@ -129,7 +129,7 @@ impl LaneState {
             PushTurn::Gap => {
                 let expected = self.jobs.get(&job).map(|job| job.mark(task)).unwrap_or_default();
                 let text = format!(
-                    "pushes are missing before it: expected clock {}, index {}, or index 0 of a later clock",
+                    "earlier pushes are missing: expected clock {}, index {}, or index 0 of a later clock",
                     expected.clock, expected.index
                 );
                 self.refuse_push(at, head, Refusal::new(FaultKind::Invalid, text), out);
@@ -214,7 +214,7 @@ impl LaneState {
         let known =
             open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;
         if clock < known && !breaks {
-            let text = format!("task {task} is at clock {known}, this clock is over");
+            let text = format!("task {task} is already at clock {known}");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         if open.clock_table.is_at_barrier(task) {

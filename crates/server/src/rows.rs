@@ -113,8 +113,9 @@ impl Job {
         }
         let copy: u64 = kept.iter().map(exported_bytes).sum();
         if used.saturating_add(copy) > limit {
-            let text =
-                format!("a copy of the rows takes {copy} bytes beside {used} bytes, the limit is {limit}");
+            let text = format!(
+                "a copy of the rows needs {copy} bytes in addition to {used} bytes, the limit is {limit}"
+            );
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
         self.row_copy = Some(kept);
@@ -123,7 +124,10 @@ impl Job {
 
     fn restore_row_copy(&mut self) -> Result<(), Refusal> {
         let Some(kept) = &self.row_copy else {
-            return Err(Refusal::new(FaultKind::Invalid, "no rows are kept: keep them first"));
+            return Err(Refusal::new(
+                FaultKind::Invalid,
+                "there is no copy of the rows: send KeepRows first",
+            ));
         };
         self.export_cache = None;
         for (matrix, rows) in self.matrices.iter_mut().zip(kept) {

@@ -203,7 +203,7 @@ impl MatrixTokens {
     fn check(&self, token: u64) -> Result<(), Refusal> {
         if token < self.first_open {
             let text = format!(
-                "token {token} is closed, all below {} are: the driver has gone on without this attempt",
+                "token {token} is closed, like all below {}: the driver has continued without this attempt",
                 self.first_open
             );
             return Err(Refusal::new(FaultKind::TokenClosed, text));
@@ -215,8 +215,7 @@ impl MatrixTokens {
             ));
         }
         if self.open.len() >= TOKEN_LIMIT && !self.open.contains_key(&token) {
-            let text =
-                format!("{TOKEN_LIMIT} tokens of one matrix are open, the limit: close those that are over");
+            let text = format!("{TOKEN_LIMIT} tokens of one matrix are open, the limit: close unused tokens");
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
         Ok(())

@@ -180,7 +180,8 @@ impl LaneState {
             | Message::CloseSession(_)
             | Message::Committed(_)
             | Message::EndBranch(_) => {
-                let text = "a message that nobody sends to a server: answers come from it, and sessions are opened at the master";
+                let text =
+                    "a server does not accept this message: it is an answer, or a request for the master";
                 self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), out);
                 self.close(now, at, out);
             }

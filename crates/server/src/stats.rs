@@ -122,7 +122,7 @@ impl LaneState {
         for (name, help, value) in [
             ("request_bytes", "Bytes of requests", stats.request_bytes),
             ("value_bytes_out", "Bytes of values in answers", stats.value_bytes_out),
-            ("pauses", "Times that a connection was not read on behind a held push", stats.pause_count),
+            ("pauses", "Times reading a connection was paused behind a deferred push", stats.pause_count),
         ] {
             out.counter(&format!("seraphim_{name}_total"), help, &[of_lane], value);
         }
@@ -131,10 +131,10 @@ impl LaneState {
         for (name, help, value) in [
             ("connections", "Connections of this lane", self.connections.len() as u64),
             ("held_bytes", "Bytes of requests that wait for other tasks", self.deferred_bytes),
-            ("memory_bytes", "Bytes of rows, kept copies and modules of jobs included", self.memory_bytes),
+            ("memory_bytes", "Bytes of rows, row copies and job modules", self.memory_bytes),
             ("staged_bytes", "Bytes that sessions have staged and not committed", self.staged_bytes()),
-            ("key_list_bytes", "Bytes of key lists that are remembered", lists.map(KeyLists::bytes).sum()),
-            ("queued_requests", "Requests behind a push that waits", queued as u64),
+            ("key_list_bytes", "Bytes of cached key lists", lists.map(KeyLists::bytes).sum()),
+            ("queued_requests", "Requests queued behind a deferred push", queued as u64),
         ] {
             out.gauge(&format!("seraphim_{name}"), help, &[of_lane], value);
         }
@@ -203,7 +203,7 @@ impl Job {
             ("pushes", "Pushes applied", stats.push_count),
             ("pull_functions", "Pull functions among the pulls", stats.pull_function_count),
             ("push_functions", "Push functions among the pushes", stats.push_function_count),
-            ("duplicates", "Pushes dropped because they had come before", stats.duplicate_count),
+            ("duplicates", "Duplicate pushes dropped", stats.duplicate_count),
             ("commits", "Commits that counted", staged.commits),
             ("late_commits", "Commits of attempts that did not count", staged.late_commits),
             (
@@ -215,19 +215,19 @@ impl Job {
         ] {
             out.counter(&format!("seraphim_{name}_total"), help, &labels, value);
         }
-        let help = "How long requests waited for other tasks";
+        let help = "Time that requests waited for other tasks";
         out.counter("seraphim_wait_seconds_total", help, &labels, stats.wait_time.as_secs_f64());
         let held = self.deferred_requests.len() as u64 + self.barrier.waiter_count();
         out.gauge("seraphim_held_requests", "Requests that wait for other tasks now", &labels, held);
         let tokens = self.staged_chunks.token_count() as u64;
-        out.gauge("seraphim_staged_tokens", "Tokens that are open", &labels, tokens);
+        out.gauge("seraphim_staged_tokens", "Open tokens", &labels, tokens);
         for task in 0..self.clock_table.task_count() {
             if let Ok(clock) = self.clock_table.clock(task) {
                 let labels = [of_lane, ("job", id), ("task", &task.to_string())];
                 out.gauge("seraphim_task_clock", "Clock of a task that has not left", &labels, clock);
             }
         }
-        let help = "How many clocks the slowest task was behind whose pull was answered";
+        let help = "Staleness of answered pulls: clocks by which the slowest task was behind";
         out.histogram("seraphim_pull_staleness", help, &labels, &stats.staleness, stats.staleness_sum);
     }
 }

@@ -22,7 +22,7 @@ pub enum Error {
 
     /// The module imports something.
     #[error(
-        "the module imports {}: functions get nothing from outside; build for wasm32-unknown-unknown, without WASI",
+        "the module imports {}: modules may not import anything; build for wasm32-unknown-unknown, without WASI",
         names.join(", ")
     )]
     Imports { names: Vec<String> },

@@ -157,8 +157,12 @@ fn read_signatures(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<Functi
         if let ParsedExport::Property(name) = meaning
             && !kinds.contains_key(name)
         {
-            let actual = format!("about {name:?}, of which there is no code");
-            return Err(Error::export(export, actual, format!("change:{name}:TYPE or the like beside it")));
+            let actual = format!("a property of {name:?}, which has no code export");
+            return Err(Error::export(
+                export,
+                actual,
+                format!("an export such as change:{name}:TYPE beside it"),
+            ));
         }
     }
     if kinds.is_empty() {

@@ -88,8 +88,8 @@ impl Sandbox {
         let pages = (start + bytes - old).div_ceil(PAGE);
         if self.memory.grow(&mut self.store, pages as u64).is_err() {
             return Err(FunctionFault::user(format!(
-                "the rows of a call need {bytes} bytes beside the {start} of the module, {} are allowed (or fewer by the \
-                 module's own maximum): let it take less memory",
+                "the rows of a call need {bytes} bytes beside the {start} of the module, {} are allowed (or fewer by \
+                 the module's own maximum): reduce the memory of the module",
                 self.limits.memory_bytes
             )));
         }
@@ -125,7 +125,7 @@ impl Sandbox {
         let size = bytes.len();
         bytes.get(address..address.saturating_add(len)).ok_or_else(|| {
             FunctionFault::user(format!(
-                "{what} gave back {len} bytes at address {address}, outside of its memory of {size} bytes"
+                "{what} returned {len} bytes at address {address}, outside of its memory of {size} bytes"
             ))
         })
     }
@@ -141,10 +141,11 @@ impl CallLimits {
     fn fault(&self, what: &str, error: &wasmtime::Error) -> FunctionFault {
         let text = match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => format!(
-                "{what} was stopped after {} steps: it loops for ever or does too much for a call",
+                "{what} was stopped after {} units of fuel: it has an endless loop, or does too much work for one \
+                 call",
                 self.steps
             ),
-            Some(Trap::StackOverflow) => format!("{what} called itself too deeply: the stack is full"),
+            Some(Trap::StackOverflow) => format!("{what} overflowed the stack: its recursion is too deep"),
             Some(trap) => format!("{what} trapped: {trap}"),
             None => {
                 let limit = self.memory_bytes;
@@ -186,7 +187,9 @@ pub(crate) fn check_status(what: &str, status: i32) -> Result<(), FunctionFault>
     if status == 0 {
         return Ok(());
     }
-    Err(FunctionFault::user(format!("{what} refused with status {status}; the module says what that means")))
+    Err(FunctionFault::user(format!(
+        "{what} refused with status {status}; its meaning is defined by the module"
+    )))
 }
 
 /// Lays slices out one after the other.

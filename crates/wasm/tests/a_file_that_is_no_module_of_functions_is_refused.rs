@@ -69,7 +69,7 @@ fn memory_above_the_limit_is_refused() {
 #[test]
 fn a_start_that_does_not_end_is_stopped() {
     let error = refused(&[MEMORY, META, CODE, "(func $s (loop $l (br $l)))", "(start $s)"]);
-    holds(&error, &["cannot be started", "its start was stopped after 1000000 steps"]);
+    holds(&error, &["cannot be started", "its start was stopped after 1000000 units of fuel"]);
 }
 
 #[test]

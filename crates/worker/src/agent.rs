@@ -80,8 +80,8 @@ impl RemoteAgent {
 
     /// Shares connections with the agents of other tasks of this process.
     #[must_use]
-    pub fn with_multiplexer(mut self, trunks: Multiplexer) -> Self {
-        self.multiplexer = Some(trunks);
+    pub fn with_multiplexer(mut self, multiplexer: Multiplexer) -> Self {
+        self.multiplexer = Some(multiplexer);
         self
     }
 
@@ -256,7 +256,7 @@ impl RemoteAgent {
         let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
         let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
         let opened = match &self.multiplexer {
-            Some(trunks) => trunks.open(place, limit, &hello),
+            Some(multiplexer) => multiplexer.open(place, limit, &hello),
             None => connect_lane(place, limit, &hello),
         };
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
@@ -372,9 +372,9 @@ impl RemoteAgent {
         let place = &self.state.layout().lanes[usize::from(lane)];
         let (took_ms, held_ms) = (took.as_millis() as u64, held_ns / 1_000_000);
         if is_slow {
-            tracing::info!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "answered slowly");
+            tracing::info!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "slow response");
         } else {
-            tracing::debug!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "answer came");
+            tracing::debug!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "response received");
         }
     }
 

@@ -107,13 +107,13 @@ impl Agent for AheadAgent {
     }
 
     fn tick(&mut self) -> Result<(), Error> {
-        let (habit, columns) = (&mut self.pull_pattern, self.upcoming.columns());
+        let (pattern, columns) = (&mut self.pull_pattern, self.upcoming.columns());
         self.agent.tick_and_prefetch(|agent| {
-            habit.ticked();
+            pattern.ticked();
             if !columns.next.is_empty() {
-                habit.ask(&columns.next, |matrix, part| agent.prefetch(matrix, part).is_ok());
+                pattern.ask(&columns.next, |matrix, part| agent.prefetch(matrix, part).is_ok());
             }
-            habit.begins();
+            pattern.begins();
         })
     }
 

@@ -184,10 +184,10 @@ impl AgentState {
     }
 
     pub(crate) fn add_request(&mut self, lane: usize, id: u64, owner: RequestOwner, message: Message) {
-        let parcel = OutgoingRequest::new(message, None, None);
-        let bytes = parcel.bytes;
+        let outgoing = OutgoingRequest::new(message, None, None);
+        let bytes = outgoing.bytes;
         let request =
-            PendingRequest { owner, outgoing: parcel, bytes, is_sent: false, retry_at: None, deadline: None };
+            PendingRequest { owner, outgoing, bytes, is_sent: false, retry_at: None, deadline: None };
         self.lanes[lane].requests.insert(id, request);
     }
 }

@@ -119,7 +119,7 @@ impl AgentState {
         let held = &self.matrices[ask.matrix].lane_partitions[at];
         let is_held = pulled.parts.iter().all(|part| held.contains(&part.partition));
         if request.owner != RequestOwner::Function || !is_held || !is_ascending(&pulled.parts) {
-            let text = format!("it answered {:?} with parts that it does not hold", ask.call.name);
+            let text = format!("its answer to {:?} has partitions that it does not own", ask.call.name);
             return self.fail(self.server_error(lane, text));
         }
         ask.parts.extend(pulled.parts);

@@ -17,7 +17,7 @@ impl AgentState {
             return;
         }
         if self.lanes[at].incarnation.is_some_and(|before| before != welcome.incarnation) {
-            let text = "it was started anew, and what it held of this job is lost: start the job again";
+            let text = "it was restarted and has lost its part of this job: start the job again";
             return self.fail(self.server_error(lane, text.into()));
         }
         self.progress_at = now;
@@ -52,7 +52,7 @@ impl AgentState {
             }
             (LinkState::Open, Message::Fault(fault)) => self.on_fault(now, lane, &fault),
             (LinkState::Open, _) => {
-                self.fail(self.server_error(lane, "it said what no agent asks for".into()))
+                self.fail(self.server_error(lane, "it sent an unexpected message".into()));
             }
             (LinkState::Opening | LinkState::Closed { .. } | LinkState::Ended, _) => return,
         }

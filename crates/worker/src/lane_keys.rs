@@ -190,7 +190,7 @@ impl LaneKeys {
                     out.extend_from_slice(&values[place * columns..(place + span.count) * columns]);
                 }
                 RowOrder::Scattered(order) if columns == 1 => {
-                    out.extend(order.iter().map(|i| values[*i as usize]))
+                    out.extend(order.iter().map(|i| values[*i as usize]));
                 }
                 RowOrder::Scattered(order) => {
                     for i in order {

@@ -86,8 +86,8 @@ pub enum LayoutError {
     Matrix(#[from] matrix::Error),
     /// The values of a matrix cannot be rounded as requested.
     #[error(
-        "matrix {matrix:?} of {element:?} with rule {rule:?} cannot travel as {wire}: only f32 whose pushes add up is \
-         rounded, send it as f32"
+        "matrix {matrix:?} of {element:?} with rule {rule:?} cannot be sent as {wire}: only f32 whose pushes add up \
+         can be rounded, send it as f32"
     )]
     Wire {
         /// Name of the matrix.
@@ -147,12 +147,12 @@ impl JobLayout {
             spec.check()?;
             if spec.row_bytes() > ROW_BYTES as u64 {
                 let what = format!("the bytes of a row of matrix {:?} with its slots", spec.name);
-                return fault(what, spec.row_bytes(), format!("at most {ROW_BYTES}, what a frame holds"));
+                return fault(what, spec.row_bytes(), format!("at most {ROW_BYTES}, the limit of a frame"));
             }
             let count = spec.partitioner.partition_count();
             if owners.len() as u64 != u64::from(count) {
                 let what = format!("the number of owners of matrix {:?}", spec.name);
-                return fault(what, owners.len() as u64, format!("{count}, one a partition"));
+                return fault(what, owners.len() as u64, format!("{count}, one for each partition"));
             }
             if let Some(owner) = owners.iter().find(|owner| usize::from(**owner) >= lane_count) {
                 let what = format!("an owner of matrix {:?}", spec.name);
@@ -165,8 +165,8 @@ impl JobLayout {
     fn check_wire(&self) -> Result<(), LayoutError> {
         if !self.wire.is_empty() && self.wire.len() != self.matrices.len() {
             let (job, actual) = (self.job, self.wire.len() as u64);
-            let expected = format!("{}, one a matrix, or none", self.matrices.len());
-            let what = "the number of forms in which values travel".into();
+            let expected = format!("{}, one for each matrix, or none", self.matrices.len());
+            let what = "the number of wire types".into();
             return Err(LayoutError::Field { job, what, actual, expected });
         }
         for (spec, wire) in self.matrices.iter().zip(&self.wire) {

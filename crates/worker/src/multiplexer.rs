@@ -35,10 +35,10 @@ impl Multiplexer {
         let key = format!("{} {}", place.lane, place.addresses.join(" "));
         let slot = Arc::clone(lock(&self.0).entry(key).or_default());
         let mut slot = lock(&slot);
-        if let Some(trunk) = slot.as_ref().filter(|trunk| !trunk.is_over()).cloned() {
+        if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_over()).cloned() {
             // The answer may take a while, and the next task need not wait for it.
             drop(slot);
-            return trunk.open(limit, hello);
+            return connection.open(limit, hello);
         }
         if start.elapsed() >= limit {
             // The task that held the lock has found that the lane cannot be reached.
@@ -46,8 +46,8 @@ impl Multiplexer {
         }
         let connect =
             |address: &_| MultiplexedConnection::connect(address, limit, hello, ConnectOptions::default());
-        let (trunk, opened) = connect_first(place, connect)?;
-        *slot = Some(trunk);
+        let (connection, opened) = connect_first(place, connect)?;
+        *slot = Some(connection);
         Ok(opened)
     }
 }

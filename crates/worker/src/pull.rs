@@ -196,13 +196,13 @@ impl AgentState {
             keys,
             wire: self.layout.wire_of(ask.matrix),
         };
-        let parcel = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
+        let outgoing = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
         let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);
-        let bytes = parcel.bytes + answer as u64;
+        let bytes = outgoing.bytes + answer as u64;
         let owner = RequestOwner::Pull { pull_id: ask.id, reply_index: i };
         lane.requests.insert(
             self.last_request_id,
-            PendingRequest { owner, outgoing: parcel, bytes, is_sent: false, retry_at: None, deadline: None },
+            PendingRequest { owner, outgoing, bytes, is_sent: false, retry_at: None, deadline: None },
         );
     }
 

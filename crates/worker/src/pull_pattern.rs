@@ -93,9 +93,9 @@ mod tests {
     const W: MatrixId = MatrixId(0);
     const B: MatrixId = MatrixId(1);
 
-    fn asked(habit: &mut PullPattern, columns: &[u64], agrees: bool) -> Vec<(MatrixId, String)> {
+    fn asked(pattern: &mut PullPattern, columns: &[u64], agrees: bool) -> Vec<(MatrixId, String)> {
         let mut asks = Vec::new();
-        habit.ask(columns, |matrix, part| {
+        pattern.ask(columns, |matrix, part| {
             asks.push((matrix, format!("{part:?}")));
             agrees
         });
@@ -108,59 +108,59 @@ mod tests {
 
     #[test]
     fn the_next_batch_is_asked_as_the_last_was_pulled() {
-        let mut habit = PullPattern::default();
-        assert!(!habit.is_complete() && asked(&mut habit, &[1], true).is_empty(), "nothing is known yet");
-        habit.pulled(W, rows(&[3, 5]), &[3, 5]);
-        habit.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3, 5]);
-        habit.pulled(B, Selection::Columns { row: 2, keys: Keys::Sorted(&[3, 5]) }, &[3, 5]);
+        let mut pattern = PullPattern::default();
+        assert!(!pattern.is_complete() && asked(&mut pattern, &[1], true).is_empty(), "nothing is known yet");
+        pattern.pulled(W, rows(&[3, 5]), &[3, 5]);
+        pattern.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3, 5]);
+        pattern.pulled(B, Selection::Columns { row: 2, keys: Keys::Sorted(&[3, 5]) }, &[3, 5]);
         // Keys that are not those of the batch are ignored, and a repeated pull counts once.
-        habit.pulled(W, rows(&[4]), &[3, 5]);
-        habit.pulled(W, rows(&[3, 5]), &[3, 5]);
-        habit.ticked();
+        pattern.pulled(W, rows(&[4]), &[3, 5]);
+        pattern.pulled(W, rows(&[3, 5]), &[3, 5]);
+        pattern.ticked();
         let next = [7, 9];
         let wanted = [
             (W, format!("{:?}", rows(&next))),
             (B, format!("{:?}", Selection::Rows(Keys::Range(0, 1)))),
             (B, format!("{:?}", Selection::Columns { row: 2, keys: Keys::Sorted(&next) })),
         ];
-        assert_eq!(asked(&mut habit, &next, true), wanted);
-        assert!(asked(&mut habit, &next, true).is_empty(), "asked once");
+        assert_eq!(asked(&mut pattern, &next, true), wanted);
+        assert!(asked(&mut pattern, &next, true).is_empty(), "asked once");
     }
 
     #[test]
     fn what_was_not_asked_during_a_step_is_asked_behind_it() {
-        let mut habit = PullPattern::default();
-        let step = |habit: &mut PullPattern| {
-            habit.pulled(W, rows(&[3]), &[3]);
-            habit.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3]);
+        let mut pattern = PullPattern::default();
+        let step = |pattern: &mut PullPattern| {
+            pattern.pulled(W, rows(&[3]), &[3]);
+            pattern.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3]);
         };
-        step(&mut habit);
-        habit.ticked();
-        habit.begins();
-        assert!(!habit.is_complete());
-        step(&mut habit);
-        assert!(habit.is_complete());
+        step(&mut pattern);
+        pattern.ticked();
+        pattern.begins();
+        assert!(!pattern.is_complete());
+        step(&mut pattern);
+        assert!(pattern.is_complete());
         let mut only_b = 0;
-        habit.ask(&[4], |matrix, _| {
+        pattern.ask(&[4], |matrix, _| {
             only_b += 1;
             matrix == B
         });
-        habit.ticked();
-        let asks = asked(&mut habit, &[4], true);
+        pattern.ticked();
+        let asks = asked(&mut pattern, &[4], true);
         assert_eq!((only_b, asks.len(), asks[0].0), (2, 1, W));
-        habit.begins();
-        assert_eq!(asked(&mut habit, &[6], true).len(), 2, "for the step behind it both");
+        pattern.begins();
+        assert_eq!(asked(&mut pattern, &[6], true).len(), 2, "for the step behind it both");
     }
 
     #[test]
-    fn a_habit_is_left_when_the_task_does_something_else() {
-        let mut habit = PullPattern::default();
-        habit.pulled(W, rows(&[3]), &[3]);
-        habit.ticked();
-        habit.pulled(B, rows(&[3]), &[3]);
-        assert!(!habit.is_complete(), "it has not pulled the first matrix");
-        habit.ticked();
-        let asks = asked(&mut habit, &[4], true);
+    fn a_pattern_is_dropped_when_the_task_does_something_else() {
+        let mut pattern = PullPattern::default();
+        pattern.pulled(W, rows(&[3]), &[3]);
+        pattern.ticked();
+        pattern.pulled(B, rows(&[3]), &[3]);
+        assert!(!pattern.is_complete(), "it has not pulled the first matrix");
+        pattern.ticked();
+        let asks = asked(&mut pattern, &[4], true);
         assert_eq!((asks.len(), asks[0].0), (1, B));
     }
 }

@@ -48,12 +48,12 @@ impl RetransmitQueue {
         self.sent_len
     }
 
-    pub(crate) fn push(&mut self, parcel: OutgoingRequest) {
-        if push_id(&parcel.message).is_some_and(|name| name < self.applied) {
+    pub(crate) fn push(&mut self, outgoing: OutgoingRequest) {
+        if push_id(&outgoing.message).is_some_and(|name| name < self.applied) {
             return; // An earlier attempt of this task has made the push.
         }
-        self.bytes += parcel.bytes;
-        self.entries.push_back(parcel);
+        self.bytes += outgoing.bytes;
+        self.entries.push_back(outgoing);
     }
 
     /// Adds a tick. It replaces a tick directly before it.
@@ -62,9 +62,9 @@ impl RetransmitQueue {
             self.pop_back();
         }
         // A tick counts as 0 bytes: it cannot request an answer, so it must not fill the window.
-        let mut parcel = OutgoingRequest::new(Message::Tick(tick), None, None);
-        parcel.bytes = 0;
-        self.push(parcel);
+        let mut outgoing = OutgoingRequest::new(Message::Tick(tick), None, None);
+        outgoing.bytes = 0;
+        self.push(outgoing);
     }
 
     /// Handles the report that all pushes below `applied` are applied.
@@ -79,11 +79,11 @@ impl RetransmitQueue {
                 None => {}
             }
         }
-        for parcel in self.entries.drain(..count) {
-            self.bytes -= parcel.bytes;
+        for outgoing in self.entries.drain(..count) {
+            self.bytes -= outgoing.bytes;
             if self.sent_len > 0 {
                 self.sent_len -= 1;
-                self.sent_bytes -= parcel.bytes;
+                self.sent_bytes -= outgoing.bytes;
             }
         }
     }
@@ -97,9 +97,9 @@ impl RetransmitQueue {
     pub(crate) fn acknowledge_function(&mut self, request: RequestId) -> bool {
         let is_it = |entry: &OutgoingRequest| matches!(&*entry.message, Message::PushFunction(push) if push.request == request);
         let Some(at) = self.entries.iter().take(self.sent_len).position(is_it) else { return false };
-        if let Some(parcel) = self.entries.remove(at) {
-            self.bytes -= parcel.bytes;
-            self.sent_bytes -= parcel.bytes;
+        if let Some(outgoing) = self.entries.remove(at) {
+            self.bytes -= outgoing.bytes;
+            self.sent_bytes -= outgoing.bytes;
             self.sent_len -= 1;
         }
         // Pushes behind it may have been acknowledged before.
@@ -160,11 +160,11 @@ impl RetransmitQueue {
     }
 
     fn pop_back(&mut self) {
-        let Some(parcel) = self.entries.pop_back() else { return };
-        self.bytes -= parcel.bytes;
+        let Some(outgoing) = self.entries.pop_back() else { return };
+        self.bytes -= outgoing.bytes;
         if self.sent_len > self.entries.len() {
             self.sent_len -= 1;
-            self.sent_bytes -= parcel.bytes;
+            self.sent_bytes -= outgoing.bytes;
         }
     }
 }

@@ -138,7 +138,7 @@ fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
     let before = std::mem::replace(&mut world.agent, spare);
     world.agent = before.with_functions(own);
     let error = pull(&mut world, &FunctionCall::pull(&Own, &[0], &())).unwrap_err();
-    assert!(error.to_string().contains("nobody registered this function"), "{error}");
+    assert!(error.to_string().contains("this function is not registered"), "{error}");
     assert_eq!(sum_of(&mut world, 0), -(COLUMNS as f64), "answers that were under way mean nothing");
     push(&mut world, &[add(0, 1.0)]).unwrap();
     assert_eq!(sum_of(&mut world, 0), 0.0);
@@ -279,7 +279,7 @@ fn a_lane_that_answers_with_parts_of_others_is_broken() {
         world.step(lane, 1, (0, 0));
     }
     let error = world.agent.take_result().unwrap().unwrap_err();
-    assert!(said && error.to_string().contains("parts that it does not hold"), "{error}");
+    assert!(said && error.to_string().contains("partitions that it does not own"), "{error}");
 }
 
 #[derive(Clone, Debug)]

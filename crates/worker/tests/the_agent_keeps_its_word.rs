@@ -225,7 +225,7 @@ fn a_lane_that_lost_its_state_ends_the_task_with_its_address() {
     world.lanes[1].incarnation = 2;
     world.step(1, 3, (0, 0));
     let error = pull(&mut world, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap_err();
-    assert!(error.to_string().contains("tcp:host1:1 (lane 0): it was started anew"), "{error}");
+    assert!(error.to_string().contains("tcp:host1:1 (lane 0): it was restarted"), "{error}");
     assert_eq!(push(&mut world, &[1], 1).unwrap_err(), error, "and all later calls too");
 }
 
@@ -443,7 +443,7 @@ fn waits_said(calls: impl Fn(&mut World), wait_of: impl Fn(&Message) -> Option<u
     world.carry_out();
     world.now += limit / 4;
     world.step(0, 3, (0, 0));
-    world.run().unwrap();
+    world.run().expect("the call ends");
     let waits: Vec<u32> = world.sent.iter().filter_map(|(_, message)| wait_of(message)).collect();
     let all = limit.as_millis() as u32;
     assert_eq!(waits.len(), 2, "{waits:?}");

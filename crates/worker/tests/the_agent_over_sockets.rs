@@ -375,15 +375,15 @@ fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
 
 #[test]
 fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() {
-    for trunks in [None, Some(Multiplexer::default())] {
+    for multiplexer in [None, Some(Multiplexer::default())] {
         let mut layout = a_layout(2);
         layout.wait_limit = Duration::from_hours(1);
         let server = start(&mut layout, u32::MAX, b"");
         let cancellation = CancellationToken::default();
         let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
         let mut agent = agent.with_cancellation(cancellation.clone());
-        if let Some(trunks) = trunks {
-            agent = agent.with_multiplexer(trunks);
+        if let Some(multiplexer) = multiplexer {
+            agent = agent.with_multiplexer(multiplexer);
         }
         let (mut out, part) = (vec![0_i64; 2], Selection::Rows(Keys::Sorted(&[1])));
         agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();

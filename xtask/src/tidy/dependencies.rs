@@ -27,7 +27,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages.iter().filter(|package| package.source.is_none()) {
         let Some((_, allowed)) = ALLOWED_DEPENDENCIES.iter().find(|(name, _)| *name == package.name) else {
-            let text = "not in the table of crate arrows (xtask/src/tidy/arrows.rs): a new crate needs a written reason";
+            let text = "not in the table of crate arrows (xtask/src/tidy/dependencies.rs): a new crate needs a written reason";
             findings.push(Finding::new(&package.name, text));
             continue;
         };

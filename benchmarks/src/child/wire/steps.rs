@@ -46,13 +46,13 @@ pub(super) fn steps(
         let job = first_job + round;
         let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
         over.set_addresses(&mut layout, one);
-        let (trunks, start) = (Multiplexer::default(), Barrier::new(STEP_TASKS as usize));
+        let (multiplexer, start) = (Multiplexer::default(), Barrier::new(STEP_TASKS as usize));
         let seconds = std::thread::scope(|scope| {
             let tasks: Vec<_> = (0..STEP_TASKS)
                 .map(|task| {
                     let agent = RemoteAgent::new(layout.clone(), task, Vec::new());
-                    let (trunks, start) = (trunks.clone(), &start);
-                    scope.spawn(move || small_steps(agent?.with_multiplexer(trunks), start))
+                    let (multiplexer, start) = (multiplexer.clone(), &start);
+                    scope.spawn(move || small_steps(agent?.with_multiplexer(multiplexer), start))
                 })
                 .collect();
             let mut slowest = 0.0f64;

@@ -76,7 +76,7 @@ impl WolfeSearch {
             return SearchDecision::Accept;
         }
         if self.evaluations >= EVALUATION_LIMIT {
-            return SearchDecision::Fail("no step length was found that lowers the objective enough");
+            return SearchDecision::Fail("no step length decreases the objective enough");
         }
         self.bracket = match self.bracket {
             None => self.first_bracket(now, is_low),
@@ -92,7 +92,7 @@ impl WolfeSearch {
                 let (left, right) = (low.t.min(high.t), low.t.max(high.t));
                 let width = right - left;
                 if width <= f64::EPSILON * right {
-                    return SearchDecision::Fail("the step lengths that are left differ by rounding only");
+                    return SearchDecision::Fail("the remaining step lengths differ only by rounding");
                 }
                 let middle = left + 0.5 * width;
                 let t = cubic(low, high).unwrap_or(middle);
@@ -169,9 +169,9 @@ impl ArmijoSearch {
         }
         if self.evaluations >= EVALUATION_LIMIT {
             return SearchDecision::Fail(if descends {
-                "no step length was found that lowers the objective enough"
+                "no step length decreases the objective enough"
             } else {
-                "the direction does not descend"
+                "the search direction is not a descent direction"
             });
         }
         self.t *= HALVING;
@@ -243,7 +243,7 @@ mod tests {
         for _ in 1..EVALUATION_LIMIT {
             last = armijo.observe(0.5, 0.0);
         }
-        assert_eq!(last, SearchDecision::Fail("the direction does not descend"));
+        assert_eq!(last, SearchDecision::Fail("the search direction is not a descent direction"));
     }
 
     #[test]

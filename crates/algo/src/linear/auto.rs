@@ -147,7 +147,7 @@ fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
             algorithm: job.algorithm(),
             first,
             second,
-            reason: "no optimizer reads all of them; leave one out",
+            reason: "no optimizer uses all of them; remove one",
         });
     }
     Ok(readers)
@@ -161,7 +161,7 @@ fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<Chose
     }
     let has = |names: &[&str]| readers.iter().any(|reader| names.contains(reader));
     if job.loss == Loss::Hinge && readers.contains(&"ftrl") {
-        return Some(chosen("ftrl", "the hinge has a corner, so that nothing goes to its minimum by slopes"));
+        return Some(chosen("ftrl", "hinge loss has a corner, where full-batch optimizers have no gradient"));
     }
     if has(&["ftrl"]) && has(&["lbfgs", "owlqn"]) {
         return None;
@@ -175,12 +175,12 @@ fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<Chose
                 || (PUSH_RULE_PARAMETERS.contains(name) && *text != spec.default)
         })
         .unwrap_or(("l1", job.checked_params.text("l1")));
-    Some(chosen(first, format!("it reads {name}={text}, which is given")))
+    Some(chosen(first, format!("it uses {name}={text}, which is given")))
 }
 
 /// The optimizer that made the model from which training continues.
 fn optimizer_of(job: &Linear, previous: &Model) -> ChosenValue {
-    let why = "the model that training goes on from was made so";
+    let why = "as in the model that training continues from";
     match previous.numbered {
         Some(_) => chosen(minimum(job), why),
         None => chosen("ftrl", why),
@@ -211,18 +211,18 @@ fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &DataProfile
     match text_kind(job, known) {
         Some(TextKind::Counts) => return Some(chosen("ftrl", format!("{what} look like texts"))),
         Some(TextKind::Normalized) => {
-            return Some(chosen("ftrl", format!("{what}, all of one length, look like texts")));
+            return Some(chosen("ftrl", format!("{what}, all of the same length, look like texts")));
         }
         None => {}
     }
     if is_wide(survey) && survey.entry_count > LARGE_WIDE_ENTRIES {
-        return Some(chosen("ftrl", format!("{what} are sparse, and few passes over them teach the most")));
+        return Some(chosen("ftrl", format!("{what} are sparse, where a few passes generalize best")));
     }
     let limit = if known.is_table { LARGE_TABLE_PRODUCTS } else { LARGE_PRODUCTS };
     if survey.entry_count.saturating_mul(width) > limit {
-        return Some(chosen("ftrl", format!("{what} are many to read a hundred times")));
+        return Some(chosen("ftrl", format!("{what} are too many for a hundred passes")));
     }
-    Some(chosen(minimum(job), format!("{what} are read in a moment, so that the minimum is near")))
+    Some(chosen(minimum(job), format!("{what} are few enough to optimize to the minimum")))
 }
 
 /// Whether data are sparse with more columns than records.
@@ -289,25 +289,22 @@ fn standardize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) 
             Some(Standardize::Idf) => "idf",
             None => "false",
         };
-        return chosen(value, "as in the model that training goes on from");
+        return chosen(value, "as in the model that training continues from");
     }
     if known.is_table {
         return chosen("true", "the input is a table with columns of numbers");
     }
     let Some(survey) = known.survey else {
         if job.loss.is_real() {
-            return chosen("true", "numbers are learnt from columns of any scale");
+            return chosen("true", "for numeric labels, columns may have any scale");
         }
-        return chosen(
-            "false",
-            "features are known by their numbers, and the input is not read before the first step",
-        );
+        return chosen("false", "features are numbered, and the input is not read before the first step");
     };
     match text_kind(job, known) {
         Some(TextKind::Counts) if job.checked_params.text("normalize") != "none" => {
-            return chosen("idf", "the records look like texts, in which rare words say more");
+            return chosen("idf", "the records look like texts, in which rare words are more informative");
         }
-        Some(TextKind::Normalized) => return chosen("false", "the records are of one length already"),
+        Some(TextKind::Normalized) => return chosen("false", "the records have the same length already"),
         Some(TextKind::Counts) | None => {}
     }
     let (is_sparse, scale) = (survey.density() <= MAX_SPARSE_DENSITY, survey.entry_scale());
@@ -320,8 +317,8 @@ fn standardize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) 
             chosen(scaled, format!("the root mean square of all entries is {scale:.1e}, far from 1"))
         }
         None => chosen("false", "there are too many columns for a table"),
-        Some(_) if is_sparse => chosen("false", "the columns are sparse and of like scale"),
-        Some(_) => chosen("false", "the columns are of like scale"),
+        Some(_) if is_sparse => chosen("false", "the columns are sparse and of similar scale"),
+        Some(_) => chosen("false", "the columns are of similar scale"),
     }
 }
 
@@ -332,7 +329,7 @@ fn normalize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) ->
     }
     if let Some(previous) = previous {
         let value = if previous.normalize { "l2" } else { "none" };
-        return chosen(value, "as in the model that training goes on from");
+        return chosen(value, "as in the model that training continues from");
     }
     match text_kind(job, known) {
         Some(TextKind::Counts) => chosen("l2", "records are sparse and of very different length"),
@@ -365,9 +362,9 @@ fn resolved(
             let (l2, why) = match known.survey.filter(|survey| is_wide(survey)) {
                 Some(survey) => (
                     wide_l2(job, known, survey),
-                    "sparse data with more columns than records overfit with less",
+                    "sparse data with more columns than records overfit with a smaller penalty",
                 ),
-                None => (L2, "the penalty that most programs begin with"),
+                None => (L2, "the default penalty of most programs"),
             };
             reasons.push(format!("l2={l2}: {why}"));
             l2
@@ -383,7 +380,7 @@ fn resolved(
         let open = job.params.epochs.count(survey.record_count);
         let epochs = open.min(WIDE_EPOCHS);
         if epochs < open {
-            reasons.push(format!("epochs={epochs}: more of them overfit wide sparse data"));
+            reasons.push(format!("epochs={epochs}: more epochs overfit wide sparse data"));
         }
         set.insert("epochs".to_owned(), epochs.to_string());
     }

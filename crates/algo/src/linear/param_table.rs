@@ -56,7 +56,8 @@ const fn push_params() -> [ParamSpec; 10] {
             ParamKind::Choice(OPTIMIZERS),
             "auto",
             "",
-            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg, admm; auto: by the data and by the settings that are given",
+            "Push rule of the weights (ftrl is FTRL-Proximal), or a full-batch optimizer: lbfgs, owlqn (for l1), gd, \
+             svrg, admm; auto: chosen from the data and the given settings",
         ),
         for_optimizers(
             OPTIMIZERS_WITH_RATE,
@@ -81,24 +82,22 @@ const fn push_params() -> [ParamSpec; 10] {
             AUTO_NOT_NEGATIVE,
             "auto",
             "",
-            "Weight of 0.5 |w|^2, in the same units; l1 and l2 together are an elastic net; auto: where optimizer=auto takes the minimum 1, or 5 with more sparse columns than records; else 0",
+            "Weight of 0.5 |w|^2, in the same units; l1 and l2 together are an elastic net; auto: 1 if optimizer=auto \
+             chooses lbfgs or owlqn (up to 5 for sparse data with more columns than records), else 0",
         ),
         for_optimizers(
             &["momentum"],
-            param("momentum", SHARE, "0.9", "", "share of the last step that is kept"),
+            param("momentum", SHARE, "0.9", "", "share of the previous step that is added to each step"),
         ),
-        for_optimizers(&["adam"], param("beta1", SHARE, "0.9", "", "share of the first moment that is kept")),
-        for_optimizers(
-            &["adam"],
-            param("beta2", SHARE, "0.999", "", "share of the second moment that is kept"),
-        ),
+        for_optimizers(&["adam"], param("beta1", SHARE, "0.9", "", "decay rate of the first moment")),
+        for_optimizers(&["adam"], param("beta2", SHARE, "0.999", "", "decay rate of the second moment")),
         for_optimizers(
             &["adagrad", "rmsprop", "adam", "adadelta"],
-            param("epsilon", POSITIVE, "1e-6", "", "keeps denominators from 0"),
+            param("epsilon", POSITIVE, "1e-6", "", "added to denominators for numerical stability"),
         ),
         for_optimizers(
             &["rmsprop", "adadelta"],
-            param("decay", SHARE, "0.9", "", "share of the mean of squares that is kept"),
+            param("decay", SHARE, "0.9", "", "decay rate of the running mean of squares"),
         ),
     ]
 }
@@ -112,7 +111,7 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             ParamKind::Integer { low: 1, high: 1000 },
             "10",
             "pairs",
-            "steps that are remembered (owlqn: up to 100); each is two vectors on the servers, of admm in each task",
+            "history length (owlqn: up to 100); each pair is two vectors on the servers, or in each task for admm",
         ),
     ),
     for_optimizers(
@@ -122,7 +121,7 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             ParamKind::Integer { low: 1, high: 1_000_000 },
             "100",
             "",
-            "most steps, each of one pass over the data or a few",
+            "maximum number of iterations; an iteration makes one or a few passes over the data",
         ),
     ),
     for_optimizers(
@@ -132,8 +131,8 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             NOT_NEGATIVE,
             "1e-6",
             "",
-            "ends when five steps lowered the objective by no more than this share in the mean; \
-             admm: when both residuals are at most its root, absolute and relative",
+            "stops when five steps decreased the objective by at most this share on average; admm: when both \
+             residuals are at most its square root, absolute and relative",
         ),
     ),
     for_optimizers(
@@ -143,7 +142,7 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             ParamKind::Choice(&["diagonal", "identity"]),
             "diagonal",
             "",
-            "first Hessian: curvature of the loss in each column, or a number for all",
+            "initial Hessian: curvature of the loss in each column (diagonal), or one number for all columns",
         ),
     ),
     for_optimizers(
@@ -153,12 +152,13 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             POSITIVE,
             "0.1",
             "",
-            "cost of disagreement, 0.5 rho |x - z|^2; with start=diagonal columns curve by 1",
+            "ADMM penalty parameter, the weight of 0.5 |x - z|^2; with start=diagonal the loss has curvature 1 in \
+             each column",
         ),
     ),
     for_optimizers(
         &["admm"],
-        param("adaptive_rho", ParamKind::Flag, "true", "", "rho follows the residuals, by factors of 2"),
+        param("adaptive_rho", ParamKind::Flag, "true", "", "adapt rho to the residuals, by factors of 2"),
     ),
     for_optimizers(
         &["admm"],
@@ -167,7 +167,7 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
             ParamKind::Integer { low: 1, high: 1000 },
             "5",
             "",
-            "most steps of L-BFGS that a task makes over its records between two meetings",
+            "maximum number of L-BFGS steps that a task makes over its records in each iteration",
         ),
     ),
 ];
@@ -179,7 +179,7 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
         ParamKind::Choice(SCHEDULES),
         "constant",
         "",
-        "Change of the step size with the steps; not for ftrl and adadelta",
+        "Schedule of the step size over the steps; not for ftrl and adadelta",
     ),
     for_schedules(
         &["inverse_time", "exponential"],
@@ -187,7 +187,13 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
     ),
     for_schedules(
         &["exponential", "warm_restarts"],
-        param("schedule_every", POSITIVE, "100", "steps", "steps for one factor, or of the first period"),
+        param(
+            "schedule_every",
+            POSITIVE,
+            "100",
+            "steps",
+            "steps per decay factor, or length of the first period",
+        ),
     ),
     for_schedules(
         &["warm_restarts"],
@@ -196,7 +202,7 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
             ParamKind::Real { low: 1.0, high: f64::INFINITY, open: Bounds::Closed },
             "2",
             "",
-            "growth of the period",
+            "growth factor of the period",
         ),
     ),
     for_schedules(
@@ -206,7 +212,7 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
             ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
             "0",
             "",
-            "smallest factor",
+            "smallest factor of the step size",
         ),
     ),
     param(
@@ -214,7 +220,8 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
         ParamKind::Choice(&["auto", "sum", "mean"]),
         "auto",
         "",
-        "Over the records of a batch; auto: mean for sgd and momentum, whose steps scale with it, sum for the rest",
+        "Sum or mean over the records of a batch; auto: mean for sgd and momentum, whose steps scale with it, sum for \
+         the others",
     ),
 ];
 
@@ -226,29 +233,33 @@ const fn data_params(shuffle: &'static str) -> [ParamSpec; 7] {
             ParamKind::AutoInteger { low: 1, high: 1_000_000 },
             "auto",
             "passes",
-            "Passes over the data; auto: until 250,000 records have gone by, 1 to 50 passes",
+            "Passes over the data; auto: 1 to 50 passes, until 250,000 records have been read",
         ),
         param(
             "batch_size",
             ParamKind::AutoInteger { low: 1, high: 1 << 20 },
             "auto",
             "records",
-            "Records a step, their gradients merged per feature; auto: grows from 64 to 4,096 with the records read",
+            "Records per step, with their gradients merged per feature; auto: grows from 64 to 4,096 with the records \
+             read",
         ),
         param(
             "shuffle",
             ParamKind::Choice(&["none", "batches", "records"]),
             shuffle,
             "",
-            "Order of later passes",
+            "What to shuffle in passes after the first",
         ),
-        param("intercept", ParamKind::Flag, "true", "", "Learn a constant, without l1 and l2"),
+        param("intercept", ParamKind::Flag, "true", "", "Learn an intercept, without l1 and l2"),
         param(
             "standardize",
             ParamKind::Choice(&["auto", "true", "false", "entries", "idf"]),
             "auto",
             "",
-            "Scale columns by their deviation, seen in a scan; dense formats are centred too; entries: divide by the root mean square of the entries that a column has, for sparse data; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables, true or entries where columns are of very unlike scale, idf for texts",
+            "true: divide columns by their standard deviation, measured in a scan of the data, and center those of \
+             dense formats; entries: divide by the root mean square of the entries that a column has, for sparse \
+             data; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables, true \
+             or entries if the scales of columns differ a lot, idf for texts",
         ),
         param(
             "normalize",
@@ -274,7 +285,7 @@ const STOPPING_PARAMS: [ParamSpec; 6] = [
         ParamKind::Integer { low: 0, high: 1_000_000 },
         "0",
         "passes",
-        "Stop after so many passes without a better validation metric and keep the best weights; 0 is off",
+        "Stop after this many passes without a better validation metric and keep the best weights; 0: off",
     ),
     param(
         "early_stopping_metric",
@@ -294,7 +305,8 @@ const STOPPING_PARAMS: [ParamSpec; 6] = [
         ]),
         "loss",
         "",
-        "The metric that early_stopping watches, of those that the algorithm reports; its direction is known",
+        "Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better \
+         follows from it",
     ),
     param("validation_share", SHARE, "0", "", "Share of the training records held out for validation"),
     param(
@@ -309,9 +321,10 @@ const STOPPING_PARAMS: [ParamSpec; 6] = [
         ParamKind::Text,
         "",
         "",
-        "lr, svm: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the second by alphabet]",
+        "lr, svm: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the second in \
+         alphabetical order]",
     ),
-    param("clip", NOT_NEGATIVE, "0", "", "Largest size of a record's slope; 0 is off"),
+    param("clip", NOT_NEGATIVE, "0", "", "Maximum absolute gradient of a record's loss by its score; 0: off"),
 ];
 
 /// Rows that all linear models share, with the defaults that differ.
@@ -369,5 +382,11 @@ pub const LINEAR: &[ParamSpec] = &REGRESSION;
 /// Table of `huber`.
 pub const HUBER: &[ParamSpec] = &with_extra(
     &REGRESSION,
-    param("delta", POSITIVE, "1.35", "units of the label", "Where squares end and absolutes begin"),
+    param(
+        "delta",
+        POSITIVE,
+        "1.35",
+        "units of the label",
+        "Error at which the loss changes from squared to absolute",
+    ),
 );

@@ -72,7 +72,7 @@ pub(super) fn params(checked: &CheckedParams, loss: Loss) -> Result<Params, Erro
             algorithm: checked.algorithm(),
             first: format!("optimizer={}", checked.text("optimizer")),
             second: format!("schedule={}", checked.text("schedule")),
-            reason: "this rule finds its own step sizes; choose sgd, momentum, adagrad, rmsprop or adam",
+            reason: "this rule determines its own step sizes; choose sgd, momentum, adagrad, rmsprop or adam",
         });
     }
     let clip = checked.real("clip");
@@ -129,32 +129,29 @@ fn descent(checked: &CheckedParams, loss: Loss) -> Result<Option<Settings>, Erro
         Err(Error::Conflict { algorithm: checked.algorithm(), first, second, reason })
     };
     if loss == Loss::Hinge {
-        return conflict(
-            "loss",
-            "the hinge has a corner, at which there is no slope; take loss=squared_hinge",
-        );
+        return conflict("loss", "hinge loss has no gradient at its corner; use loss=squared_hinge");
     }
     let l1 = checked.real("l1");
     if optimizer == "owlqn" && l1 == 0.0 {
-        return conflict("l1", "it is the optimizer of objectives with |w|_1; give l1 > 0, or take lbfgs");
+        return conflict("l1", "it is for objectives with |w|_1; set l1 > 0, or use lbfgs");
     }
     if optimizer == "owlqn" && checked.integer("history") > OWLQN_HISTORY {
-        return conflict("history", "each step needs the products of all pairs; owlqn remembers up to 100");
+        return conflict("history", "each step needs the products of all pairs; the limit of owlqn is 100");
     }
     if !matches!(optimizer, "owlqn" | "admm") && l1 > 0.0 {
-        return conflict("l1", "|w|_1 has corners, at which there is no slope; take owlqn or admm");
+        return conflict("l1", "|w|_1 has no gradient at 0; use owlqn or admm");
     }
     if checked.text("schedule") != "constant" {
-        return conflict("schedule", "a line search finds the step sizes; leave schedule out");
+        return conflict("schedule", "a line search determines the step sizes; remove schedule");
     }
     if checked.real("clip") > 0.0 {
-        return conflict("clip", "cut slopes are those of another objective; leave clip out, or take huber");
+        return conflict("clip", "clipped gradients belong to another objective; remove clip, or use huber");
     }
     if checked.text("gradient") == "mean" {
-        return conflict("gradient", "the objective is the sum of losses; leave gradient out");
+        return conflict("gradient", "the objective is the sum of losses; remove gradient");
     }
     if checked.auto_integer("epochs").is_some() {
-        return conflict("epochs", "a step reads all records; say max_iterations instead");
+        return conflict("epochs", "a step reads all records; set max_iterations instead");
     }
     Ok(Some(Settings {
         // The history of ADMM is on its tasks, not on the servers.

@@ -278,3 +278,13 @@ impl Scorer for LinearScorer {
         add_to_metrics(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::largest;
+
+    #[test]
+    fn of_equal_scores_the_first_class_is_predicted() {
+        assert_eq!([largest(&[1.0, 3.0, 3.0, 2.0]), largest(&[-2.0, -1.0]), largest(&[0.0, 0.0])], [1, 1, 0]);
+    }
+}

@@ -210,7 +210,7 @@ fn parameters_that_cannot_be_are_refused() {
         ("lr", "class_weights=1", "label:weight"),
         ("linear", "positive_label=1", "only lr and svm"),
         ("linear", "class_weights=balanced", "not classes"),
-        ("lr", "optimizer=ftrl schedule=exponential", "finds its own step sizes"),
+        ("lr", "optimizer=ftrl schedule=exponential", "determines its own step sizes"),
         ("lr", "optimizer=sgd schedule=exponential schedule_decay=2", "(0, 1]"),
         ("lr", "optimizer=fttrl", "ftrl | adagrad"),
         ("svm", "loss=log", "hinge | squared_hinge"),

@@ -63,7 +63,7 @@ impl AucAccumulator {
     /// A message for the user if the limit was exceeded.
     pub fn notice(&self) -> Option<String> {
         self.overflow
-            .then(|| format!("AUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
+            .then(|| format!("AUC not computed: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
     }
 
     #[cold]

@@ -61,6 +61,6 @@ impl GaucAccumulator {
     /// A message for the user if the limit was exceeded.
     pub fn notice(&self) -> Option<String> {
         self.overflow
-            .then(|| format!("GAUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
+            .then(|| format!("GAUC not computed: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
     }
 }

@@ -3,12 +3,12 @@
 use math::random::{Purpose, RandomStream, stream};
 use proptest::prelude::*;
 
-use super::STOPPING_METRICS;
 use super::auc::AucAccumulator;
 use super::calibration::CalibrationAccumulator;
 use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucAccumulator;
 use super::regression::RegressionAccumulator;
+use super::{STOPPING_METRICS, entropy};
 
 /// Rounding of sums of at most 1,000 products, in f64.
 const ROUNDING: f64 = 1e-10;
@@ -196,6 +196,12 @@ fn calibration_bins_hold_what_a_plain_loop_puts_there() {
         assert_eq!(row.records, inside.len() as u64, "{row:?}");
         assert!(close(Some(row.mean_predicted), Some(mean)) && close(Some(row.observed_share), Some(share)));
     }
+}
+
+#[test]
+fn the_loss_of_a_constant_is_the_entropy_of_the_labels() {
+    assert_eq!([entropy(0.0), entropy(1.0)], [0.0, 0.0]);
+    assert!((entropy(0.25) - 0.25 * 4f64.ln()).abs() < ROUNDING);
 }
 
 #[test]

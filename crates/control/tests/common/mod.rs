@@ -77,7 +77,7 @@ pub(crate) struct TestMaster {
 
 impl std::fmt::Debug for TestMaster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TestClerk")
+        f.write_str("TestMaster")
     }
 }
 
@@ -118,17 +118,17 @@ impl Served {
         limits: Limits,
         answer: impl Fn(&ClientCall) -> TestAction + Send + Sync + 'static,
     ) -> Self {
-        let clerk = Arc::new(TestMaster { answer: Box::new(answer), deferred: Mutex::default() });
-        Self::start(limits, GrpcServer::of_master(Arc::clone(&clerk) as Arc<dyn MasterHandle>), clerk)
+        let master = Arc::new(TestMaster { answer: Box::new(answer), deferred: Mutex::default() });
+        Self::start(limits, GrpcServer::of_master(Arc::clone(&master) as Arc<dyn MasterHandle>), master)
     }
 
     pub(crate) fn member() -> Self {
-        let clerk =
+        let master =
             Arc::new(TestMaster { answer: Box::new(|_| TestAction::Defer), deferred: Mutex::default() });
-        Self::start(Limits::default(), GrpcServer::of_member(), clerk)
+        Self::start(Limits::default(), GrpcServer::of_member(), master)
     }
 
-    fn start(limits: Limits, door: GrpcServer, clerk: Arc<TestMaster>) -> Self {
+    fn start(limits: Limits, door: GrpcServer, master: Arc<TestMaster>) -> Self {
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let (address, stop) = (listener.address().clone(), Stop::new());
         let config = ServeConfig { token: TOKEN.to_vec(), limits };
@@ -136,7 +136,7 @@ impl Served {
         let thread = std::thread::spawn(move || {
             serve_with_handler(vec![listener], vec![Box::new(Echo)], config, Arc::new(door), raised).unwrap();
         });
-        Self { address, master: clerk, stop, thread: Some(thread) }
+        Self { address, master, stop, thread: Some(thread) }
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -27,10 +27,10 @@ impl ArrowKind {
                 Self::of_list(item)
             }
             DataType::Map(entries, _) if pair(entries).is_some() => Self::PairList,
-            DataType::Map(..) => Self::Other("a map, and not from integers to numbers".to_owned()),
+            DataType::Map(..) => Self::Other("a map that is not from integers to numbers".to_owned()),
             DataType::Struct(fields) if is_vector(fields) => Self::Vector,
             DataType::Struct(_) => Self::Other("a struct".to_owned()),
-            DataType::FixedSizeBinary(size) => Self::Other(format!("{size} bytes that are no number")),
+            DataType::FixedSizeBinary(size) => Self::Other(format!("{size} bytes that are not a number")),
             DataType::Interval(_) => Self::Other("an interval of months, days and milliseconds".to_owned()),
             number if is_number(number) => Self::Number,
             other => Self::Other(format!("of type {other}")),
@@ -43,7 +43,7 @@ impl ArrowKind {
             number if is_number(number) => Self::FloatList,
             DataType::Struct(_) if pair(item).is_some() => Self::PairList,
             DataType::List(_) | DataType::LargeList(_) => Self::Other("a list of lists".to_owned()),
-            _ => Self::Other("a list of something else than numbers".to_owned()),
+            _ => Self::Other("a list of values that are not numbers".to_owned()),
         }
     }
 

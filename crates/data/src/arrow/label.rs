@@ -57,8 +57,8 @@ impl LabelScan {
         let reason = if rule == LabelRule::Real {
             let of = self.file_of_names.map_or_else(String::new, |file| format!(" of {file}"));
             format!(
-                "column '{column}'{of} holds names, and numbers are needed; choose another label column, or an \
-                 algorithm for classes"
+                "column '{column}'{of} has names, but this algorithm needs numbers; choose another label column, or \
+                 an algorithm for classes"
             )
         } else if self.names.len() > CLASS_LIMIT {
             format!("column '{column}' has more than {CLASS_LIMIT} different names; is it the label?")

@@ -144,10 +144,10 @@ impl LayoutBuilder<'_> {
         )?;
         let kept = self.find_passthrough()?;
         if let Some(weight) = weight.filter(|&weight| self.columns[weight].kind != ArrowKind::Number) {
-            return Err(self.wrong_type(weight, "a weight is a number"));
+            return Err(self.wrong_type(weight, "a weight must be a number"));
         }
         if let Some(group) = group.filter(|&group| !self.is_value(group)) {
-            return Err(self.wrong_type(group, "a group is a number or a string"));
+            return Err(self.wrong_type(group, "a group must be a number or a string"));
         }
         let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).collect();
         for name in &self.options.skip_columns {
@@ -162,9 +162,8 @@ impl LayoutBuilder<'_> {
         let row_numbers = self.row_numbers_to_skip(&taken, like);
         for &column in &row_numbers {
             let name = &self.columns[column].name;
-            notices.push(format!(
-                "column '{name}' is an index that pandas wrote with the data, and is left out"
-            ));
+            notices
+                .push(format!("column '{name}' is an index that pandas wrote with the data, and is skipped"));
         }
         taken.extend(row_numbers);
         let label = self.label(&taken, like)?;
@@ -273,7 +272,7 @@ impl LayoutBuilder<'_> {
         let at = self.columns.iter().position(|leaf| leaf.name == *trained);
         if at.is_none() {
             notices.push(format!(
-                "{} has no column '{trained}', which training took for weights or groups: every record counts the same",
+                "{} has no column '{trained}', the weight or group column of training: every record counts the same",
                 self.file
             ));
         }
@@ -286,10 +285,10 @@ impl LayoutBuilder<'_> {
         for asked in &self.options.keep_columns {
             let column = self.find(asked)?;
             if !self.is_value(column) {
-                return Err(self.wrong_type(column, "a column that is carried along is a number or a string"));
+                return Err(self.wrong_type(column, "a passthrough column must be a number or a string"));
             }
             if kept.contains(&column) {
-                let reason = format!("column '{asked}' is asked for twice");
+                let reason = format!("column '{asked}' is listed twice");
                 return Err(Error::BadOption { option: "keep_columns", reason });
             }
             kept.push(column);
@@ -334,13 +333,13 @@ impl LayoutBuilder<'_> {
         if self.is_value(column) {
             return Ok(column);
         }
-        Err(self.wrong_type(column, "a label is a number or a string"))
+        Err(self.wrong_type(column, "a label must be a number or a string"))
     }
 
     fn wrong_type(&self, column: usize, expected: &str) -> Error {
         let ArrowColumn { name, kind, .. } = &self.columns[column];
         let reason = format!(
-            "column '{name}' is {}; {expected}; convert it to numbers or strings, or leave it out (skip_columns)",
+            "column '{name}' is {}; {expected}; convert it to numbers or strings, or skip it (skip_columns)",
             kind.description()
         );
         Error::BadFile { file: self.file.to_owned(), record: None, reason }
@@ -371,7 +370,7 @@ impl LayoutBuilder<'_> {
         };
         if let Some(column) = like.and_then(|schema| schema.columns.first()) {
             return Err(self.schema_error(format!(
-                "column '{}' of training is not there, {} is",
+                "column '{}' of training is missing, this file has {}",
                 column.name,
                 self.columns[list].kind.description()
             )));
@@ -428,12 +427,12 @@ impl LayoutBuilder<'_> {
         match (&self.columns[column].kind, like) {
             (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
                 Err(self
-                    .schema_error(format!("column '{name}' is a string here and was a number in training")))
+                    .schema_error(format!("column '{name}' is a string here, but was a number in training")))
             }
             (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
             (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
             (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),
-            _ => Err(self.wrong_type(column, "a feature is a number or a string")),
+            _ => Err(self.wrong_type(column, "a feature must be a number or a string")),
         }
     }
 
@@ -446,13 +445,14 @@ impl LayoutBuilder<'_> {
         let mut columns = Vec::with_capacity(schema.columns.len());
         for known in &schema.columns {
             let here = free.iter().copied().find(|&i| self.columns[i].name == known.name);
-            let column =
-                here.ok_or_else(|| self.schema_error(format!("column '{}' is not there", known.name)))?;
+            let column = here.ok_or_else(|| {
+                self.schema_error(format!("column '{}' of training is missing", known.name))
+            })?;
             columns.push((column, Some(known.kind)));
         }
         match free.iter().find(|&&i| columns.iter().all(|(column, _)| *column != i)) {
             Some(&extra) => Err(self.schema_error(format!(
-                "column '{}' was not there; leave it out (skip_columns)",
+                "column '{}' was not in the training data; skip it (skip_columns)",
                 self.columns[extra].name
             ))),
             None => Ok(columns),

@@ -51,7 +51,7 @@ impl LayoutBuilder<'_> {
             _ if asked.is_empty() => return Ok(Interactions::default()),
             _ => {
                 return Err(bad(format!(
-                    "{} has no columns to multiply, its features are in a list; leave it out",
+                    "{} has no columns to multiply, its features are in a list; remove this setting",
                     self.file
                 )));
             }
@@ -66,7 +66,7 @@ impl LayoutBuilder<'_> {
                 let column = self.find(name)?;
                 let feature = table.iter().find(|feature| feature.column == column).ok_or_else(|| {
                     bad(format!(
-                        "column '{name}' of {} is no feature: it is the label, a weight or a group, or left out",
+                        "column '{name}' of {} is not a feature: it is the label, a weight, a group, or skipped",
                         self.file
                     ))
                 })?;

@@ -111,12 +111,12 @@ impl TypeCounts {
         let other = self.first_other.as_ref().filter(|_| self.numbers > 0)?;
         Some(if self.is_numeric() {
             format!(
-                "'{column}' as numbers ({} of the first {all} values are, '{other}' is not)",
+                "'{column}' as numbers ({} of the first {all} values are numbers, '{other}' is not)",
                 self.numbers
             )
         } else {
             format!(
-                "'{column}' as names ({} of the first {all} values are no numbers, such as '{other}')",
+                "'{column}' as names ({} of the first {all} values are not numbers, for example '{other}')",
                 self.others
             )
         })
@@ -227,7 +227,8 @@ impl Roles {
         if is_index && !wanted && !taken.into_iter().any(|at| at == 0) {
             self.skip.push(0);
             if context.trained_schema.is_none() {
-                let notice = "the first column has no name in the header, as pandas and R write their row names: it is left out";
+                let notice = "the first column has no name in the header, as pandas and R write row names: it is \
+                              skipped";
                 self.notices.push(notice.to_owned());
             }
         }
@@ -295,7 +296,10 @@ fn mixed_notice(columns: &[String]) -> Option<String> {
     let more = columns.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!columns.is_empty()).then(|| {
-        format!("columns with numbers and other values are read by what most are: {shown}{more}; --text-columns reads all as names")
+        format!(
+            "columns with numbers and other values are read as the type of most values: {shown}{more}; \
+                 --text-columns reads all values of a column as names"
+        )
     })
 }
 
@@ -337,7 +341,7 @@ fn requested_or_trained(
     let at = found.names.iter().position(|name| name == trained);
     if at.is_none() && !found.names.is_empty() {
         notices.push(format!(
-            "{file} has no column '{trained}', which training took for weights or groups: every record counts the same"
+            "{file} has no column '{trained}', the weight or group column of training: every record counts the same"
         ));
     }
     Ok(at)
@@ -353,7 +357,7 @@ pub(super) fn find_passthrough(
     for asked in &context.options.keep_columns {
         let Some(at) = find(file, &found.names, Some(asked))? else { continue };
         if kept.iter().any(|column| column.at == at) {
-            let reason = format!("column '{asked}' is asked for twice");
+            let reason = format!("column '{asked}' is listed twice");
             return Err(Error::BadOption { option: "keep_columns", reason });
         }
         kept.push(ColumnRef { at, name: found.names[at].clone() });
@@ -393,7 +397,7 @@ impl FileColumns {
                 let at = find(file, &self.names, Some(factor))?.expect("a column was asked for");
                 if !matches!(self.roles[at], Role::Numeric(_) | Role::Text) {
                     let reason = format!(
-                        "column '{}' of {file} is no feature: it is the label, a weight or a group, or left out",
+                        "column '{}' of {file} is not a feature: it is the label, a weight, a group, or skipped",
                         self.names[at]
                     );
                     return Err(Error::BadOption { option: "interactions", reason });
@@ -477,8 +481,8 @@ impl FileColumns {
             let Some(key) = schema.columns.iter().position(|column| column.name == *name) else {
                 let count = self.features.len();
                 return Err(differs(format!(
-                    "column '{name}' was not there ({count} feature columns here, {} then); leave it out with \
-                     --skip-columns '{name}', or take it out of the file",
+                    "column '{name}' was not in the training data ({count} feature columns here, {} in training); \
+                     skip it with --skip-columns '{name}', or remove it from the file",
                     schema.columns.len()
                 )));
             };

@@ -56,9 +56,7 @@ impl Dictionary {
     /// Notices about names that were not stored.
     pub fn notices(&self) -> Vec<String> {
         if self.is_full {
-            vec![format!(
-                "more than {NAME_LIMIT} names: the model works, but the rest of them is not written down"
-            )]
+            vec![format!("more than {NAME_LIMIT} names: the model works, but the other names are not saved")]
         } else {
             Vec::new()
         }

@@ -22,7 +22,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("libffm", options)?;
     if let Some(group) = &options.group {
-        let reason = format!("'{group}': libffm lines have no group; leave this setting out");
+        let reason = format!("'{group}': libffm lines have no group; remove this setting");
         return Err(Error::BadOption { option: "group", reason });
     }
     let interactions = Interactions::new(&options.interactions)?;

@@ -131,7 +131,7 @@ fn column_count_message(
     let header = if schema.named { " and no header" } else { "" };
     if ambiguous {
         return format!(
-            "it has {count} columns{header}, so it cannot be told which of {known} are absent; write the names of the \
+            "it has {count} columns{header}, so it is not clear which of {known} are absent; write the names of the \
              columns into its first line"
         );
     }
@@ -198,7 +198,7 @@ mod tests {
         for (text, has_label, words) in [
             ("2\n4\n", false, "training had 4: a, w, label, b"),
             ("2,1,3,4,5\n4,0,5,6,7\n", true, "it has 5 columns"),
-            ("2,1,3\n4,0,5\n", false, "cannot be told which"),
+            ("2,1,3\n4,0,5\n", false, "not clear which"),
         ] {
             let error = open(text, &scoring(has_label), Some(&schema)).err().unwrap().to_string();
             assert!(error.contains(words), "{text}: {error}");

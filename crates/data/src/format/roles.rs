@@ -29,11 +29,11 @@ pub(crate) fn label_by_name(
         ([only], _) => return Ok(Some(*only)),
         ([], []) => return Ok(None),
         ([], taken) => format!(
-            "column {} of {file} is called like a label and has another role; say which column is the label with --label",
+            "column {} of {file} has the name of a label, but another role; set the label column with --label",
             quoted(taken)
         ),
         (several, _) => {
-            format!("columns {} of {file} may each be the label; say which one with --label", quoted(several))
+            format!("columns {} of {file} can each be the label; choose one with --label", quoted(several))
         }
     };
     Err(Error::BadOption { option: "label", reason })
@@ -60,8 +60,8 @@ pub(crate) fn refuse_guess(
         .or_else(|| values.first())
         .map_or(String::new(), |value| format!(", such as '{}'", String::from_utf8_lossy(value)));
     let reason = format!(
-        "column '{name}' of {file}, which was taken for the label {}, has {} different values in the first {row_count} \
-         rows{example}; name the column of the classes with --label, or take linear for numbers",
+        "column '{name}' of {file}, which was chosen as the label {}, has {} different values in the first \
+         {row_count} rows{example}; set the column of the classes with --label, or use linear for numbers",
         if by_name { "by its name" } else { "because it is the last" },
         values.len(),
     );
@@ -85,8 +85,8 @@ pub(crate) fn refuse_two_roles(
             continue;
         };
         let reason = format!(
-            "column '{}' of {file} is already taken by {first}; a column has one role, so name another one or leave one \
-             of the two settings out",
+            "column '{}' of {file} is already used by {first}; a column has one role: choose another column, or \
+             remove one of the two settings",
             names[*column]
         );
         return Err(Error::BadOption { option: second, reason });
@@ -105,7 +105,7 @@ pub(crate) fn refuse_duplicate_names<'a>(
         Some(pair) => Err(Error::BadFile {
             file: file.to_owned(),
             record: None,
-            reason: format!("two columns are called '{}'; give each its own name", pair[0]),
+            reason: format!("two columns have the name '{}'; rename one of them", pair[0]),
         }),
     }
 }

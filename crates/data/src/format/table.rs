@@ -23,7 +23,7 @@ impl FormatTable {
             rows: vec![
                 FormatRow {
                     name: "libsvm",
-                    title: "label index:value ... (indices of 64 bits, 0- or 1-based, values may be left out)",
+                    title: "label index:value ... (indices of 64 bits, 0- or 1-based, values are optional)",
                     extensions: &["libsvm", "svm", "svmlight"],
                     recognize: libsvm::recognize,
                     open: libsvm::open,
@@ -44,14 +44,14 @@ impl FormatTable {
                 },
                 FormatRow {
                     name: "dense",
-                    title: "numbers between blanks, tabs or commas, the label first",
+                    title: "numbers separated by blanks, tabs or commas, with the label first",
                     extensions: &["dense"],
                     recognize: dense::recognize,
                     open: dense::open,
                 },
                 FormatRow {
                     name: "csv",
-                    title: "columns between commas, semicolons, tabs or bars, with or without a header",
+                    title: "columns separated by commas, semicolons, tabs or bars, with or without a header",
                     extensions: &["csv", "tsv"],
                     recognize: csv::recognize,
                     open: csv::open,

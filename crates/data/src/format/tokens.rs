@@ -122,7 +122,7 @@ pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<()
         ("delimiter", options.delimiter.is_some()),
     ] {
         if given {
-            let reason = format!("{format} has no columns; leave this setting out");
+            let reason = format!("{format} has no columns; remove this setting");
             return Err(Error::BadOption { option, reason });
         }
     }

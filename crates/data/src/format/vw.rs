@@ -26,7 +26,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("vw", options)?;
     if let Some(group) = &options.group {
-        let reason = format!("'{group}': Vowpal Wabbit lines have no group; leave this setting out");
+        let reason = format!("'{group}': Vowpal Wabbit lines have no group; remove this setting");
         return Err(Error::BadOption { option: "group", reason });
     }
     let mut leave_out_unlabelled = false;

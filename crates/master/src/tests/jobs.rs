@@ -38,7 +38,7 @@ fn a_job_waits_for_its_members_and_says_for_how_many() {
     assert_eq!(status.state, JobState::Queued);
     assert_eq!(
         status.progress,
-        json!({ "waits_for": "members: 1 of 1 servers and 1 of 2 workers are there" })
+        json!({ "waits_for": "members: 1 of 1 servers and 1 of 2 workers are connected" })
     );
     world.register(3, "w2", 30, worker());
     let started = world.take_started();
@@ -139,7 +139,7 @@ fn a_submission_id_that_comes_with_another_job_is_refused() {
         world.call(9, ClientRequest::Submit { id, submission: other });
         let (kind, text) = world.refusal_of(9);
         assert_eq!(kind, FaultKind::Invalid);
-        assert!(text.contains(&format!("job {job}")) && text.contains("new one"), "{text}");
+        assert!(text.contains(&format!("job {job}")) && text.contains("new id"), "{text}");
     }
     assert_eq!(world.status().1.len(), 1);
 }
@@ -168,7 +168,7 @@ fn a_running_job_is_cancelled_when_its_runner_has_ended() {
     for _ in 0..2 {
         world.call(9, ClientRequest::Cancel { job });
     }
-    assert_eq!(world.events_of(job), [JobEvent::Cancelled], "the runner is told once");
+    assert_eq!(world.events_of(job), [JobEvent::Cancelled], "the runner gets one event");
     assert_eq!(world.state(job), JobState::Running);
     world.runner(job, RunnerReport::Ended(Err("stopped at epoch 3".into())));
     let status = world.job(job);
@@ -262,7 +262,7 @@ fn a_runner_that_fails_is_a_failed_job() {
     assert_eq!((status.state, status.error.as_deref()), (JobState::Failed, Some("no worker can read x")));
     assert_eq!(status.progress, json!({ "epoch": 1 }), "what was reached stays to be seen");
     world.runner(job, done(json!(2)));
-    assert_eq!(world.state(job), JobState::Failed, "after the last word nothing is heard");
+    assert_eq!(world.state(job), JobState::Failed, "reports after the end are ignored");
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_watcher_hears_every_change_until_the_end() {
     let states: Vec<JobState> = news.iter().map(|(state, _)| *state).collect();
     assert_eq!(states, [JobState::Queued, JobState::Running, JobState::Running, JobState::Done]);
     assert_eq!(news[3].1, json!(2));
-    assert_eq!(world.answers_to(8).len(), 1, "whoever has left hears nothing more");
+    assert_eq!(world.answers_to(8).len(), 1, "a client that has left gets no more answers");
     world.call(7, ClientRequest::Watch { job });
     assert_eq!(world.answers_to(7).len(), 1, "a job that has ended: its end, once");
     world.call(7, ClientRequest::Watch { job: 99 });

@@ -133,14 +133,14 @@ fn two_members_with_one_name_are_refused_while_the_first_lives() {
     assert_eq!(world.register(2, "a", 11, worker()), None);
     let (kind, text) = world.fault_to(2).unwrap();
     assert_eq!(kind, FaultKind::Invalid);
-    assert!(text.contains("two members with one name \"a\""), "{text}");
+    assert!(text.contains("two members have the name \"a\""), "{text}");
     assert!(text.contains("give one of them another name"), "{text}");
     assert!(world.is_closed(2));
     world.close(1);
     world.now = Duration::from_secs(2);
     assert_eq!(world.register(3, "a", 11, worker()), None);
     let text = world.fault_to(3).unwrap().1;
-    assert!(text.contains("may still come back for 3000 ms"), "{text}");
+    assert!(text.contains("may reconnect within the next 3000 ms"), "{text}");
     world.at(LEASE);
     assert_eq!(
         world.register(4, "a", 11, worker()),
@@ -153,7 +153,7 @@ fn two_members_with_one_name_are_refused_while_the_first_lives() {
 fn what_cannot_be_is_refused_with_the_limit() {
     let mut world = TestMaster::with(Settings { member_limit: 1, ..Settings::default() });
     for (name, kind, part) in [
-        ("", worker(), "1 to 200 bytes"),
+        ("", worker(), "expected 1 to 200"),
         ("w", rpc::message::control::MemberKind::Worker { slots: 0 }, "0 slots"),
     ] {
         assert_eq!(world.register(1, name, 10, kind), None);

@@ -149,7 +149,7 @@ fn a_name_with_another_spec_is_refused() {
     world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
     let told = world.send(create(job, 3, MatrixSpec { columns: 2, ..spec("w") }));
     assert_eq!(refused(&told).kind, FaultKind::Invalid);
-    assert!(refused(&told).text.contains("\"w\" is there with another spec"), "{}", refused(&told).text);
+    assert!(refused(&told).text.contains("\"w\" exists with another spec"), "{}", refused(&told).text);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_matrix_is_dropped_once_and_a_number_that_never_was_is_not_found() {
     let (call, _) = command_of(&world.send(create(job, 2, spec("w"))));
     let drop = |request, matrix| Message::DropMatrix(DropMatrix { request, job, matrix });
     let told = world.send(drop(3, 0));
-    assert_eq!(refused(&told).kind, FaultKind::Busy, "it is being made");
+    assert_eq!(refused(&told).kind, FaultKind::Busy, "it is being created");
     world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
     let (call, ask) = command_of(&world.send(drop(4, 0)));
     assert_eq!(ask, SessionCommand::Drop { matrix: 0 });
@@ -207,18 +207,18 @@ fn a_session_ends_with_its_lease_and_whatever_is_said_renews_it() {
     world.beats_until(Duration::from_secs(9));
     assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]));
     world.beats_until(Duration::from_secs(18));
-    assert!(world.master.take_commands().is_empty(), "ten seconds after the last word");
+    assert!(world.master.take_commands().is_empty(), "ten seconds after the last request");
     world.beats_until(Duration::from_secs(19));
     let (_, ask) = command_of(&world.take_output());
     let SessionCommand::Close { reason: Some(reason) } = ask else { panic!("{ask:?}") };
-    assert!(reason.contains("said nothing for 10000 ms"), "{reason}");
+    assert!(reason.contains("its lease of 10000 ms expired"), "{reason}");
     assert_eq!(refused(&world.send(renew(job))).kind, FaultKind::Stopped, "too late");
     world.beats_until(Duration::from_secs(25));
-    assert!(world.master.take_commands().is_empty(), "told once");
+    assert!(world.master.take_commands().is_empty(), "the runner gets one command");
     world.report(job, RunnerReport::Ended(Err(reason)));
     let told = world.send(renew(job));
     assert_eq!(refused(&told).kind, FaultKind::Stopped);
-    assert!(refused(&told).text.contains("said nothing for 10000 ms"), "{}", refused(&told).text);
+    assert!(refused(&told).text.contains("its lease of 10000 ms expired"), "{}", refused(&told).text);
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn a_master_that_stood_still_ends_no_session_whose_host_was_missed_before_and_ha
     let (mut world, job) = TestMaster::with_session();
     world.beats_until(Duration::from_secs(9));
     world.at(Duration::from_millis(9_900));
-    assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]), "missed, and back");
+    assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]), "late, but within the lease");
     world.wake_at(Duration::from_secs(30));
-    assert!(world.master.take_commands().is_empty(), "what came while it stood still is read first");
+    assert!(world.master.take_commands().is_empty(), "messages that arrived during its pause are read first");
     assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]));
 }
 
@@ -256,7 +256,7 @@ fn a_session_that_is_not_there_is_told_from_a_job() {
     assert_eq!(refused(&world.send(renew(99))).kind, FaultKind::NoSuchJob);
     let job = world.submit("a job", 1, 1);
     let told = world.send(renew(job));
-    assert!(refused(&told).text.contains("is no session"), "{}", refused(&told).text);
+    assert!(refused(&told).text.contains("is not a session"), "{}", refused(&told).text);
     assert_eq!(refused(&world.send(close(99, 2))).kind, FaultKind::NoSuchJob);
 }
 

@@ -6,13 +6,15 @@
 pub enum FunctionFault {
     /// No function of this name is registered.
     #[error(
-        "nobody registered this function{}; a function of your own must be in the table of every process",
+        "this function is not registered{}; a function of your own must be in the table of every process",
         suggestion(nearest.as_deref())
     )]
     Unknown { nearest: Option<String> },
 
     /// Another version is registered.
-    #[error("version {asked} is asked for, version {known} is registered: use one build for all processes")]
+    #[error(
+        "version {asked} was requested, but version {known} is registered: use the same build for all processes"
+    )]
     Version { asked: u32, known: u32 },
 
     /// A pull function was called as a push function, or the reverse.
@@ -33,17 +35,17 @@ pub enum FunctionFault {
 
     /// A result is not a finite number.
     #[error(
-        "the result in row {row}, column {column} is {value}{}; this row stays as it was there",
+        "the result in row {row}, column {column} is {value}{}; this row is unchanged in that partition",
         inputs_text(inputs)
     )]
     NonFinite { row: u32, column: u64, value: f64, inputs: Vec<f64> },
 
     /// The answer has a NaN or an infinity.
-    #[error("the answer is not finite: values this large cannot be reduced so")]
+    #[error("the answer is not finite: the values are too large for this reduction")]
     NonFiniteAnswer,
 
     /// The code of the function panicked.
-    #[error("it panicked: {message}; the rows of that partition stay as they were")]
+    #[error("it panicked: {message}; the rows of that partition are unchanged")]
     Panicked { message: String },
 
     /// A user's function returned this error.
@@ -55,15 +57,15 @@ pub enum FunctionFault {
     ReleasedVector { row: u32 },
 
     /// The vectors belong to different pools.
-    #[error("the vectors lie in different pools ({first} and {second}): only rows of one pool lie together")]
+    #[error("the vectors are in different pools ({first} and {second}): use vectors of one pool")]
     DifferentPools { first: String, second: String },
 
     /// The pool has no free row.
-    #[error("all {rows} rows of the pool are taken: release a vector, or give the matrix more rows")]
+    #[error("all {rows} rows of the pool are in use: release a vector, or give the matrix more rows")]
     PoolFull { rows: usize },
 
     /// The agent does not support PS functions.
-    #[error("this agent does not carry out functions")]
+    #[error("this agent does not support PS functions")]
     UnsupportedAgent,
 }
 

@@ -159,7 +159,7 @@ impl RangeSum {
     /// `count` sums each.
     pub fn totals(count: usize, parts: Vec<Vec<Self>>) -> Result<Vec<f64>, FunctionFault> {
         if let Some(part) = parts.iter().find(|part| part.len() != count) {
-            let actual = format!("{} sums in a part", part.len());
+            let actual = format!("{} sums in a partial answer", part.len());
             return Err(FunctionFault::argument("parts", actual, count.to_string()));
         }
         let mut sums: Vec<Vec<Self>> = vec![Vec::with_capacity(parts.len()); count];

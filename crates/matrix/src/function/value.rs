@@ -22,7 +22,7 @@ pub trait FunctionValue: Sized {
 
     /// Parses a value from JSON. The default refuses it, for types that users never write.
     fn from_json(value: &Value) -> Result<Self, FunctionFault> {
-        Err(type_mismatch(value, "a value of another type, which can be said in a program only"))
+        Err(type_mismatch(value, "a value of another type, which only a program can pass"))
     }
 
     /// Returns the value as JSON.
@@ -48,7 +48,7 @@ pub fn unpack<T: FunctionValue>(mut bytes: &[u8]) -> Result<T, FunctionFault> {
     if bytes.is_empty() {
         return Ok(value);
     }
-    let actual = format!("{} bytes too many", bytes.len());
+    let actual = format!("{} extra bytes", bytes.len());
     Err(FunctionFault::argument("its bytes", actual, "those of the type of the function"))
 }
 

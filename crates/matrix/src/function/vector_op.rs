@@ -107,7 +107,7 @@ pub(crate) fn check_vector(start: u64, values: &OwnedValues, shape: &Shape) -> R
     if end.is_none_or(|end| end > shape.columns) {
         let actual = format!("{} columns from {start} on", values.len());
         let expected = format!("columns below {}", shape.columns);
-        return Err(FunctionFault::argument("vector sent along", actual, expected));
+        return Err(FunctionFault::argument("vector of the call", actual, expected));
     }
     let bad = match values.as_values() {
         Values::F32(values) => f32::first_non_finite(values),
@@ -118,7 +118,7 @@ pub(crate) fn check_vector(start: u64, values: &OwnedValues, shape: &Shape) -> R
         None => Ok(()),
         Some(at) => {
             let actual = format!("no finite number at {at}");
-            Err(FunctionFault::argument("vector sent along", actual, "finite numbers"))
+            Err(FunctionFault::argument("vector of the call", actual, "finite numbers"))
         }
     }
 }

@@ -396,7 +396,7 @@ fn with_prepared_float_rule<E: Float, V: RuleVisitor<E>>(rule: &PushRule, clock:
         }
         PushRule::Momentum { rate, momentum, schedule, l1, l2 } => visit.visit(&momentum::Momentum {
             rate: at(*rate, schedule),
-            momentum: e(*momentum),
+            factor: e(*momentum),
             l1: e(*l1),
             l2: e(*l2),
         }),

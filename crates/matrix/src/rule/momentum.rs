@@ -3,7 +3,7 @@
 //! `v` is the last step including its step size, so a change of the step size does not change earlier contributions.
 //! ```text
 //! g' = g + l2 w
-//! v  = momentum v + rate_t g'
+//! v  = factor v + rate_t g'
 //! w  = shrink(w - v, rate_t l1)
 //! ```
 
@@ -15,7 +15,8 @@ pub(super) const SLOTS: &[Slot] = &[Slot::new("v")];
 
 pub(crate) struct Momentum<E> {
     pub(crate) rate: E,
-    pub(crate) momentum: E,
+    /// The share of the last step that goes on.
+    pub(crate) factor: E,
     pub(crate) l1: E,
     pub(crate) l2: E,
 }
@@ -26,7 +27,7 @@ impl<E: Float> PreparedRule<E> for Momentum<E> {
         let (values, velocities) = row.split_at_mut(gradient.len());
         for ((w, v), &g) in values.iter_mut().zip(velocities).zip(gradient) {
             let g = g + self.l2 * *w;
-            *v = self.momentum * *v + self.rate * g;
+            *v = self.factor * *v + self.rate * g;
             *w = shrink(*w - *v, self.rate * self.l1);
         }
     }

@@ -46,7 +46,7 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     let header = Header::from_bytes(head, &FrameLimits::default())?;
     check_kind(header.kind)?;
     if header.stream != 0 {
-        return Err(field(header.kind, "branch", header.stream, "0: the batch has one"));
+        return Err(field(header.kind, "stream", header.stream, "0: only the batch has a stream number"));
     }
     let length = header.body_len();
     if length > rest.len() {
@@ -69,7 +69,7 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
 fn check_kind(kind: Kind) -> Result<(), Error> {
     match kind {
         Kind::Batch | Kind::Hello | Kind::Welcome => {
-            Err(field(Kind::Batch, "kind of a frame in it", kind.name(), "requests, or their answers"))
+            Err(field(Kind::Batch, "kind of a frame in it", kind.name(), "a request or an answer"))
         }
         _ => Ok(()),
     }
@@ -77,7 +77,7 @@ fn check_kind(kind: Kind) -> Result<(), Error> {
 
 fn check_count(count: usize) -> Result<(), Error> {
     if count > BATCH_COUNT_LIMIT {
-        let expected = format!("at most {BATCH_COUNT_LIMIT}: send the rest in another");
+        let expected = format!("at most {BATCH_COUNT_LIMIT}: send the rest in another batch");
         return Err(field(Kind::Batch, "number of frames in it", count, expected));
     }
     Ok(())

@@ -50,7 +50,7 @@ impl Hello {
                     header.kind,
                     "job or task",
                     header.job.max(header.task),
-                    "0: no task speaks",
+                    "0 in the hello of a tool or a member",
                 ));
             }
             TOOL => Role::Tool,

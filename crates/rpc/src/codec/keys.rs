@@ -91,17 +91,17 @@ pub(super) fn write(table: u32, runs: &[PartitionRun], keys: &KeyList, meta: &mu
 pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<PartitionRun>, KeyList), Error> {
     let kind = frame.header.kind;
     let mut meta = MetaReader::new(kind, &frame.meta);
-    meta.take("what stands before the keys", at)?;
+    meta.take("the bytes before the keys", at)?;
     let (table, form) = (meta.u32("table")?, meta.u32("form of keys")?);
     let (run_count, count) = (meta.u32("number of runs")?, meta.u32("number of keys")?);
     let keys = match form {
         LISTED => KeyList::Listed(std::mem::take(&mut frame.keys)),
         RANGE => KeyList::Range { start: meta.u64("start")?, end: meta.u64("end")? },
         CACHED => KeyList::Cached { digest: meta.u128("digest")?, count },
-        _ => return Err(field(kind, "form of keys", form, "0 listed, 1 range, 2 known")),
+        _ => return Err(field(kind, "form of keys", form, "0 listed, 1 range, 2 cached")),
     };
     if form != CACHED && count != 0 {
-        return Err(field(kind, "number of keys", count, "0: only a known list says it here"));
+        return Err(field(kind, "number of keys", count, "0: only a cached list has its count here"));
     }
     if !frame.keys.is_empty() {
         return Err(field(kind, "length of keys", frame.keys.len(), "0: only a listed form has keys"));

@@ -58,13 +58,15 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
             Err(error) if is_transient(&error) => error,
             Err(error) => return Err(error),
             Ok(AttemptResult::Registered(contact)) => return Ok(contact),
-            Ok(AttemptResult::MasterRestarted) => unreachable!("any master will do"),
+            Ok(AttemptResult::MasterRestarted) => {
+                unreachable!("no earlier incarnation of the master was given")
+            }
         };
         let pause = pauses.next();
         if Instant::now() + pause >= deadline {
             let what = format!(
-                "no master answers at {}: {attempt_count} attempts in {:.1} s, the last: {error}. Start `seraphim master` \
-                 there, or name the address of one that runs with --master",
+                "no master answers at {}: {attempt_count} attempts in {:.1} s, the last: {error}. Start `seraphim \
+                 master` there, or give the address of a running master with --master",
                 config.master,
                 start.elapsed().as_secs_f64()
             );

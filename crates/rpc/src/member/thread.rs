@@ -67,7 +67,7 @@ impl MemberThread {
                 Err(problem) => problem,
             };
             self.disconnect();
-            tracing::warn!(master = %self.config.master, %problem, "lost the master");
+            tracing::warn!(master = %self.config.master, %problem, "lost the connection to the master");
             match self.reconnect(&problem) {
                 Ok(again) => receiver = again,
                 Err(end) => break end,
@@ -142,7 +142,7 @@ impl MemberThread {
                 }
             }
             if now.duration_since(self.received_at) >= self.lease.min(self.config.lost_limit) {
-                return Err(Error::TimedOut { during: "waiting for a sign of life of the master" });
+                return Err(Error::TimedOut { during: "waiting for a message from the master" });
             }
             if now >= beat_at {
                 self.send_heartbeat();
@@ -184,7 +184,7 @@ impl MemberThread {
             // The master does not know this connection any more: register again.
             Message::Fault(fault) if fault.kind == FaultKind::NotFound => return Err(Error::Refused(fault)),
             Message::Fault(Fault { kind, text, .. }) => {
-                tracing::warn!(?kind, text, "the master refused what this member said");
+                tracing::warn!(?kind, text, "the master refused a message of this member");
             }
             other => {
                 return Err(Error::Unexpected { expected: "Control", actual: other.kind_name() });
@@ -204,14 +204,14 @@ impl MemberThread {
         drop(link);
         match arrival {
             SequenceCheck::New => {
-                log_control("heard of the master", self.id, number, &body);
+                log_control("received from the master", self.id, number, &body);
                 // The receiver of events may be gone.
                 let _ = self.events.send(MemberEvent::Message(body));
                 Ok(())
             }
             SequenceCheck::Duplicate => Ok(()),
             SequenceCheck::Gap => {
-                Err(Error::Unexpected { expected: "the next message", actual: "a later one" })
+                Err(Error::Unexpected { expected: "the next message", actual: "a later message" })
             }
         }
     }

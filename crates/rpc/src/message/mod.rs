@@ -57,7 +57,7 @@ pub struct PushPosition {
 
 /// Any message between processes.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "each variant is named after its type, which says what it means")]
+#[allow(missing_docs, reason = "each variant is named after its type, which has the documentation")]
 pub enum Message {
     Hello(Hello),
     Welcome(Welcome),

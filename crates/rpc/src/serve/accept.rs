@@ -70,7 +70,7 @@ impl Acceptor {
         for listener in listeners {
             let _entered = runtime.enter();
             let accepting = listener.to_async().map_err(|source| Error::Io {
-                what: format!("take connections at {}", listener.address()),
+                what: format!("accept connections at {}", listener.address()),
                 source,
             })?;
             tasks.spawn_local(Rc::clone(&acceptor).accept(accepting));
@@ -128,7 +128,7 @@ impl Acceptor {
 
 /// The fault for a connection above the limit.
 pub(super) fn connections_full(request: u64, limit: usize) -> Fault {
-    let text = format!("all {limit} connections are taken: close some, or come again later");
+    let text = format!("the limit of {limit} connections is reached: close some, or retry later");
     Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
 }
 

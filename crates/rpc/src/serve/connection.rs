@@ -44,7 +44,7 @@ pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
         greeted;
     let (mut read, write) = match socket.attach() {
         Ok(halves) => halves,
-        Err(error) => return tracing::warn!(%error, "cannot take a connection over"),
+        Err(error) => return tracing::warn!(%error, "cannot attach a connection to its lane"),
     };
     let limits = lane.limits();
     reader.set_limits(limits.frame, BUFFER_BYTES);
@@ -56,13 +56,13 @@ pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
         End::Closing => true,
         End::InvalidFrame(branch, request, error) => {
             count(&lane.counters().closed_bad_frame);
-            tracing::warn!(connection = link.log_id, %error, "closed a connection");
+            tracing::warn!(connection = link.log_id, %error, "closed a connection after an invalid frame");
             let fault = Message::Fault(fault_of(request, &error));
             link.push(branch, fault, talk.checksum_of(branch), limits).is_ok()
         }
         End::Stalled => {
             count(&lane.counters().closed_outbound);
-            tracing::warn!(connection = link.log_id, "closed a connection that takes nothing");
+            tracing::warn!(connection = link.log_id, "closed a connection that does not read");
             false
         }
     };

@@ -39,19 +39,23 @@ impl Counters {
 
     pub(super) fn metrics(&self, out: &mut Metrics) {
         let connections = self.connections.load(Ordering::Relaxed) as u64;
-        let help = "Connections that are open, branches included";
+        let help = "Open connections and streams";
         out.gauge("seraphim_rpc_connections", help, &[], connections);
         for (name, help, count) in [
-            ("accepted", "Connections taken", &self.accepted),
-            ("accept_errors", "Connections that the system could not give", &self.accept_errors),
-            ("refused_full", "Connections refused because all places were taken", &self.refused_full),
-            ("refused_hello", "Connections refused before they were let in", &self.refused_hello),
-            ("closed_bad_frame", "Connections closed for bytes that were no frame", &self.closed_bad_frame),
-            ("closed_outbound", "Connections closed because they took nothing", &self.closed_outbound),
-            ("frames_in", "Frames that came", &self.frames_in),
-            ("frames_out", "Frames that went", &self.frames_out),
-            ("bytes_in", "Bytes that came", &self.bytes_in),
-            ("bytes_out", "Bytes that went", &self.bytes_out),
+            ("accepted", "Connections accepted", &self.accepted),
+            ("accept_errors", "Connections that the system could not provide", &self.accept_errors),
+            ("refused_full", "Connections refused because the limit was reached", &self.refused_full),
+            ("refused_hello", "Connections refused before an accepted Hello or token", &self.refused_hello),
+            ("closed_bad_frame", "Connections closed for an invalid frame", &self.closed_bad_frame),
+            (
+                "closed_outbound",
+                "Connections closed because the other end did not read",
+                &self.closed_outbound,
+            ),
+            ("frames_in", "Frames received", &self.frames_in),
+            ("frames_out", "Frames sent", &self.frames_out),
+            ("bytes_in", "Bytes received", &self.bytes_in),
+            ("bytes_out", "Bytes sent", &self.bytes_out),
         ] {
             let count = count.load(Ordering::Relaxed);
             out.counter(&format!("seraphim_rpc_{name}_total"), help, &[], count);

@@ -36,7 +36,7 @@ pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place:
     let mut reader = FrameReader::new(FrameLimits::unauthenticated(), HANDSHAKE_BUFFER_BYTES);
     let Ok(first) = timeout(limits.hello_time, detect_protocol(&acceptor, &mut socket, &mut reader)).await
     else {
-        let text = format!("no hello came in {:.1} s", limits.hello_time.as_secs_f64());
+        let text = format!("no Hello arrived within {:.1} s", limits.hello_time.as_secs_f64());
         let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
         return refuse(&acceptor, socket, fault).await;
     };
@@ -108,7 +108,7 @@ fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
     check_token(&acceptor.shared.config, hello)?;
     let lanes = acceptor.lanes.count();
     if usize::from(hello.lane) >= lanes {
-        let text = format!("lane {} is wanted, this process has {lanes}, counted from 0", hello.lane);
+        let text = format!("no lane {}: this process has {lanes} lanes, numbered from 0", hello.lane);
         return fault(FaultKind::NotFound, text);
     }
     Ok(())
@@ -120,9 +120,9 @@ pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fau
         return Ok(());
     }
     let text = if hello.token.is_empty() {
-        "a token is needed here: give --token-file FILE, the file that the master was started with"
+        "a token is required: give --token-file FILE, the file that the master was started with"
     } else {
-        "the token is not the one of this cluster: take the file that the master was started with"
+        "the token is not the one of this cluster: use the file that the master was started with"
     };
     let text = text.to_owned();
     Err(Fault { request: hello.request, kind: FaultKind::BadToken, text, retry_after_ms: 0 })
@@ -144,7 +144,7 @@ fn hand_to_lane(
                 AuthenticatedConnection { socket, reader, hello, stream: branch, checksum, slot: place };
             acceptor.lanes.hand_to_lane(lane, greeted);
         }
-        Err(error) => tracing::warn!(%error, "cannot hand a connection to its lane"),
+        Err(error) => tracing::warn!(%error, "cannot pass a connection to its lane"),
     }
 }
 

@@ -151,7 +151,7 @@ impl Lane {
                 identity,
                 lane = self.number,
                 served_ms = spent.as_millis() as u64,
-                "served slowly"
+                "slow request"
             );
         }
     }
@@ -252,7 +252,7 @@ impl Lane {
             }
             Ok(_) => count(&self.counters().frames_out),
             Err(error) => {
-                tracing::error!(connection = link.log_id, kind, %error, "an answer cannot be sent");
+                tracing::error!(connection = link.log_id, kind, %error, "cannot send an answer");
                 let fault = Message::Fault(fault_of(0, &error));
                 let _ = link.push(branch, fault, checksum, self.limits());
                 link.close();

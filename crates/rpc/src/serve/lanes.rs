@@ -48,7 +48,7 @@ impl Lanes {
 
     /// The metrics of all lanes; the error names the lane that did not answer.
     pub(super) async fn metrics(&self) -> Result<Metrics, String> {
-        let unwell = |lane: usize| format!("lane {lane} did not answer in {} s", LANE_TIME.as_secs());
+        let unwell = |lane: usize| format!("lane {lane} did not answer within {} s", LANE_TIME.as_secs());
         let mut replies = Vec::new();
         for (lane, sender) in self.0.iter().enumerate() {
             let (reply, answered) = oneshot::channel();

@@ -30,7 +30,7 @@ impl Listener {
     /// Binds the address; port 0 is any free one. The file of a Unix socket that no process serves any more is
     /// replaced. The file is removed when the listener is dropped.
     pub fn bind(address: &Address) -> Result<Self, Error> {
-        let failed = |source| Error::Io { what: format!("take connections at {address}"), source };
+        let failed = |source| Error::Io { what: format!("accept connections at {address}"), source };
         match address {
             Address::Tcp(place) => {
                 let listener = bind_tcp(place).map_err(failed)?;

@@ -120,7 +120,7 @@ impl StreamDispatcher {
         let bytes: usize = self.streams.borrow().values().map(|branch| branch.aside_bytes()).sum();
         let limit = self.lane.limits().deferred_bytes;
         if bytes > limit {
-            let section = "requests behind those that are held";
+            let section = "the queue behind deferred requests";
             return Err(Error::TooLong { kind, section, bytes: bytes as u64, limit: limit as u64 });
         }
         Ok(())
@@ -129,12 +129,12 @@ impl StreamDispatcher {
     /// Begins another stream, or refuses it with a fault.
     fn open_stream(&self, number: u16, checksum: bool, hello: Hello) -> Result<(), Error> {
         if self.streams.borrow().contains_key(&number) {
-            let expected = "one Hello, as the first";
+            let expected = "one Hello for each stream, as its first message";
             return Err(Error::Unexpected { expected, actual: "Hello" });
         }
         if number <= self.last.get() {
-            let expected = format!("above {}: numbers are not used again", self.last.get());
-            return Err(field(Kind::Hello, "branch", number, expected));
+            let expected = format!("above {}: stream numbers are not reused", self.last.get());
+            return Err(field(Kind::Hello, "stream", number, expected));
         }
         self.last.set(number);
         let place = match self.check_hello(&hello) {
@@ -159,7 +159,8 @@ impl StreamDispatcher {
         check_token(config, hello)?;
         let number = self.lane.number();
         if usize::from(hello.lane) != number {
-            let text = format!("lane {} is wanted over a connection to lane {number}", hello.lane);
+            let text =
+                format!("the hello names lane {}, but its connection belongs to lane {number}", hello.lane);
             let (request, kind) = (hello.request, FaultKind::NotFound);
             return Err(Fault { request, kind, text, retry_after_ms: 0 });
         }

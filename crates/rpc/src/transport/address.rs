@@ -29,7 +29,7 @@ impl FromStr for Address {
             return Err(wrong("has no host"));
         }
         if port.parse::<u16>().is_err() {
-            return Err(wrong("has a port that is no number from 0 to 65535"));
+            return Err(wrong("has a port that is not a number from 0 to 65535"));
         }
         Ok(Address::Tcp(place.to_owned()))
     }

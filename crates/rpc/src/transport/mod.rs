@@ -131,9 +131,7 @@ fn expect_welcome(message: Message) -> Result<Welcome, Error> {
 }
 
 fn halves(stream: BlockingSocket, options: ConnectOptions) -> Result<(Sender, Receiver), Error> {
-    stream
-        .set_write_limit(options.send_limit)
-        .map_err(|error| Error::io("set the limit of writes", error))?;
+    stream.set_write_limit(options.send_limit).map_err(|error| Error::io("set the write timeout", error))?;
     let stream = Arc::new(stream);
     let way = SendTarget::Exclusive(Arc::clone(&stream));
     let sender = Sender { target: way, options, head: Vec::new(), is_broken: false };
@@ -152,7 +150,7 @@ fn write_all(stream: &BlockingSocket, mut slices: &mut [IoSlice<'_>]) -> Result<
             Ok(count) => IoSlice::advance_slices(&mut slices, count),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if Error::is_wait(error.kind()) => {
-                return Err(Error::TimedOut { during: "sending: the other end takes nothing" });
+                return Err(Error::TimedOut { during: "sending: the other end does not read" });
             }
             Err(error) => return Err(Error::io("send", error)),
         }
@@ -293,7 +291,7 @@ impl Receiver {
     pub fn set_timeout(&self, limit: Option<Duration>) -> Result<(), Error> {
         if self.limit.get() != limit {
             if let ReceiveSource::Exclusive { stream, .. } = &self.source {
-                stream.set_read_limit(limit).map_err(|error| Error::io("set the limit of reads", error))?;
+                stream.set_read_limit(limit).map_err(|error| Error::io("set the read timeout", error))?;
             }
             self.limit.set(limit);
         }

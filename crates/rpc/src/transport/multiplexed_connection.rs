@@ -99,8 +99,8 @@ impl MultiplexedConnection {
         stream
             .set_write_limit(Some(TURN))
             .and_then(|()| stream.set_read_limit(Some(TURN)))
-            .map_err(|error| Error::io("set the limits of a trunk", error))?;
-        let trunk = Self(Arc::new(Shared {
+            .map_err(|error| Error::io("set the timeouts of a multiplexed connection", error))?;
+        let connection = Self(Arc::new(Shared {
             stream,
             options,
             outgoing: Mutex::default(),
@@ -111,8 +111,8 @@ impl MultiplexedConnection {
             reader: Mutex::new(FrameReader::new(options.limits, BUFFER_BYTES)),
             called: Mutex::default(),
         }));
-        let opened = trunk.open(deadline.saturating_duration_since(Instant::now()), hello)?;
-        Ok((trunk, opened))
+        let opened = connection.open(deadline.saturating_duration_since(Instant::now()), hello)?;
+        Ok((connection, opened))
     }
 
     /// Opens another stream. [`Error::Closed`] when the connection is over or has no numbers left.
@@ -166,7 +166,7 @@ impl Shared {
                 Err(error) if Error::is_wait(error.kind()) => {
                     let since = blocked.get_or_insert_with(Instant::now).elapsed();
                     if self.options.send_limit.is_some_and(|limit| since >= limit) {
-                        return Err(Error::TimedOut { during: "sending: the other end takes nothing" });
+                        return Err(Error::TimedOut { during: "sending: the other end does not read" });
                     }
                     self.read_while_blocked()?;
                 }

@@ -19,23 +19,41 @@ pub(super) fn command() -> Command {
     let rows =
         |name, help| value(name, "ROWS", help).value_delimiter(',').value_parser(clap::value_parser!(u32));
     Command::new("apply")
-        .about("Carry a function out on the weights of a model: print its answer, or write the model that it makes")
+        .about(
+            "Apply a PS function to the weights of a model and print its result or write the changed model",
+        )
         .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
-        .arg(value("function", "NAME", "The function; `seraphim functions` lists them").required(true))
+        .arg(value("function", "NAME", "PS function to apply (see `seraphim functions`)").required(true))
         .arg(
-            value("argument", "JSON", "Its argument: a number, a text, a list; none when left out")
-                .allow_hyphen_values(true),
+            value(
+                "argument",
+                "JSON",
+                "Argument of the function as JSON: a number, a string or a list [default: none]",
+            )
+            .allow_hyphen_values(true),
         )
         .arg(value("matrix", "NAME", "The matrix of the model").default_value("weights"))
-        .arg(rows("from", "Rows to read, separated by commas; when left out, a function of one row does each row"))
+        .arg(rows(
+            "from",
+            "Rows to read, separated by commas [default: each row in turn, for a function of one row]",
+        ))
         .arg(rows("into", "Rows to write, separated by commas"))
         .arg(modules_arg())
-        .arg(value("output", "MODEL", "Where the changed model is written"))
-        .arg(Arg::new("overwrite").long("overwrite").action(ArgAction::SetTrue).help("Replaces a model that is there"))
+        .arg(value("output", "MODEL", "Directory for the changed model"))
         .arg(
-            value("servers", "N", "Carry it out on servers of this machine, started for it; 0: in this process")
-                .default_value("0")
-                .value_parser(clap::value_parser!(u32).range(0..=256)),
+            Arg::new("overwrite")
+                .long("overwrite")
+                .action(ArgAction::SetTrue)
+                .help("Replace an existing model"),
+        )
+        .arg(
+            value(
+                "servers",
+                "N",
+                "Number of servers to start on this machine for it; 0: apply it in this process",
+            )
+            .default_value("0")
+            .value_parser(clap::value_parser!(u32).range(0..=256)),
         )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
 }

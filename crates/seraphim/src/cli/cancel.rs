@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
                 .value_name("JOB")
                 .required(true)
                 .value_parser(clap::value_parser!(u32))
-                .help("Its number, as `submit` and `status` show it"),
+                .help("Number of the job, as `submit` and `status` show it"),
         )
         .arg(master_arg())
         .arg(token_arg())
@@ -34,11 +34,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let was_live = client.cancel(job, ANSWER_LIMIT).map_err(Error::master(&address))?;
     print_text(&if was_live {
         format!(
-            "job {job} is told to stop at its next step; `seraphim status` shows when it is cancelled, and where its model so \
-             far is\n"
+            "job {job} was asked to stop at its next step; `seraphim status` shows when it is cancelled, and the path \
+             of its model so far\n"
         )
     } else {
-        format!("job {job} had ended before\n")
+        format!("job {job} has already ended\n")
     })?;
     Ok(Exit::Done)
 }

@@ -20,7 +20,7 @@ pub(super) fn master_arg() -> Arg {
         .long("master")
         .value_name("ADDRESS")
         .default_value(DEFAULT_MASTER)
-        .help("Where the master is: HOST:PORT, or unix:PATH")
+        .help("Address of the master: HOST:PORT, or unix:PATH")
 }
 
 pub(super) fn listen_arg(default: &'static str) -> Arg {
@@ -28,15 +28,14 @@ pub(super) fn listen_arg(default: &'static str) -> Arg {
         .long("listen")
         .value_name("ADDRESS")
         .default_value(default)
-        .help("Where connections are taken: HOST:PORT (port 0: any free one), or unix:PATH; may be repeated")
+        .help("Address to listen on: HOST:PORT (port 0: any free one), or unix:PATH; may be repeated")
         .action(clap::ArgAction::Append)
 }
 
 pub(super) fn token_arg() -> Arg {
-    Arg::new("token-file")
-        .long("token-file")
-        .value_name("FILE")
-        .help("File with the secret that all members and clients share; needed on other addresses than this machine's")
+    Arg::new("token-file").long("token-file").value_name("FILE").help(
+        "File with the secret that all members and clients share; required unless listening on loopback only",
+    )
 }
 
 pub(super) fn log_args() -> [Arg; 2] {
@@ -45,13 +44,13 @@ pub(super) fn log_args() -> [Arg; 2] {
             .long("log")
             .value_name("LEVEL")
             .default_value("info")
-            .help("What is logged to standard error: error, warn, info, debug, trace, or module=level,..."),
+            .help("Log level on standard error: error, warn, info, debug, trace, or module=level,..."),
         Arg::new("log-format")
             .long("log-format")
             .value_name("text|json")
             .default_value("text")
             .value_parser(["text", "json"])
-            .help("Lines for people, or for machines"),
+            .help("Format of log lines: text for people, json for programs"),
     ]
 }
 
@@ -97,8 +96,8 @@ pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     let token = text.trim_ascii().to_vec();
     if token.is_empty() || token.len() > TOKEN_LIMIT {
         return Err(Error::InvalidRequest {
-            what: format!("{} holds {} bytes", path.display(), token.len()),
-            advice: format!("a token has 1 to {TOKEN_LIMIT} bytes; `openssl rand -hex 32` makes a good one"),
+            what: format!("{} contains {} bytes", path.display(), token.len()),
+            advice: format!("a token has 1 to {TOKEN_LIMIT} bytes; generate one with `openssl rand -hex 32`"),
         });
     }
     Ok(token)

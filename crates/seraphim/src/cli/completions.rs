@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub(super) fn command() -> Command {
     let shell =
         Arg::new("shell").required(true).value_parser(PossibleValuesParser::new(["bash", "zsh", "fish"]));
-    Command::new("completions").about("Print the completions of a shell").arg(shell)
+    Command::new("completions").about("Print the completion script of a shell").arg(shell)
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {

@@ -20,7 +20,7 @@ const CELL_WIDTH: usize = 16;
 
 pub(super) fn command() -> Command {
     with_flags(
-        Command::new("evaluate").about("Metrics of a model on labelled data"),
+        Command::new("evaluate").about("Compute the metrics of a model on labelled data"),
         keys::JobCommand::Evaluate,
     )
 }
@@ -58,7 +58,7 @@ fn confusion_text(confusion: &ConfusionMatrix, threshold: Option<f64>) -> String
         return format!("confusion   of {} classes: see --json\n", labels.len());
     }
     let at = threshold.map_or(String::new(), |threshold| format!(", 1 above {threshold}"));
-    let mut text = format!("confusion matrix (a row a label, a column a prediction{at})\n");
+    let mut text = format!("confusion matrix (one row per label, one column per prediction{at})\n");
     let cells: Vec<Vec<String>> =
         counts.iter().map(|row| row.iter().map(|weight| short(*weight)).collect()).collect();
     let wide = labels.iter().chain(cells.iter().flatten()).map(|cell| cell.chars().count());

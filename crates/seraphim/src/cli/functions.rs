@@ -15,7 +15,7 @@ pub(super) fn modules_arg() -> Arg {
         .long("functions")
         .value_name("FILE")
         .action(ArgAction::Append)
-        .help("A WebAssembly module with functions besides those of the program; may be repeated")
+        .help("WebAssembly module with more PS functions than the built-in ones; may be repeated")
 }
 
 /// Returns the files of [`modules_arg`].
@@ -25,7 +25,7 @@ pub(super) fn modules(matches: &ArgMatches) -> Vec<String> {
 
 pub(super) fn command() -> Command {
     Command::new("functions")
-        .about("List the functions that servers carry out on rows of parameters")
+        .about("List the PS functions that servers run on rows of parameters")
         .arg(modules_arg())
         .arg(Arg::new("json").long("json").help("Print the result as JSON").action(ArgAction::SetTrue))
 }

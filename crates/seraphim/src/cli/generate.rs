@@ -26,10 +26,10 @@ pub(super) fn command() -> Command {
     };
     let ctr = Command::new("ctr")
         .about("Sparse click data: power-law features, a known true model and its best AUC")
-        .arg(option("rows", "N", "1000000", "Training records"))
-        .arg(option("test-rows", "N", "100000", "Test records"))
-        .arg(option("dimensions", "D", "10000000", "Possible features"))
-        .arg(option("nonzeros", "K", "40", "Features a record"))
+        .arg(option("rows", "N", "1000000", "Number of training records"))
+        .arg(option("test-rows", "N", "100000", "Number of test records"))
+        .arg(option("dimensions", "D", "10000000", "Number of possible features"))
+        .arg(option("nonzeros", "K", "40", "Number of features per record"))
         .arg(option("zipf", "X", "1.1", "Exponent of the power law, above 0 and not 1"))
         .arg(option("sigma", "X", "0.22", "Deviation of the true weights"))
         .arg(option("bias", "X", "-1.5", "True intercept"))
@@ -48,12 +48,12 @@ pub(super) fn command() -> Command {
             Arg::new("overwrite")
                 .long("overwrite")
                 .action(ArgAction::SetTrue)
-                .help("Replace the files that an earlier `generate` has made there"),
+                .help("Replace the files of an earlier `generate`"),
         )
-        .arg(Arg::new("threads").long("threads").value_name("N").help("Threads [default: all cores]"))
+        .arg(Arg::new("threads").long("threads").value_name("N").help("Number of threads [default: all cores]"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"));
     Command::new("generate")
-        .about("Make deterministic synthetic data")
+        .about("Generate deterministic synthetic data")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(ctr)

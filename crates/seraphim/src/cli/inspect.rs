@@ -17,7 +17,7 @@ const SHOWN_WEIGHTS: &str = "20";
 
 pub(super) fn command() -> Command {
     Command::new("inspect")
-        .about("Say what a model is: kind, parameters, size, largest weights, how it was trained")
+        .about("Show a model: kind, parameters, size, largest weights, how it was trained")
         .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
         .arg(
             Arg::new("top")
@@ -129,7 +129,7 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     if let Some(unfinished) = &trained.unfinished {
         let clocks = &unfinished.clocks;
         text += &format!(
-            "unfinished   saved in epoch {} of {} because the master was gone, at clocks {} to {}\n",
+            "unfinished   saved in epoch {} of {} because the master was lost, at clocks {} to {}\n",
             unfinished.epoch + 1,
             unfinished.epoch_count.max(unfinished.epoch + 1),
             clocks.iter().min().copied().unwrap_or(0),
@@ -137,7 +137,7 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
         );
     }
     if let Some(from) = &trained.from {
-        text += &format!("trained on from {from}\n");
+        text += &format!("continued    from {from}\n");
     }
     for applied in &trained.applied {
         text += &format!("applied      {} {} to {}\n", applied.function, applied.argument, applied.matrix);

@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
     Command::new("master")
-        .about("Keep membership, placement and jobs of a cluster")
+        .about("Manage the members, the placement and the jobs of a cluster")
         .arg(listen_arg(DEFAULT_MASTER))
         .arg(token_arg())
         .arg(
@@ -25,7 +25,7 @@ pub(super) fn command() -> Command {
                 .long("max-jobs")
                 .value_name("N")
                 .value_parser(clap::value_parser!(u32).range(1..=1024))
-                .help("Most jobs at once; others wait [default: 4]"),
+                .help("Maximum number of running jobs; further ones are queued [default: 4]"),
         )
         .args(log_args())
 }
@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
     interrupt.set_stop_message(
-        "stopping: running jobs stop at their next step and are saved; once more ends at once",
+        "stopping: running jobs stop at their next step and are saved; press Ctrl-C again to end at once",
     );
     let token = token(matches)?;
     let mut config = master::MasterConfig {

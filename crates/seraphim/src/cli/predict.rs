@@ -22,7 +22,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let job = PredictJob::check(&raw_job(matches, keys::JobCommand::Predict))?;
     let to_standard_output = job.output.as_os_str() == "-";
     if job.manner.json && to_standard_output {
-        let what = "--json and --output - both want standard output".into();
+        let what = "--json and --output - both write to standard output".into();
         return Err(Error::InvalidRequest {
             what,
             advice: "name a file for the scores, or leave out --json".into(),

@@ -20,9 +20,9 @@ const LANE_LIMIT: i64 = 256;
 
 pub(super) fn command() -> Command {
     Command::new("serve-parameters")
-        .about("Keep parameters for programs that are no jobs of ours: a master and servers on this machine")
+        .about("Serve parameters to external programs: start a master and servers on this machine")
         .after_help(
-            "See docs/parameter-service.md; examples/foreign_client.py is a client. Ends with Ctrl-C.",
+            "See docs/parameter-service.md; examples/foreign_client.py is an example client. Ctrl-C stops the service.",
         )
         .arg(listen_arg(DEFAULT_MASTER).action(ArgAction::Set))
         .arg(
@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
                 .value_name("N")
                 .default_value("1")
                 .value_parser(clap::value_parser!(u32).range(1..=SERVER_LIMIT))
-                .help("Server processes"),
+                .help("Number of server processes"),
         )
         .arg(
             Arg::new("lanes")
@@ -39,29 +39,29 @@ pub(super) fn command() -> Command {
                 .value_name("N")
                 .default_value("1")
                 .value_parser(clap::value_parser!(u16).range(1..=LANE_LIMIT))
-                .help("Threads of each server, each with partitions of its own"),
+                .help("Number of lanes (threads) of each server, each with its own partitions"),
         )
         .arg(
             Arg::new("memory-limit")
                 .long("memory-limit")
                 .value_name("BYTES")
-                .help("Most memory of all servers together, as in 2GiB [default: half of the machine's]"),
+                .help("Memory limit of all servers together, as in 2GiB [default: half of the machine's]"),
         )
         .arg(
             Arg::new("max-sessions")
                 .long("max-sessions")
                 .value_name("N")
                 .value_parser(clap::value_parser!(u32).range(1..=1024))
-                .help("Most sessions at once; others are told to come again [default: 64]"),
+                .help("Maximum number of sessions; further ones are refused and may retry [default: 64]"),
         )
         .arg(token_arg())
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Say where it is as JSON"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the address as JSON"))
         .args(log_args())
 }
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
-    interrupt.set_stop_message("stopping: sessions are closed; once more ends at once");
+    interrupt.set_stop_message("stopping: sessions are closed; press Ctrl-C again to end at once");
     let token = token(matches)?;
     let service = ParameterServiceConfig {
         listen: host_and_port(listen(matches, &token)?)?,
@@ -92,11 +92,11 @@ fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
             let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
             let host = host.trim_start_matches('[').trim_end_matches(']');
             if host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified()) {
-                return Err(bad(&place, "an address that clients can be told, such as this machine's own"));
+                return Err(bad(&place, "an address that clients can reach, such as this machine's own"));
             }
             Ok(place)
         }
-        Some(other) => Err(bad(&other.to_string(), "HOST:PORT: foreign hosts come over TCP")),
+        Some(other) => Err(bad(&other.to_string(), "HOST:PORT: clients connect over TCP")),
         None => Err(bad("empty", "HOST:PORT")),
     }
 }
@@ -132,7 +132,7 @@ fn print_address(service: &ParameterServiceConfig, master: &Address, is_json: bo
     print_text(&format!(
         "parameter service at {address}: {} servers, {lanes} lanes, at most {}\n\
          clients open their sessions at {address}{secret}\n\
-         what it does: seraphim status --master {address}, or http://{address}/metrics; Ctrl-C ends it\n",
+         its status: seraphim status --master {address}, or http://{address}/metrics; Ctrl-C stops the service\n",
         service.servers,
         crate::progress::bytes(service.memory_limit_bytes * u64::from(service.servers)),
     ))

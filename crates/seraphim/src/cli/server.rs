@@ -34,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
     Command::new("server")
-        .about("Own partitions of the matrices of a cluster's jobs")
+        .about("Hold partitions of the matrices of a cluster's jobs")
         .arg(master_arg())
         .arg(listen_arg("127.0.0.1:0"))
         .args(member_args())
@@ -43,13 +43,13 @@ pub(super) fn command() -> Command {
                 .long("lanes")
                 .value_name("N")
                 .value_parser(clap::value_parser!(u16).range(1..=LANE_LIMIT))
-                .help("Threads, each with partitions of its own [default: all cores]"),
+                .help("Number of lanes (threads), each with its own partitions [default: all cores]"),
         )
         .arg(
             Arg::new("memory-limit")
                 .long("memory-limit")
                 .value_name("BYTES")
-                .help("Most memory for parameters, as in 2GiB [default: half of the machine's]"),
+                .help("Memory limit for parameters, as in 2GiB [default: half of the machine's]"),
         )
         .arg(token_arg())
         .args(log_args())
@@ -61,19 +61,19 @@ pub(super) fn member_args() -> [Arg; 4] {
         Arg::new("name")
             .long("name")
             .value_name("NAME")
-            .help("Unique in the cluster [default: kind, host and process]"),
+            .help("Name, unique in the cluster [default: kind, host and process]"),
         Arg::new("lost-limit")
             .long("lost-limit")
             .value_name("SECONDS")
             .default_value("30")
             .value_parser(clap::value_parser!(u64).range(1..=86_400))
-            .help("How long a master that is gone is waited for"),
+            .help("How long to try to reach a lost master again"),
         Arg::new("save-limit")
             .long("save-limit")
             .value_name("SECONDS")
             .default_value("300")
             .value_parser(clap::value_parser!(u64).range(0..=86_400))
-            .help("How long servers stay for workers to save their jobs when the master is gone; 0: nothing is saved"),
+            .help("How long servers wait for workers to save jobs after the master is lost; 0: jobs are not saved"),
         Arg::new("end-with-parent").long("end-with-parent").action(ArgAction::SetTrue).hide(true),
     ]
 }
@@ -113,7 +113,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     set_stop_behaviour(
         matches,
         interrupt,
-        "stopping: this server leaves, and jobs whose rows it holds fail; once more ends at once",
+        "stopping: this server leaves, and jobs with rows on it fail; press Ctrl-C again to end at once",
     );
     let token = token(matches)?;
     let lanes =
@@ -217,23 +217,23 @@ impl ServerMembership {
             while !self.interrupt.is_raised() {
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {
-                        let text = format!("the master at {master} is gone: {reason}; {}", self.stay_text());
+                        let text = format!("the master at {master} is lost: {reason}; {}", self.stay_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
                     Ok(MemberEvent::MasterRestarted) => {
                         let jobs = self.stay_text();
-                        tracing::warn!(master = %master, jobs, "the master was started anew");
+                        tracing::warn!(master = %master, jobs, "the master was restarted");
                         self.close_jobs(
                             self.open_jobs.list(),
-                            "the master was started anew, and nobody has saved the job in time",
+                            "the master was restarted, and no worker saved the job in time",
                         )?;
                         self.member.connect_limit = self.member.lost_limit;
                         break;
                     }
                     Ok(MemberEvent::LeaseExpired { before }) => {
                         let jobs = self.open_jobs.list_before(before);
-                        tracing::warn!(?jobs, "the master had taken this server for dead: its jobs are over");
-                        self.close_jobs(jobs, "the master had taken this server for dead")?;
+                        tracing::warn!(?jobs, "the lease of this server has expired: its jobs have ended");
+                        self.close_jobs(jobs, "the lease of the server has expired")?;
                     }
                     Ok(MemberEvent::Message(_) | MemberEvent::Reconnected)
                     | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
@@ -251,13 +251,13 @@ impl ServerMembership {
     fn stay_text(&self) -> String {
         let jobs = self.open_jobs.list();
         if jobs.is_empty() {
-            return "no job was open here".into();
+            return "no job was open on this server".into();
         }
         let limit = self.save_limit;
         tracing::warn!(
             ?jobs,
             limit_s = limit.as_secs(),
-            "the master is gone: jobs may be saved before this server ends"
+            "the master is lost: this server waits for workers to save their jobs"
         );
         let start = Instant::now();
         loop {
@@ -265,12 +265,12 @@ impl ServerMembership {
             if open.is_empty() {
                 // Other workers still poll for the end of the job.
                 std::thread::sleep(LINGER_LIMIT.min(limit));
-                return format!("jobs {jobs:?} were open here, and their workers have ended them");
+                return format!("jobs {jobs:?} were open on this server, and their workers have ended them");
             }
             if start.elapsed() >= limit || self.interrupt.is_raised() {
                 let seconds = start.elapsed().as_secs();
                 return format!(
-                    "nobody has ended jobs {open:?} within {seconds} s (--save-limit): what was here of them is lost"
+                    "no worker ended jobs {open:?} within {seconds} s (--save-limit): their state here is lost"
                 );
             }
             std::thread::sleep(POLL_INTERVAL.min(limit.saturating_sub(start.elapsed())));

@@ -27,13 +27,10 @@ const TEXT_BYTES: usize = 4 << 10;
 
 pub(super) fn command() -> Command {
     Command::new("status")
-        .about("Show the members and jobs of a cluster, or all that is known of one job")
-        .arg(
-            Arg::new("job")
-                .value_name("JOB")
-                .value_parser(clap::value_parser!(u32))
-                .help("The number of a job: shows its report, when it has ended [default: all members and jobs in short]"),
-        )
+        .about("Show the members and jobs of a cluster, or one job in detail")
+        .arg(Arg::new("job").value_name("JOB").value_parser(clap::value_parser!(u32)).help(
+            "Number of a job: shows its report after its end [default: a summary of all members and jobs]",
+        ))
         .arg(master_arg())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))

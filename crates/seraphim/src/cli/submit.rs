@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
     let what = Arg::new("what")
         .value_name("ALGORITHM|JOB.toml")
         .required(true)
-        .help("An algorithm, or a job file with the same keys; flags win over the file");
+        .help("An algorithm, or a job file with the same keys; flags override the file");
     let detach = Arg::new("detach")
         .long("detach")
         .action(ArgAction::SetTrue)
@@ -69,7 +69,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
     interrupt.exit_on_interrupt(format!(
-        "it is not known whether the master has taken the job: `seraphim status{flags}` shows it"
+        "unknown whether the master accepted the job: `seraphim status{flags}` lists the accepted jobs"
     ));
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
     let number = submitted.map_err(Error::master(&address))?;
@@ -77,7 +77,8 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
     }
-    interrupt.exit_on_interrupt(format!("job {number} goes on; `seraphim cancel {number}{flags}` stops it"));
+    interrupt
+        .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
     let mut last: Option<JobStatus> = None;
     let watched = client.watch(number, |status| {
         if !job.manner.quiet {
@@ -104,9 +105,8 @@ fn flags_of_master(matches: &ArgMatches) -> String {
 
 fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control::Error) -> Error {
     let text = format!(
-        "the master at {address} is gone, and job {number} with it: {error}. When it does not come back within the --lost-limit \
-         of the workers (30 s unless they were told another), they save what the job has reached in {}.unfinished, and say so in \
-         their logs",
+        "the master at {address} is lost, and so is job {number}: {error}. If the master does not come back within the \
+         --lost-limit of the workers (default 30 s), they save the state of the job in {}.unfinished and log the path",
         job.model.display()
     );
     Error::Cluster { text, exit: Exit::Io }
@@ -146,7 +146,7 @@ pub(super) fn state_name(state: JobState) -> &'static str {
 
 fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
     let Some(status) = last else {
-        let text = "the master said nothing of the job".into();
+        let text = "the master sent no status of the job".into();
         return Err(Error::Cluster { text, exit: Exit::Internal });
     };
     if let Some(text) = status.error {
@@ -158,7 +158,7 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
     let Ok(report) = serde_json::from_value::<Report>(status.progress) else {
         let text = match model {
             Some(model) => {
-                format!("the model is saved in {model}, but the report of the job is too long to be given")
+                format!("the model is saved in {model}, but the report of the job is too long to be sent")
             }
             None => "the report of the job cannot be read: use the same release at both ends".into(),
         };

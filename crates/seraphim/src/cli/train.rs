@@ -18,7 +18,7 @@ use crate::run::epoch_monitor::metrics_text;
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
-        "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file",
+        "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags override the file",
     );
     with_flags(Command::new("train").about("Train a model").arg(what), keys::JobCommand::Train)
 }

@@ -25,7 +25,7 @@ pub(super) fn command() -> Command {
                 .value_name("MS")
                 .default_value("0")
                 .value_parser(clap::value_parser!(u64).range(0..=60_000))
-                .help("Waits so long before each batch: a slow worker, to try what a cluster does with one"),
+                .help("Pause before each batch, to test a cluster with a slow worker"),
         )
         .arg(
             Arg::new("pause-every")
@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
                 .value_name("BATCHES")
                 .default_value("1")
                 .value_parser(clap::value_parser!(u64).range(1..=1_000_000))
-                .help("Waits only before every so many batches, the tasks of a job in turns"),
+                .help("Pause only once per this number of batches; the tasks of a job take turns"),
         )
         .arg(token_arg())
         .args(log_args())
@@ -41,7 +41,8 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     start_log(matches)?;
-    let stopping = "stopping: this worker leaves, and jobs that it computes for fail; once more ends at once";
+    let stopping =
+        "stopping: this worker leaves, and jobs with tasks on it fail; press Ctrl-C again to end at once";
     set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();

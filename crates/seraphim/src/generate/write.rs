@@ -207,7 +207,7 @@ fn write_split(
         for c in 0..chunk_count {
             let Ok(chunk) = receivers[c as usize % threads].recv() else { break };
             if interrupt.is_raised() {
-                let what = "before the files were whole; nothing was written".into();
+                let what = "before the files were complete; nothing was written".into();
                 return Err(Error::Interrupted { what });
             }
             for sink in sinks.iter_mut() {

@@ -210,7 +210,7 @@ impl PredictJob {
         Ok(Self {
             model: checker.required_path("model", "a model")?,
             input: input_for(&checker, InputPurpose::Prediction)?,
-            output: checker.required_path("output", "a place for the scores")?,
+            output: checker.required_path("output", "a file for the scores")?,
             overwrite: checker.switch("overwrite")?,
             manner: manner(&checker)?,
         })
@@ -258,7 +258,7 @@ fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> 
         Some((name, value)) => Err(Error::InvalidRequest {
             what: format!("{name} is a key of the job, not a parameter of the algorithm"),
             advice: format!(
-                "give --{} {value}, or {name} = ... in the job file beside [set]",
+                "give --{} {value}, or {name} = ... in the job file outside [set]",
                 name.replace('_', "-")
             ),
         }),

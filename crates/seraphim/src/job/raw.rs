@@ -125,7 +125,8 @@ impl RawJob {
         self.modules = Modules::read(self.module_files())?;
         let (actual, limit) = (self.modules.len_bytes(), MODULES_BYTES);
         if actual > limit {
-            let what = format!("the modules of functions have {actual} bytes, a job brings {limit} at most");
+            let what =
+                format!("the modules of --functions have {actual} bytes, the limit of a job is {limit}");
             return Err(Error::InvalidRequest {
                 what,
                 advice: "strip and optimize them, or leave some out".into(),
@@ -141,8 +142,8 @@ impl RawJob {
             return Ok(&self.modules);
         }
         Err(Error::InvalidRequest {
-            what: format!("functions: the job names {named} files and brings {brought} modules"),
-            advice: "`seraphim train` and `seraphim submit` read the files and send them along".into(),
+            what: format!("functions: the job names {named} files, but contains {brought} modules"),
+            advice: "`seraphim train` and `seraphim submit` read the files and send them with the job".into(),
         })
     }
 

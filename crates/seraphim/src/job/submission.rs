@@ -50,10 +50,8 @@ fn check_size(order: &JobSubmission, job: &TrainJob) -> Result<(), Error> {
         }
         if let Some(other) = other.filter(|other| *other != number) {
             return Err(Error::InvalidRequest {
-                what: format!(
-                    "the job itself says that it has {other} {name}, and it is submitted with {number}"
-                ),
-                advice: "give the same number at both places".into(),
+                what: format!("the job has {other} {name}, but it is submitted with {number}"),
+                advice: "give the same number in both places".into(),
             });
         }
     }
@@ -76,7 +74,8 @@ fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
                 return Err(Error::BadValue {
                     place: name,
                     actual: path.clone(),
-                    expected: "a whole path, as in /data/train.libsvm: workers stand in other folders".into(),
+                    expected: "an absolute path, as in /data/train.libsvm: workers run in other folders"
+                        .into(),
                 });
             }
         }
@@ -118,7 +117,7 @@ mod tests {
             let mut spec = good.clone();
             spec[key] = value;
             let text = refused(&order(spec.clone(), 1, 1));
-            assert!(text.contains(key) && text.contains("a whole path"), "{text}");
+            assert!(text.contains(key) && text.contains("an absolute path"), "{text}");
             assert!(check(&order(spec, 1, 1), PathBase::Same).is_ok());
         }
         for (key, value, part) in [

@@ -114,7 +114,7 @@ fn a_submitted_job_that_names_modules_brings_them() {
     });
     let error = TrainJob::check(&RawJob::from_submitted(&job).unwrap()).unwrap_err().to_string();
     assert!(
-        error.contains("names 1 files and brings 0 modules") && error.contains("seraphim submit"),
+        error.contains("names 1 files, but contains 0 modules") && error.contains("seraphim submit"),
         "{error}"
     );
     let raw = RawJob::from_submitted(&serde_json::json!({

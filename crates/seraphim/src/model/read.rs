@@ -31,7 +31,7 @@ impl Model {
             let file = path.join(&entry.name);
             let unread = |source: std::io::Error| match source.kind() {
                 std::io::ErrorKind::NotFound => {
-                    bad_model(&file, "it is listed in model.json, but it is not there")
+                    bad_model(&file, "it is listed in model.json, but does not exist")
                 }
                 _ => Error::Io { action: "read", path: file.clone(), source },
             };
@@ -62,7 +62,8 @@ impl Model {
         let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
             let file = path.join(DICTIONARY_FILE);
             let text = std::str::from_utf8(bytes).map_err(|e| bad_model(&file, e.to_string()))?;
-            dictionary::from_text(text).map_err(|line| bad_model(&file, format!("line {line} is no entry")))
+            dictionary::from_text(text)
+                .map_err(|line| bad_model(&file, format!("line {line} is not an entry")))
         })?;
         Ok(Self { path: path.into(), manifest, matrices, dictionary })
     }
@@ -72,7 +73,7 @@ impl Model {
 pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let file = path.join(manifest::FILE_NAME);
     if !file.is_file() {
-        let there = if path.is_dir() { "it holds no model.json" } else { "there is no such directory" };
+        let there = if path.is_dir() { "it contains no model.json" } else { "there is no such directory" };
         return Err(Error::NotAModel { path: path.into(), reason: there.into() });
     }
     let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
@@ -80,7 +81,7 @@ pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     if manifest.format != FORMAT_NAME {
         return Err(Error::NotAModel {
             path: path.into(),
-            reason: format!("model.json is of {:?}", manifest.format),
+            reason: format!("model.json has the format {:?}", manifest.format),
         });
     }
     Ok(manifest)

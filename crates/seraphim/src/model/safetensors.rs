@@ -142,7 +142,7 @@ pub fn read(bytes: &[u8]) -> Result<BTreeMap<String, Tensor<'static>>, String> {
     }
     let (header, data) = rest.split_at(length as usize);
     let header: BTreeMap<String, serde_json::Value> =
-        serde_json::from_slice(header).map_err(|e| format!("header is no JSON: {e}"))?;
+        serde_json::from_slice(header).map_err(|e| format!("header is not JSON: {e}"))?;
     let mut tensors = BTreeMap::new();
     for (name, value) in header.into_iter().filter(|(name, _)| name != "__metadata__") {
         let entry: Entry = serde_json::from_value(value).map_err(|e| format!("tensor {name:?}: {e}"))?;

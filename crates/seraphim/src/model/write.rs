@@ -65,7 +65,7 @@ pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
             let aside = sibling(path, PROBE);
             std::fs::rename(path, &aside)
                 .and_then(|()| std::fs::rename(&aside, path))
-                .map_err(Error::io("put a model in the place of the folder", path))?;
+                .map_err(Error::io("replace the folder", path))?;
         } else {
             check_replaceable(path)?;
         }

@@ -130,9 +130,7 @@ fn check_output(asked: &ApplyJob, writes: Option<Arity>) -> Result<(), Error> {
         Err(Error::InvalidRequest { what: format!("{} {what}", asked.function), advice: advice.to_owned() })
     };
     match (writes, &asked.output) {
-        (Some(_), None) => {
-            advice("changes the weights", "say with --output where the model is to be written")
-        }
+        (Some(_), None) => advice("changes the weights", "give --output MODEL for the changed model"),
         (None, Some(_)) => advice("only reads, so that there is no model to write", "leave --output out"),
         (Some(_), Some(output)) => Outputs::new(asked.overwrite)
             .with_inputs(&asked.modules)
@@ -165,7 +163,7 @@ fn function_calls(
     let of_row = |row: u32| {
         let rows = own(reads, row).zip(writes.map_or(Some(Vec::new()), |writes| own(writes, row)));
         let (from, into) = rows.ok_or_else(|| {
-            let expected = "rows, as in --from 0,1 --into 1: it works on more than one";
+            let expected = "rows, as in --from 0,1 --into 1: it works on more than one row";
             FunctionFault::argument("rows", "none given", expected)
         })?;
         Ok((Some(row), call(&from, &into)?))
@@ -302,7 +300,7 @@ fn with_servers<T>(
     servers.open_job_with(modules.list())?;
     let agent = RemoteAgent::new(layout, 0, Vec::new()).map_err(Error::process)?;
     let result = run(&mut agent.with_functions(environment.functions.clone()));
-    servers.close_job("the function was carried out")?;
+    servers.close_job("the function was applied")?;
     result
 }
 

@@ -141,8 +141,8 @@ impl<'a> LocalCoordinator<'a> {
                 let missing = (0u32..).zip(&state.reports).filter(|(_, report)| report.is_none());
                 let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
                 let reason = format!(
-                    "task {task} waited {} s at the end of epoch {epoch} for the report of task {}; raise --wait-limit if \
-                     that is no surprise",
+                    "task {task} waited {} s at the end of epoch {epoch} for the report of task {}; raise \
+                     --wait-limit if this is expected",
                     self.wait_limit.as_secs(),
                     missing.join(", ")
                 );

@@ -16,7 +16,7 @@ pub(super) fn missing_reports_error(reports: &[Option<EpochReport>], wait_limit:
     let missing = (0u32..).zip(reports).filter(|(_, report)| report.is_none());
     let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
     let text = format!(
-        "waited {} s at the end of an epoch for the report of task {}; raise --wait-limit if that is no surprise",
+        "waited {} s at the end of an epoch for the report of task {}; raise --wait-limit if this is expected",
         wait_limit.as_secs(),
         missing.join(", ")
     );

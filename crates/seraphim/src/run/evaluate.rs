@@ -65,7 +65,7 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
     };
     match (output, asked) {
         (Output::Probability, Some(threshold)) if !(0.0..=1.0).contains(&threshold) => {
-            refused(&format!("--threshold {threshold} is no probability"), "give a number from 0 to 1")
+            refused(&format!("--threshold {threshold} is not a probability"), "give a number from 0 to 1")
         }
         (Output::Probability, asked) => Ok(Some(asked.unwrap_or(0.5))),
         (Output::Margin, asked) => Ok(Some(asked.unwrap_or(0.0))),

@@ -66,8 +66,7 @@ pub(super) fn open(
         Source::open_with_schema(&config, source.schema(), environment.formats)
     });
     if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
-        let what =
-            "early_stopping watches a metric of validation data, and there is nothing to validate on".into();
+        let what = "early_stopping needs validation data, and none are given".into();
         let advice = "give --validate FILES, or --set validation_share=0.1".into();
         return Err(Error::InvalidRequest { what, advice });
     }

@@ -55,7 +55,7 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     let start = Instant::now();
     if job.wire != WireType::F32 {
         return Err(Error::InvalidRequest {
-            what: format!("--wire {} in one process, where values do not travel", job.wire.name()),
+            what: format!("--wire {} in one process, where no values are sent", job.wire.name()),
             advice: "give --servers N and --workers N, or leave it out".into(),
         });
     }
@@ -199,7 +199,7 @@ impl Trainer<'_> {
         let totals = Totals::of(&summaries);
         closing.check_records(&totals, self.environment.interrupt.is_raised())?;
         if outcome.step_count == 0 {
-            let what = "before the first step was made: there is nothing to save".into();
+            let what = "before the first step, so there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
         let mut notices: Vec<String> =
@@ -256,8 +256,8 @@ impl Trainer<'_> {
         previous: Option<&Model>,
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
         if let Some(memory) = machine::memory_bytes() {
-            let advice = "leave dimensions out, then features take memory when they occur; or give --servers on machines \
-                          with more memory";
+            let advice = "leave dimensions out, so that only features that occur take memory; or give --servers on \
+                          machines with more memory";
             check_memory(specs, memory, "this machine", advice)?;
         }
         let config = LocalConfig { task_count: self.task_count, wait_limit: self.job.wait_limit };

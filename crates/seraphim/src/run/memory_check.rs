@@ -28,7 +28,7 @@ pub(super) fn check_memory(
         dense.iter().map(|spec| format!("{} {}", spec.name, shown(bytes(spec)))).collect();
     Err(Error::InvalidRequest {
         what: format!(
-            "the matrices take {} ({}), {holders} may hold {}",
+            "the matrices take {} ({}), the limit of {holders} is {}",
             shown(sum),
             parts.join(" + "),
             progress::bytes(limit)

@@ -55,12 +55,13 @@ pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
     let kept = !entry.slots.is_empty();
     let complete = spec.rule.slots().is_empty() || (kept && state_fits(entry.spec.rule, spec.rule));
     if !complete {
-        let state = if kept { "is of another rule or of other settings" } else { "was not kept" };
-        notices
-            .push(format!("the optimizer state of {model} {state}: training goes on from its weights alone"));
+        let state = if kept { "belongs to another optimizer or other settings" } else { "was not saved" };
+        notices.push(format!(
+            "the optimizer state of {model} {state}: training continues from its weights alone"
+        ));
     }
     if spec.rule.schedule() != Schedule::Constant && previous.manifest.trained.position.is_none() {
-        notices.push(format!("{model} does not say how many steps it has made: the schedule begins anew"));
+        notices.push(format!("{model} does not record its number of steps: the schedule restarts"));
     }
     notices
 }

@@ -27,7 +27,7 @@ const BATCH_RECORDS: usize = 4096;
 /// Maximum number of results of a chunk that wait to be received.
 const CHUNK_QUEUE_LIMIT: usize = 4;
 /// The text of the error when the run was interrupted.
-pub(super) const NOT_ENDED: &str = "scoring did not end; no result was written";
+pub(super) const NOT_ENDED: &str = "scoring was not finished; no result was written";
 /// Number of partitions of a model's matrices, so that concurrent reads seldom need the same one.
 const PARTITION_COUNT: u32 = 64;
 /// Nothing waits under ASP, but the store requires a limit.

@@ -125,7 +125,8 @@ pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String>
         && met > known
     {
         notices.push(format!(
-            "validation has features up to {met}, training only up to {known}: what training never saw has no weight"
+            "validation has features up to {met}, training only up to {known}: a feature that training did \
+             not have has no weight"
         ));
     }
     notices

@@ -66,8 +66,8 @@ pub(super) fn notices(outcome: &TrainingSummary, settings: &BTreeMap<String, Str
 pub(super) fn notice_of_evaluation(metrics: &BTreeMap<String, f64>) -> Option<String> {
     let r2 = metrics.get("r2").filter(|r2| **r2 < 0.0)?;
     Some(format!(
-        "r2 is {r2:.3}: to predict the mean of these labels for all records would be better; are the records of the same kind as \
-         those of training?"
+        "r2 is {r2:.3}: predicting the mean of these labels for all records would be better; are the records of the \
+         same kind as those of training?"
     ))
 }
 
@@ -108,9 +108,9 @@ impl MetricsCheck<'_> {
         }
         Some(match (self.metric("r2"), self.metric("loss"), self.constant) {
             (Some(r2), ..) if is_worse => {
-                format!("r2 is {r2:.3}: to predict the mean for all records would be better")
+                format!("r2 is {r2:.3}: predicting the mean for all records would be better")
             }
-            (Some(r2), ..) => format!("r2 is {r2:.5}: to predict the mean for all records would be as good"),
+            (Some(r2), ..) => format!("r2 is {r2:.5}: predicting the mean for all records would be as good"),
             (None, loss, constant) => {
                 let (loss, constant) = (loss?, constant?);
                 let verdict = if is_worse { "better" } else { "as good" };
@@ -124,8 +124,8 @@ impl MetricsCheck<'_> {
     /// Returns advice for a model that fits its training records but not these.
     fn advice_against_overfitting(&self, settings: &BTreeMap<String, String>) -> String {
         if self.ranks_well() {
-            return "The model ranks these records well, but its probabilities are not theirs: their share of positives may be \
-                    another than that of the training records, or a larger l2 helps"
+            return "The model ranks these records well, but its probabilities do not fit them: their share of \
+                    positives may differ from that of the training records, or a larger l2 helps"
                 .into();
         }
         let fewer = if descends(settings) { "optimizer=ftrl epochs=1" } else { "fewer epochs" };
@@ -156,7 +156,7 @@ impl MetricsCheck<'_> {
         if text("standardize") == "false" && text("normalize") != "l2" {
             // At the minimum, columns of different scales cost less than they do in the steps of push rules.
             let helps = if descends(settings) {
-                "may help, if they say anything of the label"
+                "may help, if they are related to the label"
             } else {
                 "most likely helps"
             };
@@ -164,7 +164,7 @@ impl MetricsCheck<'_> {
         }
         match rate {
             Some(rate) => format!("{begin}A lower learning_rate (now {rate}) most likely helps"),
-            None => format!("{begin}Perhaps the columns say nothing of the label"),
+            None => format!("{begin}The columns may be unrelated to the label"),
         }
     }
 }

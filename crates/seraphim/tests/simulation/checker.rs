@@ -183,7 +183,7 @@ impl Checker<'_> {
                 }
             }
             TaskEvent::Passed { generation, clock, sum } => {
-                self.check_meeting(entry, *generation, *clock, sum)
+                self.check_barrier(entry, *generation, *clock, sum);
             }
             TaskEvent::Leaves => {
                 self.tasks[at].becomes(TaskPhase::Leaves);
@@ -325,7 +325,7 @@ impl Checker<'_> {
     }
 
     /// One task has passed a barrier: all working tasks must have come to it, and all get the same clock and sum.
-    fn check_meeting(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
+    fn check_barrier(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
         let at = entry.task as usize;
         let came = |task: &TaskRecord| task.barriers.len() as u64 > generation;
         let absent = self.tasks.iter().position(|task| task.life == TaskPhase::Works && !came(task));

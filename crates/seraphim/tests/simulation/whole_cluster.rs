@@ -171,7 +171,7 @@ impl WholeCluster {
         }
         match deed {
             ClusterEvent::Started { job, servers, workers } => {
-                self.waiting.push_back((job, servers, workers))
+                self.waiting.push_back((job, servers, workers));
             }
             ClusterEvent::Ended { job } => {
                 self.waiting.retain(|(other, ..)| *other != job);
@@ -337,9 +337,9 @@ impl WholeCluster {
                     state.on_closed(time(self.world.now), work.cluster.number(at), &mut Vec::new());
                 }
             }
-            // No other job is running, so no state may be left.
+            // No other job is running, so no state may be left. The space tells the field `jobs` from `changed_jobs`.
             let text = format!("{state:?}");
-            if !text.contains("jobs: {}") || !text.contains("connections: {}") {
+            if !text.contains(" jobs: {}") || !text.contains(" connections: {}") {
                 let text: String = text.chars().take(1_000).collect();
                 self.faults.push(format!("job {} has left something on process {process}: {text}", work.job));
             }

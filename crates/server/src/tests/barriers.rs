@@ -145,7 +145,7 @@ fn parts_of_different_lengths_are_refused_to_all() {
     world.send(0, barrier(1, 0, 0, Some(vec![1.0])));
     let out = world.send(1, barrier(1, 1, 0, Some(vec![1.0, 2.0])));
     assert_eq!(out.len(), 2);
-    assert!(fault(&out).text.contains("task 1 brought 2"), "{out:?}");
+    assert!(fault(&out).text.contains("task 1 passed 2"), "{out:?}");
 }
 
 #[test]

@@ -25,9 +25,9 @@ fn a_hello_of_a_task_takes_the_place_of_its_old_connection() {
         (PushPosition { clock: 0, index: 1 }, 1, 0)
     );
     assert_eq!((welcome.incarnation, welcome.lanes, welcome.window_bytes), (5, 1, 1 << 20));
-    assert_eq!(world.stats().held_count, 0, "what was held is dropped: the task asks again");
+    assert_eq!(world.stats().held_count, 0, "deferred requests are dropped: the task sends them again");
     assert_eq!(world.lane.deferred_bytes, 0);
-    assert!(world.pull(9, 0, 1).is_empty(), "frames of the old one that come late are not heard");
+    assert!(world.pull(9, 0, 1).is_empty(), "late frames of the old connection are ignored");
     assert!(world.tick(1, 1).is_empty());
     world.send(20, Message::Push(push(0, 1, 0, 1.0)));
     assert_eq!(pulled(world.send(20, Message::Pull(pull(3, 0, 1)))), [1.0; 2]);
@@ -76,7 +76,7 @@ fn who_may_not_come_is_told_why() {
     assert_eq!(refused(&mut world, 0, hello(JOB, 0)), FaultKind::BadFrame, "a second hello");
     let answer = Message::Done(Done { request: 0, minimum: 0, applied: PushPosition::default() });
     assert_eq!(refused(&mut world, TOOL, answer), FaultKind::BadFrame);
-    assert!(world.send(33, tick(0, 1)).is_empty(), "no hello came: nobody to answer");
+    assert!(world.send(33, tick(0, 1)).is_empty(), "without a Hello there is no answer");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_unknown_list_is_asked_for_and_a_push_of_it_lets_nothing_pass() {
     assert_eq!(fault(&out).kind, FaultKind::UnknownKeys);
     assert!(closes(&out, 0));
     world.tick(0, 1);
-    assert_eq!(world.stats().clocks, [Some(0)], "what came behind it is not heard");
+    assert_eq!(world.stats().clocks, [Some(0)], "later frames are ignored");
     world.send(20, hello(JOB, 0));
     world.send(20, Message::Push(push(0, 0, 0, 1.0)));
     assert_eq!(world.rows(), [1.0; 2]);

@@ -256,9 +256,9 @@ fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
     let good = FunctionCall::pull(&Reduce::Sum, &[0], &());
     let cases = [
         (FunctionCall { name: "summ".into(), ..good.clone() }, "did you mean \"sum\"?"),
-        (FunctionCall { version: 2, ..good.clone() }, "version 2 is asked for, version 1 is registered"),
+        (FunctionCall { version: 2, ..good.clone() }, "version 2 was requested, but version 1 is registered"),
         (FunctionCall { from: vec![2], ..good.clone() }, "row 2, expected below the 2 rows"),
-        (FunctionCall { argument: vec![1], ..good.clone() }, "1 bytes too many"),
+        (FunctionCall { argument: vec![1], ..good.clone() }, "1 extra bytes"),
         (FunctionCall::pull(&Panics, &[0], &0), "it panicked: panics when it is checked"),
         (FunctionCall::pull(&Panics, &[0], &1), "it panicked: panics at the second partition"),
         (FunctionCall::push(&Scalar::Add, &[0], &[0], &1.0), "it is a push function"),
@@ -315,7 +315,7 @@ fn a_job_has_the_functions_that_it_brings_and_no_other_job_has_them() {
     let there = world.send(1, Message::PullFunction(asked(8)));
     assert!(fault(&there).text.contains("it panicked: panics at the second partition"), "{there:?}");
     let elsewhere = world.send(0, Message::PullFunction(asked(JOB)));
-    assert!(fault(&elsewhere).text.contains("nobody registered this function"), "{elsewhere:?}");
+    assert!(fault(&elsewhere).text.contains("this function is not registered"), "{elsewhere:?}");
 }
 
 #[test]

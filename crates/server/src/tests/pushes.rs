@@ -86,7 +86,11 @@ fn a_push_is_refused_whole() {
     assert_eq!(refused(|push| push.runs[1].count = 2).kind, FaultKind::Invalid);
     assert_eq!(refused(|push| push.matrix = 3).kind, FaultKind::NotFound);
     let told = refused(|push| push.table = 1);
-    assert_eq!((told.kind, told.request), (FaultKind::NotFound, 0), "told although no answer was wanted");
+    assert_eq!(
+        (told.kind, told.request),
+        (FaultKind::NotFound, 0),
+        "refused although no answer was requested"
+    );
     assert!(world.push(0, 0, 0).is_empty(), "the name is free after a refusal");
     assert_eq!(world.rows(), [1.0; 2]);
 }

@@ -60,7 +60,7 @@ fn a_rounded_push_that_does_not_fit_is_refused_whole() {
     assert!(told.kind == FaultKind::Invalid && told.text.contains("elements of type F64"), "{told:?}");
     let asked = Pull { wire: WireType::Bf16, ..pull(3, 0, 0) };
     let told = fault(&doubles.send(0, Message::Pull(asked))).clone();
-    assert!(told.kind == FaultKind::Invalid && told.text.contains("\"w\" are asked for as bf16"), "{told:?}");
+    assert!(told.kind == FaultKind::Invalid && told.text.contains("\"w\" are requested as bf16"), "{told:?}");
     assert_eq!(doubles.rows(), [0.0; 2]);
 }
 

@@ -187,6 +187,6 @@ fn only_the_session_itself_calls_its_functions() {
     let elsewhere =
         PushFunction { request: 5, job: 8, task: 0, clock: 0, index: 0, matrix: 0, calls: add(1.0) };
     let out = world.send(1, Message::PushFunction(elsewhere));
-    assert!(fault(&out).text.contains("session 7 asks in the name of session 8"), "{out:?}");
+    assert!(fault(&out).text.contains("names session 8, but its connection belongs to session 7"), "{out:?}");
     assert_eq!(row_0(&mut world), [0.0; 8]);
 }

@@ -67,11 +67,15 @@ fn nobody_pushes_past_the_clocks_of_tasks() {
     let mut world = World::new(1, Consistency::Bsp);
     let out = world.send(3, hello_of_session(JOB));
     assert_eq!(fault(&out).kind, FaultKind::Invalid);
-    assert!(fault(&out).text.contains("job 7 is no session"), "{}", fault(&out).text);
+    assert!(fault(&out).text.contains("job 7 is not a session"), "{}", fault(&out).text);
     assert!(closes(&out, 3));
     let mut world = World::session(config());
     let out = world.send(1, Message::Pull(Pull { job: 8, ..pull(5, 0, 0) }));
-    assert!(fault(&out).text.contains("session 7 asks in the name of session 8"), "{}", fault(&out).text);
+    assert!(
+        fault(&out).text.contains("names session 8, but its connection belongs to session 7"),
+        "{}",
+        fault(&out).text
+    );
     let out = world.send(TOOL, Message::Commit(super::staged::commit(1, 1, 1)));
     assert!(fault(&out).text.contains("only a session"), "{}", fault(&out).text);
 }
@@ -91,7 +95,7 @@ fn a_matrix_that_is_dropped_is_free_and_gone() {
     }
     assert!(matches!(only(world.send(TOOL, dropped)), Message::Done(_)), "a repeat is done already");
     let out = world.send(TOOL, add(0, spec("w", Consistency::Asp)));
-    assert!(fault(&out).text.contains("numbers only rise"), "{}", fault(&out).text);
+    assert!(fault(&out).text.contains("use a larger number"), "{}", fault(&out).text);
     assert!(matches!(only(world.send(TOOL, add(3, spec("w", Consistency::Asp)))), Message::Done(_)));
     let out = world.send(1, Message::Pull(Pull { matrix: 3, ..pull(5, 0, 0) }));
     assert_eq!(pulled(out), [0.0; 2], "the name is free, the rows are new");
@@ -166,7 +170,7 @@ fn the_values_of_a_batch_are_bounded_and_the_rest_is_told_so() {
         panic!("2 MiB each, the limit is 4 MiB");
     };
     assert_eq!((told.kind, told.request), (FaultKind::TooLarge, 3));
-    assert!(told.text.contains("2097152 bytes of values behind 4194304"), "{}", told.text);
+    assert!(told.text.contains("2097152 bytes of values after 4194304"), "{}", told.text);
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn only_sessions_send_batches_and_a_wrong_message_in_one_closes() {
         let Effect::Send { message: Message::Batch(batch), .. } = &out[0] else { panic!("{out:?}") };
         let [Message::Fault(told)] = &batch.messages[..] else { panic!("nothing behind it is done") };
         assert!(
-            told.kind == FaultKind::BadFrame && told.text.contains("in a batch, which holds pulls"),
+            told.kind == FaultKind::BadFrame && told.text.contains("in a batch, which may have only pulls"),
             "{told:?}"
         );
     }

@@ -70,8 +70,8 @@ fn of_two_attempts_the_first_commit_counts_and_the_other_is_freed() {
     world.stage(staged(1, 5, 0, 100.0));
     assert_eq!(winner(world.commit(commit(0, 6, 1))), 6);
     assert!(world.lane.staged_bytes() < 2 * alone, "only part 1 and the memory of the commit are left");
-    assert_eq!(winner(world.commit(commit(0, 5, 1))), 6, "told whose counts");
-    assert_eq!(winner(world.commit(commit(0, 6, 1))), 6, "a repeat is told the same");
+    assert_eq!(winner(world.commit(commit(0, 5, 1))), 6, "the answer names the attempt that counts");
+    assert_eq!(winner(world.commit(commit(0, 6, 1))), 6, "a repeat gets the same answer");
     assert!(is_done(world.stage(staged(0, 5, 1, 1.0))), "late chunks are dropped, not kept");
     assert!(is_done(world.stage(staged(0, 6, 0, 1.0))));
     assert_eq!(world.foreign_pull(2), [1.0; 2]);
@@ -188,7 +188,7 @@ fn rows_and_what_is_staged_share_the_memory_and_a_commit_makes_room() {
         is_refused.then(|| (chunk, fault(&out).clone()))
     });
     let (chunks, told) = refused.expect("a hundred chunks are more than three kilobytes");
-    let left = format!("the limit is {}, what the rows leave of the memory limit", 3000 - rows);
+    let left = format!("the limit is {}, the memory limit minus the rows", 3000 - rows);
     assert!(told.kind == FaultKind::TooLarge && told.text.contains(&left), "{}", told.text);
     let out = world.send(TOOL, add(1, spec("v", Consistency::Asp)));
     assert_eq!(fault(&out).kind, FaultKind::TooLarge, "no new matrix beside what is staged");

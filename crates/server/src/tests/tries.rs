@@ -42,7 +42,7 @@ fn a_try_says_what_a_push_would_and_changes_nothing() {
     assert!(said.text.contains("row 0, column 7 is NaN, from -9"), "{}", said.text);
     assert_eq!(row_0(&mut world), [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, -9.0]);
     let pushed = world.send(0, change(4, 0, 2, program));
-    assert_eq!(fault(&pushed), &said, "the push says the same");
+    assert_eq!(fault(&pushed), &said, "the push gets the same fault");
     assert_eq!(world.stats().push_function_count, 3, "tries are no pushes");
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
@@ -117,7 +117,7 @@ fn only_tasks_try_functions_and_of_staged_ones_the_calls_alone() {
     assert_eq!(fault(&refused).kind, FaultKind::NotFound);
     let wrong = vec![FunctionCall { version: 9, ..root().remove(0) }];
     let refused = world.send(0, Message::TryFunction(ask(3, 0, 0, wrong)));
-    assert!(fault(&refused).text.contains("version 9 is asked for"), "{}", fault(&refused).text);
+    assert!(fault(&refused).text.contains("version 9 was requested"), "{}", fault(&refused).text);
     world.send(0, change(0, 0, 0, put(0, -1.0)));
     let done = only(world.send(0, Message::TryFunction(ask(4, 0, 1, root()))));
     assert!(matches!(done, Message::Done(Done { request: 4, .. })), "what the rows will hold nobody knows");

@@ -111,7 +111,7 @@ fn the_held_go_in_the_order_of_arrival_once() {
 fn ticks_early_late_and_twice_have_defined_results() {
     let mut world = World::new(2, Consistency::Bsp);
     world.tick(0, 3);
-    assert_eq!(world.stats().clocks[0], Some(3), "early: as it says");
+    assert_eq!(world.stats().clocks[0], Some(3), "early: the clock of the tick counts");
     world.tick(0, 3);
     world.tick(0, 1);
     assert_eq!(world.stats().clocks[0], Some(3), "twice and late: nothing");
@@ -170,7 +170,7 @@ fn a_task_whose_step_never_came_here_still_advances() {
     world.tick(1, 1);
     world.tick(1, 2);
     world.tick(0, 1);
-    assert_eq!(pulled(world.pull(1, 0, 1)), [0.0; 2], "an empty batch stalls nobody");
+    assert_eq!(pulled(world.pull(1, 0, 1)), [0.0; 2], "an empty batch delays no task");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_wait_beyond_its_limit_says_who_is_waited_for() {
     assert!(told.text.contains("task 1, which is at clock 0"), "{}", told.text);
     assert!(told.text.contains("to pull from matrix \"w\""), "{}", told.text);
     assert_eq!(world.lane.next_time(), None);
-    assert!(world.tick(1, 1).is_empty(), "given up is not answered any more");
+    assert!(world.tick(1, 1).is_empty(), "an expired request gets no second answer");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_push_that_is_given_up_closes_its_connection_and_nothing_behind_it_is_applie
     assert!(closes(&out, 0));
     world.tick(1, 5);
     assert_eq!(world.rows(), [0.0; 2]);
-    assert_eq!(world.stats().clocks[0], Some(1), "the tick behind it is not known here");
+    assert_eq!(world.stats().clocks[0], Some(1), "the tick after it was not processed");
     assert_eq!(world.lane.deferred_bytes, 0);
 }
 
@@ -233,7 +233,7 @@ fn a_request_whose_task_no_longer_waits_is_dropped_and_told_for_whom_it_waited()
     world.now = Duration::from_secs(7);
     world.send(0, Message::Pull(Pull { wait_ms: 100, ..pull(4, 0, 1) }));
     let end = Duration::from_millis(7100);
-    assert_eq!(world.lane.next_time(), Some(end), "from its coming on, not from a clock of the other side");
+    assert_eq!(world.lane.next_time(), Some(end), "counted from its arrival at the lane");
     let mut out = Vec::new();
     world.lane.on_time(Duration::from_millis(7099), &mut out);
     assert!(out.is_empty(), "{out:?}");
@@ -242,7 +242,7 @@ fn a_request_whose_task_no_longer_waits_is_dropped_and_told_for_whom_it_waited()
     assert_eq!((fault.request, fault.kind), (4, FaultKind::WaitedTooLong));
     assert!(fault.text.contains("task 1"), "{}", fault.text);
     assert_eq!(world.lane.next_time(), None);
-    assert!(answered(&world.tick(1, 1)).is_empty(), "nobody waits for the answer");
+    assert!(answered(&world.tick(1, 1)).is_empty(), "an expired request gets no second answer");
 }
 
 #[test]

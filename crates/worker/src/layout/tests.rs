@@ -80,6 +80,6 @@ fn what_does_not_fit_is_refused_by_name() {
     let expected = "a row of matrix \"w\" with its slots is 100663296, expected at most 67108864";
     assert!(wide.contains(expected), "{wide}");
     let wire = refused(|l| l.wire = vec![WireType::Bf16; 2]);
-    assert!(wire.contains("the number of forms in which values travel is 2, expected 1"), "{wire}");
+    assert!(wire.contains("the number of wire types is 2, expected 1"), "{wire}");
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }

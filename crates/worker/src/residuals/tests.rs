@@ -242,7 +242,7 @@ fn what_cannot_be_rounded_is_refused_by_name() {
         error.to_string()
     };
     assert!(refused(|spec| spec.element = ElementType::F64).contains("\"w\" of F64"));
-    assert!(refused(|spec| spec.element = ElementType::I64).contains("cannot travel as bf16"));
+    assert!(refused(|spec| spec.element = ElementType::I64).contains("cannot be sent as bf16"));
     for rule in [PushRule::Assign, PushRule::Min, PushRule::Max] {
         let mut layout = layout(WireType::Int8);
         layout.matrices[0].rule = rule;

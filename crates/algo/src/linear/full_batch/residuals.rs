@@ -62,8 +62,8 @@ impl Residuals {
     pub(super) fn notice(&self, tolerance: f64, rho: f64) -> String {
         let (primal, dual) = self.limits(tolerance);
         format!(
-            "max_iterations ended it before the tasks agreed to tolerance={tolerance}: primal residual {:.3e}, wanted \
-             {primal:.3e}; dual {:.3e}, wanted {dual:.3e}; rho is {rho}. Raise max_iterations",
+            "stopped after max_iterations before convergence to tolerance={tolerance}: primal residual {:.3e}, limit \
+             {primal:.3e}; dual residual {:.3e}, limit {dual:.3e}; rho is {rho}. Raise max_iterations",
             self.0[0].sqrt(),
             self.0[1].sqrt()
         )

@@ -80,11 +80,11 @@ fn notice(why: DescentFailure, iteration: u64) -> Option<String> {
     match why {
         DescentFailure::Rounding => None,
         DescentFailure::IterationLimit => Some(format!(
-            "max_iterations={count} ended it while the loss still fell; a larger max_iterations comes nearer to the minimum, and \
-             a larger l2 reaches it sooner"
+            "stopped after max_iterations={count} while the loss was still decreasing; a larger max_iterations comes \
+             nearer to the minimum, and a larger l2 reaches it sooner"
         )),
         DescentFailure::LineSearch(why) => Some(format!(
-            "iteration {count}: the line search found nothing better ({why}); the model is the best point before it"
+            "iteration {count}: the line search found no better point ({why}); the model is the best point so far"
         )),
     }
 }

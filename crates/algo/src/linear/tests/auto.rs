@@ -154,7 +154,7 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
     }
     for settings in ["beta=2 max_iterations=5", "epochs=3 history=4"] {
         let error = job("lr", settings).unwrap().resolve_settings(&NUMBERED, None).unwrap_err().to_string();
-        assert!(error.contains("no optimizer reads all of them"), "{error}");
+        assert!(error.contains("no optimizer uses all of them"), "{error}");
     }
 }
 

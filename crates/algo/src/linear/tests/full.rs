@@ -282,11 +282,11 @@ fn no_records_and_one_class_are_errors_here_too() {
 fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
     for (name, settings, expected) in [
         ("lr", "optimizer=lbfgs history=0", "[1, 1000]"),
-        ("lr", "optimizer=owlqn", "give l1 > 0"),
-        ("lr", "optimizer=owlqn l1=1 history=101", "up to 100"),
-        ("lr", "optimizer=lbfgs l1=1", "take owlqn"),
-        ("lr", "optimizer=gd l1=1", "take owlqn"),
-        ("lr", "optimizer=svrg l1=1", "take owlqn"),
+        ("lr", "optimizer=owlqn", "set l1 > 0"),
+        ("lr", "optimizer=owlqn l1=1 history=101", "limit of owlqn is 100"),
+        ("lr", "optimizer=lbfgs l1=1", "use owlqn"),
+        ("lr", "optimizer=gd l1=1", "use owlqn"),
+        ("lr", "optimizer=svrg l1=1", "use owlqn"),
         ("svm", "optimizer=lbfgs", "squared_hinge"),
         ("lr", "optimizer=lbfgs epochs=3", "max_iterations"),
         ("lr", "optimizer=lbfgs schedule=inverse_time", "line search"),

@@ -100,8 +100,8 @@ fn is_header(
         (_, Some(_)) if over_numbers().any(|(field, _)| is_label(field)) => Ok(true),
         (Some((number, _)), Some((word, _))) => {
             let reason = format!(
-                "the first row of {} may name the columns or be a record: '{}' and '{}' both stand over numbers; say which \
-                 with --header true or --header false",
+                "the first row of {} may name the columns or be a record: '{}' and '{}' are both above numbers; set \
+                 --header true or --header false",
                 context.files[0].name(),
                 String::from_utf8_lossy(number),
                 String::from_utf8_lossy(word)
@@ -118,8 +118,8 @@ fn is_header(
                 RepeatedFields::Fields => Ok(false),
                 RepeatedFields::Label => {
                     let reason = format!(
-                        "the first row of {} may name the columns or be a record: '{}' is the name of a label, and stands below \
-                         as a value too; say which with --header true or --header false",
+                        "the first row of {} may name the columns or be a record: '{}' is the name of a label, but \
+                         also a value in the rows below; set --header true or --header false",
                         context.files[0].name(),
                         String::from_utf8_lossy(label)
                     );
@@ -169,8 +169,8 @@ pub(super) fn has_text_labels(
     let text = options.text_columns.contains(name) || !found.type_counts[label].is_numeric();
     if text && options.label_rule == LabelRule::Real {
         let reason = format!(
-            "column '{name}' of {file} holds names, and numbers are needed; choose another label column, or an algorithm \
-             for classes"
+            "column '{name}' of {file} has names, but this algorithm needs numbers; choose another label column, or \
+             an algorithm for classes"
         );
         return Err(Error::BadOption { option: "label", reason });
     }
@@ -195,8 +195,8 @@ pub(super) fn label_names(
     for file in context.files {
         if !file.is_rereadable() {
             let reason = format!(
-                "column '{}' holds names, which are numbered in a first pass, but {} can be read only once; write it to \
-                 a file first, or number the classes",
+                "column '{}' has names, which are numbered in a first pass, but {} can be read only once; write it to \
+                 a file first, or use numbers for the classes",
                 columns.names[label],
                 file.name()
             );

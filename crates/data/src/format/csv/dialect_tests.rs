@@ -62,7 +62,7 @@ fn a_guess_that_is_no_label_of_classes_is_refused_with_advice() {
             assert!(error.contains("'price'") && error.contains("--label"), "{error}");
             let asked = FormatOptions { label: Some("price".into()), ..options };
             if let Some(error) = open(&text, &asked, None).err() {
-                assert!(!error.to_string().contains("taken for the label"), "{error}");
+                assert!(!error.to_string().contains("chosen as the label"), "{error}");
             }
         }
     }
@@ -102,12 +102,12 @@ fn one_word_for_a_missing_value_leaves_a_column_numeric() {
 fn the_kind_of_a_column_is_that_of_most_values_and_a_mixture_is_told() {
     let source = open("code,y\n1,1\nx,0\nz,1\n", &options(), None).unwrap();
     assert_eq!(source.schema().columns[0].kind, ColumnKind::Text);
-    let told = "'code' as names (2 of the first 3 values are no numbers, such as 'x')";
+    let told = "'code' as names (2 of the first 3 values are not numbers, for example 'x')";
     assert!(source.notices()[1].contains(told), "{:?}", source.notices());
     let source = open("code,y\n1,1\n2,0\nx,1\n", &options(), None).unwrap();
     assert_eq!(source.schema().columns[0].kind, ColumnKind::Numeric);
     assert!(
-        source.notices()[1].contains("'code' as numbers (2 of the first 3 values are, 'x' is not)"),
+        source.notices()[1].contains("'code' as numbers (2 of the first 3 values are numbers, 'x' is not)"),
         "{:?}",
         source.notices()
     );
@@ -224,7 +224,7 @@ fn the_header_again_in_mid_file_is_an_error() {
         let source = open(text, &classes(), None).unwrap();
         assert!(!source.schema().label_names.iter().any(|name| name == "y"), "it is no label");
         let error = read_to_error(&source);
-        assert!(error.starts_with(place) && error.contains("the header again"), "{error}");
+        assert!(error.starts_with(place) && error.contains("repeats the header"), "{error}");
     }
 }
 

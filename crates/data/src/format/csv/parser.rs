@@ -57,8 +57,7 @@ impl LineParser for Parser {
             return Ok(ParsedLine::Skipped);
         }
         if self.header.as_deref() == Some(line) {
-            let expected =
-                "a record; this is the header again, as in files that were put together: delete the line";
+            let expected = "a record; this line repeats the header, as in concatenated files: delete it";
             return Err(LineError::new(0, expected));
         }
         let columns = Arc::clone(&self.columns);

@@ -116,7 +116,7 @@ fn later_inputs_find_their_columns_by_name() {
     let same = open("c,y,b,a\n5,1,20,10\n", &options(), Some(schema)).unwrap();
     assert_eq!(read(&same).unwrap()[0].entries, [(key("c", "5"), 1.0), (1, 20.0), (0, 10.0)]);
     for (text, words) in [
-        ("a,b,c,d,y\n1,2,x,3,0\n", "'d' was not there"),
+        ("a,b,c,d,y\n1,2,x,3,0\n", "'d' was not in the training data"),
         ("a,c,y\n1,x,0\n", "missing: b"),
         ("a,b,c\n1,2,x\n", "no column 'y'"),
     ] {

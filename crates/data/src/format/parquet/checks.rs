@@ -33,7 +33,7 @@ pub(super) fn catch_panics<R>(work: impl FnOnce() -> Result<R, ParquetError>) ->
     GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(false);
-    result.unwrap_or_else(|_| Err(fault("its pages make no sense")))
+    result.unwrap_or_else(|_| Err(fault("its pages are inconsistent")))
 }
 
 /// Whether the counts and offsets in the metadata are possible in a file of this size.
@@ -63,7 +63,7 @@ fn check_column(column: &ColumnChunkMetaData, rows: i64, size_bytes: u64) -> Res
     match chunk_range(column).and_then(|(start, size)| start.checked_add(size)) {
         Some(end) if end <= size_bytes => Ok(()),
         _ => Err(fault(format!(
-            "column '{name}' of {size} bytes at {}, behind the end of the file",
+            "column '{name}' of {size} bytes at {}, beyond the end of the file",
             column.data_page_offset()
         ))),
     }

@@ -126,7 +126,7 @@ fn lz4_hadoop(mut bytes: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Pa
 }
 
 fn wrong_size(length: usize, size: usize) -> ParquetError {
-    fault(format!("a page of {length} bytes, though its header says {size}"))
+    fault(format!("a page of {length} bytes, but {size} in its header"))
 }
 
 fn damaged(reason: impl std::fmt::Display) -> ParquetError {

@@ -41,7 +41,7 @@ impl ByteSource {
             return Err(refused("decompressed first (Parquet compresses its pages by itself)"));
         }
         let file = File::open(path).map_err(|source| Error::io("open", input.name(), source))?;
-        let size = file.metadata().map_err(|source| Error::io("look at", input.name(), source))?.len();
+        let size = file.metadata().map_err(|source| Error::io("inspect", input.name(), source))?.len();
         Ok((Self::File(Arc::new(file)), size))
     }
 
@@ -109,5 +109,5 @@ pub(super) fn read_metadata(
 }
 
 fn encrypted(name: &str) -> Error {
-    bad_file(name, "it is encrypted, which cannot be read; write it without encryption")
+    bad_file(name, "it is encrypted, which is not supported; write it without encryption")
 }

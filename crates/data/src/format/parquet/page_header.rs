@@ -94,9 +94,7 @@ impl PageHeader {
             None => return Err(ThriftError::Invalid("no type".to_owned())),
         };
         if self.kind != PageKind::Other && self.kind != part {
-            return Err(ThriftError::Invalid(format!(
-                "a type of {page_type:?} and without what belongs to it"
-            )));
+            return Err(ThriftError::Invalid(format!("type {page_type:?} without the fields of this type")));
         }
         Ok(())
     }
@@ -161,7 +159,7 @@ fn encoding(number: i64) -> Result<Encoding, ParquetError> {
         7 => Encoding::DELTA_BYTE_ARRAY,
         8 => Encoding::RLE_DICTIONARY,
         9 => Encoding::BYTE_STREAM_SPLIT,
-        other => return Err(fault(format!("an encoding of number {other}, which is not known"))),
+        other => return Err(fault(format!("the unknown encoding {other}"))),
     })
 }
 

@@ -184,7 +184,7 @@ impl ChunkPages {
             let left = (self.end - self.at) + self.buffered.len() as u64;
             if (header.header_size + header.compressed_size) as u64 > left {
                 return Err(fault(format!(
-                    "a page of {} bytes, of which {left} are there",
+                    "a page of {} bytes, of which {left} are present",
                     header.compressed_size
                 )));
             }
@@ -257,7 +257,7 @@ impl ChunkPages {
         }
         if codec == Compression::UNCOMPRESSED || header.is_uncompressed {
             if bytes.len() != size {
-                return Err(fault(format!("a page of {} bytes, though its header says {size}", bytes.len())));
+                return Err(fault(format!("a page of {} bytes, but {size} in its header", bytes.len())));
             }
             return Ok(bytes);
         }

@@ -246,12 +246,12 @@ fn another_file_is_read_with_the_columns_of_training() {
 
     case.options.skip_columns = vec!["income".to_owned()];
     let text = case.open(Some(&schema)).err().expect("a column is missing").to_string();
-    assert!(text.contains("column 'income' is not there"), "{text}");
+    assert!(text.contains("column 'income' of training is missing"), "{text}");
     let mut narrow = schema.clone();
     narrow.columns.remove(0);
     case.options.skip_columns.clear();
     let text = case.open(Some(&narrow)).err().expect("a column is too many").to_string();
-    assert!(text.contains("column 'age' was not there"), "{text}");
+    assert!(text.contains("column 'age' was not in the training data"), "{text}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_type_that_cannot_be_a_feature_is_an_error_that_says_what_to_do() {
         ("required group seen { required int64 a; }", "'seen' is a struct"),
         (
             "required group seen (LIST) { repeated group list { required binary a (UTF8); } }",
-            "'seen' is a list of something",
+            "'seen' is a list of values that are not numbers",
         ),
     ];
     for (column, expected) in cases {

@@ -75,7 +75,7 @@ impl<'a> ThriftReader<'a> {
         match kind {
             BYTE => Ok(i64::from(self.byte()? as i8)),
             4..=6 => self.zigzag(),
-            other => Err(ThriftError::Invalid(format!("type {other} where an integer is"))),
+            other => Err(ThriftError::Invalid(format!("type {other} instead of an integer"))),
         }
     }
 
@@ -107,14 +107,14 @@ impl<'a> ThriftReader<'a> {
         if kind == STRUCT {
             self.fields(each)
         } else {
-            Err(ThriftError::Invalid("no structure where one is".to_owned()))
+            Err(ThriftError::Invalid("no structure where one is required".to_owned()))
         }
     }
 
     /// Skips the value of a field.
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
         if depth > DEPTH_LIMIT {
-            return Err(ThriftError::Invalid(format!("more than {DEPTH_LIMIT} structures in one another")));
+            return Err(ThriftError::Invalid(format!("more than {DEPTH_LIMIT} nested structures")));
         }
         match kind {
             TRUE | FALSE => Ok(()),

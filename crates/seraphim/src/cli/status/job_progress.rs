@@ -86,7 +86,7 @@ fn wait_text(wait: &Value, tasks: &[Value]) -> String {
         _ => "to pull",
     };
     let whom = match &wait["waits_for"] {
-        Value::Null => "for what is on its way".to_owned(),
+        Value::Null => "for messages in flight".to_owned(),
         other => {
             let on = tasks.iter().find(|task| task["task"] == *other);
             let on = on.and_then(|task| task["worker"].as_str());

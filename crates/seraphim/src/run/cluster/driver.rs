@@ -162,9 +162,9 @@ impl<'a> JobRun<'a> {
     fn run(&mut self) -> Result<JobResult, Error> {
         let looked = self.inspect_data()?;
         self.timings.open_s = self.start.elapsed().as_secs_f64();
-        let crews = assign_tasks(&self.link.workers, looked.task_count);
+        let worker_tasks = assign_tasks(&self.link.workers, looked.task_count);
         let clock = Instant::now();
-        let (scanned, seen) = self.choose_settings(&crews, &looked)?;
+        let (scanned, seen) = self.choose_settings(&worker_tasks, &looked)?;
         if scanned {
             self.timings.scan_s = clock.elapsed().as_secs_f64();
         }
@@ -181,14 +181,15 @@ impl<'a> JobRun<'a> {
         opened?;
         let mut notices = Vec::new();
         if looked.previous.is_some() {
-            notices.extend(self.import(&crews, &layout)?);
+            notices.extend(self.import(&worker_tasks, &layout)?);
         }
-        self.watch = Some(StatsPoller::start(&layout, &self.driver.token, self.workers_of_tasks(&crews)));
+        self.watch =
+            Some(StatsPoller::start(&layout, &self.driver.token, self.workers_of_tasks(&worker_tasks)));
         let clock = Instant::now();
-        let trained = self.train(&crews, &looked, &layout, &model)?;
+        let trained = self.train(&worker_tasks, &looked, &layout, &model)?;
         self.timings.train_s = clock.elapsed().as_secs_f64();
         self.timings.validate_s = trained.summaries.iter().map(|task| task.validate_s).fold(0.0, f64::max);
-        self.save(&crews, &looked, &layout, model, trained, notices)
+        self.save(&worker_tasks, &looked, &layout, model, trained, notices)
     }
 
     fn closing<'b>(&'b self, looked: &'b DataInspection) -> RunInfo<'b> {
@@ -220,7 +221,7 @@ impl<'a> JobRun<'a> {
             JobEvent::FromTask { worker, body } => {
                 let heard = serde_json::from_value(body).map_err(|error| Error::Cluster {
                     text: format!(
-                        "worker {} says what this program does not know: {error}",
+                        "worker {} sent a message that this version does not understand: {error}",
                         self.name(worker)
                     ),
                     exit: Exit::Internal,
@@ -290,27 +291,27 @@ impl<'a> JobRun<'a> {
         })
     }
 
-    fn import(&mut self, crews: &[WorkerTasks], layout: &JobLayout) -> Result<Vec<String>, Error> {
-        self.send(crews[0].worker, &ToWorker::Import { layout: layout.clone() });
-        self.wait("the earlier model was brought to the servers", |_, _, heard| {
+    fn import(&mut self, worker_tasks: &[WorkerTasks], layout: &JobLayout) -> Result<Vec<String>, Error> {
+        self.send(worker_tasks[0].worker, &ToWorker::Import { layout: layout.clone() });
+        self.wait("the earlier model was sent to the servers", |_, _, heard| {
             Ok(if let FromWorker::Imported { notices } = heard { Some(notices) } else { None })
         })
     }
 
     fn train(
         &mut self,
-        crews: &[WorkerTasks],
+        worker_tasks: &[WorkerTasks],
         looked: &DataInspection,
         layout: &JobLayout,
         model: &algo::Model,
     ) -> Result<TrainingResult, Error> {
         let resumed = looked.previous.is_some();
         let all: Vec<(u32, u32)> =
-            crews.iter().map(|crew| (crew.tasks.start, crew.tasks.len() as u32)).collect();
-        for crew in crews {
-            let (layout, model, crews) = (layout.clone(), model.clone(), all.clone());
+            worker_tasks.iter().map(|share| (share.tasks.start, share.tasks.len() as u32)).collect();
+        for share in worker_tasks {
+            let (layout, model, worker_tasks) = (layout.clone(), model.clone(), all.clone());
             let set = self.job.set.clone();
-            self.send(crew.worker, &ToWorker::Train { set, layout, model, resumed, crews });
+            self.send(share.worker, &ToWorker::Train { set, layout, model, resumed, worker_tasks });
         }
         let count = layout.task_count as usize;
         let mut judge = EpochMonitor::new(self.algorithm.stopping());
@@ -322,8 +323,8 @@ impl<'a> JobRun<'a> {
         while ended.iter().any(Option::is_none) {
             if self.is_stop_requested() && !told_stop {
                 told_stop = true;
-                for crew in crews {
-                    self.send(crew.worker, &ToWorker::Stop);
+                for share in worker_tasks {
+                    self.send(share.worker, &ToWorker::Stop);
                 }
             }
             self.report_status(&judge);
@@ -343,12 +344,12 @@ impl<'a> JobRun<'a> {
                         first_report = None;
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
                         self.standing.epoch_done(reports[0].epoch_count);
-                        check_bad_lines(self.job.input.bad_lines, crews, &bad_lines)?;
+                        check_bad_lines(self.job.input.bad_lines, worker_tasks, &bad_lines)?;
                         let verdict = self.judge(&mut judge, &reports, told_stop, looked)?;
                         let line = HexEncoded(judge.last_epoch().expect("an epoch was judged").clone());
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
-                        for crew in crews {
-                            self.send(crew.worker, &verdict);
+                        for share in worker_tasks {
+                            self.send(share.worker, &verdict);
                         }
                     }
                 }
@@ -400,13 +401,13 @@ impl<'a> JobRun<'a> {
     }
 
     /// Returns the name of the worker of each task.
-    fn workers_of_tasks(&self, crews: &[WorkerTasks]) -> Vec<String> {
-        crews.iter().flat_map(|crew| crew.tasks.clone().map(|_| self.name(crew.worker))).collect()
+    fn workers_of_tasks(&self, worker_tasks: &[WorkerTasks]) -> Vec<String> {
+        worker_tasks.iter().flat_map(|share| share.tasks.clone().map(|_| self.name(share.worker))).collect()
     }
 
     fn save(
         &mut self,
-        crews: &[WorkerTasks],
+        worker_tasks: &[WorkerTasks],
         looked: &DataInspection,
         layout: &JobLayout,
         model: algo::Model,
@@ -417,13 +418,13 @@ impl<'a> JobRun<'a> {
         let interrupted = self.is_stop_requested();
         self.closing(looked).check_records(&totals, interrupted)?;
         if trained.outcome.step_count == 0 {
-            let what = "before the first step was made: there is nothing to save".into();
+            let what = "before the first step, so there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
         notices.extend(validation_notices(&trained.summaries, &looked.schema));
         let clock = Instant::now();
         let manifest = Box::new(self.closing(looked).manifest(model, &trained.outcome, &totals));
-        let saver = crews[0].worker;
+        let saver = worker_tasks[0].worker;
         split_names(trained.dictionary, |names| self.send(saver, &ToWorker::Names { names }));
         self.send(saver, &ToWorker::Save { layout: layout.clone(), manifest });
         let (manifest, sync_s): (Manifest, f64) = loop {
@@ -454,7 +455,7 @@ impl<'a> JobRun<'a> {
             // An error is ignored: a lost server needs no closing.
             let _ = match &reason {
                 Some(reason) => servers.close_failed_job(reason),
-                None => servers.close_job("the job is over"),
+                None => servers.close_job("the job has ended"),
             };
         }
         for worker in &self.link.workers {

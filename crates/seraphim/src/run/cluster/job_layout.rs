@@ -77,12 +77,12 @@ pub(super) struct WorkerTasks {
 /// training and in validation, when all of them have reported the epoch.
 pub(super) fn check_bad_lines(
     rule: BadLinePolicy,
-    crews: &[WorkerTasks],
+    worker_tasks: &[WorkerTasks],
     of_workers: &BTreeMap<u32, [BadLineTotal; 2]>,
 ) -> Result<(), data::Error> {
     for of_what in 0..2 {
         let mut total = BadLineTotal::default();
-        let in_order = crews.iter().filter_map(|crew| of_workers.get(&crew.worker));
+        let in_order = worker_tasks.iter().filter_map(|share| of_workers.get(&share.worker));
         in_order.for_each(|totals| total.add(&totals[of_what]));
         rule.check(&total)?;
     }
@@ -97,6 +97,6 @@ pub(super) fn assign_tasks(workers: &[Member], task_count: u32) -> Vec<WorkerTas
         .iter()
         .zip(0u32..)
         .map(|(member, i)| WorkerTasks { worker: member.id, tasks: bound(i)..bound(i + 1) })
-        .filter(|crew| !crew.tasks.is_empty())
+        .filter(|share| !share.tasks.is_empty())
         .collect()
 }

@@ -217,7 +217,7 @@ impl ChildProcesses {
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         for (name, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
-                let text = format!("{name} ended before its time ({status}); what it said stands above");
+                let text = format!("{name} ended unexpectedly ({status}); its output is above");
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             }
         }

@@ -98,7 +98,7 @@ pub enum ToWorker {
         /// Whether the matrices contain an earlier model.
         resumed: bool,
         /// The workers of the job, each as its first task and its number of tasks.
-        crews: Vec<(u32, u32)>,
+        worker_tasks: Vec<(u32, u32)>,
     },
     /// The decision after an epoch.
     Verdict {

@@ -50,7 +50,7 @@ impl WorkerMetrics {
         let gauges = self.lock().clone();
         let mut jobs: Vec<JobId> = gauges.keys().map(|(job, _)| *job).collect();
         jobs.dedup();
-        out.gauge("seraphim_worker_jobs", "Jobs whose tasks run here", &[], jobs.len() as u64);
+        out.gauge("seraphim_worker_jobs", "Jobs with tasks on this worker", &[], jobs.len() as u64);
         for ((job, task), gauge) in &gauges {
             write_task_metrics(out, [("job", &job.to_string()), ("task", &task.to_string())], gauge);
         }
@@ -64,19 +64,19 @@ fn write_task_metrics(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskMet
     for (kind, count) in REQUEST_KINDS.iter().zip(stats.requests) {
         out.counter("seraphim_worker_requests_total", "Messages sent", &[job, task, ("kind", kind)], count);
     }
-    let help = "How long the task stood still for answers";
+    let help = "Time the task waited for replies";
     for (whom, ns) in
         [("network", stats.wait_ns.saturating_sub(stats.deferred_ns)), ("tasks", stats.deferred_ns)]
     {
         out.counter("seraphim_worker_wait_seconds_total", help, &[job, task, ("for", whom)], seconds(ns));
     }
-    let help = "How long the task stood still for sending";
+    let help = "Time the task was blocked on sending";
     out.counter("seraphim_worker_send_seconds_total", help, &labels, seconds(stats.send_ns));
     let reconnects = stats.connection_count.saturating_sub(gauge.lane_count);
     for (name, help, value) in [
-        ("sent_bytes", "Bytes of messages sent, about", stats.sent_bytes),
-        ("received_bytes", "Bytes of answers, about", stats.received_bytes),
-        ("reconnects", "Connections made again", reconnects),
+        ("sent_bytes", "Approximate bytes of messages sent", stats.sent_bytes),
+        ("received_bytes", "Approximate bytes of replies received", stats.received_bytes),
+        ("reconnects", "Reconnections", reconnects),
         ("resends", "Messages sent again", stats.resend_count),
         ("steps", "Steps made", gauge.steps),
         ("records", "Training records of the steps", gauge.records),
@@ -84,13 +84,13 @@ fn write_task_metrics(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskMet
         out.counter(&format!("seraphim_worker_{name}_total"), help, &labels, value);
     }
     for (name, help, value) in [
-        ("requests_in_flight", "Requests that are made and not answered", stats.in_flight_count),
-        ("unconfirmed_bytes", "Bytes of pushes that no server has confirmed", stats.unacknowledged_bytes),
+        ("requests_in_flight", "Requests sent and not yet answered", stats.in_flight_count),
+        ("unconfirmed_bytes", "Bytes of pushes not yet acknowledged", stats.unacknowledged_bytes),
         ("task_clock", "Clock of the task", stats.clock),
     ] {
         out.gauge(&format!("seraphim_worker_{name}"), help, &labels, value);
     }
-    let help = "How many clocks the slowest task was behind, as the answers of pulls say";
+    let help = "Clocks the slowest task was behind, from replies to pulls";
     let name = "seraphim_worker_pull_staleness";
     out.histogram(name, help, &labels, &stats.staleness, stats.staleness_sum);
 }
@@ -101,7 +101,7 @@ pub(super) struct MetricsService(pub(super) WorkerMetrics);
 impl Service for MetricsService {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, _: Message, out: &mut Vec<Effect>) {
         let text =
-            "here is a worker, which answers /metrics and /health alone: call the master or a server".into();
+            "this is a worker; it serves only /metrics and /health: connect to the master or a server".into();
         let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
         out.push(Effect::Send { connection, message: Message::Fault(fault) });
         out.push(Effect::Close { connection });

@@ -77,14 +77,14 @@ impl Salvage<'_> {
         saved: impl Fn() -> SaveStatus,
         reached: impl Fn() -> EpochProgress,
     ) -> Result<String, Error> {
-        let SalvageContext { layout, worker_tasks: crews, own_index: own, .. } = self.training;
+        let SalvageContext { layout, worker_tasks, own_index: own, .. } = self.training;
         let job = layout.job;
         let interrupt = self.interrupt.clone();
         let mut servers =
             Servers::connect(layout, self.token)?.with_cancellation(move || interrupt.is_raised());
         let start = Instant::now();
         let mut meeting = ShutdownBarrier::new(
-            crews.clone(),
+            worker_tasks.clone(),
             *own,
             self.limit / BARRIER_SHARE,
             self.limit / SAVE_TURN_SHARE,
@@ -105,7 +105,7 @@ impl Salvage<'_> {
                     continue;
                 }
                 SaveStatus::Done(path) => {
-                    let text = format!("job {job} had ended, and its model is in {}", path.display());
+                    let text = format!("job {job} had already ended; its model is in {}", path.display());
                     // The other workers at the barrier receive this text.
                     servers.close_job(&text)?;
                     return Ok(text);
@@ -114,7 +114,11 @@ impl Salvage<'_> {
             match meeting.next_action(start.elapsed(), &tasks) {
                 BarrierAction::Wait => std::thread::sleep(POLL_INTERVAL),
                 BarrierAction::RemoveTasks(late) => {
-                    tracing::warn!(job, tasks = ?late, "tasks do not come to the end of the job: it is saved without them");
+                    tracing::warn!(
+                        job,
+                        tasks = ?late,
+                        "tasks did not reach the shutdown barrier: the job is saved without them"
+                    );
                     late.into_iter().try_for_each(|task| servers.remove_task(task))?;
                 }
                 BarrierAction::Save => {
@@ -139,7 +143,7 @@ impl Salvage<'_> {
         let (first, last) = (clocks.iter().min().copied(), clocks.iter().max().copied());
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
         if last == 0 {
-            return Ok(format!("job {} had not made a step: there is nothing to save", layout.job));
+            return Ok(format!("job {} had made no step, so there is nothing to save", layout.job));
         }
         let manifest = self.manifest(&job, schema, model, reached, &clocks, lost)?;
         let rows = (0..manifest.model.matrix_count() as u32)
@@ -166,13 +170,16 @@ impl Salvage<'_> {
         });
         let without = match lost {
             [] => String::new(),
-            lost => format!(", without the last steps of tasks {lost:?}, which did not come"),
+            lost => format!(
+                ", without the last steps of tasks {lost:?}, which did not reach the shutdown barrier"
+            ),
         };
         let clocks =
             if first == last { format!("clock {last}") } else { format!("clocks {first} to {last}") };
         Ok(format!(
-            "{} has saved job {} unfinished in {path}{epoch}, at {clocks} of {} tasks{without}; go on with `seraphim train \
-             {algorithm} --from {path}` and the other flags of the job, which {path}/model.json lists, or predict with it",
+            "{} has saved job {} unfinished in {path}{epoch}, at {clocks} of {} tasks{without}; continue with \
+             `seraphim train {algorithm} --from {path}` and the other flags of the job, which {path}/model.json \
+             lists, or predict with it",
             self.name,
             layout.job,
             tasks.len(),
@@ -243,7 +250,7 @@ fn unfinished_path(asked: &Path, number: u32) -> PathBuf {
 
 /// Returns the error of a worker that has lost its master.
 pub(super) fn master_lost_error(address: &str, reason: &str, ends: &[String]) -> Error {
-    let text = std::iter::once(format!("the master at {address} is gone: {reason}"))
+    let text = std::iter::once(format!("the master at {address} is lost: {reason}"))
         .chain(ends.iter().cloned())
         .collect::<Vec<_>>()
         .join("; ");

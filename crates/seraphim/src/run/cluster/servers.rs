@@ -210,7 +210,7 @@ impl Servers {
                 }
                 _ => {
                     let text =
-                        format!("server {address} answered a question for its tasks with something else");
+                        format!("server {address} sent an unexpected reply to a request for its tasks");
                     return Err(Error::Cluster { text, exit: Exit::Internal });
                 }
             }
@@ -242,7 +242,7 @@ impl Servers {
                 self.call(lane, |request| Message::Export(Export { request, job, matrix, offset }))?;
             let Message::ExportPage(page) = answer else {
                 let address = self.layout.lanes[lane].to_string();
-                let text = format!("server {address} answered an export with something else");
+                let text = format!("server {address} sent an unexpected reply to an export request");
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             };
             let ExportPage { row_count, keys, values, .. } = page;

@@ -53,7 +53,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
         Message::CloseJob(CloseJob { request, job, reason: format!("session {job} has ended: {reason}") })
     });
     if let Err(error) = freed {
-        tracing::warn!(session = job, %error, "a lane was not told that a session has ended");
+        tracing::warn!(session = job, %error, "could not close the session on a lane");
     }
     result.map(|()| json!({ "ended": reason }))
 }
@@ -76,7 +76,7 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
                 }
             },
             JobEvent::MemberLost { member, reason } => {
-                return Err(ended(format!("server {} is gone: {reason}", member.name)));
+                return Err(ended(format!("server {} is lost: {reason}", member.name)));
             }
             JobEvent::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
             JobEvent::FromTask { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => {}
@@ -163,7 +163,7 @@ impl Lanes {
                 Ok(()) => Ok(Err(fault)),
                 Err(other) => Ok(Err(Fault {
                     kind: FaultKind::Internal,
-                    text: format!("{}; and then: {}", fault.text, other.text),
+                    text: format!("{}; undoing it failed too: {}", fault.text, other.text),
                     ..fault
                 })),
             };

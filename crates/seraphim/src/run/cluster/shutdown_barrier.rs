@@ -45,11 +45,11 @@ pub(super) struct ShutdownBarrier {
 impl ShutdownBarrier {
     /// Creates the barrier for workers with these tasks; `own` is the index of this worker. Times count from the loss
     /// of the master.
-    pub(super) fn new(crews: Vec<Range<u32>>, own: usize, limit: Duration, turn: Duration) -> Self {
-        let count = crews.iter().map(|crew| crew.end).max().unwrap_or(0) as usize;
+    pub(super) fn new(worker_tasks: Vec<Range<u32>>, own: usize, limit: Duration, turn: Duration) -> Self {
+        let count = worker_tasks.iter().map(|share| share.end).max().unwrap_or(0) as usize;
         let (gone_since, lost) = (vec![None; count], vec![false; count]);
         Self {
-            worker_tasks: crews,
+            worker_tasks,
             own_index: own,
             limit,
             save_turn: turn,
@@ -99,10 +99,14 @@ impl ShutdownBarrier {
 
     /// Number of workers whose turn is before this one's: live workers come first, in their order, then the others.
     fn workers_before(&self) -> u32 {
-        let lives = |crew: &Range<u32>| crew.clone().any(|task| !self.removed[task as usize]);
+        let lives = |share: &Range<u32>| share.clone().any(|task| !self.removed[task as usize]);
         let own = &self.worker_tasks[self.own_index];
-        let before = self.worker_tasks.iter().enumerate().filter(|(at, crew)| {
-            if lives(own) { lives(crew) && *at < self.own_index } else { lives(crew) || *at < self.own_index }
+        let before = self.worker_tasks.iter().enumerate().filter(|(at, share)| {
+            if lives(own) {
+                lives(share) && *at < self.own_index
+            } else {
+                lives(share) || *at < self.own_index
+            }
         });
         before.count() as u32
     }
@@ -124,7 +128,7 @@ mod tests {
     }
 
     /// Returns the barrier of two workers with two tasks each.
-    fn meeting(own: usize) -> ShutdownBarrier {
+    fn barrier(own: usize) -> ShutdownBarrier {
         ShutdownBarrier::new(vec![0..2, 2..4], own, LIMIT, TURN)
     }
 
@@ -133,11 +137,11 @@ mod tests {
 
     #[test]
     fn the_first_worker_saves_when_all_have_left_and_the_second_only_after_its_turn() {
-        let (mut first, mut second) = (meeting(0), meeting(1));
+        let (mut first, mut second) = (barrier(0), barrier(1));
         let some = [task(LEFT, false), task(TaskState::AtBarrier, true), task(LIVE, true), task(LIVE, true)];
         let all = [task(LEFT, false); 4];
-        for meeting in [&mut first, &mut second] {
-            assert_eq!(meeting.next_action(at(0), &some), BarrierAction::Wait);
+        for barrier in [&mut first, &mut second] {
+            assert_eq!(barrier.next_action(at(0), &some), BarrierAction::Wait);
         }
         assert_eq!(first.next_action(at(1), &all), BarrierAction::Save);
         assert_eq!(second.next_action(at(1), &all), BarrierAction::Wait);
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn tasks_of_a_dead_worker_are_taken_out_and_the_next_worker_saves_at_once() {
-        let mut second = meeting(1);
+        let mut second = barrier(1);
         let dead = [task(LIVE, false), task(LIVE, false), task(LEFT, false), task(LIVE, true)];
         assert_eq!(second.next_action(at(1), &dead), BarrierAction::Wait, "it may connect again");
         assert_eq!(second.next_action(at(6), &dead), BarrierAction::RemoveTasks(vec![0, 1]));
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_task_that_another_worker_took_out_is_known_as_lost() {
-        let mut second = meeting(1);
+        let mut second = barrier(1);
         let dead = [task(LIVE, false), task(LIVE, false), task(LEFT, false), task(LIVE, true)];
         assert_eq!(second.next_action(at(1), &dead), BarrierAction::Wait);
         assert_eq!(
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_that_connects_again_is_waited_for() {
-        let mut first = meeting(0);
+        let mut first = barrier(0);
         let away = [task(LEFT, false), task(LEFT, false), task(LIVE, false), task(LEFT, false)];
         let back = [task(LEFT, false), task(LEFT, false), task(LIVE, true), task(LEFT, false)];
         assert_eq!(first.next_action(at(1), &away), BarrierAction::Wait);
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn one_that_hangs_is_waited_for_until_the_limit() {
-        let mut second = meeting(1);
+        let mut second = barrier(1);
         let hangs = [task(LIVE, true), task(LEFT, false), task(LEFT, false), task(LEFT, false)];
         assert_eq!(second.next_action(at(59), &hangs), BarrierAction::Wait);
         assert_eq!(second.next_action(at(60), &hangs), BarrierAction::RemoveTasks(vec![0]));

@@ -71,7 +71,7 @@ fn remove_stale_folders(parent: &Path, least_age: Duration) {
         if let Ok(folder) = File::open(entry.path())
             && folder.try_lock().is_ok()
         {
-            tracing::debug!(folder = %entry.path().display(), "the sockets of a dead process are removed");
+            tracing::debug!(folder = %entry.path().display(), "removing the sockets of a process that has ended");
             // An error is ignored: another process may remove the same folder.
             let _ = std::fs::remove_dir_all(entry.path());
         }

@@ -85,7 +85,7 @@ impl JobProgress {
     }
 
     /// Returns the summary as JSON; `last` is the last complete epoch.
-    pub(super) fn to_json(&self, last: Option<&EpochLine>) -> Map<String, Value> {
+    pub(super) fn to_json(self, last: Option<&EpochLine>) -> Map<String, Value> {
         let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
         let of_last = last.and_then(|line| line.training.get("loss")).copied();
         let seen = json!({

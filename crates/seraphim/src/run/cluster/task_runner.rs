@@ -189,8 +189,8 @@ impl RemoteCoordinator {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let reason = format!(
-                    "task {task} waited {} s at the end of epoch {epoch} for the word of the master; raise --wait-limit if \
-                     that is no surprise",
+                    "task {task} waited {} s at the end of epoch {epoch} for the master's decision; raise --wait-limit \
+                     if this is expected",
                     self.wait_limit.as_secs()
                 );
                 return Err(algo::Error::Coordinator { reason });
@@ -254,13 +254,13 @@ impl TaskRunner<'_> {
     pub(super) fn run(&self, shares: Vec<TaskData>, begun: Option<BusyGuard>) -> Result<(), Error> {
         let validations = self.plan.validation_readers()?;
         let progress = Progress::silent();
-        let trunks = (self.plan.tasks.len() > 1).then(Multiplexer::default);
+        let multiplexer = (self.plan.tasks.len() > 1).then(Multiplexer::default);
         let failed_agents = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for (task, (share, validation)) in
                 self.plan.tasks.clone().zip(shares.into_iter().zip(validations))
             {
-                let (progress, trunks, failed_agents) = (&progress, trunks.clone(), &failed_agents);
+                let (progress, multiplexer, failed_agents) = (&progress, multiplexer.clone(), &failed_agents);
                 let reading = ReadTracker::new(self.coordinator.failures(), task);
                 scope.spawn(move || {
                     let mut data = MeteredStream::new(share, progress);
@@ -268,7 +268,7 @@ impl TaskRunner<'_> {
                     let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let mut agent = None;
                     let run = || {
-                        let agent = agent.insert(self.agent(task, trunks)?);
+                        let agent = agent.insert(self.agent(task, multiplexer)?);
                         let TrainingInput { source, needs, .. } = self.plan.opened;
                         let (share, rule) = (needs.validation_share, needs.label_rule);
                         self.train(agent, &reading, &mut data, validation.as_mut()).map_err(|error| {
@@ -281,7 +281,7 @@ impl TaskRunner<'_> {
                             job = self.layout.job,
                             task,
                             reason = noted.reason,
-                            "a task failed here"
+                            "a task failed on this worker"
                         );
                         // The agent is kept, so that other tasks do not take this one for a task that has finished.
                         failed_agents.lock().unwrap_or_else(PoisonError::into_inner).extend(agent);
@@ -300,13 +300,13 @@ impl TaskRunner<'_> {
         Ok(())
     }
 
-    fn agent(&self, task: u32, trunks: Option<Multiplexer>) -> Result<TaskAgent, Error> {
+    fn agent(&self, task: u32, multiplexer: Option<Multiplexer>) -> Result<TaskAgent, Error> {
         let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
             .map_err(Error::process)?
             .with_functions(self.functions.clone())
             .with_cancellation(self.coordinator.cancellation.clone());
-        if let Some(trunks) = trunks {
-            agent = agent.with_multiplexer(trunks);
+        if let Some(multiplexer) = multiplexer {
+            agent = agent.with_multiplexer(multiplexer);
         }
         let gauges = &self.coordinator.gauges;
         gauges.add_task(self.layout.job, task, agent.shared_stats(), self.layout.lanes.len());
@@ -337,9 +337,9 @@ impl TaskRunner<'_> {
                 let mut data = ReadAhead::new(&mut paced, |now, next| upcoming.set(now, next));
                 self.train_with(agent, &mut CountedStream::new(&mut data, reading), validation)?;
                 let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
-                tracing::debug!(task, asked, used, unused, "pulls asked ahead");
+                tracing::debug!(task, asked, used, unused, "prefetched pulls");
                 let CacheCounts { hits, misses, evictions: evicted } = agent.agent().cache_counts();
-                tracing::debug!(task, hits, misses, evicted, "rows of the cache");
+                tracing::debug!(task, hits, misses, evicted, "cached rows");
                 Ok(())
             }
         }

@@ -88,13 +88,13 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
                 return Ok(());
             }
             MembershipEnd::MasterLost(reason) => {
-                tracing::warn!(reason, jobs = jobs.len(), "the master is gone for good: jobs are saved");
-                let ends = worker.salvage_jobs(jobs, "the master is gone");
+                tracing::warn!(reason, jobs = jobs.len(), "the master is lost: jobs are saved");
+                let ends = worker.salvage_jobs(jobs, "the master is lost");
                 return Err(salvage::master_lost_error(&address, &reason, &ends));
             }
             MembershipEnd::MasterRestarted => {
-                tracing::warn!(jobs = jobs.len(), "the master was started anew: jobs are saved");
-                worker.salvage_jobs(jobs, "the master was started anew");
+                tracing::warn!(jobs = jobs.len(), "the master was restarted: jobs are saved");
+                worker.salvage_jobs(jobs, "the master was restarted");
                 worker.config.member.connect_limit = worker.config.member.lost_limit;
             }
         }
@@ -133,7 +133,7 @@ impl MetricsEndpoint {
                 Arc::new(GrpcServer::of_member()),
             );
             if let Err(error) = rpc::serve_with_handler(listeners, lanes, serve, door, raised) {
-                tracing::warn!(%error, "the metrics of this worker are not served any more");
+                tracing::warn!(%error, "this worker no longer serves its metrics");
             }
         });
         Ok(Self { addresses, stop })
@@ -168,8 +168,8 @@ impl Worker {
                 // The jobs of this worker have ended without it, and no message will report that.
                 Ok(MemberEvent::LeaseExpired { .. }) => {
                     for (job, here) in std::mem::take(jobs) {
-                        tracing::warn!(job, "the master had taken this worker for dead: the job is over");
-                        here.cancel("the master had taken this worker for dead");
+                        tracing::warn!(job, "the lease of this worker has expired: the job has ended");
+                        here.cancel("the lease of this worker has expired");
                     }
                 }
                 Ok(MemberEvent::Message(_) | MemberEvent::Reconnected) | Err(RecvTimeoutError::Timeout) => {}
@@ -228,7 +228,7 @@ impl Worker {
                 }
                 if let Err(error) = part.handle_message(message, &mut ready, &mut busy) {
                     *lock(&part.save_status) = SaveStatus::Nothing;
-                    tracing::info!(job, %error, "the part of a job failed here");
+                    tracing::info!(job, %error, "a job failed on this worker");
                     let (rank, exit) = (part.coordinator.failures().rank(), error.exit() as u8);
                     (part.sender)(FromWorker::Failed { error: error.to_string(), exit, rank });
                 }
@@ -283,18 +283,18 @@ impl JobHandle {
         let limit = worker.config.save_limit;
         let Some(training) = training.filter(|_| !limit.is_zero()) else {
             self.fail(why);
-            return format!("job {job} is not saved: it had not begun to train, or nothing is to be saved");
+            return format!("job {job} is not saved: it had not begun to train, or --save-limit is 0");
         };
         self.coordinator.on_master_lost();
         let member = &worker.config.member;
-        let orphan = Salvage {
+        let salvage = Salvage {
             training: &training,
             token: &member.token,
             name: &member.name,
             limit,
             interrupt: &worker.interrupt,
         };
-        let end = orphan.run(|| lock(&self.save_status).clone(), || self.coordinator.epoch_progress());
+        let end = salvage.run(|| lock(&self.save_status).clone(), || self.coordinator.epoch_progress());
         let text = end.unwrap_or_else(|error| format!("the state of job {job} could not be saved: {error}"));
         tracing::warn!(job, "{text}");
         self.fail(&text);
@@ -322,7 +322,9 @@ impl JobHandle {
                 }
                 drop(self.sender.send((message, busy)));
             }
-            Err(error) => tracing::warn!(job, %error, "the driver says what this program does not know"),
+            Err(error) => {
+                tracing::warn!(job, %error, "this version does not understand a message of the driver");
+            }
         }
     }
 }

@@ -85,23 +85,17 @@ impl WorkerJob {
                 Ok(())
             }
             ToWorker::Import { layout } => self.import(&layout),
-            ToWorker::Train { set, layout, model, resumed, crews } => {
+            ToWorker::Train { set, layout, model, resumed, worker_tasks } => {
                 let Some(mut ready) = ready.take() else { return Ok(()) };
                 ready.raw = ready.raw.with_settings(&set);
                 ready.job.set = set;
-                let crews: Vec<_> = crews.into_iter().map(|(first, count)| first..first + count).collect();
-                if let Some(own) = crews.iter().position(|crew| crew.start == ready.tasks.start) {
+                let worker_tasks: Vec<_> =
+                    worker_tasks.into_iter().map(|(first, count)| first..first + count).collect();
+                if let Some(own) = worker_tasks.iter().position(|share| share.start == ready.tasks.start) {
                     let (schema, raw) = (ready.input.source.schema().clone(), ready.raw.clone());
                     let (layout, model, start) = (layout.clone(), model.clone(), ready.start);
-                    let training = SalvageContext {
-                        raw,
-                        schema,
-                        layout,
-                        model,
-                        worker_tasks: crews,
-                        own_index: own,
-                        start,
-                    };
+                    let training =
+                        SalvageContext { raw, schema, layout, model, worker_tasks, own_index: own, start };
                     *lock(&self.salvage_context) = Some(training);
                 }
                 self.train(ready, &layout, &model, resumed, busy.take())
@@ -142,7 +136,7 @@ impl WorkerJob {
     fn job(&self) -> Result<TrainJob, Error> {
         let job = lock(&self.checked_job).clone();
         job.ok_or_else(|| Error::Cluster {
-            text: "the driver has not said which job this is".into(),
+            text: "the driver has not sent the description of the job".into(),
             exit: crate::exit::Exit::Internal,
         })
     }

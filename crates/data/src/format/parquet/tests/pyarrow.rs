@@ -106,7 +106,7 @@ fn the_index_of_pandas_is_no_feature_unless_it_is_asked_for() {
     reader.next_batch(10, &mut batch).unwrap();
     assert_eq!((entries(&batch, 1), batch.labels.len()), (vec![(0, 2.0)], 3));
     let notices = case.open(None).unwrap().notices().join("\n");
-    assert!(notices.contains("'__index_level_0__'") && notices.contains("left out"), "{notices}");
+    assert!(notices.contains("'__index_level_0__'") && notices.contains("is skipped"), "{notices}");
     case.options.weight = Some("__index_level_0__".to_owned());
     assert_eq!(case.read().unwrap().weights, [7.0, 8.0, 9.0]);
 }

@@ -39,7 +39,10 @@ fn names_are_refused_where_labels_are_real_numbers() {
     let mut case = with_labels(["10", "2", "many"]);
     case.options.label_rule = LabelRule::Real;
     let text = case.error();
-    assert!(text.contains("column 'y'") && text.contains("holds names, and numbers are needed"), "{text}");
+    assert!(
+        text.contains("column 'y'") && text.contains("has names, but this algorithm needs numbers"),
+        "{text}"
+    );
     case.options.label_rule = LabelRule::Class;
     assert_eq!(case.open(None).unwrap().schema().label_names, ["10", "2", "many"]);
     case.options.text_columns = vec!["y".to_owned()];
@@ -162,7 +165,7 @@ fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
         read_all(&inputs, &options, Some(schema)).map(|(batch, _)| batch.weights)
     };
     let error = read(InputPurpose::Prediction, &absent).unwrap_err().to_string();
-    assert!(error.contains("'age' was not there"), "it is no weight then: {error}");
+    assert!(error.contains("'age' was not in the training data"), "it is no weight then: {error}");
     assert!(read(InputPurpose::Prediction, &schema).unwrap().is_empty());
     assert!(read(InputPurpose::Evaluation, &schema).is_err(), "the second record has no weight");
 }
@@ -201,7 +204,7 @@ fn columns_are_multiplied_by_name_or_number() {
     }
     let mut case = numbers(vec![2.0], vec![3], vec![1.0]);
     case.options.interactions = vec![vec!["x".to_owned(), "label".to_owned()]];
-    assert!(case.error().contains("'label'") && case.error().contains("no feature"), "{}", case.error());
+    assert!(case.error().contains("'label'") && case.error().contains("not a feature"), "{}", case.error());
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn two_columns_of_one_name_are_refused_as_in_csv() {
     let column = || Raw::I32(vec![1, 2], vec![], vec![]);
     write(&case.path(), message, 1, &[column(), column(), column()]);
     let error = case.open(None).err().unwrap().to_string();
-    assert!(error.contains("two columns are called 'a'"), "{error}");
+    assert!(error.contains("two columns have the name 'a'"), "{error}");
 }
 
 #[test]
@@ -261,5 +264,5 @@ fn names_among_labels_are_told_with_the_file_that_has_them() {
         .err()
         .unwrap()
         .to_string();
-    assert!(error.contains(&format!("of {} holds names", names.path().display())), "{error}");
+    assert!(error.contains(&format!("of {} has names", names.path().display())), "{error}");
 }

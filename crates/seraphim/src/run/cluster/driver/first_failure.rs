@@ -64,6 +64,6 @@ pub(super) fn member_lost_error(member: &Member, reason: &str) -> Error {
         MemberKind::Server { addresses, .. } => format!(" at {}", addresses.join(", ")),
         MemberKind::Worker { .. } => String::new(),
     };
-    let text = format!("{}{place} is gone in the middle of the job: {reason}", member.name);
+    let text = format!("{}{place} was lost during the job: {reason}", member.name);
     Error::Cluster { text, exit: Exit::Io }
 }

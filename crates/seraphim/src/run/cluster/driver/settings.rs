@@ -15,14 +15,14 @@ impl JobRun<'_> {
     /// survey.
     pub(super) fn choose_settings(
         &mut self,
-        crews: &[WorkerTasks],
+        worker_tasks: &[WorkerTasks],
         looked: &DataInspection,
     ) -> Result<(bool, Vec<TaskSummary>), Error> {
         if let Some(settled) = self.chooser(looked).choose()? {
             self.apply_settings(settled)?;
-            return self.prepare(crews, looked, false);
+            return self.prepare(worker_tasks, looked, false);
         }
-        let (_, seen) = self.prepare(crews, looked, true)?;
+        let (_, seen) = self.prepare(worker_tasks, looked, true)?;
         let settled = self.chooser(looked).choose_after_survey(&seen)?;
         self.apply_settings(settled)?;
         let needs = self.algorithm.data_needs();
@@ -54,30 +54,31 @@ impl JobRun<'_> {
     /// Has the workers open their shares, and scan them if necessary.
     fn prepare(
         &mut self,
-        crews: &[WorkerTasks],
+        worker_tasks: &[WorkerTasks],
         looked: &DataInspection,
         survey: bool,
     ) -> Result<(bool, Vec<TaskSummary>), Error> {
-        for crew in crews {
+        for share in worker_tasks {
             self.send(
-                crew.worker,
+                share.worker,
                 &ToWorker::Prepare {
                     job: self.raw.clone(),
                     schema: looked.schema.clone(),
                     task_count: looked.task_count,
-                    first: crew.tasks.start,
-                    count: crew.tasks.len() as u32,
+                    first: share.tasks.start,
+                    count: share.tasks.len() as u32,
                     start: looked.start,
                     survey,
                 },
             );
         }
         let mut answers: BTreeMap<u32, Vec<TaskSummary>> = BTreeMap::new();
-        self.wait("the data were read before the first step", |course, worker, heard| match heard {
+        self.wait("the data were surveyed", |course, worker, heard| match heard {
             FromWorker::Prepared { scanned, summaries } => {
-                let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
+                let first =
+                    worker_tasks.iter().find(|share| share.worker == worker).map(|share| share.tasks.start);
                 answers.insert(first.unwrap_or_default(), summaries.0);
-                let all = answers.len() == crews.len();
+                let all = answers.len() == worker_tasks.len();
                 Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
             }
             FromWorker::Progress { bytes, .. } => {
