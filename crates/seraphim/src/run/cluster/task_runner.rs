@@ -7,13 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::{Coordinator, EpochDecision, EpochReport, Job, StepDecision, TrainTask};
-use data::{BatchStream, ReadAhead, TaskData};
-use matrix::{Agent, FunctionTable};
+use data::{BatchStream, LookAhead, TaskData};
+use matrix::{FunctionTable, Prefetch};
 use rpc::message::JobId;
-use worker::{
-    AheadAgent, AheadCounts, CacheCounts, CancellationToken, JobLayout, Multiplexer, Prefetch, RemoteAgent,
-    Upcoming,
-};
+use worker::{CacheCounts, CancellationToken, JobLayout, Multiplexer, PrefetchCounts, RemoteAgent};
 
 use super::messages::{FromWorker, HexEncoded, split_names};
 use super::metrics_endpoint::WorkerMetrics;
@@ -300,7 +297,7 @@ impl TaskRunner<'_> {
         Ok(())
     }
 
-    fn agent(&self, task: u32, multiplexer: Option<Multiplexer>) -> Result<TaskAgent, Error> {
+    fn agent(&self, task: u32, multiplexer: Option<Multiplexer>) -> Result<RemoteAgent, Error> {
         let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
             .map_err(Error::process)?
             .with_functions(self.functions.clone())
@@ -310,17 +307,13 @@ impl TaskRunner<'_> {
         }
         let gauges = &self.coordinator.gauges;
         gauges.add_task(self.layout.job, task, agent.shared_stats(), self.layout.lanes.len());
-        if self.layout.prefetch == Prefetch::Off {
-            return Ok(TaskAgent::Plain(agent));
-        }
-        let upcoming = Upcoming::default();
-        Ok(TaskAgent::Prefetching(AheadAgent::new(agent, upcoming.clone()), upcoming))
+        Ok(agent)
     }
 
-    /// Trains a task to its end, with prefetching if the layout requests it.
+    /// Trains a task to its end. The algorithm can look ahead at its batches if the layout lets it prefetch.
     fn train(
         &self,
-        agent: &mut TaskAgent,
+        agent: &mut RemoteAgent,
         reading: &ReadTracker<'_>,
         data: &mut MeteredStream<'_>,
         validation: Option<&mut TimedValidation<'_>>,
@@ -329,40 +322,24 @@ impl TaskRunner<'_> {
         let mut paced = ThrottledStream { stream: data, throttle: slowness, task, task_count, batch: 0 };
         let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
         let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
-        match agent {
-            TaskAgent::Plain(agent) => {
-                self.train_with(agent, &mut CountedStream::new(&mut paced, reading), validation)
+        let mut look_ahead;
+        let data: &mut dyn BatchStream = match self.layout.prefetch {
+            Prefetch::Off => &mut paced,
+            Prefetch::Exact | Prefetch::Stale => {
+                look_ahead = LookAhead::new(&mut paced);
+                &mut look_ahead
             }
-            TaskAgent::Prefetching(agent, upcoming) => {
-                let mut data = ReadAhead::new(&mut paced, |now, next| upcoming.set(now, next));
-                self.train_with(agent, &mut CountedStream::new(&mut data, reading), validation)?;
-                let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
-                tracing::debug!(task, asked, used, unused, "prefetched pulls");
-                let CacheCounts { hits, misses, evictions: evicted } = agent.agent().cache_counts();
-                tracing::debug!(task, hits, misses, evicted, "cached rows");
-                Ok(())
-            }
-        }
-    }
-
-    fn train_with(
-        &self,
-        agent: &mut dyn Agent,
-        data: &mut dyn BatchStream,
-        validation: Option<&mut dyn BatchStream>,
-    ) -> Result<(), Error> {
-        let validation = validation.map(|stream| stream as &mut dyn BatchStream);
+        };
+        let data = &mut CountedStream::new(data, reading);
         let coordinator = &DataCoordinator { coordinator: self.coordinator, opened: self.plan.opened };
         let (model, resumed) = (self.model, self.resumed);
         self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
+        let PrefetchCounts { sent, used, dropped } = agent.prefetch_counts();
+        tracing::debug!(task, sent, used, dropped, "prefetched pulls");
+        let CacheCounts { hits, misses, evictions: evicted } = agent.cache_counts();
+        tracing::debug!(task, hits, misses, evicted, "cached rows");
         Ok(())
     }
-}
-
-enum TaskAgent {
-    Plain(RemoteAgent),
-    /// An agent that prefetches for the next batches.
-    Prefetching(AheadAgent, Upcoming),
 }
 
 /// A stream that pauses before batches, for slow workers in tests.
