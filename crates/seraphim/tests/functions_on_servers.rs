@@ -223,7 +223,7 @@ fn play_with_others(agent: &mut dyn Agent, seed: u64) -> Vec<Vec<u8>> {
         seen.push(agent.pull_function(M, &a_pull(&mut random)).unwrap());
     }
     agent.barrier().unwrap();
-    seen.push(rows(agent, &tickets));
+    seen.push(rows(agent, &[]));
     agent.finish().unwrap();
     seen
 }
@@ -366,7 +366,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     let below_zero = (COLUMNS - 2, OwnedValues::F32(vec![-0.5]), 1.0);
     let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
     agent.push_function(M, &[fill, put]).unwrap();
-    let before = rows(&mut agent);
+    let before = rows(&mut agent, &[]);
     // A program, so that the server whose values are all valid has to undo changes in two rows.
     let double = FunctionCall::push(&Scalar::Mul, &[0], &[1], &2.0);
     let log = FunctionCall::push(&Map::Log, &[0], &[0], &());
@@ -375,7 +375,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     assert!(matches!(error, Error::FunctionAtServer { .. }), "{error:?}");
     let expected = format!("row 0, column {} is NaN, from -0.5", COLUMNS - 2);
     assert!(error.to_string().contains(&expected), "{error}");
-    assert!(rows(&mut agent) == before, "no row anywhere has changed");
+    assert!(rows(&mut agent, &[]) == before, "no row anywhere has changed");
     // When no server fails, the program changes the rows on all servers as in one process.
     let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
     agent.push_function(M, std::slice::from_ref(&abs)).unwrap();
@@ -391,7 +391,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     }
     one.push_function(M, &[abs]).unwrap();
     one.push_function(M, &program).unwrap();
-    assert!(rows(&mut agent) == rows(&mut one));
+    assert!(rows(&mut agent, &[]) == rows(&mut one, &[]));
 }
 
 #[test]

@@ -45,7 +45,8 @@ impl AgentState {
     }
 
     /// Ends a step, and sends the prefetches of the next one behind the tick. The call ends when the tick is sent to
-    /// every lane, because other tasks wait for it while this task computes. The caller must pass all received messages before, so that a broken connection is known.
+    /// every lane, because other tasks wait for it while this task computes. The caller must pass all received messages
+    /// before, so that a broken connection is known.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {
             return;
