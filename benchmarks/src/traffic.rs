@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PushRule,
+    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, Prefetch, PushRule,
     Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{Hello, OpenJob, Role};
 use rpc::{Effect, FrameLimits, Message, Service as _};
 use server::{LaneState, ServerConfig};
-use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Prefetch, assign_partitions};
+use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, assign_partitions};
 
 /// Numbers of servers, with one lane each.
 pub(crate) const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];

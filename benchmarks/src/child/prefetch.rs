@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use algo::{Coordinator, EpochDecision, EpochReport, StepDecision, TrainTask};
 use anyhow::{Context as _, Result, bail};
-use data::{BatchStream, ReadAhead, Shuffle, TaskData};
-use matrix::{Agent, Consistency};
+use data::{BatchStream, LookAhead, Shuffle, TaskData};
+use matrix::{Agent, Consistency, Prefetch};
 use serde_json::{Value, json};
-use worker::{AheadAgent, AheadCounts, Prefetch, RemoteAgent, Upcoming};
+use worker::{PrefetchCounts, RemoteAgent};
 
 use super::relay;
 use super::wire::{ChildServer, close, open_job};
@@ -36,7 +36,7 @@ struct TaskTimes {
     seconds: f64,
     wait_s: f64,
     steps: u64,
-    ahead: AheadCounts,
+    prefetches: PrefetchCounts,
 }
 
 /// Seconds of an epoch, the share of it that tasks waited, and the counts of prefetched pulls. `delay_ms` is added in
@@ -76,22 +76,23 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                     let mut data = TaskData::new(reader, None, Shuffle::None, 1, task.into(), batch_size);
                     let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
                     let start = Instant::now();
-                    let train = |agent: &mut dyn Agent, data: &mut dyn BatchStream| {
+                    let mut train = |data: &mut dyn BatchStream| {
+                        let agent = &mut agent;
                         let (validation, coordinator, resumed) = (None, &NullCoordinator, false);
                         job.train(TrainTask { agent, data, validation, coordinator, model, resumed })
                     };
-                    if prefetch == Prefetch::Off {
-                        train(&mut agent, &mut data)?;
-                    } else {
-                        let upcoming = Upcoming::default();
-                        let mut ahead = AheadAgent::new(agent, upcoming.clone());
-                        let mut stream = ReadAhead::new(&mut data, |now, next| upcoming.set(now, next));
-                        train(&mut ahead, &mut stream)?;
-                        agent = ahead.into_agent();
+                    match prefetch {
+                        Prefetch::Off => train(&mut data)?,
+                        Prefetch::Exact | Prefetch::Stale => train(&mut LookAhead::new(&mut data))?,
                     }
                     let seconds = start.elapsed().as_secs_f64();
                     let wait_s = agent.stats().wait_ns as f64 / 1e9;
-                    Ok(TaskTimes { seconds, wait_s, steps: agent.clock(), ahead: agent.ahead_counts() })
+                    Ok(TaskTimes {
+                        seconds,
+                        wait_s,
+                        steps: agent.clock(),
+                        prefetches: agent.prefetch_counts(),
+                    })
                 })
             })
             .collect();
@@ -105,7 +106,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
         "wait_share": sum(|task| task.wait_s) / sum(|task| task.seconds),
         "step_ms": 1e3 * slowest.seconds / slowest.steps as f64,
         "steps": slowest.steps,
-        "asked": slowest.ahead.asked,
-        "used": slowest.ahead.used,
+        "sent": slowest.prefetches.sent,
+        "used": slowest.prefetches.used,
     }))
 }

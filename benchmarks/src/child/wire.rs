@@ -171,7 +171,7 @@ pub(super) fn open_job(
         owners,
         home: 0,
         wire: Vec::new(),
-        prefetch: worker::Prefetch::default(),
+        prefetch: matrix::Prefetch::default(),
         cache_bytes: 0,
     };
     for (lane, server) in (0u16..).zip(servers) {

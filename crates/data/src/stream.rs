@@ -19,6 +19,12 @@ pub trait BatchStream: Send {
             None => Ok(false),
         }
     }
+    /// Returns the next batch and up to `ahead` batches after it, which stay in the stream; `None` at the end of the
+    /// epoch. Only [`crate::LookAhead`] reads ahead; other streams return one batch.
+    fn next_window(&mut self, ahead: usize) -> Result<Option<&[Batch]>, Error> {
+        let _ = ahead;
+        Ok(self.next()?.map(std::slice::from_ref))
+    }
     /// Says that no later epoch will be requested, so that the stream may drop what it caches for one.
     fn release_cache(&mut self) {}
 }

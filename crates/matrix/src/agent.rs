@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
 use crate::function::{FunctionCall, FunctionFault};
+use crate::pull_ticket::PullTicket;
 
 /// A matrix of the job. Matrices are numbered in the order of their creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,11 +50,18 @@ pub trait Agent: Send {
     /// never pushed have their initial values; a pull creates no rows.
     fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
 
-    /// Announces a pull of exactly this selection at this clock. An agent of servers sends the request at once, so that
-    /// the pull waits less. The pull reads the same values as without the announcement. A selection that is not valid
-    /// is an error of the later pull.
-    fn pull_ahead(&mut self, _matrix: MatrixId, _part: Selection<'_>) -> Result<(), Error> {
-        Ok(())
+    /// Requests a pull before its values are needed. `clock` is the clock at which the task means to wait for the ticket:
+    /// the current clock or a later one. An agent of servers sends the request as early as [`crate::Prefetch`] allows.
+    /// An agent in the process of the matrices pulls at the wait. What is wrong with the selection is an error of the
+    /// wait.
+    fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
+        PullTicket::new(matrix, selection, clock)
+    }
+
+    /// Reads the values of a ticket, as a pull of its selection would at this clock. The answer of the request is used if
+    /// [`crate::Consistency::may_use_prefetch`] allows it, and once; otherwise the values are pulled anew.
+    fn wait(&mut self, ticket: &PullTicket, out: ValuesMut<'_>) -> Result<(), Error> {
+        self.pull(ticket.matrix(), ticket.selection(), out)
     }
 
     /// Sends a change, which the push rule of the matrix merges. A push with a non-finite value is refused as a whole.

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`agent`] | [`Agent`], the interface of algorithms to the parameters |
+//! | [`pull_ticket`] | [`PullTicket`], a pull that is requested before its values are needed |
 //! | [`spec`] | [`MatrixSpec`], the declared structure of a matrix |
 //! | [`partitioner`] | from key to partition |
 //! | [`initializer`] | initial values |
@@ -35,6 +36,7 @@ mod matrix;
 pub mod matrix_rows;
 mod partition;
 pub mod partitioner;
+pub mod pull_ticket;
 pub mod reduce;
 pub mod rule;
 pub mod schedule;
@@ -45,7 +47,7 @@ mod storage;
 pub mod vector;
 
 pub use agent::{Agent, Keys, MatrixId, Selection};
-pub use clock::{Clock, ClockTable, Consistency};
+pub use clock::{Clock, ClockTable, Consistency, Prefetch};
 pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;
 pub use export::ExportedRows;
@@ -57,6 +59,7 @@ pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
 pub use matrix_rows::{MatrixRows, RowBlock, RowBlocks};
 pub use partitioner::{Partitioner, Placement};
+pub use pull_ticket::PullTicket;
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};

@@ -1,11 +1,13 @@
 //! Whole rows of a matrix that is partitioned by row. They are read and changed by number, or read block by block while
 //! the next blocks are prefetched.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::agent::{Agent, Keys, MatrixId, Selection};
 use crate::element::{ElementType, OwnedValues, Values};
 use crate::error::Error;
+use crate::pull_ticket::PullTicket;
 use crate::spec::{Axis, MatrixSpec};
 
 /// Maximum number of blocks that are requested before they are used.
@@ -37,7 +39,10 @@ impl MatrixRows {
 
     /// Returns the values (n x columns) of `rows` (n), which are strictly ascending.
     pub fn get(&self, agent: &mut (impl Agent + ?Sized), rows: &[u64]) -> Result<OwnedValues, Error> {
-        self.pull(agent, Keys::Sorted(rows), rows.len())
+        let len = rows.len() * self.columns;
+        let mut out = OwnedValues::zeros(self.element, len);
+        agent.pull(self.matrix, Selection::Rows(Keys::Sorted(rows)), out.slice_mut(0..len))?;
+        Ok(out)
     }
 
     /// Merges `values` (n x columns) into `rows` (n), which are strictly ascending, by the push rule of the matrix.
@@ -68,19 +73,8 @@ impl MatrixRows {
             in_flight: in_flight.min(IN_FLIGHT_LIMIT),
             returned_count: 0,
             requested_count: 0,
+            tickets: VecDeque::new(),
         }
-    }
-
-    fn pull(
-        &self,
-        agent: &mut (impl Agent + ?Sized),
-        keys: Keys<'_>,
-        count: usize,
-    ) -> Result<OwnedValues, Error> {
-        let len = count * self.columns;
-        let mut out = OwnedValues::zeros(self.element, len);
-        agent.pull(self.matrix, Selection::Rows(keys), out.slice_mut(0..len))?;
-        Ok(out)
     }
 }
 
@@ -95,6 +89,8 @@ pub struct RowBlocks<'a> {
     /// Number of rows returned; `requested_count` is the number of rows requested.
     returned_count: usize,
     requested_count: usize,
+    /// The tickets of the blocks between these two.
+    tickets: VecDeque<PullTicket>,
 }
 
 /// A block of rows.
@@ -116,13 +112,18 @@ impl<'a> RowBlocks<'a> {
         let ahead = self.returned_count.saturating_add((self.in_flight + 1).saturating_mul(self.block_len));
         while self.in_flight > 0 && self.requested_count < ahead.min(self.rows.len()) {
             let block = self.block(self.requested_count);
-            agent.pull_ahead(
-                self.matrix_rows.matrix,
-                Selection::Rows(Keys::Sorted(&self.rows[block.clone()])),
-            )?;
+            let selection = Selection::Rows(Keys::Sorted(&self.rows[block.clone()]));
+            self.tickets.push_back(agent.prefetch(self.matrix_rows.matrix, selection, agent.clock()));
             self.requested_count = block.end;
         }
-        let values = self.matrix_rows.get(agent, rows)?;
+        let len = rows.len() * self.matrix_rows.columns;
+        let mut values = OwnedValues::zeros(self.matrix_rows.element, len);
+        let out = values.slice_mut(0..len);
+        match self.tickets.front() {
+            Some(ticket) => agent.wait(ticket, out)?,
+            None => agent.pull(self.matrix_rows.matrix, Selection::Rows(Keys::Sorted(rows)), out)?,
+        }
+        self.tickets.pop_front();
         self.returned_count += rows.len();
         Ok(Some(RowBlock { rows, values }))
     }

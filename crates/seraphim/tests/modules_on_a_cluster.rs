@@ -43,7 +43,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
         lanes,
         home: 0,
         wire: Vec::new(),
-        prefetch: worker::Prefetch::default(),
+        prefetch: matrix::Prefetch::default(),
         cache_bytes: 0,
     }
 }

@@ -80,7 +80,7 @@ impl Served {
             owners: vec![assign_partitions(spec.partitioner.partition_count(), 2)],
             home: 0,
             wire: Vec::new(),
-            prefetch: worker::Prefetch::default(),
+            prefetch: matrix::Prefetch::default(),
             cache_bytes: 0,
         };
         Self { layout, stop, threads }

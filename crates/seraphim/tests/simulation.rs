@@ -258,7 +258,7 @@ fn attempts_that_begin_at_the_highest_clock_are_found() {
 
 #[test]
 fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
-    found_in_agent(worker::Broken::AheadIsKeptAtBarriers);
+    found_in_agent(worker::Broken::PrefetchesSurviveBarriers);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::probe::{Probe, SERVERS};
 use matrix::{Agent, Consistency, Keys, MatrixId, Selection, Values, ValuesMut};
-use worker::{AheadAgent, JobLayout, Multiplexer, RemoteAgent, Upcoming};
+use worker::{JobLayout, Multiplexer, RemoteAgent};
 
 const TASKS: u32 = 4;
 /// The matrix of a job with one matrix.
@@ -144,16 +144,15 @@ fn steps_that_go_out_together_wait_for_the_slow_and_not_for_who_has_left() {
     let probe = Probe::start(TASKS, &[Consistency::Bsp]);
     let (layout, relays) = behind_relays(&probe);
     let steps = |task: u32| if task == TASKS - 1 { 15u32 } else { 30 };
-    play(&layout, |task, agent| {
-        let upcoming = Upcoming::default();
-        let mut agent = AheadAgent::new(agent, upcoming.clone());
+    play(&layout, |task, mut agent| {
         // Every task adds 1 to all keys, so under BSP the values show how many tasks have ended the step.
         let keys: Vec<u64> = (0..probe.rows()).collect();
+        let part = Selection::Rows(Keys::Sorted(&keys));
+        let mut ticket = agent.prefetch(MatrixId(ONE), part, 0);
         for step in 0..steps(task) {
-            upcoming.set(&keys, &keys);
             let mut values = vec![0.0; keys.len()];
-            let part = Selection::Rows(Keys::Sorted(&keys));
-            agent.pull(MatrixId(ONE), part, ValuesMut::F32(&mut values)).expect("a pull waits in time");
+            agent.wait(&ticket, ValuesMut::F32(&mut values)).expect("a pull waits in time");
+            ticket = agent.prefetch(MatrixId(ONE), part, agent.clock() + 1);
             let expected: u32 = (0..TASKS).map(|other| steps(other).min(step)).sum();
             assert!(values.iter().all(|value| *value == expected as f32), "task {task} in step {step}");
             agent.push(MatrixId(ONE), part, Values::F32(&vec![1.0; keys.len()])).expect("a push is sent");

@@ -93,8 +93,12 @@ fn check(
 /// Runs the steps of a task under SSP or ASP. It reads before and after its push, and prefetches every third read.
 fn play(probe: &Probe, task: u32, agent: &mut RemoteAgent, bounds: impl Fn(u64) -> (u64, u64)) {
     let mut earlier = None;
+    let mut ticket = None;
     for clock in 0..CLOCKS {
-        let seen = probe.look(agent, ONE);
+        let seen = match ticket.take() {
+            Some(ticket) => probe.wait(agent, &ticket),
+            None => probe.look(agent, ONE),
+        };
         check(&seen, earlier.as_ref(), (task, clock), bounds(clock));
         work(task);
         probe.push(agent, ONE, 0..PARTITIONS);
@@ -103,7 +107,7 @@ fn play(probe: &Probe, task: u32, agent: &mut RemoteAgent, bounds: impl Fn(u64) 
         earlier = Some(after);
         agent.tick().expect("a tick waits for nobody");
         if clock % 3 == 0 {
-            agent.prefetch(MatrixId(ONE), probe.everything()).expect("the matrix is there");
+            ticket = Some(agent.prefetch(MatrixId(ONE), probe.everything(), clock + 1));
         }
     }
 }

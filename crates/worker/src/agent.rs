@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Selection, Values, ValuesMut};
+use matrix::{
+    Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, PullTicket, Selection, Values, ValuesMut,
+};
 use rpc::Message;
 use rpc::WireType;
 use rpc::log_request;
@@ -16,7 +18,7 @@ use crate::cancellation::CancellationToken;
 use crate::lane_connection::{LaneConnection, connect_lane};
 use crate::layout::{JobLayout, LayoutError};
 use crate::multiplexer::Multiplexer;
-use crate::prefetch::AheadCounts;
+use crate::prefetch::PrefetchCounts;
 use crate::state::{AgentEffect, AgentState, CallOutput};
 use crate::stats::{AgentStats, SharedStats};
 
@@ -110,30 +112,9 @@ impl RemoteAgent {
         self.shared_stats.set(&self.stats);
     }
 
-    /// Prefetches a pull while the task computes. A later pull of exactly this part uses the answer if it is still
-    /// valid: see [`AgentState::prefetch`].
-    pub fn prefetch(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
-        self.state.prefetch(self.now(), matrix, part)?;
-        self.run_effects();
-        Ok(())
-    }
-
-    /// Prefetches a pull at the next clock: see [`AgentState::prefetch_next`].
-    pub fn prefetch_next(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<bool, Error> {
-        let asked = self.state.prefetch_next(self.now(), matrix, part)?;
-        self.run_effects();
-        Ok(asked)
-    }
-
-    /// Ends a step as [`Agent::tick`] does, and lets `ask` prefetch what the next step reads. Both are sent together.
-    pub(crate) fn tick_and_prefetch(&mut self, ask: impl FnOnce(&mut Self)) -> Result<(), Error> {
-        self.is_corked = true;
-        let ticked = self.tick();
-        if ticked.is_ok() {
-            ask(self);
-        }
-        self.is_corked = false;
-        let step = self.state.is_bsp().then(|| self.state.clock());
+    /// Writes the messages that were buffered for one write. `step` is set if they end this step. Returns whether a
+    /// connection was lost.
+    fn flush(&mut self, step: Option<u64>) -> bool {
         let mut is_lost = false;
         for lane in 0..self.connections.len() {
             let start = Instant::now();
@@ -142,18 +123,12 @@ impl RemoteAgent {
             is_lost |= flushed.is_err();
             self.on_send_result(lane as u16, flushed, || false);
         }
-        ticked?;
-        if is_lost {
-            // The step ends when its tick is sent.
-            self.state.flush_ticks(self.now());
-            self.run()?;
-        }
-        Ok(())
+        is_lost
     }
 
     /// Counts of prefetches so far.
-    pub fn ahead_counts(&self) -> AheadCounts {
-        self.state.ahead_counts()
+    pub fn prefetch_counts(&self) -> PrefetchCounts {
+        self.state.prefetch_counts()
     }
 
     /// Counts of the caches so far.
@@ -378,13 +353,30 @@ impl RemoteAgent {
         }
     }
 
-    pub(crate) fn pull_whole(
+    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
+    fn pull_selection(
         &mut self,
         matrix: MatrixId,
-        part: Selection<'_>,
+        selection: Selection<'_>,
+        ticket: Option<&PullTicket>,
         out: ValuesMut<'_>,
     ) -> Result<(), Error> {
-        self.state.pull(self.now(), matrix, part);
+        let specs = &self.state.layout().matrices;
+        if let Some(spec) = specs.get(matrix.0 as usize)
+            && spec.element != out.element_type()
+        {
+            let (expected, actual) = (spec.element, out.element_type());
+            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
+        }
+        if let Some(list) = self.state.long_key_list(matrix, selection)
+            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
+        {
+            return self.pull_in_parts(matrix, selection, list, out);
+        }
+        match ticket {
+            Some(ticket) => self.state.wait(self.now(), ticket),
+            None => self.state.pull(self.now(), matrix, selection),
+        }
         self.run()?;
         self.state.read_pulled(out)
     }
@@ -422,23 +414,17 @@ impl Agent for RemoteAgent {
     }
 
     fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
-        let specs = &self.state.layout().matrices;
-        if let Some(spec) = specs.get(matrix.0 as usize)
-            && spec.element != out.element_type()
-        {
-            let (expected, actual) = (spec.element, out.element_type());
-            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
-        }
-        match self.state.long_key_list(matrix, part) {
-            Some(list) if !self.state.is_prefetched(matrix, part) => {
-                self.pull_in_parts(matrix, part, list, out)
-            }
-            _ => self.pull_whole(matrix, part, out),
-        }
+        self.pull_selection(matrix, part, None, out)
     }
 
-    fn pull_ahead(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
-        self.prefetch(matrix, part)
+    fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
+        let ticket = self.state.prefetch(self.now(), matrix, selection, clock);
+        self.run_effects();
+        ticket
+    }
+
+    fn wait(&mut self, ticket: &PullTicket, out: ValuesMut<'_>) -> Result<(), Error> {
+        self.pull_selection(ticket.matrix(), ticket.selection(), Some(ticket), out)
     }
 
     fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
@@ -466,8 +452,21 @@ impl Agent for RemoteAgent {
 
     fn tick(&mut self) -> Result<(), Error> {
         self.poll_connections();
+        // The prefetches of the next step go out in one write with the tick.
+        self.is_corked = self.state.has_queued_prefetches();
         self.state.tick(self.now());
-        self.run().map(drop)
+        let ticked = self.run();
+        if !std::mem::take(&mut self.is_corked) {
+            return ticked.map(drop);
+        }
+        let is_lost = self.flush(self.state.is_bsp().then(|| self.state.clock()));
+        ticked?;
+        if is_lost {
+            // The step ends when its tick is sent.
+            self.state.flush_ticks(self.now());
+            self.run()?;
+        }
+        Ok(())
     }
 
     fn barrier(&mut self) -> Result<(), Error> {
@@ -485,6 +484,18 @@ impl Agent for RemoteAgent {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
+        let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
+        let CacheCounts { hits, misses, evictions } = self.cache_counts();
+        tracing::debug!(
+            task = self.task(),
+            sent,
+            used,
+            dropped,
+            hits,
+            misses,
+            evictions,
+            "prefetched and cached"
+        );
         self.state.finish(self.now());
         self.run().map(drop)
     }

@@ -11,7 +11,7 @@ pub enum Broken {
     /// Another attempt of a task begins at the highest clock of all lanes.
     AttemptsBeginAtTheHighestClock,
     /// A prefetched answer is used after a barrier.
-    AheadIsKeptAtBarriers,
+    PrefetchesSurviveBarriers,
     /// Any cached row serves any pull.
     CacheIgnoresFreshness,
 }

@@ -44,13 +44,15 @@ impl AgentState {
         }
     }
 
-    /// Ends a step. The call ends when the tick is sent to every lane, because other tasks wait for it while this task
-    /// computes. The caller must pass all received messages before, so that a broken connection is known.
+    /// Ends a step, and sends the prefetches of the next one behind the tick. The call ends when the tick is sent to
+    /// every lane, because other tasks wait for it while this task computes. The caller must pass all received messages
+    /// before, so that a broken connection is known.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {
             return;
         }
         self.end_step();
+        self.request_due_prefetches();
         self.call = Some(Call::Tick);
         self.advance(now);
     }
@@ -69,8 +71,8 @@ impl AgentState {
             return;
         }
         // A prefetched answer may lack later pushes of other tasks. After a barrier a task must see all pushes.
-        if !self.lacks(Broken::AheadIsKeptAtBarriers) {
-            self.drop_all_ahead();
+        if !self.lacks(Broken::PrefetchesSurviveBarriers) {
+            self.drop_all_prefetches();
         }
         if let Err(error) = self.push_residuals() {
             return self.end(Err(error));
@@ -115,7 +117,7 @@ impl AgentState {
             return self.end(Err(error));
         }
         self.has_left = true;
-        self.drop_all_ahead();
+        self.drop_all_prefetches();
         for lane in 0..self.lanes.len() {
             let request = self.next_request_id();
             let leave = Leave { request, job: self.layout.job, task: self.task };

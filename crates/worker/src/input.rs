@@ -136,14 +136,14 @@ impl AgentState {
                 let pause = Duration::from_millis(u64::from(fault.retry_after_ms.max(1)));
                 self.resend(at, id, Some(now + pause));
             }
-            _ => match self
-                .prefetches
-                .iter()
-                .position(|a| matches!(owner, RequestOwner::Pull { pull_id, .. } if pull_id == a.id))
-            {
-                Some(ahead) => self.drop_ahead(ahead),
-                None => self.fail(self.error_of(lane, fault)),
-            },
+            _ => {
+                match self.prefetches.iter().position(
+                    |pull| matches!(owner, RequestOwner::Pull { pull_id, .. } if pull_id == pull.id),
+                ) {
+                    Some(at) => self.drop_prefetch(at),
+                    None => self.fail(self.error_of(lane, fault)),
+                }
+            }
         }
     }
 

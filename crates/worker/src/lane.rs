@@ -167,13 +167,13 @@ impl Lane {
         }
         // Prefetches may wait for other tasks. They have a window of their own, so that the open call does not wait
         // behind them.
-        let is_ahead = |r: &PendingRequest| matches!(r.owner, RequestOwner::Pull { pull_id, .. } if Some(pull_id) != open);
+        let is_prefetch = |r: &PendingRequest| matches!(r.owner, RequestOwner::Pull { pull_id, .. } if Some(pull_id) != open);
         let mut under_way = [0; 2];
         for request in self.requests.values().filter(|request| request.is_sent) {
-            under_way[usize::from(is_ahead(request))] += request.bytes;
+            under_way[usize::from(is_prefetch(request))] += request.bytes;
         }
         for request in self.requests.values_mut().filter(|request| !request.is_sent) {
-            let under_way = &mut under_way[usize::from(is_ahead(request))];
+            let under_way = &mut under_way[usize::from(is_prefetch(request))];
             if *under_way > self.window || request.retry_at.is_some_and(|time| time > now) {
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use matrix::{ElementType, MatrixSpec};
+use matrix::{ElementType, MatrixSpec, Prefetch};
 use rpc::message::JobId;
 use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
@@ -30,22 +30,6 @@ impl std::fmt::Display for LaneAddress {
     }
 }
 
-/// What a task prefetches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Prefetch {
-    /// Nothing.
-    Off,
-    /// What the next step reads, after the tick of this step. Reads return the same as without prefetch.
-    #[default]
-    Exact,
-    /// What the next step reads, before this step computes. The answer lacks the pushes of this step, so a task may
-    /// miss its own last pushes. This is weaker than the consistency promises otherwise, and good enough for optimizer
-    /// rules, which only step from a slightly older point. Pushes of other tasks are as fresh as the consistency
-    /// requires. Under BSP no read may miss a push, and `Stale` means `Exact`.
-    Stale,
-}
-
 /// The lanes of all partitions, and everything else that an agent must know of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobLayout {
@@ -69,7 +53,7 @@ pub struct JobLayout {
     /// `f32` matrices whose pushes add up can be rounded.
     #[serde(default)]
     pub wire: Vec<WireType>,
-    /// What its tasks prefetch.
+    /// When its tasks send prefetches.
     #[serde(default)]
     pub prefetch: Prefetch,
     /// Most bytes of rows that each task caches for later pulls; 0 for none. They are divided evenly among the

@@ -8,16 +8,14 @@
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //! | `multiplexer` | [`Multiplexer`], one connection to each lane for all tasks of a process |
-//! | `ahead` | [`AheadAgent`], which prefetches what the next step reads; its `pull_pattern` learns what that is |
 //!
 //! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
-//! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task needs it, and `cache` the rows
+//! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task waits for it, and `cache` the rows
 //! read before; `push`, `function` and `clocks` are the other calls; `residuals` is what rounding took from pushes;
 //! `long_key_list` splits calls with very many keys into parts; `lane` is the state of a lane, with its
 //! `retransmit_queue` and its `cached_key_lists`; `input` handles messages, connections and time.
 
 pub mod agent;
-mod ahead;
 mod broken;
 mod cache;
 mod cached_key_lists;
@@ -34,7 +32,6 @@ mod multiplexer;
 mod pending_pull;
 mod prefetch;
 mod pull;
-mod pull_pattern;
 mod push;
 mod residuals;
 mod retransmit_queue;
@@ -43,14 +40,13 @@ pub mod state;
 pub mod stats;
 
 pub use agent::RemoteAgent;
-pub use ahead::{AheadAgent, Upcoming};
 #[cfg(feature = "broken")]
 pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use cancellation::CancellationToken;
-pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, assign_partitions, can_be_rounded};
+pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
 pub use multiplexer::Multiplexer;
-pub use prefetch::AheadCounts;
+pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, CallOutput};
 pub use stats::{AgentStats, SharedStats};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
-use crate::pending_pull::PrefetchKind;
+use crate::pending_pull::PrefetchPurpose;
 use crate::push::check_finite;
 use crate::state::AgentState;
 
@@ -74,8 +74,10 @@ impl AgentState {
             let seam = subset(part, places.start - 1..places.start + 1);
             matrix::check_selection(&self.layout.matrices[self.matrix_index(id)?], seam)?;
         }
-        let ahead = PrefetchKind::LongPull(places.start);
-        self.ask_ahead(now, id, subset(part, places), self.clock, ahead).map(drop)
+        let purpose = PrefetchPurpose::LongPull(places.start);
+        self.request_prefetch(id, subset(part, places), self.clock, purpose)?;
+        self.send_ready(now);
+        Ok(())
     }
 
     /// Begins the pull of a part that was prefetched.
@@ -83,25 +85,18 @@ impl AgentState {
         if !self.begin(now, "pull") {
             return;
         }
-        let ahead = Some(PrefetchKind::LongPull(places.start));
-        let at = self.prefetches.iter().position(|ask| ask.prefetch == ahead);
-        let taken = at.and_then(|at| self.take_ahead_at(at));
-        self.open_pull(now, id, subset(part, places), taken);
+        let purpose = Some(PrefetchPurpose::LongPull(places.start));
+        let at = self.prefetches.iter().position(|pull| pull.prefetch == purpose);
+        let prefetched = at.and_then(|at| self.take_prefetch(at));
+        self.open_pull(now, id, subset(part, places), prefetched);
     }
 
     /// Ends a long pull: drops parts that were not pulled, and frees the routes that only parts use.
     fn end_parts(&mut self, id: MatrixId) {
         self.matrices[id.0 as usize].spare_routes = Vec::new();
-        while let Some(at) =
-            self.prefetches.iter().position(|ask| matches!(ask.prefetch, Some(PrefetchKind::LongPull(_))))
-        {
-            self.drop_ahead(at);
+        while let Some(at) = self.prefetches.iter().position(|pull| !pull.has_ticket()) {
+            self.drop_prefetch(at);
         }
-    }
-
-    /// Whether exactly this pull was prefetched.
-    pub(crate) fn is_prefetched(&self, id: MatrixId, part: Selection<'_>) -> bool {
-        self.prefetches.iter().any(|ask| ask.matrix == id.0 as usize && ask.full_route().matches(part))
     }
 
     /// Makes the checks of all parts of a push before the first part is sent.

@@ -1,6 +1,6 @@
 //! A pull that is not completely answered: its lane keys and their answers.
 
-use matrix::{Clock, ElementType, OwnedValues};
+use matrix::{Clock, ElementType, OwnedValues, PullTicket};
 use rpc::message::Pulled;
 
 use crate::lane_keys::LaneKeys;
@@ -28,14 +28,14 @@ pub(crate) struct PendingPull {
     /// Pushes of this task to the matrix before this pull was sent.
     pub(crate) push_count: u64,
     /// Why it was prefetched, if it was. A prefetched answer is checked before its use.
-    pub(crate) prefetch: Option<PrefetchKind>,
+    pub(crate) prefetch: Option<PrefetchPurpose>,
 }
 
 /// Why a pull was prefetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PrefetchKind {
-    /// For a later step.
-    NextStep,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PrefetchPurpose {
+    /// The algorithm has asked for it.
+    Ticket(PullTicket),
     /// As a part of a long pull that follows at once. The number is the index of its first key in the list.
     LongPull(usize),
 }
@@ -55,6 +55,15 @@ pub(crate) struct CachedRows {
 }
 
 impl PendingPull {
+    /// Whether the algorithm has asked for it before it waited.
+    pub(crate) fn has_ticket(&self) -> bool {
+        matches!(self.prefetch, Some(PrefetchPurpose::Ticket(_)))
+    }
+
+    pub(crate) fn is_of_ticket(&self, ticket: &PullTicket) -> bool {
+        matches!(&self.prefetch, Some(PrefetchPurpose::Ticket(own)) if own == ticket)
+    }
+
     /// The route of all keys of the pull.
     pub(crate) fn full_route(&self) -> &Route {
         self.cached_rows.as_ref().map_or(&self.route, |filled| &filled.full_route)

@@ -1,150 +1,163 @@
-//! Prefetches: pulls that are sent before the task needs them.
+//! Prefetches: pulls whose requests are sent before the task waits for their values.
 //!
-//! A prefetch has a clock. Sent for the current clock, after the tick that began it, it gets the answer that a pull at
-//! that clock would get, and a lane defers it as long as it would defer the pull. Sent for the next clock, a lane may
-//! answer it before the pushes of the open step; it still waits for the other tasks as a pull at that clock would.
-//!
-//! An answer is used if a pull at that time might have got it: it is fresh enough for the clock of the task; the task
-//! has not pushed to the matrix since (unless the layout allows it, for one step); and no later read was returned
-//! before, because reads of a task never go back. Under BSP an answer serves its own clock only.
+//! A prefetch waits in a queue until [`matrix::Consistency::may_send_prefetch`] lets it go: at once, or with the tick
+//! that begins its step. Its request has the clock of its pull, so a lane defers it as long as it would defer the pull.
+//! [`matrix::Consistency::may_use_prefetch`] decides whether the answer may be used. A barrier drops all prefetches,
+//! because a task must see all pushes after it. A ticket whose prefetch was dropped is pulled anew.
 
 use std::time::Duration;
 
-use matrix::{Clock, Consistency, Error, MatrixId, Selection};
+use matrix::clock::PrefetchedAnswer;
+use matrix::{Clock, Error, MatrixId, Prefetch, PullTicket, Selection};
 
 use crate::lane::RequestOwner;
-use crate::layout::Prefetch;
-use crate::pending_pull::{PendingPull, PrefetchKind};
+use crate::pending_pull::{PendingPull, PrefetchPurpose};
 use crate::state::AgentState;
 
-/// Most prefetches at once. One more drops the oldest.
-pub(crate) const AHEAD_LIMIT: usize = 8;
+/// Most prefetches in the queue, and most that are sent. One more drops the oldest, for which the task may never wait.
+const PREFETCH_LIMIT: usize = 32;
 
 /// Counts of prefetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AheadCounts {
+pub struct PrefetchCounts {
     /// Prefetches that were sent.
-    pub asked: u64,
-    /// Prefetches that a pull has used.
+    pub sent: u64,
+    /// Prefetches whose answers were used.
     pub used: u64,
-    /// Prefetches that were dropped: no pull came for them, or a pull might have returned something else by then.
-    pub unused: u64,
+    /// Prefetches that were sent and dropped: the task did not wait for them, or a pull might have returned something
+    /// else by then.
+    pub dropped: u64,
 }
 
 impl AgentState {
-    /// Prefetches a pull at the current clock. It is not a call itself, and may be used only between two calls.
-    pub fn prefetch(&mut self, now: Duration, id: MatrixId, part: Selection<'_>) -> Result<(), Error> {
-        self.ask_counted(now, id, part, self.clock)
+    /// Prefetches a pull at `clock`. It is not a call itself, and may be used only between two calls. What is wrong with
+    /// the selection is an error of the wait.
+    pub fn prefetch(
+        &mut self,
+        now: Duration,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        clock: Clock,
+    ) -> PullTicket {
+        let ticket = PullTicket::new(matrix, selection, clock);
+        if self.layout.prefetch == Prefetch::Off {
+            return ticket;
+        }
+        if self.queued_prefetches.len() == PREFETCH_LIMIT {
+            drop(self.queued_prefetches.remove(0));
+        }
+        self.queued_prefetches.push(ticket.clone());
+        self.request_due_prefetches();
+        self.send_ready(now);
+        ticket
     }
 
-    /// Prefetches a pull at the next clock, before the pushes and the tick of the open step. Nothing is sent under BSP,
-    /// or unless the layout says [`Prefetch::Stale`]. Returns whether it was sent.
-    pub fn prefetch_next(&mut self, now: Duration, id: MatrixId, part: Selection<'_>) -> Result<bool, Error> {
-        let matrix = self.matrix_index(id)?;
-        let consistency = self.layout.matrices[matrix].consistency;
-        if self.layout.prefetch != Prefetch::Stale || consistency == Consistency::Bsp {
-            return Ok(false);
+    /// Begins the pull of a ticket: with the answer of its prefetch, or anew.
+    pub fn wait(&mut self, now: Duration, ticket: &PullTicket) {
+        if !self.begin(now, "pull") {
+            return;
         }
-        self.ask_counted(now, id, part, self.clock + 1).map(|()| true)
+        self.queued_prefetches.retain(|queued| queued != ticket);
+        let at = self.prefetches.iter().position(|pull| pull.is_of_ticket(ticket));
+        let prefetched = at.and_then(|at| self.take_prefetch(at));
+        self.open_pull(now, ticket.matrix(), ticket.selection(), prefetched);
+    }
+
+    /// Whether the request of a ticket was sent and is not dropped.
+    pub(crate) fn is_prefetched(&self, ticket: &PullTicket) -> bool {
+        self.prefetches.iter().any(|pull| pull.is_of_ticket(ticket))
+    }
+
+    /// Whether prefetches wait for a later clock.
+    pub(crate) fn has_queued_prefetches(&self) -> bool {
+        !self.queued_prefetches.is_empty()
     }
 
     /// Counts of prefetches so far.
-    pub fn ahead_counts(&self) -> AheadCounts {
-        self.ahead_counts
+    pub fn prefetch_counts(&self) -> PrefetchCounts {
+        self.prefetch_counts
     }
 
-    /// Sends a prefetch and counts it, unless the layout turns prefetches off.
-    fn ask_counted(
-        &mut self,
-        now: Duration,
-        id: MatrixId,
-        part: Selection<'_>,
-        clock: Clock,
-    ) -> Result<(), Error> {
-        if self.layout.prefetch == Prefetch::Off {
-            return self.matrix_index(id).map(drop);
+    /// Makes the requests of the prefetches that may be sent at the current clock.
+    pub(crate) fn request_due_prefetches(&mut self) {
+        for ticket in std::mem::take(&mut self.queued_prefetches) {
+            // A matrix that does not exist is an error of the wait.
+            let Some(spec) = self.layout.matrices.get(ticket.matrix().0 as usize) else { continue };
+            if !spec.consistency.may_send_prefetch(self.layout.prefetch, ticket.clock(), self.clock) {
+                self.queued_prefetches.push(ticket);
+                continue;
+            }
+            let clock = ticket.clock().max(self.clock);
+            let purpose = PrefetchPurpose::Ticket(ticket.clone());
+            let requested = self.request_prefetch(ticket.matrix(), ticket.selection(), clock, purpose);
+            self.prefetch_counts.sent += u64::from(requested == Ok(true));
+            if self.prefetches.len() > PREFETCH_LIMIT {
+                self.drop_prefetch(0);
+            }
         }
-        if !self.ask_ahead(now, id, part, clock, PrefetchKind::NextStep)? {
-            return Ok(());
-        }
-        self.ahead_counts.asked += 1;
-        if self.prefetches.len() > AHEAD_LIMIT {
-            self.drop_ahead(0);
-        }
-        Ok(())
     }
 
-    /// Sends a prefetch. Returns whether it was sent.
-    pub(crate) fn ask_ahead(
+    /// Makes the requests of a prefetch. Returns whether it needs any.
+    pub(crate) fn request_prefetch(
         &mut self,
-        now: Duration,
         id: MatrixId,
-        part: Selection<'_>,
+        selection: Selection<'_>,
         clock: Clock,
-        ahead: PrefetchKind,
+        purpose: PrefetchPurpose,
     ) -> Result<bool, Error> {
         let matrix = self.matrix_index(id)?;
         if self.failure.is_some() || self.has_left {
             return Ok(false);
         }
         let mut route = self.matrices[matrix].acquire_route();
-        let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part);
+        let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, selection);
         if set.is_err() || route.key_count() == 0 {
             self.matrices[matrix].route = route;
             return set.map(|()| false);
         }
-        let mut ask = self.request_uncached(matrix, route, part, clock)?;
-        ask.prefetch = Some(ahead);
-        self.prefetches.push(ask);
-        self.send_ready(now);
+        let mut pull = self.request_uncached(matrix, route, selection, clock)?;
+        pull.prefetch = Some(purpose);
+        self.prefetches.push(pull);
         Ok(true)
     }
 
-    /// Takes the prefetch of exactly this part, if it may still be used.
-    pub(crate) fn take_ahead(&mut self, id: MatrixId, part: Selection<'_>) -> Option<PendingPull> {
-        let matrix = id.0 as usize;
-        let is_it = |ask: &PendingPull| {
-            ask.matrix == matrix && ask.clock <= self.clock && ask.full_route().matches(part)
-        };
-        let at = self.prefetches.iter().rposition(is_it)?;
-        self.take_ahead_at(at)
-    }
-
     /// Takes the prefetch with index `at`, if it may still be used. Otherwise it is dropped.
-    pub(crate) fn take_ahead_at(&mut self, at: usize) -> Option<PendingPull> {
-        if self.is_current(&self.prefetches[at]) {
+    pub(crate) fn take_prefetch(&mut self, at: usize) -> Option<PendingPull> {
+        if self.may_use(&self.prefetches[at]) {
             return Some(self.prefetches.remove(at));
         }
-        self.drop_ahead(at);
+        self.drop_prefetch(at);
         None
     }
 
-    /// Whether a pull may be used: neither a push of this task nor a later read makes it invalid.
-    pub(crate) fn is_current(&self, ask: &PendingPull) -> bool {
-        let state = &self.matrices[ask.matrix];
-        if self.layout.matrices[ask.matrix].consistency == Consistency::Bsp {
-            return ask.clock == self.clock;
-        }
-        let may_miss = self.layout.prefetch == Prefetch::Stale && ask.clock == self.clock;
-        let has_own = state.push_count == ask.push_count || may_miss;
-        has_own && state.last_read_send <= ask.first_send && state.read_clock <= ask.clock
+    /// Whether a pull at the current clock may return the answer of this prefetch.
+    pub(crate) fn may_use(&self, pull: &PendingPull) -> bool {
+        let state = &self.matrices[pull.matrix];
+        let answer = PrefetchedAnswer {
+            clock: pull.clock,
+            minimum: pull.minimum,
+            lacks_own_push: state.push_count != pull.push_count,
+            is_overtaken: state.last_read_send > pull.first_send || state.read_clock > pull.clock,
+        };
+        let consistency = self.layout.matrices[pull.matrix].consistency;
+        consistency.may_use_prefetch(self.layout.prefetch, answer, self.clock)
     }
 
     /// Drops a prefetch and its requests. Its answers are ignored.
-    pub(crate) fn drop_ahead(&mut self, at: usize) {
+    pub(crate) fn drop_prefetch(&mut self, at: usize) {
         let dropped = self.prefetches.remove(at);
-        self.ahead_counts.unused += u64::from(dropped.prefetch == Some(PrefetchKind::NextStep));
-        let dropped = dropped.id;
+        self.prefetch_counts.dropped += u64::from(dropped.has_ticket());
         for lane in &mut self.lanes {
             lane.requests.retain(
-                |_, request| !matches!(request.owner, RequestOwner::Pull { pull_id, .. } if pull_id == dropped),
+                |_, request| !matches!(request.owner, RequestOwner::Pull { pull_id, .. } if pull_id == dropped.id),
             );
         }
     }
 
-    pub(crate) fn drop_all_ahead(&mut self) {
+    pub(crate) fn drop_all_prefetches(&mut self) {
+        self.queued_prefetches.clear();
         while !self.prefetches.is_empty() {
-            self.drop_ahead(0);
+            self.drop_prefetch(0);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::lane::{PendingRequest, RequestOwner};
 use crate::lane_keys::{LaneKeys, element_size, split_by_lane};
-use crate::pending_pull::{PendingPull, PrefetchKind};
+use crate::pending_pull::{PendingPull, PrefetchPurpose};
 use crate::route::Route;
 use crate::state::{AgentState, Call, CallOutput};
 
@@ -21,19 +21,18 @@ impl AgentState {
         if !self.begin(now, "pull") {
             return;
         }
-        let taken = self.take_ahead(matrix, part);
-        self.open_pull(now, matrix, part, taken);
+        self.open_pull(now, matrix, part, None);
     }
 
-    /// Opens a pull: the prefetch `taken`, or a new one.
+    /// Opens a pull: the prefetched one, or a new one.
     pub(crate) fn open_pull(
         &mut self,
         now: Duration,
         matrix: MatrixId,
         part: Selection<'_>,
-        taken: Option<PendingPull>,
+        prefetched: Option<PendingPull>,
     ) {
-        let ask = match taken {
+        let ask = match prefetched {
             Some(ask) => ask,
             None => match self.request_pull(matrix, part) {
                 Ok(ask) => ask,
@@ -62,7 +61,7 @@ impl AgentState {
             fits = self.scatter(&ask, columns, &mut out);
         }
         let name = &self.layout.matrices[ask.matrix].name;
-        let of_part = matches!(ask.prefetch, Some(PrefetchKind::LongPull(_)));
+        let of_part = matches!(ask.prefetch, Some(PrefetchPurpose::LongPull(_)));
         self.matrices[ask.matrix].recycle_route(ask.route, of_part);
         if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
@@ -206,20 +205,18 @@ impl AgentState {
         );
     }
 
-    /// Ends a pull when all lanes have answered. A prefetch is used if it is still fresh enough; otherwise the pull is
-    /// sent again.
+    /// Ends a pull when all lanes have answered. If the answer of a prefetch may not be used, the pull is sent again.
     pub(crate) fn end_pull(&mut self, now: Duration) {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
-        let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);
-        let was_counted = u64::from(ask.prefetch == Some(PrefetchKind::NextStep));
-        if ask.prefetch.is_some() && (ask.minimum < needs || !self.is_current(&ask)) {
-            self.ahead_counts.unused += was_counted;
+        let was_counted = u64::from(ask.has_ticket());
+        if ask.prefetch.is_some() && !self.may_use(&ask) {
+            self.prefetch_counts.dropped += was_counted;
             let matrix = ask.matrix;
             let ask = self.request_route(matrix, ask.into_full_route(), self.clock);
             self.call = Some(Call::Pull(ask));
             return self.advance(now);
         }
-        self.ahead_counts.used += was_counted;
+        self.prefetch_counts.used += was_counted;
         self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
         self.staleness = Some(self.clock - ask.minimum.min(self.clock));
         let state = &mut self.matrices[ask.matrix];

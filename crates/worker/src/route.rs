@@ -108,25 +108,6 @@ impl Route {
         }
     }
 
-    /// Whether this is the route of `part`.
-    pub(crate) fn matches(&self, part: Selection<'_>) -> bool {
-        let (table, keys) = match part {
-            Selection::Rows(keys) => (0, keys),
-            Selection::Columns { row, keys } => (row, keys),
-        };
-        let same = match keys {
-            Keys::Range(start, end) if self.range.is_some() => self.range == Some((start, end.max(start))),
-            Keys::Range(start, end) => {
-                end.saturating_sub(start) == self.key_count as u64
-                    && (start..end).zip(0..).all(|(key, i)| key == self.key(i))
-            }
-            Keys::Sorted(keys) => {
-                keys.len() == self.key_count && keys.iter().zip(0..).all(|(key, i)| *key == self.key(i))
-            }
-        };
-        same && table == self.table
-    }
-
     /// The keys that lie in a partition.
     pub(crate) fn partition_keys(&self, placement: &Placement, partition: u32) -> PartitionKeys<'_> {
         let Some((start, end)) = self.range else {
@@ -137,43 +118,5 @@ impl Route {
         let (first, last) = (held.start.max(start), held.end.min(end));
         let count = last.saturating_sub(first) as usize;
         PartitionKeys::Range { start: first, count, first_row: first.saturating_sub(start) as usize }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use matrix::{Axis, Consistency, ElementType, Initializer, Partitioner, PushRule, Storage};
-
-    use super::*;
-
-    #[test]
-    fn a_route_is_that_of_the_same_keys_however_they_are_named_and_of_no_others() {
-        let spec = MatrixSpec {
-            name: "w".into(),
-            element: ElementType::F64,
-            rows: 100,
-            columns: 1,
-            axis: Axis::Row,
-            storage: Storage::Sparse,
-            partitioner: Partitioner::Hash { partition_count: 2 },
-            initializer: Initializer::Zero,
-            rule: PushRule::Add,
-            consistency: Consistency::Asp,
-            seed: 1,
-        };
-        let placement = spec.partitioner.placement(spec.key_bound());
-        let mut route = Route::default();
-        route.set(&spec, &placement, Selection::Rows(Keys::Sorted(&[3, 4, 5]))).expect("keys of the matrix");
-        for (keys, expected) in [
-            (Keys::Sorted(&[3, 4, 5]), true),
-            (Keys::Range(3, 6), true),
-            (Keys::Range(2, 5), false),
-            (Keys::Range(3, 7), false),
-            (Keys::Sorted(&[3, 4, 6]), false),
-            (Keys::Sorted(&[3, 4]), false),
-        ] {
-            assert_eq!(route.matches(Selection::Rows(keys)), expected, "{keys:?}");
-        }
-        assert!(!route.matches(Selection::Columns { row: 1, keys: Keys::Range(3, 6) }));
     }
 }

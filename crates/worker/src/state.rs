@@ -1,6 +1,6 @@
 //! The agent of a task whose matrices are on servers, without sockets, threads or a clock of its own.
 //!
-//! A call begins with one of `pull`, `push`, `pull_function`, `push_function`, `tick`, `barrier`, `finish`. Its result
+//! A call begins with one of `pull`, `wait`, `push`, `pull_function`, `push_function`, `tick`, `barrier`, `finish`. Its result
 //! is in [`AgentState::take_result`] at once or after some input. There is one call at a time. After each call and each
 //! input the caller must run the effects in order. It must pass the messages of a connection in order, and none after
 //! the connection was closed by either side, or after the next one of its lane was opened.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Consistency, Error, FunctionTable, MatrixSpec, Placement};
+use matrix::{Clock, Consistency, Error, FunctionTable, MatrixSpec, Placement, PullTicket};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
@@ -21,7 +21,7 @@ use crate::lane::{Lane, LinkState, RequestOwner};
 use crate::layout::JobLayout;
 use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
 use crate::pending_pull::PendingPull;
-use crate::prefetch::AheadCounts;
+use crate::prefetch::PrefetchCounts;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
 use crate::route::Route;
 
@@ -149,11 +149,13 @@ pub struct AgentState {
     pub(crate) result: Option<Result<CallOutput, Error>>,
     /// The caller reads it before the next call.
     pub(crate) completed_pull: Option<PendingPull>,
-    /// The oldest first.
+    /// Prefetches that may not be sent yet, the oldest first.
+    pub(crate) queued_prefetches: Vec<PullTicket>,
+    /// Prefetches that are sent, the oldest first.
     pub(crate) prefetches: Vec<PendingPull>,
     /// Most bytes of residuals.
     pub(crate) residual_limit_bytes: u64,
-    pub(crate) ahead_counts: AheadCounts,
+    pub(crate) prefetch_counts: PrefetchCounts,
     pub(crate) effects: Vec<AgentEffect>,
     /// The rule that is disabled, if any.
     broken: Option<Broken>,
@@ -203,9 +205,10 @@ impl AgentState {
             staleness: None,
             result: None,
             completed_pull: None,
+            queued_prefetches: Vec::new(),
             prefetches: Vec::new(),
             residual_limit_bytes: RESIDUAL_LIMIT_BYTES,
-            ahead_counts: AheadCounts::default(),
+            prefetch_counts: PrefetchCounts::default(),
             effects,
             broken: None,
         }

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{World, layout, spec};
-use matrix::{Consistency, Element, Keys, MatrixId, Partitioner, Selection, ValuesMut};
+use matrix::{Consistency, Element, Keys, MatrixId, Partitioner, PullTicket, Selection, ValuesMut};
 use proptest::prelude::*;
 use worker::CallOutput;
 
@@ -94,12 +94,22 @@ fn finish_call(world: &mut World, moves: &mut std::vec::IntoIter<(usize, u8, usi
     }
 }
 
-fn act(world: &mut World, model: &mut Model, act: &Act) -> Option<(u32, Vec<u64>)> {
+fn act(
+    world: &mut World,
+    model: &mut Model,
+    tickets: &mut Vec<PullTicket>,
+    act: &Act,
+) -> Option<(u32, Vec<u64>)> {
     let now = world.now;
     let rows = |keys: &[u64]| keys.to_vec();
     match act {
         Act::Pull { matrix, keys } => {
-            world.agent.pull(now, MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)));
+            let (id, selection) = (MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)));
+            let is_same = |ticket: &PullTicket| ticket.matrix() == id && ticket.selection() == selection;
+            match tickets.iter().rposition(is_same) {
+                Some(at) => world.agent.wait(now, &tickets.remove(at)),
+                None => world.agent.pull(now, id, selection),
+            }
             return Some((*matrix, rows(keys)));
         }
         Act::PullRange { matrix, start, count } => {
@@ -119,10 +129,9 @@ fn act(world: &mut World, model: &mut Model, act: &Act) -> Option<(u32, Vec<u64>
             world.agent.push(now, MatrixId(*matrix), part, values.as_values());
         }
         Act::Prefetch { matrix, keys } => {
-            world
-                .agent
-                .prefetch(now, MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)))
-                .expect("good keys");
+            let clock = world.agent.clock();
+            let selection = Selection::Rows(Keys::Sorted(keys));
+            tickets.push(world.agent.prefetch(now, MatrixId(*matrix), selection, clock));
         }
         Act::Tick => world.agent.tick(now),
         Act::Barrier => world.agent.barrier(now, None),
@@ -146,10 +155,11 @@ proptest! {
         ];
         let mut world = World::new(layout(specs, lane_count, window));
         let mut model = Model { sums: BTreeMap::new() };
+        let mut tickets = Vec::new();
         let moves: Vec<_> = moves.into_iter().map(|(lane, k, a, b)| (lane % usize::from(lane_count), k, a, b)).collect();
         let mut moves = moves.into_iter();
         for one in &acts {
-            let pulled = act(&mut world, &mut model, one);
+            let pulled = act(&mut world, &mut model, &mut tickets, one);
             if matches!(one, Act::Prefetch { .. }) {
                 continue;
             }

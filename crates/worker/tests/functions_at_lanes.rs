@@ -251,12 +251,12 @@ fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
     // The small lane answers a pull with the columns of its spec for each key. For a vector this is one.
     world.lanes[0].specs[0].columns = 1;
     let part = Selection::Columns { row: 0, keys: Keys::Range(3, 5) };
-    world.agent.prefetch(world.now, M, part).unwrap();
+    let ticket = world.agent.prefetch(world.now, M, part, 0);
     while world.move_all() {}
     let ones = OwnedValues::I64(vec![1, 1]);
     push(&mut world, &[FunctionCall::push(&VectorOp::Add, &[], &[0], &(3, ones, 1.0))]).unwrap();
     world.lanes[0].rows.extend([((0, 0, 3), 1), ((0, 0, 4), 1)]);
-    world.agent.pull(world.now, M, part);
+    world.agent.wait(world.now, &ticket);
     assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = [0; 2];
     world.agent.read_pulled(ValuesMut::I64(&mut out)).unwrap();

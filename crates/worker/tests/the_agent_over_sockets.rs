@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use common::{FakeLane, layout, spec};
 use matrix::{
-    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Partitioner, Selection, Values, ValuesMut,
+    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Partitioner, Prefetch, PullTicket,
+    Selection, Values, ValuesMut,
 };
 use rpc::message::{Hello, PushPosition};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
-use worker::{
-    AheadAgent, CancellationToken, JobLayout, LaneAddress, Multiplexer, Prefetch, RemoteAgent, Upcoming,
-};
+use worker::{CancellationToken, JobLayout, LaneAddress, Multiplexer, RemoteAgent};
 
 const W: MatrixId = MatrixId(0);
 /// Time for which a task computes between two calls.
@@ -154,26 +153,35 @@ fn ahead(consistency: Consistency, prefetch: Prefetch) -> (Vec<Vec<i64>>, [u64; 
         layout(vec![spec("w", consistency, 1, hash.clone()), spec("b", consistency, 1, hash)], 2, 1 << 20);
     layout.prefetch = prefetch;
     let _server = start(&mut layout, u32::MAX, b"");
-    let upcoming = Upcoming::default();
-    let mut agent = AheadAgent::new(RemoteAgent::new(layout, 0, Vec::new()).unwrap(), upcoming.clone());
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
     let batch = |step: u64| (0..50).map(|i| i * (3 + step % 3)).collect::<Vec<u64>>();
     let one = Selection::Rows(Keys::Range(0, 1));
     let mut reads = Vec::new();
+    let mut tickets: Option<[PullTicket; 2]> = None;
     for step in 0..STEPS {
         let keys = batch(step);
-        let next = if step + 1 < STEPS { batch(step + 1) } else { Vec::new() };
-        upcoming.set(&keys, &next);
         let (mut out, part) = (vec![0; 51], Selection::Rows(Keys::Sorted(&keys)));
-        agent.pull(W, part, ValuesMut::I64(&mut out[..50])).unwrap();
-        agent.pull(MatrixId(1), one, ValuesMut::I64(&mut out[50..])).unwrap();
+        let (mine, shared) = out.split_at_mut(50);
+        if let Some([first, second]) = tickets.take() {
+            agent.wait(&first, ValuesMut::I64(mine)).unwrap();
+            agent.wait(&second, ValuesMut::I64(shared)).unwrap();
+        } else {
+            agent.pull(W, part, ValuesMut::I64(mine)).unwrap();
+            agent.pull(MatrixId(1), one, ValuesMut::I64(shared)).unwrap();
+        }
+        if step + 1 < STEPS {
+            let next = batch(step + 1);
+            let next = [(W, Selection::Rows(Keys::Sorted(&next))), (MatrixId(1), one)];
+            tickets = Some(next.map(|(matrix, part)| agent.prefetch(matrix, part, step + 1)));
+        }
         agent.push(W, part, Values::I64(&[1; 50])).unwrap();
         agent.push(MatrixId(1), one, Values::I64(&[1])).unwrap();
         agent.tick().unwrap();
         reads.push(out);
     }
     agent.finish().unwrap();
-    let counts = agent.agent().ahead_counts();
-    (reads, [counts.asked, counts.used, counts.unused])
+    let counts = agent.prefetch_counts();
+    (reads, [counts.sent, counts.used, counts.dropped])
 }
 
 #[test]
@@ -189,11 +197,10 @@ fn what_the_next_step_reads_is_asked_ahead_and_reads_the_same() {
             "{consistency:?}, {prefetch:?}"
         );
     }
-    // With prefetches before the pushes each read misses the pushes of one step. The second step was prefetched after
-    // the first.
+    // With prefetches before the pushes each read misses the pushes of one step.
     let (stale, counts) = ahead(ssp, Prefetch::Stale);
     let seen: Vec<i64> = stale.iter().map(|out| out[50]).collect();
-    assert_eq!((seen, counts), (vec![0, 1, 1, 2, 3, 4, 5, 6], [14, 14, 0]));
+    assert_eq!((seen, counts), (vec![0, 0, 1, 2, 3, 4, 5, 6], [14, 14, 0]));
 }
 
 #[test]
@@ -221,15 +228,12 @@ fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
     let gets_out = |asks_ahead: bool| {
         let mut layout = a_layout(1);
         let server = start(&mut layout, 2, b"");
-        let plain = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
-        let upcoming = Upcoming::default();
-        upcoming.set(&[1], &[1]);
-        let mut agent: Box<dyn Agent> =
-            if asks_ahead { Box::new(AheadAgent::new(plain, upcoming)) } else { Box::new(plain) };
-        let mut out = [0i64; 2];
+        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let (mut out, part) = ([0i64; 2], Selection::Rows(Keys::Sorted(&[1])));
         for _ in 0..2 {
-            agent.pull(W, Selection::Rows(Keys::Sorted(&[1])), ValuesMut::I64(&mut out)).unwrap();
+            agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
         }
+        let _ticket = asks_ahead.then(|| agent.prefetch(W, part, 1));
         assert!(comes(&server, |lane| lane.closed_count == 1), "the connection breaks after two messages");
         std::thread::sleep(COMPUTES);
         agent.tick().unwrap();
@@ -284,8 +288,8 @@ fn long_lists_go_in_parts_and_read_the_same() {
             agent.tick().unwrap();
         }
         agent.finish().unwrap();
-        let counts = agent.ahead_counts();
-        assert_eq!([counts.asked, counts.used, counts.unused], [0; 3], "parts are no pulls asked ahead");
+        let counts = agent.prefetch_counts();
+        assert_eq!([counts.sent, counts.used, counts.dropped], [0; 3], "parts are no prefetches");
         let pushed: Vec<u32> = server.lanes.iter().map(|lane| lane.lock().unwrap().mark.index).collect();
         assert!(
             pushed.iter().all(|count| *count >= 10),
@@ -301,13 +305,13 @@ fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
     let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
     let (keys, values) = long_list();
     let part = Selection::Rows(Keys::Sorted(&keys));
-    agent.prefetch(W, part).unwrap();
+    let ticket = agent.prefetch(W, part, 0);
     let mut out = vec![1; values.len()];
-    agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
+    agent.wait(&ticket, ValuesMut::I64(&mut out)).unwrap();
     assert!(out.iter().all(|value| *value == 0));
     let (sent, bytes) = (agent.stats().sent_bytes, 8 * keys.len() as u64);
     assert!((bytes..bytes + bytes / 10).contains(&sent), "each key went once: {sent} bytes");
-    assert_eq!(agent.ahead_counts().used, 1);
+    assert_eq!(agent.prefetch_counts().used, 1);
 }
 
 #[test]
@@ -339,7 +343,7 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
 }
 
 /// Reads blocks of rows, and adds 1 to rows before the next block is read. Returns the values and the counts of
-/// prefetches: asked, used, unused.
+/// prefetches: sent, used, dropped.
 fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
     let specs = vec![spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 4 })];
     let rows = MatrixRows::new(W, &specs[0]).unwrap();
@@ -359,8 +363,8 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
         rows.update(&mut agent, &[], Values::I64(&[])).unwrap();
     }
     agent.finish().unwrap();
-    let counts = agent.ahead_counts();
-    (read, [counts.asked, counts.used, counts.unused])
+    let counts = agent.prefetch_counts();
+    (read, [counts.sent, counts.used, counts.dropped])
 }
 
 #[test]
@@ -368,9 +372,7 @@ fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
     assert_eq!(blocks(true), (vec![0; 120], [6, 6, 0]));
     // Each push changes rows that are under way: they are pulled again, and the new values have the push.
     let expected = (0..6i64).flat_map(|block| vec![block; 20]).collect();
-    let (read, [asked, used, unused]) = blocks(false);
-    assert_eq!((read, asked, used), (expected, 6, 1));
-    assert_eq!(unused, 5);
+    assert_eq!(blocks(false), (expected, [6, 1, 5]));
 }
 
 #[test]

@@ -38,8 +38,8 @@ const fn as_name(word: &'static str, instead: &'static str) -> Forbidden {
 
 const FORBIDDEN: &[Forbidden] = &[
     everywhere("trunk", "multiplexed connection"),
-    everywhere("habit", "pull pattern"),
-    everywhere("habitual", "pull pattern"),
+    everywhere("habit", "prefetch"),
+    everywhere("habitual", "prefetch"),
     everywhere("parcel", "outgoing request"),
     everywhere("clerk", "master handle"),
     everywhere("crew", "worker tasks"),

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use anyhow::Result;
 use matrix::{Agent, Axis, Consistency, Keys, MatrixId, Selection, Storage, ValuesMut};
 use serde_json::json;
-use worker::{AheadAgent, Multiplexer, RemoteAgent, Upcoming};
+use worker::{Multiplexer, RemoteAgent};
 
 use super::{ChildServer, Figures, RawTransfer, Transport, close, median, open_job, spec, timed};
 
@@ -13,13 +13,13 @@ const STEP_TASKS: u32 = 4;
 const STEPS: u32 = 500;
 
 /// Returns the seconds of the steps of one task, measured once all tasks are connected.
-fn small_steps(agent: RemoteAgent, start: &Barrier) -> Result<f64> {
-    let upcoming = Upcoming::default();
-    let mut agent = AheadAgent::new(agent, upcoming.clone());
+fn small_steps(mut agent: RemoteAgent, start: &Barrier) -> Result<f64> {
+    let selection = Selection::Rows(Keys::Sorted(&[0]));
+    let mut ticket = agent.prefetch(MatrixId(0), selection, 0);
     let mut step = || -> Result<()> {
+        agent.wait(&ticket, ValuesMut::F32(&mut [0.0]))?;
         // Like a worker, it sends the pull of the next step with the tick of this one.
-        upcoming.set(&[0], &[0]);
-        agent.pull(MatrixId(0), Selection::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?;
+        ticket = agent.prefetch(MatrixId(0), selection, agent.clock() + 1);
         Ok(agent.tick()?)
     };
     let connected = step();

@@ -3,7 +3,7 @@
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
-use matrix::{Agent, Keys, Selection, ValuesMut};
+use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
 
 use super::csr::CsrRows;
 use super::loss::{Loss, probabilities, softmax};
@@ -14,6 +14,9 @@ use crate::metric::MetricAccumulator;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
+
+/// The tickets of the pulls of one batch; `None` for what was not prefetched.
+pub(super) type ScoreTickets = [Option<PullTicket>; 3];
 
 /// Pulls parameters, transforms values and computes scores; scratch memory is reused from batch to batch.
 #[derive(Debug)]
@@ -44,18 +47,62 @@ impl BatchScorer {
         }
     }
 
-    /// Computes `scores` of the batch, from the parameters that the agent may see now.
-    pub(super) fn score(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+    /// What scoring a batch reads: weights, intercept, moments.
+    fn selections<'a>(&self, batch: &'a Batch) -> [Option<(MatrixId, Selection<'a>)>; 3] {
+        let model = &self.model;
+        let weights = Selection::Rows(Keys::Sorted(&batch.columns));
+        let scaled = self.scaled_columns(batch);
+        [
+            Some((model.weights_id(), weights)),
+            model.intercept_id().map(|id| (id, Selection::Rows(Keys::Range(0, 1)))),
+            model
+                .moments_id()
+                .filter(|_| !scaled.is_empty())
+                .map(|id| (id, Selection::Rows(Keys::Sorted(scaled)))),
+        ]
+    }
+
+    fn scaled_columns<'a>(&self, batch: &'a Batch) -> &'a [u64] {
+        self.model.standardize.map_or(&[], |mode| scaled_keys(mode, &batch.columns))
+    }
+
+    /// Prefetches what scoring a batch of the next step reads.
+    pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
+        let clock = agent.clock() + 1;
+        self.selections(batch)
+            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
+    }
+
+    /// Reads the parameters of the batch that the agent may see now.
+    pub(super) fn pull(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        tickets: &ScoreTickets,
+    ) -> Result<(), Error> {
         let width = self.model.width();
         resize(&mut self.weights, batch.columns.len() * width);
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        agent.pull(self.model.weights_id(), columns, ValuesMut::F32(&mut self.weights))?;
         self.bias.clear();
         self.bias.resize(width, 0.0);
-        if let Some(id) = self.model.intercept_id() {
-            agent.pull(id, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut self.bias))?;
-        }
-        self.transform(agent, batch)?;
+        let scaled_count = self.scaled_columns(batch).len();
+        resize(&mut self.moments, scaled_count * MOMENT_COLUMNS as usize);
+        let [weights, intercept, moments] = self.selections(batch);
+        pull_or_wait(agent, weights, &tickets[0], ValuesMut::F32(&mut self.weights))?;
+        pull_or_wait(agent, intercept, &tickets[1], ValuesMut::F32(&mut self.bias))?;
+        pull_or_wait(agent, moments, &tickets[2], ValuesMut::F64(&mut self.moments))
+    }
+
+    /// Computes `scores` of the batch, from the parameters that the agent may see now.
+    pub(super) fn score(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        self.pull(agent, batch, &ScoreTickets::default())?;
+        self.compute_scores(batch);
+        Ok(())
+    }
+
+    /// Computes `scores` of the batch, from the parameters that were pulled for it.
+    pub(super) fn compute_scores(&mut self, batch: &Batch) {
+        let width = self.model.width();
+        self.transform(batch);
         self.wide_bias.clear();
         self.wide_bias.extend(self.bias.iter().map(|&bias| f64::from(bias)));
         let mut scores = std::mem::take(&mut self.scores);
@@ -71,10 +118,9 @@ impl BatchScorer {
             }
         }
         self.scores = scores;
-        Ok(())
     }
 
-    /// The entries that the last call of `score` used.
+    /// The entries that were scored last.
     pub(super) fn entries<'a>(&'a self, batch: &'a Batch) -> CsrRows<'a> {
         CsrRows::new(&batch.offsets, &batch.indices, self.transformed(batch))
     }
@@ -83,20 +129,15 @@ impl BatchScorer {
         if self.model.standardize.is_some() || self.model.normalize { &self.values } else { &batch.values }
     }
 
-    fn transform(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+    fn transform(&mut self, batch: &Batch) {
         let model = &self.model;
         if model.standardize.is_none() && !model.normalize {
-            return Ok(());
+            return;
         }
         self.values.clear();
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
-        if let (Some(mode), Some(id)) = (model.standardize, model.moments_id()) {
-            let numbered = scaled_keys(mode, &batch.columns);
-            resize(&mut self.moments, numbered.len() * MOMENT_COLUMNS as usize);
-            if !numbered.is_empty() {
-                agent.pull(id, Selection::Rows(Keys::Sorted(numbered)), ValuesMut::F64(&mut self.moments))?;
-            }
+        if let Some(mode) = model.standardize {
             self.scales.clear();
             let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
             self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
@@ -106,8 +147,22 @@ impl BatchScorer {
         if model.normalize {
             normalize(&batch.offsets, &mut self.values);
         }
-        Ok(())
     }
+}
+
+/// Reads a selection, if there is one: with its ticket, if it was prefetched.
+fn pull_or_wait(
+    agent: &mut dyn Agent,
+    pull: Option<(MatrixId, Selection<'_>)>,
+    ticket: &Option<PullTicket>,
+    out: ValuesMut<'_>,
+) -> Result<(), Error> {
+    match (ticket, pull) {
+        (Some(ticket), _) => agent.wait(ticket, out)?,
+        (None, Some((matrix, selection))) => agent.pull(matrix, selection, out)?,
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each

@@ -6,6 +6,7 @@ mod balanced;
 mod full;
 mod harness;
 mod model;
+mod prefetching;
 mod slow_task;
 mod twin;
 mod weighted;

@@ -8,7 +8,7 @@ use super::csr::scale;
 use super::loss::Loss;
 use super::model::{LabelScale, Model};
 use super::scan::scan;
-use super::score::{BatchScorer, LinearScorer, add_to_metrics};
+use super::score::{BatchScorer, LinearScorer, ScoreTickets, add_to_metrics};
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
 use crate::job::{TrainTask, score_all};
@@ -66,7 +66,11 @@ fn run_epoch(
     let mut kept = !job.needs_one_epoch(0);
     task.data.start_epoch(epoch)?;
     let mut step_number = 0;
-    while let Some(batch) = task.data.next()? {
+    let mut tickets = ScoreTickets::default();
+    while let Some([batch, ahead @ ..]) = task.data.next_window(1)? {
+        step.scoring.pull(task.agent, batch, &tickets)?;
+        // The answers travel while this step computes, or at least while the batch after the next one is parsed.
+        tickets = ahead.first().map_or_else(Default::default, |next| step.scoring.prefetch(task.agent, next));
         let loss_sum = step.train(task.agent, batch, &mut parts)?;
         let rate = job.params.learning_rate;
         if !loss_sum.is_finite() {
@@ -155,15 +159,15 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Pulls, scores, adds to the metrics (before the update: progressive validation), pushes, ticks. Returns the sum
-    /// of weight x loss.
+    /// Scores with the parameters that were pulled for the batch, adds to the metrics (before the update: progressive
+    /// validation), pushes, ticks. Returns the sum of weight x loss.
     fn train(
         &mut self,
         agent: &mut dyn matrix::Agent,
         batch: &Batch,
         parts: &mut MetricAccumulator,
     ) -> Result<f64, Error> {
-        self.scoring.score(agent, batch)?;
+        self.scoring.compute_scores(batch);
         let loss_sum = add_to_metrics(self.model, batch, &self.scoring.scores, &mut self.slopes, parts)?;
         if !loss_sum.is_finite() {
             return Ok(loss_sum);

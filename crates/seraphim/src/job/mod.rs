@@ -13,9 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
-use matrix::Consistency;
+use matrix::{Consistency, Prefetch};
 use rpc::WireType;
-use worker::Prefetch;
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;

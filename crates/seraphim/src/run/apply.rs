@@ -11,11 +11,11 @@ use std::time::Duration;
 use matrix::function::Arity;
 use matrix::{
     Agent, Consistency, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool,
+    LocalStore, MatrixId, MatrixSpec, OwnedValues, Prefetch, PushRule, Selection, VectorPool,
 };
 use rpc::WireType;
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, Prefetch, RemoteAgent, assign_partitions};
+use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::Environment;
 use super::cluster::launch::LocalServers;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use matrix::{ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId};
+use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId};
 use rpc::WireType;
 use serde_json::{Map, Value};
 use worker::JobLayout;
@@ -15,7 +15,7 @@ use super::driver::messages::ToWorker;
 use super::driver::run_loop::{Parameters, WorkerLink, drive};
 use super::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
 use super::worker::job_handle::JobHandle;
-use super::worker::task_runner::{TaskAgent, Throttle};
+use super::worker::task_runner::Throttle;
 use super::worker::{MatrixAccess, TaskParameters, WorkerContext};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -127,8 +127,13 @@ impl SharedStore {
 }
 
 impl TaskParameters for SharedStore {
-    fn agent(&self, _layout: &JobLayout, task: u32, _functions: &FunctionTable) -> Result<TaskAgent, Error> {
-        Ok(TaskAgent::Direct(Box::new(self.get().agent(task))))
+    fn agent(
+        &self,
+        _layout: &JobLayout,
+        task: u32,
+        _functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error> {
+        Ok(Box::new(self.get().agent(task)))
     }
 
     fn open(&self, _layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {

@@ -141,7 +141,8 @@ pub(super) struct CountedStream<'a> {
 }
 
 impl<'a> CountedStream<'a> {
-    /// Wraps the stream that the algorithm reads directly: nothing may read ahead of it.
+    /// Wraps the stream that the algorithm reads directly. A [`data::LookAhead`] lies below it, because a batch that the
+    /// algorithm only looks at does not count.
     pub(super) fn new(stream: &'a mut dyn BatchStream, reading: &'a ReadTracker<'a>) -> Self {
         Self { stream, reading }
     }
@@ -154,11 +155,15 @@ impl BatchStream for CountedStream<'_> {
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
-        let batch = if self.reading.may_read() { self.stream.next()? } else { None };
-        if batch.is_none() {
+        Ok(self.next_window(0)?.and_then(<[Batch]>::first))
+    }
+
+    fn next_window(&mut self, ahead: usize) -> Result<Option<&[Batch]>, data::Error> {
+        let window = if self.reading.may_read() { self.stream.next_window(ahead)? } else { None };
+        if window.is_none() {
             self.reading.end_pass();
         }
-        Ok(batch)
+        Ok(window)
     }
 
     fn release_cache(&mut self) {

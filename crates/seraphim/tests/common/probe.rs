@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PushRule,
-    Selection, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PullTicket,
+    PushRule, Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{Hello, OpenJob, Role, Stats, StatsReply};
 use rpc::{Address, Message, Receiver, Sender};
@@ -85,7 +85,7 @@ impl Probe {
             owners,
             home: 0,
             wire: Vec::new(),
-            prefetch: worker::Prefetch::default(),
+            prefetch: matrix::Prefetch::default(),
             cache_bytes: 0,
         };
         let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
@@ -191,6 +191,13 @@ impl Probe {
         agent
             .pull(MatrixId(matrix), self.everything(), ValuesMut::F32(&mut values))
             .expect("a pull waits within the limit");
+        PulledCounters { values, tasks: self.layout.task_count as usize }
+    }
+
+    /// Waits for a ticket of all rows.
+    pub(crate) fn wait(&self, agent: &mut RemoteAgent, ticket: &PullTicket) -> PulledCounters {
+        let mut values = vec![0.0; self.rows() as usize];
+        agent.wait(ticket, ValuesMut::F32(&mut values)).expect("a pull waits within the limit");
         PulledCounters { values, tasks: self.layout.task_count as usize }
     }
 

@@ -9,8 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use matrix::Consistency;
-use worker::Prefetch;
+use matrix::{Consistency, Prefetch};
 
 use crate::history::{Cell, Entry, Facts, History, TaskEvent};
 use crate::scenario::{InjectedFault, Scenario};

@@ -19,14 +19,11 @@ pub(crate) enum TaskCall {
         matrix: usize,
         partitions: u64,
     },
+    /// Prefetches for the clock that is this many ticks ahead.
     Prefetch {
         matrix: usize,
         partitions: u64,
-    },
-    /// Prefetches for the next step.
-    PrefetchNext {
-        matrix: usize,
-        partitions: u64,
+        ticks: u64,
     },
     Push {
         matrix: usize,
@@ -184,7 +181,7 @@ impl Probe {
                 pushes = 2;
             }
             if self.style == Style::PullsAndPushes && self.random.below(4) == 0 {
-                self.acts.push_back(TaskCall::PrefetchNext { matrix, partitions: all });
+                self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all, ticks: 1 });
             }
             for _ in 0..pushes {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
@@ -199,7 +196,7 @@ impl Probe {
             }
             let again = self.random.below(6);
             if again == 0 {
-                self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all });
+                self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all, ticks: 0 });
             }
             if again <= 1 {
                 self.acts.push_back(TaskCall::Pull { matrix, partitions: all });
@@ -209,7 +206,7 @@ impl Probe {
         if self.style == Style::PullsAndPushes && self.random.below(5) == 0 {
             let matrix = self.random.below(scenario.counters.len() as u64) as usize;
             let all = (1u64 << scenario.counters[matrix].spec.partitioner.partition_count()) - 1;
-            self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all });
+            self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all, ticks: 0 });
         }
     }
 

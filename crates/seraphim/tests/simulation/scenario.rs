@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, PushRule, Storage,
+    Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, Prefetch, PushRule,
+    Storage,
 };
-use worker::{JobLayout, LaneAddress, Prefetch, assign_partitions};
+use worker::{JobLayout, LaneAddress, assign_partitions};
 
 /// Number of counters in a partition: no job has more tasks, including those that join.
 pub(crate) const TASK_LIMIT: u32 = 8;

@@ -1,6 +1,6 @@
 //! A task: its program, its agent, and the effects of the agent on the network.
 
-use matrix::{ElementType, MatrixId, OwnedValues};
+use matrix::{ElementType, MatrixId, OwnedValues, PullTicket};
 use rpc::Message;
 use rpc::message::{Hello, Role};
 use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
@@ -32,6 +32,8 @@ pub(crate) struct Task {
     timer: u64,
     error: Option<matrix::Error>,
     attempt: Attempt,
+    /// What the task has prefetched and not read yet: matrix, partitions and ticket.
+    tickets: Vec<(usize, u64, PullTicket)>,
     /// Number of pushes, those of earlier attempts included; and number of pushes in the history.
     push_count: usize,
     noted_count: usize,
@@ -67,6 +69,7 @@ impl Task {
             timer: u64::MAX,
             error: None,
             attempt: Attempt::Goes,
+            tickets: Vec::new(),
             push_count: 0,
             noted_count: 0,
         }
@@ -138,24 +141,16 @@ impl Cluster {
         let id = task.id;
         task.call = Some((act.clone(), self.now));
         match act {
-            TaskCall::Pull { matrix, partitions }
-            | TaskCall::Prefetch { matrix, partitions }
-            | TaskCall::PrefetchNext { matrix, partitions } => {
+            TaskCall::Pull { matrix, partitions } => self.pull(at, matrix, partitions),
+            TaskCall::Prefetch { matrix, partitions, ticks } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
-                let (part, matrix) =
-                    (part(&self.scenario.counters[matrix].spec, &keys), MatrixId(matrix as u32));
-                if let TaskCall::Pull { .. } = act {
-                    self.tasks[at].agent.pull(now, matrix, part);
-                } else {
-                    let agent = &mut self.tasks[at].agent;
-                    let asked = match act {
-                        TaskCall::PrefetchNext { .. } => agent.prefetch_next(now, matrix, part).map(drop),
-                        _ => agent.prefetch(now, matrix, part),
-                    };
-                    asked.expect("keys of the matrix");
-                    self.tasks[at].call = None;
-                    self.schedule.put(self.now, Event::Think { task: at });
-                }
+                let selection = part(&self.scenario.counters[matrix].spec, &keys);
+                let task = &mut self.tasks[at];
+                let clock = task.agent.clock() + ticks;
+                let ticket = task.agent.prefetch(now, MatrixId(matrix as u32), selection, clock);
+                task.tickets.push((matrix, partitions, ticket));
+                task.call = None;
+                self.schedule.put(self.now, Event::Think { task: at });
             }
             TaskCall::Ask { matrix } => {
                 let call = pull_call(&self.scenario.counters[matrix].spec);
@@ -187,6 +182,20 @@ impl Cluster {
         }
         self.run_effects(at);
         self.listen(at);
+    }
+
+    /// Pulls, or waits for the last ticket of this pull whose clock has come.
+    fn pull(&mut self, at: usize, matrix: usize, partitions: u64) {
+        let (now, keys) = (time(self.now), self.cells(matrix, partitions));
+        let Task { agent, tickets, .. } = &mut self.tasks[at];
+        let is_due = |(of, some, ticket): &(usize, u64, PullTicket)| {
+            (*of, *some) == (matrix, partitions) && ticket.clock() <= agent.clock()
+        };
+        if let Some(due) = tickets.iter().rposition(is_due) {
+            return agent.wait(now, &tickets.remove(due).2);
+        }
+        let keys: Vec<u64> = keys.iter().map(|cell| cell.0).collect();
+        agent.pull(now, MatrixId(matrix as u32), part(&self.scenario.counters[matrix].spec, &keys));
     }
 
     /// Adds to the own counters of the task, by a push or by a function.
@@ -455,7 +464,7 @@ impl Cluster {
             }
             Ok(CallOutput::Done) if act == TaskCall::Finish => {
                 let (agent, facts) = (&self.tasks[at].agent, &mut self.history.facts);
-                facts.read_ahead += agent.ahead_counts().used;
+                facts.read_ahead += agent.prefetch_counts().used;
                 facts.cached_rows += agent.cache_counts().hits;
                 facts.evicted_rows += agent.cache_counts().evictions;
                 self.note(id, TaskEvent::Left);

@@ -40,7 +40,7 @@ fn layout(wire: WireType) -> JobLayout {
         lanes: (0..LANES).map(lane).collect(),
         owners: vec![assign_partitions(4, LANES)],
         home: 0,
-        prefetch: crate::Prefetch::default(),
+        prefetch: matrix::Prefetch::default(),
         cache_bytes: 0,
         wire: vec![wire],
     }

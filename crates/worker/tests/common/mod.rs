@@ -454,7 +454,7 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         owners,
         home: lane_count - 1,
         wire: Vec::new(),
-        prefetch: worker::Prefetch::default(),
+        prefetch: matrix::Prefetch::default(),
         cache_bytes: 0,
     }
 }

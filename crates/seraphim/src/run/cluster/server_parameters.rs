@@ -1,12 +1,11 @@
 //! The servers of a job as the tasks of a worker reach them.
 
-use matrix::{ExportedRows, FunctionTable};
-use worker::{AheadAgent, CancellationToken, JobLayout, Multiplexer, Prefetch, RemoteAgent, Upcoming};
+use matrix::{Agent, ExportedRows, FunctionTable};
+use worker::{CancellationToken, JobLayout, Multiplexer, RemoteAgent};
 
 use super::metrics_endpoint::WorkerMetrics;
 use super::servers::Servers;
 use crate::error::Error;
-use crate::run::worker::task_runner::TaskAgent;
 use crate::run::worker::{MatrixAccess, TaskParameters};
 
 /// Connections to the servers of a job.
@@ -26,18 +25,19 @@ impl ServerConnections {
 }
 
 impl TaskParameters for ServerConnections {
-    fn agent(&self, layout: &JobLayout, task: u32, functions: &FunctionTable) -> Result<TaskAgent, Error> {
+    fn agent(
+        &self,
+        layout: &JobLayout,
+        task: u32,
+        functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error> {
         let agent = RemoteAgent::new(layout.clone(), task, self.token.clone())
             .map_err(Error::process)?
             .with_functions(functions.clone())
             .with_cancellation(self.cancellation.clone())
             .with_multiplexer(self.multiplexer.clone());
         self.metrics.add_task(layout.job, task, agent.shared_stats(), layout.lanes.len());
-        if layout.prefetch == Prefetch::Off {
-            return Ok(TaskAgent::Direct(Box::new(agent)));
-        }
-        let upcoming = Upcoming::default();
-        Ok(TaskAgent::Prefetching(Box::new(AheadAgent::new(agent, upcoming.clone())), upcoming))
+        Ok(Box::new(agent))
     }
 
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {

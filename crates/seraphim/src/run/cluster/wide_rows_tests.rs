@@ -51,7 +51,7 @@ impl Served {
             lanes: (0..LANES).map(lane).collect(),
             owners,
             home: 0,
-            prefetch: worker::Prefetch::default(),
+            prefetch: matrix::Prefetch::default(),
             cache_bytes: 0,
             wire,
         };

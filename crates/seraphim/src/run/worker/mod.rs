@@ -20,11 +20,11 @@ pub mod task_runner;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use data::FormatTable;
-use matrix::{ExportedRows, FunctionTable};
+use matrix::{Agent, ExportedRows, FunctionTable};
 use rpc::message::JobId;
 use worker::JobLayout;
 
-use self::task_runner::{TaskAgent, Throttle};
+use self::task_runner::Throttle;
 use super::driver::messages::FromWorker;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -36,7 +36,12 @@ pub type MessageSender = Arc<dyn Fn(FromWorker) + Send + Sync>;
 /// The parameters of a job as a worker reaches them: through connections to servers, or in a store of its process.
 pub trait TaskParameters: Send + Sync {
     /// Creates the agent of a task.
-    fn agent(&self, layout: &JobLayout, task: u32, functions: &FunctionTable) -> Result<TaskAgent, Error>;
+    fn agent(
+        &self,
+        layout: &JobLayout,
+        task: u32,
+        functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error>;
 
     /// Returns access to whole matrices.
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error>;

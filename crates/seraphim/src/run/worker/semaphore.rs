@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use matrix::{Agent, Clock, FunctionCall, MatrixId, Selection, Values, ValuesMut};
+use matrix::{Agent, Clock, FunctionCall, MatrixId, PullTicket, Selection, Values, ValuesMut};
 
 use crate::error::Error;
 
@@ -110,8 +110,12 @@ impl Agent for PermittedAgent {
         self.permits.release_while(|| self.agent.pull(matrix, part, out))
     }
 
-    fn pull_ahead(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), matrix::Error> {
-        self.agent.pull_ahead(matrix, part)
+    fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
+        self.agent.prefetch(matrix, selection, clock)
+    }
+
+    fn wait(&mut self, ticket: &PullTicket, out: ValuesMut<'_>) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.wait(ticket, out))
     }
 
     fn push(

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use algo::{Job, TrainTask};
-use data::{BatchStream, ReadAhead, Reader, TaskData};
-use matrix::{Agent, FunctionTable};
-use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Upcoming};
+use data::{BatchStream, LookAhead, Reader, TaskData};
+use matrix::{Agent, FunctionTable, Prefetch};
+use worker::JobLayout;
 
 use super::coordinator::{InputCoordinator, TaskCoordinator};
 use super::semaphore::{PermittedAgent, Semaphore, with_permit};
@@ -34,7 +34,7 @@ pub(super) struct TaskRunner<'a> {
 
 /// The agents of tasks that have failed. They are kept until all tasks have ended, so that other tasks do not take a
 /// failed task for one that has finished.
-type FailedAgents = Mutex<Vec<TaskAgent>>;
+type FailedAgents = Mutex<Vec<Box<dyn Agent>>>;
 
 /// Slows a worker down, for tests: its tasks pause before every N-th batch. The pauses of different tasks are at
 /// different steps, unless there are more tasks than steps between two pauses.
@@ -92,13 +92,12 @@ impl TaskRunner<'_> {
         let run = || {
             let agent = agent.insert(self.agent(task)?);
             let permits = self.permits.as_deref();
-            with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
-                |error| {
+            with_permit(permits, || self.train(agent.as_mut(), reading, &mut data, validation.as_mut()))
+                .map_err(|error| {
                     let TrainingInput { source, needs, .. } = self.plan.opened;
                     let (share, rule) = (needs.validation_share, needs.label_rule);
                     with_job_context(error, self.plan.job, share, rule, source.schema())
-                },
-            )
+                })
         };
         let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
         if let Some(failure) = self.coordinator.failures().record(reading, ended) {
@@ -125,20 +124,18 @@ impl TaskRunner<'_> {
         self.coordinator.context()
     }
 
-    fn agent(&self, task: u32) -> Result<TaskAgent, Error> {
+    fn agent(&self, task: u32) -> Result<Box<dyn Agent>, Error> {
         let agent = self.context().parameters.agent(self.layout, task, self.functions)?;
-        Ok(match (agent, &self.permits) {
-            (TaskAgent::Direct(agent), Some(permits)) => {
-                TaskAgent::Direct(Box::new(PermittedAgent::new(agent, Arc::clone(permits))))
-            }
-            (agent, _) => agent,
+        Ok(match &self.permits {
+            None => agent,
+            Some(permits) => Box::new(PermittedAgent::new(agent, Arc::clone(permits))),
         })
     }
 
-    /// Trains a task to its end, with prefetching if its agent does that.
+    /// Trains a task to its end. The algorithm can look ahead at its batches if the layout lets it prefetch.
     fn train(
         &self,
-        agent: &mut TaskAgent,
+        agent: &mut dyn Agent,
         reading: &ReadTracker<'_>,
         data: &mut MeteredStream<'_>,
         validation: Option<&mut TimedValidation<'_>>,
@@ -147,42 +144,21 @@ impl TaskRunner<'_> {
         let mut paced = ThrottledStream { stream: data, throttle, task, task_count, batch: 0 };
         let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
         let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
-        match agent {
-            TaskAgent::Direct(agent) => {
-                self.train_with(agent.as_mut(), &mut CountedStream::new(&mut paced, reading), validation)
+        let mut look_ahead;
+        let data: &mut dyn BatchStream = match self.layout.prefetch {
+            Prefetch::Off => &mut paced,
+            Prefetch::Exact | Prefetch::Stale => {
+                look_ahead = LookAhead::new(&mut paced);
+                &mut look_ahead
             }
-            TaskAgent::Prefetching(agent, upcoming) => {
-                let mut data = ReadAhead::new(&mut paced, |now, next| upcoming.set(now, next));
-                self.train_with(agent.as_mut(), &mut CountedStream::new(&mut data, reading), validation)?;
-                let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
-                tracing::debug!(task, asked, used, unused, "prefetched pulls");
-                let CacheCounts { hits, misses, evictions: evicted } = agent.agent().cache_counts();
-                tracing::debug!(task, hits, misses, evicted, "cached rows");
-                Ok(())
-            }
-        }
-    }
-
-    fn train_with(
-        &self,
-        agent: &mut dyn Agent,
-        data: &mut dyn BatchStream,
-        validation: Option<&mut dyn BatchStream>,
-    ) -> Result<(), Error> {
-        let validation = validation.map(|stream| stream as &mut dyn BatchStream);
+        };
+        let data = &mut CountedStream::new(data, reading);
         let (input, permits) = (self.plan.opened, self.permits.as_deref());
         let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
         let (model, resumed) = (self.model, self.resumed);
         self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
         Ok(())
     }
-}
-
-/// The agent of a task.
-pub enum TaskAgent {
-    Direct(Box<dyn Agent>),
-    /// An agent that prefetches for the next batches.
-    Prefetching(Box<AheadAgent>, Upcoming),
 }
 
 /// A stream that pauses before batches, for slow workers in tests.
