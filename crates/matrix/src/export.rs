@@ -4,13 +4,15 @@ use std::sync::MutexGuard;
 
 use math::sort::sort_pairs;
 
+use crate::agent::Keys;
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
-use crate::key_runs::KeyRuns;
 use crate::matrix::Matrix;
 use crate::partition::Partition;
 use crate::partitioner::Placement;
+use crate::routed_keys::ValueOrder;
+use crate::row_positions::PositionedKeys;
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
 use crate::storage::Table;
@@ -185,23 +187,23 @@ impl<'a, E: RuleElement> CheckedImport<'a, E> {
     pub(crate) fn set(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
         let columns = self.spec.columns_of_table();
         let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
-        let mut route = KeyRuns::default();
+        let mut route = PositionedKeys::default();
         let (mut local, mut hidden) = (Vec::new(), Vec::new());
         let mut start = 0;
         while start < self.keys.len() {
             let end = self.block(start, &mut local);
             let table = self.table_of(self.keys[start]);
-            route.set(&self.spec.name, self.placement, self.spec.key_bound(), table as u32, &local)?;
+            let selection = self.spec.selection(table as u32, Keys::Sorted(&local));
+            route.set(self.spec, self.placement, selection)?;
             for (p, partition) in &mut *partitions {
                 let run = route.run(*p);
                 let table = partition.table_mut(table);
                 table.find_or_add(run.keys, run.positions);
                 for (j, position) in run.positions.iter().enumerate() {
                     let i = start
-                        + if run.value_indices.is_empty() {
-                            run.first + j
-                        } else {
-                            run.value_indices[j] as usize
+                        + match run.order {
+                            ValueOrder::Contiguous { first, .. } => first + j,
+                            ValueOrder::Scattered(rows) => rows[j] as usize,
                         };
                     hidden.clear();
                     for (slot, width) in self.slots.iter().zip(&widths) {

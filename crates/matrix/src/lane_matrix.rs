@@ -7,8 +7,10 @@ use crate::error::Error;
 use crate::export::{CheckedImport, ExportedRows, export_tables};
 use crate::key_runs::check_keys;
 use crate::matrix::new_partition;
-use crate::partition::{Partition, PositionedRun};
+use crate::partition::Partition;
 use crate::partitioner::Placement;
+use crate::routed_keys::ValueOrder;
+use crate::row_positions::PositionedRun;
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
 
@@ -193,7 +195,7 @@ impl<E: RuleElement> TypedLaneMatrix<E> {
         if found.keys_are_checked && found.positions.len() == run.keys.len() {
             return Ok(());
         }
-        check_keys(&spec.name, spec.key_bound(), run.keys)?;
+        check_keys(spec, run.keys)?;
         if let (Some(range), [first, .., last] | [first @ last]) = (self.placement.range(i), run.keys)
             && let Some(&key) = [first, last].into_iter().find(|key| !range.contains(*key))
         {
@@ -314,8 +316,7 @@ impl RowPositions {
             table: run.table,
             keys: run.keys,
             positions: &mut self.positions,
-            value_indices: &[],
-            first: 0,
+            order: ValueOrder::Contiguous { first: 0, count: run.keys.len() },
             generation: &mut self.generation,
         }
     }

@@ -12,7 +12,8 @@
 //! | [`function`] | PS functions: code that runs at the partitions |
 //! | [`vector`] | long vectors whose arithmetic runs at the partitions |
 //! | [`local`], [`local_agent`] | all matrices in one process |
-//! | [`lane_matrix`], [`key_router`] | the partitions of a lane, and the routing of keys to them |
+//! | [`lane_matrix`] | the partitions of a lane |
+//! | [`KeyRuns`] | the keys of a pull or push, in runs by partition |
 //! | [`export`] | export and import of a matrix |
 //! | [`reduce`] | the sum over tasks |
 //! | [`stats`] | counters |
@@ -25,7 +26,6 @@ pub mod error;
 pub mod export;
 pub mod function;
 pub mod initializer;
-pub mod key_router;
 mod key_runs;
 pub mod lane_matrix;
 pub mod local;
@@ -36,6 +36,8 @@ pub mod matrix_rows;
 mod partition;
 pub mod partitioner;
 pub mod reduce;
+mod routed_keys;
+mod row_positions;
 pub mod rule;
 pub mod schedule;
 pub mod spec;
@@ -51,12 +53,13 @@ pub use error::Error;
 pub use export::ExportedRows;
 pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
 pub use initializer::Initializer;
-pub use key_router::{KeyRouter, RoutedKeys, check_selection};
+pub use key_runs::{KeyRuns, check_selection};
 pub use lane_matrix::{KeyRun, LaneMatrix, PartialAnswer, PushId, RowPositions};
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
 pub use matrix_rows::{MatrixRows, RowBlock, RowBlocks};
 pub use partitioner::{Partitioner, Placement};
+pub use routed_keys::{RoutedKeys, ValueOrder};
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};

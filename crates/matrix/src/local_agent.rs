@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::agent::{Agent, Keys, MatrixId, Selection};
+use crate::agent::{Agent, MatrixId, Selection};
 use crate::clock::{Clock, ClockFault};
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
 use crate::function::FunctionCall;
-use crate::key_runs::{KeyRuns, table_and_keys};
 use crate::local::{AnyMatrix, LocalStore};
 use crate::matrix::{Matrix, VisitOrder};
+use crate::row_positions::PositionedKeys;
 use crate::rule::RuleElement;
 use crate::staged::PushId;
 
@@ -21,24 +21,14 @@ pub struct LocalAgent {
     clock: Clock,
     /// Number of pushes since the last tick: the index of the next push.
     push_count: u32,
-    key_runs: Vec<KeyRuns>,
-    /// Scratch: the keys of a range, as a list.
-    range_keys: Vec<u64>,
+    key_runs: Vec<PositionedKeys>,
     is_finished: bool,
 }
 
 impl LocalAgent {
     pub(crate) fn new(store: Arc<LocalStore>, task: u32, clock: Clock) -> Self {
         let clock = store.barrier().clock(task).unwrap_or(clock);
-        Self {
-            store,
-            task,
-            clock,
-            push_count: 0,
-            key_runs: Vec::new(),
-            range_keys: Vec::new(),
-            is_finished: false,
-        }
+        Self { store, task, clock, push_count: 0, key_runs: Vec::new(), is_finished: false }
     }
 
     fn check_live(&self, call: &'static str) -> Result<(), Error> {
@@ -55,10 +45,10 @@ impl LocalAgent {
         id: MatrixId,
         part: Selection<'_>,
         value_count: usize,
-    ) -> Result<KeyRuns, Error> {
+    ) -> Result<PositionedKeys, Error> {
         let i = id.0 as usize;
         if self.key_runs.len() <= i {
-            self.key_runs.resize_with(i + 1, KeyRuns::default);
+            self.key_runs.resize_with(i + 1, PositionedKeys::default);
         }
         let matrix = self.store.matrix(id)?;
         let (spec, placement) = match matrix {
@@ -66,28 +56,17 @@ impl LocalAgent {
             AnyMatrix::F64(matrix) => (&matrix.spec, &matrix.placement),
             AnyMatrix::I64(matrix) => (&matrix.spec, &matrix.placement),
         };
-        let (table, keys) = table_and_keys(spec, part)?;
         let columns = spec.columns_of_table();
-        let key_count = match keys {
-            Keys::Sorted(keys) => keys.len(),
-            Keys::Range(start, end) => end.saturating_sub(start) as usize,
-        };
+        let (Selection::Rows(keys) | Selection::Columns { keys, .. }) = part;
+        let key_count = keys.len();
         assert_eq!(
             value_count,
             key_count.saturating_mul(columns),
             "matrix {:?}: {key_count} keys of {columns} columns",
             spec.name
         );
-        let keys = match keys {
-            Keys::Sorted(keys) => keys,
-            Keys::Range(start, end) => {
-                self.range_keys.clear();
-                self.range_keys.extend(start..end);
-                &self.range_keys
-            }
-        };
         let mut route = std::mem::take(&mut self.key_runs[i]);
-        let set = route.set(&spec.name, placement, spec.key_bound(), table, keys);
+        let set = route.set(spec, placement, part);
         if let Err(error) = set {
             self.key_runs[i] = route;
             return Err(error);
@@ -98,7 +77,7 @@ impl LocalAgent {
     fn pull_from<E: RuleElement>(
         &self,
         matrix: &Matrix<E>,
-        route: &mut KeyRuns,
+        route: &mut PositionedKeys,
         out: ValuesMut<'_>,
     ) -> Result<(), Error> {
         let actual = out.element_type();
@@ -119,7 +98,7 @@ impl LocalAgent {
     fn push_to<E: RuleElement>(
         &self,
         matrix: &Matrix<E>,
-        route: &mut KeyRuns,
+        route: &mut PositionedKeys,
         values: Values<'_>,
     ) -> Result<(), Error> {
         let spec = &matrix.spec;
@@ -131,7 +110,8 @@ impl LocalAgent {
         let columns = spec.columns_of_table();
         if let Some(at) = E::first_non_finite(slice) {
             matrix.counters.record_refused_push();
-            let (key, column, value) = (route.key(at / columns), (at % columns) as u64, slice[at].to_f64());
+            let (key, column, value) =
+                (route.runs().key(at / columns), (at % columns) as u64, slice[at].to_f64());
             return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
         }
         let needed = spec.consistency.push_needs(self.clock);

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::initializer::InitialValues;
-use crate::key_runs::KeyRuns;
-use crate::partition::{Partition, PositionedRun};
+use crate::partition::Partition;
 use crate::partitioner::Placement;
+use crate::row_positions::{PositionedKeys, PositionedRun};
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec, Storage};
 use crate::staged::PushId;
@@ -39,7 +39,7 @@ impl<E: RuleElement> Matrix<E> {
     pub(crate) fn pull(
         &self,
         walk: VisitOrder,
-        route: &mut KeyRuns,
+        route: &mut PositionedKeys,
         clock: Clock,
         out: &mut [E],
     ) -> Result<(), Error> {
@@ -61,7 +61,7 @@ impl<E: RuleElement> Matrix<E> {
     pub(crate) fn push(
         &self,
         walk: VisitOrder,
-        route: &mut KeyRuns,
+        route: &mut PositionedKeys,
         name: PushId,
         values: &[E],
     ) -> Result<(), Error> {
@@ -76,7 +76,7 @@ impl<E: RuleElement> Matrix<E> {
     fn visit_partitions(
         &self,
         walk: VisitOrder,
-        route: &mut KeyRuns,
+        route: &mut PositionedKeys,
         mut visit: impl FnMut(&mut Partition<E>, PositionedRun<'_>),
     ) -> Result<(), Error> {
         let count = self.partitions.len();
@@ -85,7 +85,7 @@ impl<E: RuleElement> Matrix<E> {
         busy.clear();
         for i in 0..count {
             let p = (start + i) % count;
-            if route.is_empty(p) {
+            if route.runs().indices(p).is_empty() {
                 continue;
             }
             match self.partitions[p].try_lock() {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::function::{PushProgram, StagedProgram, run_on_partitions};
+use crate::routed_keys::ValueOrder;
+use crate::row_positions::PositionedRun;
 use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
 use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
@@ -29,19 +31,6 @@ pub(crate) struct Partition<E> {
     merge_buffer: StagedPush<E>,
     /// Changes when positions become invalid: the tables were cleared, or rows have moved.
     generation: u64,
-}
-
-/// The keys of one pull or push that lie in one partition, with the positions of their rows.
-pub(crate) struct PositionedRun<'a> {
-    pub(crate) table: u32,
-    pub(crate) keys: &'a [u64],
-    /// The known positions; [`ABSENT`] for all others.
-    pub(crate) positions: &'a mut [u32],
-    /// The index of each key in the caller's list. Empty when the indices are contiguous from `first` on.
-    pub(crate) value_indices: &'a [u32],
-    pub(crate) first: usize,
-    /// The generation of `positions`.
-    pub(crate) generation: &'a mut u64,
 }
 
 impl<E: RuleElement> Partition<E> {
@@ -111,18 +100,16 @@ impl<E: RuleElement> Partition<E> {
     /// Reads the values of a run into `out`.
     pub(crate) fn pull(&self, run: &mut PositionedRun<'_>, out: &mut [E]) {
         let table = &self.tables[run.table as usize];
-        if run.value_indices.is_empty() {
+        if let ValueOrder::Contiguous { first, count } = run.order {
             let columns = self.columns;
-            let own = &mut out[run.first * columns..(run.first + run.keys.len()) * columns];
-            if table.pull_contiguous(run.keys, own) {
+            if table.pull_contiguous(run.keys, &mut out[first * columns..(first + count) * columns]) {
                 return;
             }
         }
         self.clear_stale_positions(run.generation, run.positions);
-        if run.value_indices.is_empty() {
-            table.pull(run.keys, run.positions, out, |i| run.first + i);
-        } else {
-            table.pull(run.keys, run.positions, out, |i| run.value_indices[i] as usize);
+        match run.order {
+            ValueOrder::Contiguous { first, .. } => table.pull(run.keys, run.positions, out, |i| first + i),
+            ValueOrder::Scattered(rows) => table.pull(run.keys, run.positions, out, |i| rows[i] as usize),
         }
     }
 
@@ -155,17 +142,7 @@ impl<E: RuleElement> Partition<E> {
         push.generation = self.generation;
         push.keys.extend_from_slice(run.keys);
         push.positions.extend_from_slice(run.positions);
-        if run.value_indices.is_empty() {
-            let (start, end) = (run.first * self.columns, (run.first + run.keys.len()) * self.columns);
-            push.values.extend_from_slice(&values[start..end]);
-        } else if self.columns == 1 {
-            push.values.extend(run.value_indices.iter().map(|place| values[*place as usize]));
-        } else {
-            for place in run.value_indices {
-                let start = *place as usize * self.columns;
-                push.values.extend_from_slice(&values[start..start + self.columns]);
-            }
-        }
+        run.order.gather(self.columns, values, &mut push.values);
         self.staged.push(push);
     }
 
@@ -227,14 +204,8 @@ impl<E: RuleElement> Partition<E> {
             &mut self.merge_buffer
         };
         let StagedPush { keys, positions, values, .. } = push;
-        let run = PositionedRun {
-            table,
-            keys,
-            positions,
-            value_indices: &[],
-            first: 0,
-            generation: &mut self.generation,
-        };
+        let order = ValueOrder::Contiguous { first: 0, count: keys.len() };
+        let run = PositionedRun { table, keys, positions, order, generation: &mut self.generation };
         let table = &mut self.tables[table as usize];
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
@@ -259,21 +230,24 @@ impl<E: RuleElement> RuleVisitor<E> for ApplyRun<'_, '_, E> {
     type Out = ();
 
     fn visit<S: PreparedRule<E>>(self, step: &S) {
-        let PositionedRun { keys, positions, value_indices: order, first, generation, .. } = self.run;
+        let PositionedRun { keys, positions, order, generation, .. } = self.run;
         let columns = self.columns;
-        if order.is_empty()
+        if let ValueOrder::Contiguous { first, count } = order
             && self.table.push_contiguous(
                 keys,
-                &self.values[first * columns..(first + keys.len()) * columns],
+                &self.values[first * columns..(first + count) * columns],
                 step,
             )
         {
             return;
         }
-        let moved = if order.is_empty() {
-            self.table.push(keys, positions, self.values, |i| first + i, step)
-        } else {
-            self.table.push(keys, positions, self.values, |i| order[i] as usize, step)
+        let moved = match order {
+            ValueOrder::Contiguous { first, .. } => {
+                self.table.push(keys, positions, self.values, |i| first + i, step)
+            }
+            ValueOrder::Scattered(rows) => {
+                self.table.push(keys, positions, self.values, |i| rows[i] as usize, step)
+            }
         };
         *generation += u64::from(moved);
     }

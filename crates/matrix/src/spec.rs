@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{Keys, Selection};
 use crate::clock::Consistency;
 use crate::element::ElementType;
 use crate::error::Error;
@@ -64,6 +65,14 @@ impl MatrixSpec {
         match self.axis {
             Axis::Row => self.rows,
             Axis::Column => self.columns,
+        }
+    }
+
+    /// Selects keys. By column: `table` is the row.
+    pub fn selection<'a>(&self, table: u32, keys: Keys<'a>) -> Selection<'a> {
+        match self.axis {
+            Axis::Row => Selection::Rows(keys),
+            Axis::Column => Selection::Columns { row: table, keys },
         }
     }
 

@@ -38,7 +38,6 @@ mod pull_pattern;
 mod push;
 mod residuals;
 mod retransmit_queue;
-mod route;
 pub mod state;
 pub mod stats;
 

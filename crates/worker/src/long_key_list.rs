@@ -35,13 +35,9 @@ impl LongKeyList {
 
 /// The keys of a selection at the indices `places`.
 fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
-    let some = |keys: Keys<'a>| match keys {
-        Keys::Sorted(keys) => Keys::Sorted(&keys[places.clone()]),
-        Keys::Range(start, _) => Keys::Range(start + places.start as u64, start + places.end as u64),
-    };
     match part {
-        Selection::Rows(keys) => Selection::Rows(some(keys)),
-        Selection::Columns { row, keys } => Selection::Columns { row, keys: some(keys) },
+        Selection::Rows(keys) => Selection::Rows(keys.slice(places)),
+        Selection::Columns { row, keys } => Selection::Columns { row, keys: keys.slice(places) },
     }
 }
 

@@ -93,7 +93,7 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return set.map(|()| false);
         }
-        let mut ask = self.request_uncached(matrix, route, part, clock)?;
+        let mut ask = self.request_uncached(matrix, route, clock)?;
         ask.prefetch = Some(ahead);
         self.prefetches.push(ask);
         self.send_ready(now);

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use matrix::{Element, Error, MatrixId, MatrixSpec, OwnedValues, Selection, Values};
+use matrix::{Element, Error, KeyRuns, MatrixId, MatrixSpec, OwnedValues, Selection, Values};
 use rpc::message::Push;
 use rpc::{Message, WireType, WireValues};
 
 use crate::cached_key_lists::OutgoingRequest;
 use crate::lane_keys::split_by_lane;
-use crate::route::Route;
 use crate::state::{AgentState, Call};
 
 impl AgentState {
@@ -60,7 +59,7 @@ impl AgentState {
     fn check_push(
         &self,
         matrix: usize,
-        route: &mut Route,
+        route: &mut KeyRuns,
         part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
@@ -80,7 +79,7 @@ impl AgentState {
     pub(crate) fn enqueue_values(
         &mut self,
         matrix: usize,
-        route: &Route,
+        route: &KeyRuns,
         values: Values<'_>,
         wire: WireType,
     ) {
@@ -97,12 +96,12 @@ impl AgentState {
             cache.invalidate(route);
         }
         self.push_count += 1;
-        for piece in split_by_lane(route, spec, &state.placement, &state.lane_partitions) {
+        for piece in split_by_lane(route, spec, &state.lane_partitions) {
             let lane = &mut self.lanes[usize::from(piece.lane)];
-            let (named, keys, source) = piece.encode_keys(route, &state.placement, &mut lane.key_lists);
-            let values = match (wire, piece.gather(route, &state.placement, columns, values)) {
+            let (named, keys, source) = piece.encode_keys(route, &mut lane.key_lists);
+            let values = match (wire, piece.gather(route, columns, values)) {
                 (WireType::Bf16 | WireType::Int8, OwnedValues::F32(mut rows)) => {
-                    let keys = piece.all_keys(route, &state.placement);
+                    let keys = piece.all_keys(route);
                     state.residuals.round(route.table(), &keys, &mut rows, wire)
                 }
                 (_, values) => WireValues::Exact(values),
