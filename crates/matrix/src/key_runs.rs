@@ -1,15 +1,16 @@
 //! The keys of a pull or push, in runs by partition. An agent keeps the last key runs of each matrix: a push that
 //! follows a pull of the same keys finds them already sorted.
 
-use std::ops::Range;
+mod sort;
 
-use math::hash::mix64;
+use std::ops::Range;
 
 use crate::agent::{Keys, Selection};
 use crate::error::Error;
-use crate::partitioner::{Placement, hash_partition};
+use crate::partitioner::Placement;
 use crate::routed_keys::{RoutedKeys, ValueOrder};
 use crate::spec::{Axis, MatrixSpec};
+use sort::{PartitionNumbers, RunSorter};
 
 /// The keys of the last pull or push of a matrix, sorted into runs.
 #[derive(Debug, Default)]
@@ -29,65 +30,6 @@ pub struct KeyRuns {
     bounds: Vec<usize>,
     /// Scratch: the partition of each key.
     partition_numbers: PartitionNumbers,
-}
-
-/// Number of keys whose offsets are computed before they are used.
-const HISTOGRAM_BLOCK: usize = 256;
-
-/// Partition numbers of keys, as bytes when they fit, so that they stay in the cache.
-#[derive(Debug, Default)]
-struct PartitionNumbers {
-    bytes: Vec<u8>,
-    words: Vec<u32>,
-}
-
-/// The output of a sort into runs.
-struct RunSorter<'a> {
-    keys: &'a [u64],
-    run_keys: &'a mut [u64],
-    order: &'a mut [u32],
-    bounds: &'a mut [usize],
-}
-
-impl RunSorter<'_> {
-    /// Counting sort by partition. Keys stay ascending in each run.
-    fn sort<P: Copy>(
-        self,
-        partition_count: u64,
-        scratch: &mut Vec<P>,
-        narrow: impl Fn(usize) -> P,
-        wide: impl Fn(P) -> usize,
-    ) {
-        let Self { keys, run_keys, order, bounds } = self;
-        scratch.clear();
-        scratch.extend(keys.iter().map(|key| narrow(hash_partition(mix64(*key), partition_count))));
-        for partition in scratch.iter() {
-            bounds[wide(*partition) + 1] += 1;
-        }
-        let mut sum = 0;
-        for bound in bounds.iter_mut() {
-            sum += *bound;
-            *bound = sum;
-        }
-        // After the loop each start has moved to the end of its run, which is the start of the next run, so the list is
-        // shifted by one. The offsets of a block are computed before the block is written: a write to an address that
-        // depends on a counter would delay the reads of counters after it.
-        let mut places = [0usize; HISTOGRAM_BLOCK];
-        let blocks = scratch.chunks(HISTOGRAM_BLOCK).zip(keys.chunks(HISTOGRAM_BLOCK));
-        for ((partitions, keys), first) in blocks.zip((0u32..).step_by(HISTOGRAM_BLOCK)) {
-            for (place, partition) in places.iter_mut().zip(partitions) {
-                let next = &mut bounds[wide(*partition)];
-                *place = *next;
-                *next += 1;
-            }
-            for ((place, key), i) in places.iter().zip(keys).zip(first..) {
-                run_keys[*place] = *key;
-                order[*place] = i;
-            }
-        }
-        bounds.rotate_right(1);
-        bounds[0] = 0;
-    }
 }
 
 impl KeyRuns {
@@ -158,16 +100,11 @@ impl KeyRuns {
     }
 
     fn sort_into_runs(&mut self, partition_count: u64) {
-        let Self { keys, run_keys, value_indices: order, bounds, partition_numbers: partitions, .. } = self;
+        let Self { keys, run_keys, value_indices: order, bounds, partition_numbers, .. } = self;
         bounds.resize(partition_count as usize + 1, 0);
         run_keys.resize(keys.len(), 0);
         order.resize(keys.len(), 0);
-        let runs = RunSorter { keys, run_keys, order, bounds };
-        if partition_count <= 1 << u8::BITS {
-            runs.sort(partition_count, &mut partitions.bytes, |p| p as u8, usize::from);
-        } else {
-            runs.sort(partition_count, &mut partitions.words, |p| p as u32, |p| p as usize);
-        }
+        RunSorter { keys, run_keys, order, bounds }.sort(partition_numbers);
     }
 
     /// By row: 0. By column: the row.

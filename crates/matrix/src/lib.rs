@@ -12,7 +12,7 @@
 //! | [`function`] | PS functions: code that runs at the partitions |
 //! | [`vector`] | long vectors whose arithmetic runs at the partitions |
 //! | [`local`], [`local_agent`] | all matrices in one process |
-//! | [`lane_matrix`] | the partitions of a lane |
+//! | [`Matrix`] | partitions of a matrix: all of them in a process, or those of a lane |
 //! | [`KeyRuns`] | the keys of a pull or push, in runs by partition |
 //! | [`export`] | export and import of a matrix |
 //! | [`reduce`] | the sum over tasks |
@@ -27,14 +27,13 @@ pub mod export;
 pub mod function;
 pub mod initializer;
 mod key_runs;
-pub mod lane_matrix;
 pub mod local;
 pub mod local_agent;
-mod local_function;
 mod matrix;
 pub mod matrix_rows;
 mod partition;
 pub mod partitioner;
+mod partitions;
 pub mod reduce;
 mod routed_keys;
 mod row_positions;
@@ -54,14 +53,16 @@ pub use export::ExportedRows;
 pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
 pub use initializer::Initializer;
 pub use key_runs::{KeyRuns, check_selection};
-pub use lane_matrix::{KeyRun, LaneMatrix, PartialAnswer, PushId, RowPositions};
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
+pub use matrix::{Matrix, PartialAnswer, merge_partial_answers};
 pub use matrix_rows::{MatrixRows, RowBlock, RowBlocks};
 pub use partitioner::{Partitioner, Placement};
 pub use routed_keys::{RoutedKeys, ValueOrder};
+pub use row_positions::{KeyRun, RowPositions};
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};
+pub use staged::PushId;
 pub use stats::{MatrixStats, StoreStats};
 pub use vector::{ServerVector, VectorPool};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{PushProgram, StagedProgram, run_on_partitions};
+use crate::function::{PushProgram, RunMode, StagedProgram, run_program};
 use crate::routed_keys::ValueOrder;
 use crate::row_positions::PositionedRun;
 use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
+use crate::spec::MatrixSpec;
 use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
 use crate::storage::rows::ABSENT;
@@ -21,6 +22,8 @@ pub(crate) struct Partition<E> {
     tables: Vec<Table<E>>,
     rule: PushRule,
     columns: usize,
+    /// Whether pushes wait for the end of their clock.
+    stages_pushes: bool,
     staged: Vec<StagedPush<E>>,
     /// Functions that wait for the end of their clock, beside the pushes.
     staged_calls: Vec<StagedProgram>,
@@ -34,18 +37,17 @@ pub(crate) struct Partition<E> {
 }
 
 impl<E: RuleElement> Partition<E> {
-    pub(crate) fn new(tables: Vec<Table<E>>, rule: PushRule, columns: usize) -> Self {
-        let (staged, pool, merged) = (Vec::new(), Vec::new(), StagedPush::default());
-        let (staged_calls, failure) = (Vec::new(), None);
+    pub(crate) fn new(spec: &MatrixSpec, tables: Vec<Table<E>>) -> Self {
         Self {
             tables,
-            rule,
-            columns,
-            staged,
-            staged_calls,
-            staged_failure: failure,
-            free_buffers: pool,
-            merge_buffer: merged,
+            rule: spec.rule,
+            columns: spec.columns_of_table(),
+            stages_pushes: spec.consistency.stages_pushes(),
+            staged: Vec::new(),
+            staged_calls: Vec::new(),
+            staged_failure: None,
+            free_buffers: Vec::new(),
+            merge_buffer: StagedPush::default(),
             generation: 0,
         }
     }
@@ -59,9 +61,17 @@ impl<E: RuleElement> Partition<E> {
         &mut self.tables
     }
 
-    /// Returns the error of a staged function that failed. Every read checks it.
-    pub(crate) fn check_staged_failure(&self) -> Result<(), Error> {
+    /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
+    pub(crate) fn prepare_read(&mut self, clock: Clock) -> Result<(), Error> {
+        if self.stages_pushes {
+            self.merge_below(clock);
+        }
         self.staged_failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Number of rows that exist, in all tables.
+    pub(crate) fn row_count(&self) -> u64 {
+        self.tables.iter().map(|table| u64::from(table.row_count())).sum()
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
@@ -123,8 +133,12 @@ impl<E: RuleElement> Partition<E> {
         self.pull(run, &mut out[start..]);
     }
 
-    /// Merges a push at once.
-    pub(crate) fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
+    /// Merges a push at once, or stages it until its clock has ended.
+    pub(crate) fn push(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
+        if self.stages_pushes { self.stage(run, id, values) } else { self.apply(run, id.clock, values) }
+    }
+
+    fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
         self.clear_stale_positions(&mut *run.generation, run.positions);
         let PositionedRun { table, generation, .. } = run;
         let table = &mut self.tables[table as usize];
@@ -133,11 +147,10 @@ impl<E: RuleElement> Partition<E> {
         *generation = self.generation;
     }
 
-    /// Stages a push until its clock has ended.
-    pub(crate) fn stage(&mut self, run: &mut PositionedRun<'_>, name: PushId, values: &[E]) {
-        self.clear_stale_positions(&mut *run.generation, run.positions);
+    fn stage(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
+        self.clear_stale_positions(run.generation, run.positions);
         let mut push = self.free_buffers.pop().unwrap_or_default();
-        push.id = name;
+        push.id = id;
         push.table = run.table;
         push.generation = self.generation;
         push.keys.extend_from_slice(run.keys);
@@ -154,7 +167,7 @@ impl<E: RuleElement> Partition<E> {
 
     /// Merges what is staged under stamps below `bound`: clock after clock, with one update for each key and clock. A
     /// function runs after the pushes before it and before the pushes after it.
-    pub(crate) fn merge_below(&mut self, bound: Clock) {
+    fn merge_below(&mut self, bound: Clock) {
         let bound = PushId { clock: bound, task: 0, index: 0 };
         if self.staged_calls.iter().any(|call| call.id < bound) {
             let mut calls = std::mem::take(&mut self.staged_calls);
@@ -162,7 +175,8 @@ impl<E: RuleElement> Partition<E> {
             let ready = calls.partition_point(|call| call.id < bound);
             for call in calls.drain(..ready) {
                 self.merge_before(call.id);
-                if let Err(error) = run_on_partitions(&call.program, &mut [&mut self.tables]) {
+                let mode = RunMode::Commit;
+                if let Err(error) = run_program(&call.program, &mut self.tables, mode, &mut Vec::new()) {
                     self.staged_failure.get_or_insert(error);
                 }
             }

@@ -19,6 +19,57 @@ pub(crate) struct PositionedRun<'a> {
     pub(crate) generation: &'a mut u64,
 }
 
+/// The keys of a pull or push at a lane that lie in one partition.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRun<'a> {
+    pub partition: u32,
+    /// By row: 0. By column: the row.
+    pub table: u32,
+    /// Strictly ascending keys, all in this partition.
+    pub keys: &'a [u64],
+}
+
+/// The known row positions of a list of keys. The caller may keep it for later calls with the same keys.
+#[derive(Clone, Debug, Default)]
+pub struct RowPositions {
+    positions: Vec<u32>,
+    generation: u64,
+    /// Whether the keys are checked to be ascending and in the range of their partition.
+    keys_are_checked: bool,
+}
+
+impl RowPositions {
+    pub(crate) fn are_checked_for(&self, run: &KeyRun<'_>) -> bool {
+        self.keys_are_checked && self.positions.len() == run.keys.len()
+    }
+
+    pub(crate) fn set_checked(&mut self, run: &KeyRun<'_>) {
+        self.reset_for(run.keys.len());
+        self.keys_are_checked = true;
+    }
+
+    /// Clears the positions when they belong to another number of keys.
+    fn reset_for(&mut self, key_count: usize) {
+        if self.positions.len() != key_count {
+            self.positions.clear();
+            self.positions.resize(key_count, ABSENT);
+            self.keys_are_checked = false;
+        }
+    }
+
+    /// Returns the run with its known row positions.
+    pub(crate) fn run<'a>(&'a mut self, run: &KeyRun<'a>) -> PositionedRun<'a> {
+        self.reset_for(run.keys.len());
+        PositionedRun {
+            table: run.table,
+            keys: run.keys,
+            positions: &mut self.positions,
+            order: ValueOrder::Contiguous { first: 0, count: run.keys.len() },
+            generation: &mut self.generation,
+        }
+    }
+}
+
 /// The generation of positions that were never looked up.
 const NO_GENERATION: u64 = u64::MAX;
 

@@ -8,7 +8,6 @@ use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::pending_pull::PrefetchKind;
-use crate::push::check_finite;
 use crate::state::AgentState;
 
 /// Most keys of a part. With two servers each still gets half a frame.
@@ -104,7 +103,7 @@ impl AgentState {
     fn check_long_push(&self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         let spec = &self.layout.matrices[self.matrix_index(id)?];
         let Keys::Sorted(keys) = matrix::check_selection(spec, part)? else { return Ok(()) };
-        check_finite(spec, values, |i| keys[i])
+        spec.check_finite(values, |i| keys[i])
     }
 }
 

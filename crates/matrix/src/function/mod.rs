@@ -49,7 +49,7 @@ use crate::element::ElementType;
 pub use call::FunctionCall;
 pub(crate) use call::{BoundPull, PushProgram};
 pub use fault::FunctionFault;
-pub(crate) use run::{BlockElement, StagedProgram, columns, run_on_partitions, try_all};
+pub(crate) use run::{BlockElement, RunMode, StagedProgram, columns, run_program};
 pub use table::FunctionTable;
 pub use value::{FunctionValue, pack, unpack};
 pub use view::{Block, Columns, TypedBlock};
