@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use data::FormatTable;
 use matrix::function::sum::RangeSum;
 use matrix::function::{Arity, Block, Columns, Shape};
-use matrix::{FunctionFault, FunctionTable, PullFunction, PushFunction};
+use matrix::{FunctionFault, PullFunction, PushFunction};
 
 /// The sum of ln(1 + |x|) over a row.
 struct LogSum;
@@ -74,7 +74,7 @@ impl PushFunction for Squash {
 }
 
 fn main() -> ExitCode {
-    let mut functions = FunctionTable::builtin();
+    let mut functions = algo::functions();
     functions.add_pull(LogSum).and_then(|table| table.add_push(Squash)).expect("the names are free");
     seraphim::cli::run_with(&FormatTable::builtin(), &functions)
 }

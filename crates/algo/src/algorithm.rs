@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use data::{BatchStream, LabelRule};
-use matrix::{Agent, Consistency, MatrixSpec};
+use matrix::{Agent, Consistency, FunctionTable, MatrixSpec};
 use serde::{Deserialize, Serialize};
 
+use crate::descent;
 use crate::error::Error;
 use crate::job::{self, score_all};
 pub use crate::job::{
@@ -36,6 +37,13 @@ pub struct Algorithm {
 
 pub fn algorithms() -> &'static [Algorithm] {
     ALGORITHMS
+}
+
+/// Creates the table of all PS functions: the built-in ones and those of the algorithms. Every process of a job has it.
+pub fn functions() -> FunctionTable {
+    let mut table = FunctionTable::builtin();
+    descent::function::register(&mut table).expect("the names of the functions differ");
+    table
 }
 
 const ALGORITHMS: &[Algorithm] = &[

@@ -23,7 +23,7 @@ pub mod stopping;
 
 pub use algorithm::{
     Algorithm, DataFacts, DataNeeds, DataProfile, Epochs, Job, Model, Output, Resolution, ResolvedSettings,
-    Scorer, TrainTask, algorithm, algorithms, evaluate,
+    Scorer, TrainTask, algorithm, algorithms, evaluate, functions,
 };
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;

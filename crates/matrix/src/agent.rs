@@ -1,6 +1,8 @@
 //! The agent: everything that an algorithm uses to reach the parameters. An algorithm runs unchanged on one thread or a
 //! hundred machines, under BSP, SSP or ASP.
 
+use std::ops::Range;
+
 use crate::clock::Clock;
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
@@ -18,6 +20,29 @@ pub enum Keys<'a> {
     Sorted(&'a [u64]),
     /// The keys `start..end`.
     Range(u64, u64),
+}
+
+impl<'a> Keys<'a> {
+    /// Number of keys.
+    pub fn len(self) -> usize {
+        match self {
+            Keys::Sorted(keys) => keys.len(),
+            Keys::Range(start, end) => end.saturating_sub(start) as usize,
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the keys with these indices. Panics when a list has fewer keys.
+    #[must_use]
+    pub fn slice(self, indices: Range<usize>) -> Keys<'a> {
+        match self {
+            Keys::Sorted(keys) => Keys::Sorted(&keys[indices]),
+            Keys::Range(start, _) => Keys::Range(start + indices.start as u64, start + indices.end as u64),
+        }
+    }
 }
 
 /// The part of a matrix that a pull or push names.

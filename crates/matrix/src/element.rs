@@ -7,6 +7,8 @@ use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
+use crate::function::view::with_values;
+
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,6 +64,13 @@ impl<'a> Values<'a> {
             Values::F64(values) => Values::F64(&values[range]),
             Values::I64(values) => Values::I64(&values[range]),
         }
+    }
+
+    /// Returns index and value of the first NaN or infinity, if any.
+    pub fn first_non_finite(self) -> Option<(usize, f64)> {
+        with_values!(self, values => {
+            Element::first_non_finite(values).map(|at| (at, values[at].to_f64()))
+        })
     }
 
     /// Returns a copy that owns its memory.

@@ -1,16 +1,15 @@
 //! Exports a matrix from its partitions and imports it again.
 
-use std::sync::MutexGuard;
-
 use math::sort::sort_pairs;
 
+use crate::agent::Keys;
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
-use crate::key_runs::KeyRuns;
-use crate::matrix::Matrix;
-use crate::partition::Partition;
 use crate::partitioner::Placement;
+use crate::partitions::LockedPartitions;
+use crate::routed_keys::ValueOrder;
+use crate::row_positions::PositionedKeys;
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
 use crate::storage::Table;
@@ -88,38 +87,14 @@ impl<E: RuleElement> RowGatherer<'_, E> {
     }
 }
 
-impl<E: RuleElement> Matrix<E> {
-    /// Returns all rows, after merging what is staged below `bound`.
-    pub(crate) fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
-        let mut partitions = self.lock_all()?;
-        for (_, partition) in &mut partitions {
-            partition.merge_below(bound);
-            partition.check_staged_failure()?;
-        }
-        let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
-        export_tables(&self.spec, &tables)
-    }
-
-    /// Replaces all rows. All other rows are removed.
-    pub(crate) fn import(&self, rows: &ExportedRows) -> Result<(), Error> {
-        let mut partitions = self.lock_all()?;
-        let mut partitions: Vec<_> = partitions.iter_mut().map(|(p, lock)| (*p, &mut **lock)).collect();
-        CheckedImport::check(&self.spec, &self.placement, rows)?.replace(&mut partitions)
-    }
-
-    fn lock_all(&self) -> Result<LockedPartitions<'_, E>, Error> {
-        (0..self.partitions.len()).map(|p| Ok((p, self.lock(p)?))).collect()
-    }
-}
-
-/// Locked partitions with their numbers.
-type LockedPartitions<'a, E> = Vec<(usize, MutexGuard<'a, Partition<E>>)>;
-
-/// Returns all rows of `tables`, which are the tables of whole partitions, one partition after the other.
-pub(crate) fn export_tables<E: RuleElement>(
+/// Returns all rows of these partitions, after merging what is staged below `bound`.
+pub(crate) fn export_rows<E: RuleElement>(
     spec: &MatrixSpec,
-    tables: &[&Table<E>],
+    partitions: &mut LockedPartitions<'_, E>,
+    bound: Clock,
 ) -> Result<ExportedRows, Error> {
+    partitions.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
+    let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
     let table_count = spec.table_count();
     let mut starts = Vec::with_capacity(tables.len());
     let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
@@ -141,7 +116,7 @@ pub(crate) fn export_tables<E: RuleElement>(
     let mut values = vec![E::ZERO; pairs.len() * columns];
     let mut slots: Vec<Vec<E>> =
         rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
-    let gather = RowGatherer { tables, starts: &starts };
+    let gather = RowGatherer { tables: &tables, starts: &starts };
     let parts = std::iter::once((&mut values, columns))
         .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
     gather.gather_parallel(&pairs, parts.collect());
@@ -153,8 +128,24 @@ pub(crate) fn export_tables<E: RuleElement>(
     })
 }
 
+/// Sets those of the given rows that lie in these partitions. If `clear`, all other rows are removed. All rows are
+/// checked before any change.
+pub(crate) fn import_rows<E: RuleElement>(
+    spec: &MatrixSpec,
+    placement: &Placement,
+    partitions: &mut LockedPartitions<'_, E>,
+    rows: &ExportedRows,
+    clear: bool,
+) -> Result<(), Error> {
+    let (values, slots) = check_import(spec, rows)?;
+    if clear {
+        partitions.iter_mut().for_each(|(_, partition)| partition.clear());
+    }
+    CheckedImport { spec, placement, keys: &rows.keys, values, slots }.set(partitions)
+}
+
 /// Rows that are checked to fit a matrix.
-pub(crate) struct CheckedImport<'a, E> {
+struct CheckedImport<'a, E> {
     spec: &'a MatrixSpec,
     placement: &'a Placement,
     keys: &'a [u64],
@@ -162,46 +153,28 @@ pub(crate) struct CheckedImport<'a, E> {
     slots: Vec<&'a [E]>,
 }
 
-impl<'a, E: RuleElement> CheckedImport<'a, E> {
-    /// Checks all rows before any change.
-    pub(crate) fn check(
-        spec: &'a MatrixSpec,
-        placement: &'a Placement,
-        rows: &'a ExportedRows,
-    ) -> Result<Self, Error> {
-        let (values, slots) = check_import(spec, rows)?;
-        Ok(Self { spec, placement, keys: &rows.keys, values, slots })
-    }
-
-    /// Removes all rows of these partitions, then sets the given ones.
-    pub(crate) fn replace(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
-        for (_, partition) in &mut *partitions {
-            partition.clear();
-        }
-        self.set(partitions)
-    }
-
-    /// Sets those of the given rows that lie in these partitions.
-    pub(crate) fn set(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
+impl<E: RuleElement> CheckedImport<'_, E> {
+    /// Sets those of the rows that lie in these partitions.
+    fn set(&self, partitions: &mut LockedPartitions<'_, E>) -> Result<(), Error> {
         let columns = self.spec.columns_of_table();
         let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
-        let mut route = KeyRuns::default();
+        let mut route = PositionedKeys::default();
         let (mut local, mut hidden) = (Vec::new(), Vec::new());
         let mut start = 0;
         while start < self.keys.len() {
             let end = self.block(start, &mut local);
             let table = self.table_of(self.keys[start]);
-            route.set(&self.spec.name, self.placement, self.spec.key_bound(), table as u32, &local)?;
+            let selection = self.spec.selection(table as u32, Keys::Sorted(&local));
+            route.set(self.spec, self.placement, selection)?;
             for (p, partition) in &mut *partitions {
-                let run = route.run(*p);
+                let run = route.run(*p as usize);
                 let table = partition.table_mut(table);
                 table.find_or_add(run.keys, run.positions);
                 for (j, position) in run.positions.iter().enumerate() {
                     let i = start
-                        + if run.value_indices.is_empty() {
-                            run.first + j
-                        } else {
-                            run.value_indices[j] as usize
+                        + match run.order {
+                            ValueOrder::Contiguous { first, .. } => first + j,
+                            ValueOrder::Scattered(rows) => rows[j] as usize,
                         };
                     hidden.clear();
                     for (slot, width) in self.slots.iter().zip(&widths) {

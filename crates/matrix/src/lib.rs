@@ -13,7 +13,8 @@
 //! | [`function`] | PS functions: code that runs at the partitions |
 //! | [`vector`] | long vectors whose arithmetic runs at the partitions |
 //! | [`local`], [`local_agent`] | all matrices in one process |
-//! | [`lane_matrix`], [`key_router`] | the partitions of a lane, and the routing of keys to them |
+//! | [`Matrix`] | partitions of a matrix: all of them in a process, or those of a lane |
+//! | [`KeyRuns`] | the keys of a pull or push, in runs by partition |
 //! | [`export`] | export and import of a matrix |
 //! | [`reduce`] | the sum over tasks |
 //! | [`stats`] | counters |
@@ -26,18 +27,18 @@ pub mod error;
 pub mod export;
 pub mod function;
 pub mod initializer;
-pub mod key_router;
 mod key_runs;
-pub mod lane_matrix;
 pub mod local;
 pub mod local_agent;
-mod local_function;
 mod matrix;
 pub mod matrix_rows;
 mod partition;
 pub mod partitioner;
+mod partitions;
 pub mod pull_ticket;
 pub mod reduce;
+mod routed_keys;
+mod row_positions;
 pub mod rule;
 pub mod schedule;
 pub mod spec;
@@ -53,15 +54,18 @@ pub use error::Error;
 pub use export::ExportedRows;
 pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
 pub use initializer::Initializer;
-pub use key_router::{KeyRouter, RoutedKeys, check_selection};
-pub use lane_matrix::{KeyRun, LaneMatrix, PartialAnswer, PushId, RowPositions};
+pub use key_runs::{KeyRuns, check_selection};
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
+pub use matrix::{Matrix, PartialAnswer, merge_partial_answers};
 pub use matrix_rows::{MatrixRows, RowBlock, RowBlocks};
 pub use partitioner::{Partitioner, Placement};
 pub use pull_ticket::PullTicket;
+pub use routed_keys::{RoutedKeys, ValueOrder};
+pub use row_positions::{KeyRun, RowPositions};
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};
+pub use staged::PushId;
 pub use stats::{MatrixStats, StoreStats};
 pub use vector::{ServerVector, VectorPool};

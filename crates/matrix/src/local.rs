@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::MatrixId;
-use crate::clock::Clock;
 use crate::clock_barrier::ClockBarrier;
-use crate::element::ElementType;
 use crate::error::Error;
 use crate::export::ExportedRows;
 use crate::function::FunctionTable;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
 use crate::spec::MatrixSpec;
-use crate::stats::StoreStats;
+use crate::stats::{MatrixCounters, StoreStats};
 
 /// Settings of a [`LocalStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,35 +25,17 @@ pub struct LocalConfig {
 /// All matrices of one process, shared by the agents of its tasks. A pull or push runs on the caller's thread.
 #[derive(Debug)]
 pub struct LocalStore {
-    matrices: Vec<AnyMatrix>,
+    matrices: Vec<LocalMatrix>,
     barrier: ClockBarrier,
     task_count: u32,
     functions: FunctionTable,
 }
 
-/// A matrix of one of the element types.
+/// A matrix with its counters.
 #[derive(Debug)]
-pub(crate) enum AnyMatrix {
-    F32(Matrix<f32>),
-    F64(Matrix<f64>),
-    I64(Matrix<i64>),
-}
-
-/// Expands to the same expression for each element type of a matrix.
-macro_rules! with_matrix {
-    ($any:expr, $matrix:ident => $body:expr) => {
-        match $any {
-            AnyMatrix::F32($matrix) => $body,
-            AnyMatrix::F64($matrix) => $body,
-            AnyMatrix::I64($matrix) => $body,
-        }
-    };
-}
-
-impl AnyMatrix {
-    pub(crate) fn spec(&self) -> &MatrixSpec {
-        with_matrix!(self, matrix => &matrix.spec)
-    }
+pub(crate) struct LocalMatrix {
+    pub(crate) matrix: Matrix,
+    pub(crate) counters: MatrixCounters,
 }
 
 impl LocalStore {
@@ -80,20 +60,17 @@ impl LocalStore {
     /// Adds a matrix. All matrices are added before the tasks start. The first is `MatrixId(0)`.
     pub fn create(&mut self, spec: MatrixSpec) -> Result<MatrixId, Error> {
         spec.check()?;
-        if self.matrices.iter().any(|matrix| matrix.spec().name == spec.name) {
+        if self.specs().any(|other| other.name == spec.name) {
             return Err(Error::DuplicateName { matrix: spec.name });
         }
-        self.matrices.push(match spec.element {
-            ElementType::F32 => AnyMatrix::F32(Matrix::new(spec)),
-            ElementType::F64 => AnyMatrix::F64(Matrix::new(spec)),
-            ElementType::I64 => AnyMatrix::I64(Matrix::new(spec)),
-        });
+        let counters = MatrixCounters::default();
+        self.matrices.push(LocalMatrix { matrix: Matrix::whole(spec)?, counters });
         Ok(MatrixId(self.matrices.len() as u32 - 1))
     }
 
     /// Returns the specs of all matrices, in the order of their ids.
     pub fn specs(&self) -> impl Iterator<Item = &MatrixSpec> {
-        self.matrices.iter().map(AnyMatrix::spec)
+        self.matrices.iter().map(|local| local.matrix.spec())
     }
 
     /// Returns the agent of a task. A task has one agent; when the agent is dropped, the task leaves.
@@ -120,18 +97,21 @@ impl LocalStore {
     /// Returns all rows that exist, keys ascending, with every push that the live tasks may see. Under BSP these are
     /// the staged pushes with stamps below the smallest clock, or all of them when no task is live.
     pub fn export(&self, id: MatrixId) -> Result<ExportedRows, Error> {
-        with_matrix!(self.matrix(id)?, matrix => matrix.export(self.visibility_bound()))
+        self.matrix(id)?.matrix.export(self.barrier.minimum())
     }
 
     /// Replaces all rows and discards what is staged. Without slots, the push rule initializes them so that the values
     /// stay as given.
     pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
-        with_matrix!(self.matrix(id)?, matrix => matrix.import(rows))
+        self.matrix(id)?.matrix.import(rows, true)
     }
 
     /// Returns sizes and counters.
     pub fn stats(&self) -> StoreStats {
-        let matrices = self.matrices.iter().map(|any| with_matrix!(any, matrix => matrix.stats()));
+        let matrices = self.matrices.iter().map(|LocalMatrix { matrix, counters }| {
+            let (rows, bytes) = matrix.sizes();
+            counters.stats(&matrix.spec().name, rows, bytes)
+        });
         StoreStats { matrices: matrices.collect(), waits: self.barrier.waits() }
     }
 
@@ -160,12 +140,8 @@ impl LocalStore {
         self.task_count
     }
 
-    pub(crate) fn matrix(&self, id: MatrixId) -> Result<&AnyMatrix, Error> {
+    pub(crate) fn matrix(&self, id: MatrixId) -> Result<&LocalMatrix, Error> {
         let count = self.matrices.len();
         self.matrices.get(id.0 as usize).ok_or(Error::NoSuchMatrix { id: id.0, count })
-    }
-
-    fn visibility_bound(&self) -> Clock {
-        self.barrier.minimum()
     }
 }

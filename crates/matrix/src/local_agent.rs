@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::agent::{Agent, Keys, MatrixId, Selection};
+use crate::agent::{Agent, MatrixId, Selection};
 use crate::clock::{Clock, ClockFault};
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
-use crate::function::FunctionCall;
-use crate::key_runs::{KeyRuns, table_and_keys};
-use crate::local::{AnyMatrix, LocalStore};
-use crate::matrix::{Matrix, VisitOrder};
-use crate::rule::RuleElement;
+use crate::function::{BoundPull, FunctionCall, PushProgram};
+use crate::local::{LocalMatrix, LocalStore};
+use crate::partitions::VisitOrder;
+use crate::row_positions::PositionedKeys;
 use crate::staged::PushId;
 
 /// An [`Agent`] on a [`LocalStore`]. Calls after `finish` are errors; dropping the agent finishes the task.
@@ -21,24 +20,15 @@ pub struct LocalAgent {
     clock: Clock,
     /// Number of pushes since the last tick: the index of the next push.
     push_count: u32,
-    key_runs: Vec<KeyRuns>,
-    /// Scratch: the keys of a range, as a list.
-    range_keys: Vec<u64>,
+    /// The keys of the last pull or push of each matrix.
+    keys: Vec<PositionedKeys>,
     is_finished: bool,
 }
 
 impl LocalAgent {
     pub(crate) fn new(store: Arc<LocalStore>, task: u32, clock: Clock) -> Self {
         let clock = store.barrier().clock(task).unwrap_or(clock);
-        Self {
-            store,
-            task,
-            clock,
-            push_count: 0,
-            key_runs: Vec::new(),
-            range_keys: Vec::new(),
-            is_finished: false,
-        }
+        Self { store, task, clock, push_count: 0, keys: Vec::new(), is_finished: false }
     }
 
     fn check_live(&self, call: &'static str) -> Result<(), Error> {
@@ -48,98 +38,61 @@ impl LocalAgent {
         Ok(())
     }
 
-    /// Takes the key runs of a matrix out of the agent, set to a selection with `value_count` values. The caller gives
-    /// them back after use.
-    fn take_key_runs(
+    /// Takes the keys of a matrix out of the agent, set to a selection with `value_count` values. The caller gives them
+    /// back after use.
+    fn take_keys(
         &mut self,
         id: MatrixId,
         part: Selection<'_>,
         value_count: usize,
-    ) -> Result<KeyRuns, Error> {
+    ) -> Result<PositionedKeys, Error> {
+        let matrix = &self.store.matrix(id)?.matrix;
         let i = id.0 as usize;
-        if self.key_runs.len() <= i {
-            self.key_runs.resize_with(i + 1, KeyRuns::default);
+        if self.keys.len() <= i {
+            self.keys.resize_with(i + 1, PositionedKeys::default);
         }
-        let matrix = self.store.matrix(id)?;
-        let (spec, placement) = match matrix {
-            AnyMatrix::F32(matrix) => (&matrix.spec, &matrix.placement),
-            AnyMatrix::F64(matrix) => (&matrix.spec, &matrix.placement),
-            AnyMatrix::I64(matrix) => (&matrix.spec, &matrix.placement),
-        };
-        let (table, keys) = table_and_keys(spec, part)?;
-        let columns = spec.columns_of_table();
-        let key_count = match keys {
-            Keys::Sorted(keys) => keys.len(),
-            Keys::Range(start, end) => end.saturating_sub(start) as usize,
-        };
+        let (spec, columns) = (matrix.spec(), matrix.spec().columns_of_table());
+        self.keys[i].set(spec, matrix.placement(), part)?;
+        let count = self.keys[i].runs().key_count();
         assert_eq!(
             value_count,
-            key_count.saturating_mul(columns),
-            "matrix {:?}: {key_count} keys of {columns} columns",
+            count.saturating_mul(columns),
+            "matrix {:?}: {count} keys of {columns} columns",
             spec.name
         );
-        let keys = match keys {
-            Keys::Sorted(keys) => keys,
-            Keys::Range(start, end) => {
-                self.range_keys.clear();
-                self.range_keys.extend(start..end);
-                &self.range_keys
-            }
-        };
-        let mut route = std::mem::take(&mut self.key_runs[i]);
-        let set = route.set(&spec.name, placement, spec.key_bound(), table, keys);
-        if let Err(error) = set {
-            self.key_runs[i] = route;
-            return Err(error);
-        }
-        Ok(route)
+        Ok(std::mem::take(&mut self.keys[i]))
     }
 
-    fn pull_from<E: RuleElement>(
-        &self,
-        matrix: &Matrix<E>,
-        route: &mut KeyRuns,
-        out: ValuesMut<'_>,
-    ) -> Result<(), Error> {
-        let actual = out.element_type();
-        let key_count = out.len() / matrix.spec.columns_of_table();
-        let slice = E::slice_mut(out).ok_or_else(|| Error::ElementType {
-            matrix: matrix.spec.name.clone(),
-            expected: E::TYPE,
-            actual,
-        })?;
-        let gate = self.store.barrier();
-        let needed = matrix.spec.consistency.pull_needs(self.clock);
-        let purpose = || format!("to pull from matrix {:?}", matrix.spec.name);
-        gate.wait(self.task, self.clock, needed, purpose)?;
-        matrix.counters.record_pull(key_count, self.clock, gate.minimum());
-        matrix.pull(self.visit_order(), route, self.clock, slice)
+    fn pull_keys(&self, id: MatrixId, keys: &mut PositionedKeys, out: ValuesMut<'_>) -> Result<(), Error> {
+        let LocalMatrix { matrix, counters } = self.store.matrix(id)?;
+        let spec = matrix.spec();
+        spec.check_element(out.element_type())?;
+        let purpose = || format!("to pull from matrix {:?}", spec.name);
+        let minimum = self.wait_for_clock(spec.consistency.pull_needs(self.clock), purpose)?;
+        counters.record_pull(keys.runs().key_count(), self.clock, minimum);
+        matrix.pull_shared(self.visit_order(), keys, self.clock, out)
     }
 
-    fn push_to<E: RuleElement>(
-        &self,
-        matrix: &Matrix<E>,
-        route: &mut KeyRuns,
-        values: Values<'_>,
-    ) -> Result<(), Error> {
-        let spec = &matrix.spec;
-        let slice = E::slice(values).ok_or_else(|| Error::ElementType {
-            matrix: spec.name.clone(),
-            expected: E::TYPE,
-            actual: values.element_type(),
-        })?;
-        let columns = spec.columns_of_table();
-        if let Some(at) = E::first_non_finite(slice) {
-            matrix.counters.record_refused_push();
-            let (key, column, value) = (route.key(at / columns), (at % columns) as u64, slice[at].to_f64());
-            return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
-        }
-        let needed = spec.consistency.push_needs(self.clock);
+    fn push_keys(&self, id: MatrixId, keys: &mut PositionedKeys, values: Values<'_>) -> Result<(), Error> {
+        let LocalMatrix { matrix, counters } = self.store.matrix(id)?;
+        let spec = matrix.spec();
+        spec.check_element(values.element_type())?;
+        spec.check_finite(values, |i| keys.runs().key(i)).inspect_err(|_| counters.record_refused_push())?;
         let purpose = || format!("to push to matrix {:?}", spec.name);
-        self.store.barrier().wait(self.task, self.clock, needed, purpose)?;
-        matrix.counters.record_push(slice.len() / columns);
-        let name = PushId { clock: self.clock, task: self.task, index: self.push_count };
-        matrix.push(self.visit_order(), route, name, slice)
+        self.wait_for_clock(spec.consistency.push_needs(self.clock), purpose)?;
+        counters.record_push(keys.runs().key_count());
+        matrix.push_shared(self.visit_order(), keys, self.next_push_id(), values)
+    }
+
+    /// Waits until the smallest clock is at least `needed`, and returns it.
+    fn wait_for_clock(&self, needed: Clock, purpose: impl Fn() -> String) -> Result<Clock, Error> {
+        let barrier = self.store.barrier();
+        barrier.wait(self.task, self.clock, needed, purpose)?;
+        Ok(barrier.minimum())
+    }
+
+    fn next_push_id(&self) -> PushId {
+        PushId { clock: self.clock, task: self.task, index: self.push_count }
     }
 
     fn visit_order(&self) -> VisitOrder {
@@ -175,38 +128,41 @@ impl Agent for LocalAgent {
 
     fn pull(&mut self, id: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         self.check_live("pull")?;
-        let mut route = self.take_key_runs(id, part, out.len())?;
-        let result = match self.store.matrix(id)? {
-            AnyMatrix::F32(matrix) => self.pull_from(matrix, &mut route, out),
-            AnyMatrix::F64(matrix) => self.pull_from(matrix, &mut route, out),
-            AnyMatrix::I64(matrix) => self.pull_from(matrix, &mut route, out),
-        };
-        self.key_runs[id.0 as usize] = route;
+        let mut keys = self.take_keys(id, part, out.len())?;
+        let result = self.pull_keys(id, &mut keys, out);
+        self.keys[id.0 as usize] = keys;
         result
     }
 
     fn push(&mut self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         self.check_live("push")?;
-        let mut route = self.take_key_runs(id, part, values.len())?;
-        let result = match self.store.matrix(id)? {
-            AnyMatrix::F32(matrix) => self.push_to(matrix, &mut route, values),
-            AnyMatrix::F64(matrix) => self.push_to(matrix, &mut route, values),
-            AnyMatrix::I64(matrix) => self.push_to(matrix, &mut route, values),
-        };
-        self.key_runs[id.0 as usize] = route;
+        let mut keys = self.take_keys(id, part, values.len())?;
+        let result = self.push_keys(id, &mut keys, values);
+        self.keys[id.0 as usize] = keys;
         self.push_count += u32::from(result.is_ok());
         result
     }
 
     fn pull_function(&mut self, id: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
         self.check_live("pull_function")?;
-        self.store.pull_function(self.task, self.clock, id, call)
+        let LocalMatrix { matrix, counters } = self.store.matrix(id)?;
+        let spec = matrix.spec();
+        let bound = BoundPull::new(self.store.functions(), spec, call)?;
+        let purpose = || format!("to pull {:?} from matrix {:?}", call.name, spec.name);
+        let minimum = self.wait_for_clock(spec.consistency.pull_needs(self.clock), purpose)?;
+        counters.record_pull(bound.value_count(), self.clock, minimum);
+        bound.merge(matrix.partial_answers(&bound, self.clock)?)
     }
 
     fn push_function(&mut self, id: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
         self.check_live("push_function")?;
-        let name = PushId { clock: self.clock, task: self.task, index: self.push_count };
-        self.store.push_function(name, id, steps)?;
+        let LocalMatrix { matrix, counters } = self.store.matrix(id)?;
+        let spec = matrix.spec();
+        let program = PushProgram::new(self.store.functions(), spec, steps)?;
+        let purpose = || format!("to push functions to matrix {:?}", spec.name);
+        self.wait_for_clock(spec.consistency.push_needs(self.clock), purpose)?;
+        counters.record_push(program.written_rows.len() * spec.columns as usize);
+        matrix.push_program(program, self.next_push_id())?;
         self.push_count += 1;
         Ok(())
     }

@@ -1,182 +1,246 @@
-//! A matrix of one element type in this process: its partitions and the order in which tasks visit them.
-
-use std::sync::{Mutex, MutexGuard, TryLockError};
+//! A matrix: all of its partitions in one process, or those that a lane of a server owns. When a read is allowed is
+//! decided outside, with [`crate::clock`].
 
 use crate::clock::Clock;
+use crate::element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 use crate::error::Error;
-use crate::initializer::InitialValues;
-use crate::key_runs::KeyRuns;
-use crate::partition::{Partition, PositionedRun};
+use crate::export::{ExportedRows, export_rows, import_rows};
+use crate::key_runs::check_keys;
 use crate::partitioner::Placement;
-use crate::rule::RuleElement;
-use crate::spec::{Axis, MatrixSpec, Storage};
+use crate::partitions::{Partitions, VisitOrder};
+use crate::row_positions::{KeyRun, PositionedKeys, RowPositions};
+use crate::spec::MatrixSpec;
 use crate::staged::PushId;
-use crate::stats::{MatrixCounters, MatrixStats};
-use crate::storage::{RowInitializer, Table};
 
-/// The partitions of a matrix. Each has its own mutex: a visit holds it for microseconds, and both pulls (which merge
-/// what is staged) and pushes write. Tasks start their visits at different partitions, so that they rarely wait for
-/// each other.
+/// Some or all partitions of a matrix. The tasks of a process share it; a lane has it for itself, which its methods
+/// with `&mut self` use to do without locks.
 #[derive(Debug)]
-pub(crate) struct Matrix<E> {
-    pub(crate) spec: MatrixSpec,
-    pub(crate) placement: Placement,
-    pub(crate) partitions: Vec<Mutex<Partition<E>>>,
-    pub(crate) counters: MatrixCounters,
+pub struct Matrix {
+    spec: MatrixSpec,
+    placement: Placement,
+    partitions: AnyPartitions,
 }
 
-impl<E: RuleElement> Matrix<E> {
-    /// Creates the matrix of a checked spec.
-    pub(crate) fn new(spec: MatrixSpec) -> Self {
+/// Partitions of one of the element types.
+#[derive(Debug)]
+enum AnyPartitions {
+    F32(Partitions<f32>),
+    F64(Partitions<f64>),
+    I64(Partitions<i64>),
+}
+
+/// Expands to the same expression for the partitions of each element type.
+macro_rules! with_partitions {
+    ($any:expr, $partitions:ident => $then:expr) => {
+        match $any {
+            AnyPartitions::F32($partitions) => $then,
+            AnyPartitions::F64($partitions) => $then,
+            AnyPartitions::I64($partitions) => $then,
+        }
+    };
+}
+
+mod function;
+
+pub use function::{PartialAnswer, merge_partial_answers};
+
+/// Why the values of a call have the element type of the matrix.
+const CHECKED: &str = "the element type was checked";
+
+impl Matrix {
+    /// Creates the partitions `owned` of a matrix, without rows.
+    pub fn new(spec: MatrixSpec, owned: &[u32]) -> Result<Self, Error> {
+        spec.check()?;
+        let count = spec.partitioner.partition_count();
+        if let Some(partition) = owned.iter().find(|partition| **partition >= count) {
+            return Err(Error::NoSuchPartition { matrix: spec.name, partition: *partition, count });
+        }
         let placement = spec.partitioner.placement(spec.key_bound());
-        let partitions = (0..placement.partition_count())
-            .map(|i| Mutex::new(new_partition(&spec, &placement, i)))
-            .collect();
-        Self { spec, placement, partitions, counters: MatrixCounters::default() }
+        let partitions = match spec.element {
+            ElementType::F32 => AnyPartitions::F32(Partitions::new(&spec, &placement, owned)),
+            ElementType::F64 => AnyPartitions::F64(Partitions::new(&spec, &placement, owned)),
+            ElementType::I64 => AnyPartitions::I64(Partitions::new(&spec, &placement, owned)),
+        };
+        Ok(Self { spec, placement, partitions })
     }
 
-    /// Reads what a task at `clock` may see of the keys of `route` into `out`.
-    pub(crate) fn pull(
-        &self,
-        walk: VisitOrder,
-        route: &mut KeyRuns,
+    /// Creates all partitions of a matrix, without rows.
+    pub(crate) fn whole(spec: MatrixSpec) -> Result<Self, Error> {
+        spec.check()?;
+        let all: Vec<u32> = (0..spec.partitioner.partition_count()).collect();
+        Self::new(spec, &all)
+    }
+
+    pub fn spec(&self) -> &MatrixSpec {
+        &self.spec
+    }
+
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Appends the values of `run` (keys x columns) to `out`, as of `clock`. Under BSP the pushes stamped below it are
+    /// merged first.
+    pub fn pull(
+        &mut self,
+        run: KeyRun<'_>,
+        positions: &mut RowPositions,
         clock: Clock,
-        out: &mut [E],
+        out: &mut OwnedValues,
     ) -> Result<(), Error> {
-        let merges = self.spec.consistency.stages_pushes();
-        let mut failure = Ok(());
-        self.visit_partitions(walk, route, |partition, mut run| {
-            if merges {
-                partition.merge_below(clock);
-            }
-            if let Err(error) = partition.check_staged_failure() {
-                failure = Err(error);
-            }
-            partition.pull(&mut run, out);
-        })?;
-        failure
-    }
-
-    /// Merges `values` for the keys of `route`, at once or when their clock has ended.
-    pub(crate) fn push(
-        &self,
-        walk: VisitOrder,
-        route: &mut KeyRuns,
-        name: PushId,
-        values: &[E],
-    ) -> Result<(), Error> {
-        if self.spec.consistency.stages_pushes() {
-            return self
-                .visit_partitions(walk, route, |partition, mut run| partition.stage(&mut run, name, values));
-        }
-        self.visit_partitions(walk, route, |partition, run| partition.apply(run, name.clock, values))
-    }
-
-    /// Visits the partitions that have keys. A partition that another task has locked is visited last.
-    fn visit_partitions(
-        &self,
-        walk: VisitOrder,
-        route: &mut KeyRuns,
-        mut visit: impl FnMut(&mut Partition<E>, PositionedRun<'_>),
-    ) -> Result<(), Error> {
-        let count = self.partitions.len();
-        let start = count * walk.task as usize / walk.task_count.max(1) as usize;
-        let mut busy = std::mem::take(&mut route.locked_partitions);
-        busy.clear();
-        for i in 0..count {
-            let p = (start + i) % count;
-            if route.is_empty(p) {
-                continue;
-            }
-            match self.partitions[p].try_lock() {
-                Ok(mut partition) => visit(&mut partition, route.run(p)),
-                Err(TryLockError::WouldBlock) => busy.push(p),
-                Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
-            }
-        }
-        for p in &busy {
-            visit(&mut *self.lock(*p)?, route.run(*p));
-        }
-        route.locked_partitions = busy;
+        self.check_run(&run, positions, run.keys.len() * self.spec.columns_of_table())?;
+        self.spec.check_element(out.element_type())?;
+        with_partitions!(&mut self.partitions, partitions => {
+            let partition = partitions.get_mut(run.partition);
+            partition.prepare_read(clock)?;
+            partition.pull_append(&mut positions.run(&run), Element::vec_mut(out).expect(CHECKED));
+        });
         Ok(())
     }
 
-    pub(crate) fn lock(&self, partition: usize) -> Result<MutexGuard<'_, Partition<E>>, Error> {
-        self.partitions[partition].lock().map_err(|_| self.panicked())
+    /// Merges `values` (keys x columns), at once or when their clock has ended.
+    pub fn push(
+        &mut self,
+        run: KeyRun<'_>,
+        positions: &mut RowPositions,
+        id: PushId,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        self.check_push(run, positions, values)?;
+        self.push_checked(run, positions, id, values);
+        Ok(())
     }
 
-    pub(crate) fn stats(&self) -> MatrixStats {
-        let (mut rows, mut bytes) = (0, 0);
-        for partition in &self.partitions {
-            // Counting is safe even after a task panicked inside the partition.
-            let partition = partition.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            rows += partition.tables().iter().map(|table| u64::from(table.row_count())).sum::<u64>();
-            bytes += partition.size_bytes();
+    /// Returns the error that [`Self::push`] would return. The caller checks all runs of a push before it merges the
+    /// first.
+    pub fn check_push(
+        &self,
+        run: KeyRun<'_>,
+        positions: &mut RowPositions,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        self.spec.check_element(values.element_type())?;
+        self.check_run(&run, positions, values.len())?;
+        self.spec.check_finite(values, |i| run.keys[i])
+    }
+
+    /// Does the same as [`Self::push`] for a run and values that have passed [`Self::check_push`].
+    ///
+    /// # Panics
+    /// When the run or the values do not fit the matrix.
+    pub fn push_checked(
+        &mut self,
+        run: KeyRun<'_>,
+        positions: &mut RowPositions,
+        id: PushId,
+        values: Values<'_>,
+    ) {
+        with_partitions!(&mut self.partitions, partitions => {
+            let values = Element::slice(values).expect(CHECKED);
+            partitions.get_mut(run.partition).push(positions.run(&run), id, values);
+        });
+    }
+
+    /// Checks that the lane owns the partition of a run, that the keys are ascending and in its range, and that the
+    /// number of values fits.
+    fn check_run(
+        &self,
+        run: &KeyRun<'_>,
+        positions: &mut RowPositions,
+        value_count: usize,
+    ) -> Result<(), Error> {
+        let (spec, matrix) = (&self.spec, || self.spec.name.clone());
+        let table_count = spec.table_count() as u64;
+        if u64::from(run.table) >= table_count {
+            return Err(Error::NoSuchRow { matrix: matrix(), row: run.table, rows: table_count });
         }
-        self.counters.stats(&self.spec.name, rows, bytes)
-    }
-
-    fn panicked(&self) -> Error {
-        Error::Panicked { what: format!("matrix {:?}", self.spec.name) }
-    }
-}
-
-/// The task that visits the partitions: tasks start at different ones.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VisitOrder {
-    pub(crate) task: u32,
-    pub(crate) task_count: u32,
-}
-
-impl MatrixSpec {
-    /// Number of tables in each partition: one by row, and one for each row by column.
-    pub fn table_count(&self) -> usize {
-        match self.axis {
-            Axis::Row => 1,
-            Axis::Column => self.rows as usize,
+        let expected = run.keys.len() * spec.columns_of_table();
+        if value_count != expected {
+            return Err(Error::ValueCount { matrix: matrix(), expected, actual: value_count });
         }
-    }
-
-    /// Number of values of a key: the columns by row, one by column.
-    pub fn columns_of_table(&self) -> usize {
-        match self.axis {
-            Axis::Row => self.columns as usize,
-            Axis::Column => 1,
+        let partition = run.partition;
+        if !with_partitions!(&self.partitions, partitions => partitions.contain(partition)) {
+            let count = self.placement.partition_count() as u32;
+            return Err(Error::NoSuchPartition { matrix: matrix(), partition, count });
         }
-    }
-
-    /// The offset that makes a key of a table unique in the matrix.
-    pub(crate) fn key_offset(&self, table: usize) -> u64 {
-        match self.axis {
-            Axis::Row => 0,
-            Axis::Column => table as u64 * self.columns,
+        if positions.are_checked_for(run) {
+            return Ok(());
         }
+        check_keys(spec, run.keys)?;
+        if let (Some(range), [first, .., last] | [first @ last]) =
+            (self.placement.range(partition as usize), run.keys)
+            && let Some(&key) = [first, last].into_iter().find(|key| !range.contains(*key))
+        {
+            let bound = spec.key_bound();
+            return Err(Error::KeyOutOfPartition { matrix: matrix(), key, partition, range, bound });
+        }
+        positions.set_checked(run);
+        Ok(())
+    }
+
+    /// Reads what a task at `clock` may see of `keys` into `out`, whose element type the caller has checked.
+    pub(crate) fn pull_shared(
+        &self,
+        order: VisitOrder,
+        keys: &mut PositionedKeys,
+        clock: Clock,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        with_partitions!(&self.partitions, partitions => {
+            let out = Element::slice_mut(out).expect(CHECKED);
+            partitions.visit(order, keys, |partition, mut run| {
+                partition.prepare_read(clock)?;
+                partition.pull(&mut run, out);
+                Ok(())
+            })
+        })
+    }
+
+    /// Merges `values` for `keys`, at once or when their clock has ended. The caller has checked the values.
+    pub(crate) fn push_shared(
+        &self,
+        order: VisitOrder,
+        keys: &mut PositionedKeys,
+        id: PushId,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        with_partitions!(&self.partitions, partitions => {
+            let values = Element::slice(values).expect(CHECKED);
+            partitions.visit(order, keys, |partition, run| {
+                partition.push(run, id, values);
+                Ok(())
+            })
+        })
+    }
+
+    /// Returns all rows that exist, keys ascending, after merging what is staged below `bound`.
+    pub fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
+        with_partitions!(&self.partitions, partitions => {
+            export_rows(&self.spec, &mut partitions.lock_all()?, bound)
+        })
+    }
+
+    /// Sets those of the given rows that lie in these partitions. If `clear`, all other rows are removed.
+    pub fn import(&self, rows: &ExportedRows, clear: bool) -> Result<(), Error> {
+        with_partitions!(&self.partitions, partitions => {
+            import_rows(&self.spec, &self.placement, &mut partitions.lock_all()?, rows, clear)
+        })
+    }
+
+    /// Number of rows that exist.
+    pub fn row_count(&self) -> u64 {
+        self.sizes().0
+    }
+
+    /// Size of rows, indices and staged pushes, in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.sizes().1
+    }
+
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        with_partitions!(&self.partitions, partitions => partitions.sizes())
     }
 }
 
-/// Creates partition `i` of a matrix, without rows.
-pub(crate) fn new_partition<E: RuleElement>(
-    spec: &MatrixSpec,
-    placement: &Placement,
-    i: usize,
-) -> Partition<E> {
-    let tables = (0..spec.table_count()).map(|table| new_table(spec, placement, i, table)).collect();
-    Partition::new(tables, spec.rule, spec.columns_of_table())
-}
-
-fn new_table<E: RuleElement>(
-    spec: &MatrixSpec,
-    placement: &Placement,
-    partition: usize,
-    table: usize,
-) -> Table<E> {
-    let first = InitialValues::new(spec.initializer, spec.seed, &spec.name);
-    let key_offset = spec.key_offset(table);
-    let birth =
-        RowInitializer { rule: spec.rule, columns: spec.columns_of_table(), initial: first, key_offset };
-    match (spec.storage, placement.range(partition)) {
-        (Storage::Dense, Some(range)) => Table::dense(range, birth),
-        (Storage::Dense, None) => unreachable!("MatrixSpec::check refuses dense storage by hash"),
-        (Storage::Sparse, _) => Table::sparse(birth),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{PushProgram, StagedProgram, run_on_partitions};
+use crate::function::{PushProgram, RunMode, StagedProgram, run_program};
+use crate::routed_keys::ValueOrder;
+use crate::row_positions::PositionedRun;
 use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
+use crate::spec::MatrixSpec;
 use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
 use crate::storage::rows::ABSENT;
@@ -19,6 +22,8 @@ pub(crate) struct Partition<E> {
     tables: Vec<Table<E>>,
     rule: PushRule,
     columns: usize,
+    /// Whether pushes wait for the end of their clock.
+    stages_pushes: bool,
     staged: Vec<StagedPush<E>>,
     /// Functions that wait for the end of their clock, beside the pushes.
     staged_calls: Vec<StagedProgram>,
@@ -31,32 +36,18 @@ pub(crate) struct Partition<E> {
     generation: u64,
 }
 
-/// The keys of one pull or push that lie in one partition, with the positions of their rows.
-pub(crate) struct PositionedRun<'a> {
-    pub(crate) table: u32,
-    pub(crate) keys: &'a [u64],
-    /// The known positions; [`ABSENT`] for all others.
-    pub(crate) positions: &'a mut [u32],
-    /// The index of each key in the caller's list. Empty when the indices are contiguous from `first` on.
-    pub(crate) value_indices: &'a [u32],
-    pub(crate) first: usize,
-    /// The generation of `positions`.
-    pub(crate) generation: &'a mut u64,
-}
-
 impl<E: RuleElement> Partition<E> {
-    pub(crate) fn new(tables: Vec<Table<E>>, rule: PushRule, columns: usize) -> Self {
-        let (staged, pool, merged) = (Vec::new(), Vec::new(), StagedPush::default());
-        let (staged_calls, failure) = (Vec::new(), None);
+    pub(crate) fn new(spec: &MatrixSpec, tables: Vec<Table<E>>) -> Self {
         Self {
             tables,
-            rule,
-            columns,
-            staged,
-            staged_calls,
-            staged_failure: failure,
-            free_buffers: pool,
-            merge_buffer: merged,
+            rule: spec.rule,
+            columns: spec.columns_of_table(),
+            stages_pushes: spec.consistency.stages_pushes(),
+            staged: Vec::new(),
+            staged_calls: Vec::new(),
+            staged_failure: None,
+            free_buffers: Vec::new(),
+            merge_buffer: StagedPush::default(),
             generation: 0,
         }
     }
@@ -70,9 +61,17 @@ impl<E: RuleElement> Partition<E> {
         &mut self.tables
     }
 
-    /// Returns the error of a staged function that failed. Every read checks it.
-    pub(crate) fn check_staged_failure(&self) -> Result<(), Error> {
+    /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
+    pub(crate) fn prepare_read(&mut self, clock: Clock) -> Result<(), Error> {
+        if self.stages_pushes {
+            self.merge_below(clock);
+        }
         self.staged_failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Number of rows that exist, in all tables.
+    pub(crate) fn row_count(&self) -> u64 {
+        self.tables.iter().map(|table| u64::from(table.row_count())).sum()
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
@@ -111,18 +110,16 @@ impl<E: RuleElement> Partition<E> {
     /// Reads the values of a run into `out`.
     pub(crate) fn pull(&self, run: &mut PositionedRun<'_>, out: &mut [E]) {
         let table = &self.tables[run.table as usize];
-        if run.value_indices.is_empty() {
+        if let ValueOrder::Contiguous { first, count } = run.order {
             let columns = self.columns;
-            let own = &mut out[run.first * columns..(run.first + run.keys.len()) * columns];
-            if table.pull_contiguous(run.keys, own) {
+            if table.pull_contiguous(run.keys, &mut out[first * columns..(first + count) * columns]) {
                 return;
             }
         }
         self.clear_stale_positions(run.generation, run.positions);
-        if run.value_indices.is_empty() {
-            table.pull(run.keys, run.positions, out, |i| run.first + i);
-        } else {
-            table.pull(run.keys, run.positions, out, |i| run.value_indices[i] as usize);
+        match run.order {
+            ValueOrder::Contiguous { first, .. } => table.pull(run.keys, run.positions, out, |i| first + i),
+            ValueOrder::Scattered(rows) => table.pull(run.keys, run.positions, out, |i| rows[i] as usize),
         }
     }
 
@@ -136,8 +133,12 @@ impl<E: RuleElement> Partition<E> {
         self.pull(run, &mut out[start..]);
     }
 
-    /// Merges a push at once.
-    pub(crate) fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
+    /// Merges a push at once, or stages it until its clock has ended.
+    pub(crate) fn push(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
+        if self.stages_pushes { self.stage(run, id, values) } else { self.apply(run, id.clock, values) }
+    }
+
+    fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
         self.clear_stale_positions(&mut *run.generation, run.positions);
         let PositionedRun { table, generation, .. } = run;
         let table = &mut self.tables[table as usize];
@@ -146,26 +147,15 @@ impl<E: RuleElement> Partition<E> {
         *generation = self.generation;
     }
 
-    /// Stages a push until its clock has ended.
-    pub(crate) fn stage(&mut self, run: &mut PositionedRun<'_>, name: PushId, values: &[E]) {
-        self.clear_stale_positions(&mut *run.generation, run.positions);
+    fn stage(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
+        self.clear_stale_positions(run.generation, run.positions);
         let mut push = self.free_buffers.pop().unwrap_or_default();
-        push.id = name;
+        push.id = id;
         push.table = run.table;
         push.generation = self.generation;
         push.keys.extend_from_slice(run.keys);
         push.positions.extend_from_slice(run.positions);
-        if run.value_indices.is_empty() {
-            let (start, end) = (run.first * self.columns, (run.first + run.keys.len()) * self.columns);
-            push.values.extend_from_slice(&values[start..end]);
-        } else if self.columns == 1 {
-            push.values.extend(run.value_indices.iter().map(|place| values[*place as usize]));
-        } else {
-            for place in run.value_indices {
-                let start = *place as usize * self.columns;
-                push.values.extend_from_slice(&values[start..start + self.columns]);
-            }
-        }
+        run.order.gather(self.columns, values, &mut push.values);
         self.staged.push(push);
     }
 
@@ -177,7 +167,7 @@ impl<E: RuleElement> Partition<E> {
 
     /// Merges what is staged under stamps below `bound`: clock after clock, with one update for each key and clock. A
     /// function runs after the pushes before it and before the pushes after it.
-    pub(crate) fn merge_below(&mut self, bound: Clock) {
+    fn merge_below(&mut self, bound: Clock) {
         let bound = PushId { clock: bound, task: 0, index: 0 };
         if self.staged_calls.iter().any(|call| call.id < bound) {
             let mut calls = std::mem::take(&mut self.staged_calls);
@@ -185,7 +175,8 @@ impl<E: RuleElement> Partition<E> {
             let ready = calls.partition_point(|call| call.id < bound);
             for call in calls.drain(..ready) {
                 self.merge_before(call.id);
-                if let Err(error) = run_on_partitions(&call.program, &mut [&mut self.tables]) {
+                let mode = RunMode::Commit;
+                if let Err(error) = run_program(&call.program, &mut self.tables, mode, &mut Vec::new()) {
                     self.staged_failure.get_or_insert(error);
                 }
             }
@@ -227,14 +218,8 @@ impl<E: RuleElement> Partition<E> {
             &mut self.merge_buffer
         };
         let StagedPush { keys, positions, values, .. } = push;
-        let run = PositionedRun {
-            table,
-            keys,
-            positions,
-            value_indices: &[],
-            first: 0,
-            generation: &mut self.generation,
-        };
+        let order = ValueOrder::Contiguous { first: 0, count: keys.len() };
+        let run = PositionedRun { table, keys, positions, order, generation: &mut self.generation };
         let table = &mut self.tables[table as usize];
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
@@ -259,21 +244,24 @@ impl<E: RuleElement> RuleVisitor<E> for ApplyRun<'_, '_, E> {
     type Out = ();
 
     fn visit<S: PreparedRule<E>>(self, step: &S) {
-        let PositionedRun { keys, positions, value_indices: order, first, generation, .. } = self.run;
+        let PositionedRun { keys, positions, order, generation, .. } = self.run;
         let columns = self.columns;
-        if order.is_empty()
+        if let ValueOrder::Contiguous { first, count } = order
             && self.table.push_contiguous(
                 keys,
-                &self.values[first * columns..(first + keys.len()) * columns],
+                &self.values[first * columns..(first + count) * columns],
                 step,
             )
         {
             return;
         }
-        let moved = if order.is_empty() {
-            self.table.push(keys, positions, self.values, |i| first + i, step)
-        } else {
-            self.table.push(keys, positions, self.values, |i| order[i] as usize, step)
+        let moved = match order {
+            ValueOrder::Contiguous { first, .. } => {
+                self.table.push(keys, positions, self.values, |i| first + i, step)
+            }
+            ValueOrder::Scattered(rows) => {
+                self.table.push(keys, positions, self.values, |i| rows[i] as usize, step)
+            }
         };
         *generation += u64::from(moved);
     }

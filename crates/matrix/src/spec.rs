@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{Keys, Selection};
 use crate::clock::Consistency;
-use crate::element::ElementType;
+use crate::element::{ElementType, Values};
 use crate::error::Error;
 use crate::initializer::Initializer;
 use crate::partitioner::Partitioner;
@@ -64,6 +65,56 @@ impl MatrixSpec {
         match self.axis {
             Axis::Row => self.rows,
             Axis::Column => self.columns,
+        }
+    }
+
+    /// Number of tables in each partition: one by row, and one for each row by column.
+    pub fn table_count(&self) -> usize {
+        match self.axis {
+            Axis::Row => 1,
+            Axis::Column => self.rows as usize,
+        }
+    }
+
+    /// Number of values of a key: the columns by row, one by column.
+    pub fn columns_of_table(&self) -> usize {
+        match self.axis {
+            Axis::Row => self.columns as usize,
+            Axis::Column => 1,
+        }
+    }
+
+    /// The offset that makes a key of a table unique in the matrix.
+    pub(crate) fn key_offset(&self, table: usize) -> u64 {
+        match self.axis {
+            Axis::Row => 0,
+            Axis::Column => table as u64 * self.columns,
+        }
+    }
+
+    /// Refuses values of another element type than that of the matrix.
+    pub fn check_element(&self, actual: ElementType) -> Result<(), Error> {
+        let expected = self.element;
+        if actual == expected {
+            return Ok(());
+        }
+        Err(Error::ElementType { matrix: self.name.clone(), expected, actual })
+    }
+
+    /// Refuses values that are not all finite. The error names the first such value by its key; `key` gives the key of
+    /// a row.
+    pub fn check_finite(&self, values: Values<'_>, key: impl Fn(usize) -> u64) -> Result<(), Error> {
+        let Some((at, value)) = values.first_non_finite() else { return Ok(()) };
+        let columns = self.columns_of_table();
+        let (key, column) = (key(at / columns), (at % columns) as u64);
+        Err(Error::NonFinite { matrix: self.name.clone(), key, column, value })
+    }
+
+    /// Selects keys. By column: `table` is the row.
+    pub fn selection<'a>(&self, table: u32, keys: Keys<'a>) -> Selection<'a> {
+        match self.axis {
+            Axis::Row => Selection::Rows(keys),
+            Axis::Column => Selection::Columns { row: table, keys },
         }
     }
 

@@ -19,11 +19,11 @@ use matrix::function::sketch::Quantiles;
 use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::{Axpy, Combine, CopyRow, Zip};
 use matrix::function::{FunctionValue, pack};
-use matrix::lane_matrix::merge_partial_answers;
 use matrix::{
     Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, KeyRun, Keys,
-    LaneMatrix, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Partitioner,
+    LocalAgent, LocalConfig, LocalStore, Matrix, MatrixId, MatrixSpec, OwnedValues, Partitioner,
     PullFunction, PushFunction, PushId, PushRule, RowPositions, Selection, Storage, Values, ValuesMut,
+    merge_partial_answers,
 };
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn spec(columns: usize, starts: &[u64]) -> MatrixSpec {
 struct Three {
     plain: Vec<Vec<f32>>,
     agent: LocalAgent,
-    lanes: Vec<LaneMatrix>,
+    lanes: Vec<Matrix>,
     spec: MatrixSpec,
     table: FunctionTable,
     pushes: u32,
@@ -67,7 +67,7 @@ impl Three {
         store.create(spec.clone()).unwrap();
         let mut agent = Arc::new(store).agent(0);
         let partitions: Vec<u32> = (0..starts.len() as u32).collect();
-        let held = |p: &u32| LaneMatrix::new(spec.clone(), &[*p]).unwrap();
+        let held = |p: &u32| Matrix::new(spec.clone(), &[*p]).unwrap();
         let mut lanes: Vec<_> = partitions.iter().map(held).collect();
         let placement = spec.partitioner.placement(spec.key_bound());
         for (row, values) in (0u32..).zip(&plain) {

@@ -14,8 +14,8 @@ use matrix::function::reduce::Reduce;
 use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::{Axpy, Zip};
 use matrix::{
-    Agent, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, Keys, LaneMatrix,
-    LocalAgent, MatrixSpec, OwnedValues, PushId, PushRule, Selection, Values, ValuesMut,
+    Agent, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, Keys, LocalAgent,
+    Matrix, MatrixSpec, OwnedValues, PushId, PushRule, Selection, Values, ValuesMut,
 };
 
 const COLUMNS: u64 = 9_000;
@@ -81,9 +81,9 @@ fn under_bsp_functions_come_between_pushes_in_the_order_of_tasks_whoever_comes_f
 #[test]
 fn a_lane_stages_functions_as_the_process_does() {
     let spec = spec(ElementType::F32, Consistency::Bsp);
-    let mut lane = LaneMatrix::new(spec, &[0, 1, 2]).unwrap();
+    let lane = Matrix::new(spec, &[0, 1, 2]).unwrap();
     let table = FunctionTable::builtin();
-    let mut push = |clock, task, index, by: f64, scalar: Scalar| {
+    let push = |clock, task, index, by: f64, scalar: Scalar| {
         let call = FunctionCall::push(&scalar, &[0], &[0], &by);
         lane.push_function(&table, &[call], PushId { clock, task, index }).unwrap();
     };

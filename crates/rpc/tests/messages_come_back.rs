@@ -6,8 +6,7 @@
 #[path = "common/samples.rs"]
 mod samples;
 
-use matrix::lane_matrix::PartialAnswer;
-use matrix::{FunctionCall, OwnedValues};
+use matrix::{FunctionCall, OwnedValues, PartialAnswer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rpc::limits::FrameLimits;

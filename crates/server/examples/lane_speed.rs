@@ -1,4 +1,4 @@
-//! Measures what a lane costs beyond its matrix: the time of one message in milliseconds, beside that of `LaneMatrix`
+//! Measures what a lane costs beyond its matrix: the time of one message in milliseconds, beside that of `Matrix`
 //! alone with the same keys.
 //!
 //! `cargo run --release -p server --example lane_speed`
@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, KeyRun, LaneMatrix, MatrixSpec, OwnedValues, Partitioner,
+    Axis, Consistency, ElementType, Initializer, KeyRun, Matrix, MatrixSpec, OwnedValues, Partitioner,
     PushId, PushRule, RowPositions, Storage,
 };
 use rpc::Message;
@@ -126,7 +126,7 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
     };
     let pushed = median(push, |message| send(&mut lane, 0, message));
     let pulled = median(pull, |message| send(&mut lane, 0, message));
-    let mut held = LaneMatrix::new(spec(storage), &[0]).expect("a good spec");
+    let mut held = Matrix::new(spec(storage), &[0]).expect("a good spec");
     let run = KeyRun { partition: 0, table: 0, keys };
     let name_of = |index| PushId { clock: 0, task: 0, index };
     let mut known = RowPositions::default();

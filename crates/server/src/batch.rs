@@ -102,7 +102,7 @@ fn value_bytes(answer: &Message) -> Option<(RequestId, u64)> {
 #[cfg(test)]
 mod tests {
     use matrix::OwnedValues;
-    use matrix::lane_matrix::PartialAnswer;
+    use matrix::PartialAnswer;
     use rpc::message::{Done, Pulled, PulledFunction, PushPosition};
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Staged pushes of foreign hosts. The lane checks and stages chunks; the first commit of a part merges the chunks of
 //! its attempt. Push functions are not staged: the first commit of a part runs them.
 
-use matrix::{FunctionCall, KeyRun, LaneMatrix, PushId, RowPositions, Values};
+use matrix::{FunctionCall, KeyRun, Matrix, PushId, RowPositions, Values};
 use rpc::message::{
     CloseToken, Commit, CommitFunction, Committed, FaultKind, Message, PartitionRun, PushStaged,
 };
@@ -215,7 +215,7 @@ impl StagedChunk {
     }
 
     /// Checks that every run of the chunk can be merged.
-    fn check(&mut self, matrix: &LaneMatrix) -> Result<(), Refusal> {
+    fn check(&mut self, matrix: &Matrix) -> Result<(), Refusal> {
         let columns = matrix.spec().columns_of_table();
         let (expected, actual) = (self.keys.len() * columns, self.values.len());
         if actual != expected {
@@ -231,7 +231,7 @@ impl StagedChunk {
     }
 
     /// Merges a chunk that [`Self::check`] has accepted.
-    fn merge(&mut self, matrix: &mut LaneMatrix, index: u32) {
+    fn merge(&mut self, matrix: &mut Matrix, index: u32) {
         let columns = matrix.spec().columns_of_table();
         let name = PushId { clock: 0, task: 0, index };
         let Self { table, runs, keys, positions: found, values } = self;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{FunctionCall, LaneMatrix, MatrixSpec, Partitioner, PushId, Storage};
+use matrix::{FunctionCall, Matrix, MatrixSpec, Partitioner, PushId, Storage};
 use rpc::message::{
     AddMatrix, DropMatrix, FaultKind, JobId, Pull, PullFunction, Push, PushFunction, Role, TryFunction,
 };
@@ -192,7 +192,7 @@ impl LaneState {
         }
         spec.check()?;
         self.check_matrix_memory(&[&spec], &[&held[..]], 0)?;
-        let made = LaneMatrix::new(*spec, &held)?;
+        let made = Matrix::new(*spec, &held)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {
             // Another lane refused this matrix, so this lane never got it.
@@ -230,11 +230,11 @@ impl LaneState {
 }
 
 /// Stands in the place of a dropped matrix: it has the name, and takes almost no memory.
-fn empty_matrix(of: &MatrixSpec) -> Result<LaneMatrix, Refusal> {
+fn empty_matrix(of: &MatrixSpec) -> Result<Matrix, Refusal> {
     let spec = MatrixSpec {
         storage: Storage::Sparse,
         partitioner: Partitioner::Range { partition_count: 1 },
         ..of.clone()
     };
-    Ok(LaneMatrix::new(spec, &[])?)
+    Ok(Matrix::new(spec, &[])?)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::lane_matrix::PartialAnswer;
+use matrix::PartialAnswer;
 use rpc::FUNCTION_BYTES;
 use rpc::codec::{calls_bytes, parts_bytes};
 use rpc::message::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
-use matrix::{ExportedRows, FunctionTable, LaneMatrix};
+use matrix::{ExportedRows, FunctionTable, Matrix};
 use rpc::message::{
     Done, FaultKind, JobId, Message, OpenJob, Pull, PullFunction, PushPosition, RequestId, TryFunction,
 };
@@ -24,7 +24,7 @@ use rpc::service::{ConnectionId, Effect};
 pub(crate) struct Job {
     /// The request that opened the job, with request id 0.
     pub(crate) open_request: OpenJob,
-    pub(crate) matrices: Vec<LaneMatrix>,
+    pub(crate) matrices: Vec<Matrix>,
     /// The functions of the server and of the modules of the job. None if the job brings no modules.
     pub(crate) functions: Option<Arc<FunctionTable>>,
     /// Numbers of dropped matrices. Their entries in `matrices` are empty.
@@ -83,11 +83,7 @@ pub(crate) enum DeferredCall {
 }
 
 impl Job {
-    pub(crate) fn new(
-        opened: OpenJob,
-        matrices: Vec<LaneMatrix>,
-        functions: Option<Arc<FunctionTable>>,
-    ) -> Self {
+    pub(crate) fn new(opened: OpenJob, matrices: Vec<Matrix>, functions: Option<Arc<FunctionTable>>) -> Self {
         let count = opened.task_count as usize;
         Self {
             matrices,
@@ -111,7 +107,7 @@ impl Job {
         Duration::from_millis(self.open_request.wait_limit_ms)
     }
 
-    pub(crate) fn matrix(&mut self, id: u32) -> Result<&mut LaneMatrix, Refusal> {
+    pub(crate) fn matrix(&mut self, id: u32) -> Result<&mut Matrix, Refusal> {
         if self.dropped_matrices.contains(&id) {
             let text = format!("matrix {id} ({:?}) was dropped", self.name_of(id));
             return Err(Refusal::new(FaultKind::NotFound, text));
@@ -149,7 +145,7 @@ impl Job {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        let rows: u64 = self.matrices.iter().map(LaneMatrix::size_bytes).sum();
+        let rows: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
         let kept: u64 = self.row_copy.iter().flatten().map(exported_bytes).sum();
         rows + kept + modules_bytes(&self.open_request)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use matrix::{FunctionTable, LaneMatrix, MatrixSpec};
+use matrix::{FunctionTable, Matrix, MatrixSpec};
 use rpc::ROW_BYTES;
 use rpc::message::{Base64Bytes, CloseJob, FaultKind, OpenJob};
 use rpc::service::{ConnectionId, Effect};
@@ -69,7 +69,7 @@ impl LaneState {
             open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
         self.check_matrix_memory(&specs, &held, modules_bytes(&open))?;
         let matrices = open.matrices.iter().zip(&open.held);
-        let matrices = matrices.map(|(spec, held)| LaneMatrix::new(spec.clone(), held));
+        let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let functions = self.load_functions(&open.modules)?;
         self.close_reasons.remove(&job);

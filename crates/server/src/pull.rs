@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matrix::clock::Clock;
-use matrix::{ElementType, KeyRun, LaneMatrix, MatrixSpec, OwnedValues};
+use matrix::{ElementType, KeyRun, Matrix, MatrixSpec, OwnedValues};
 use rpc::message::{FaultKind, JobId, Message, Pull, Pulled, RequestId};
 
 use crate::job::{DeferredCall, DeferredRequest, Job};
@@ -167,7 +167,7 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
 
 /// Reads the values of a key list. Each value is written once.
 fn read(
-    matrix: &mut LaneMatrix,
+    matrix: &mut Matrix,
     place: TableId,
     list: &mut CachedKeyList,
     clock: Clock,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{KeyRun, LaneMatrix, OwnedValues, PushId};
+use matrix::{KeyRun, Matrix, OwnedValues, PushId};
 use rpc::WireValues;
 use rpc::message::{FaultKind, JobId, Message, Push, PushFunction, PushPosition, RequestId, TryFunction};
 
@@ -323,7 +323,7 @@ pub(crate) const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec:
 
 /// Merges the whole push, or nothing.
 pub(crate) fn merge(
-    matrix: &mut LaneMatrix,
+    matrix: &mut Matrix,
     place: TableId,
     list: &mut CachedKeyList,
     push: &Push,

@@ -7,11 +7,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use matrix::{Clock, Consistency, Element, ElementType, MatrixSpec, OwnedValues, Values, ValuesMut};
+use matrix::{Clock, Consistency, Element, ElementType, KeyRuns, MatrixSpec, OwnedValues, Values, ValuesMut};
 
 use crate::lane_keys::element_size;
 use crate::pending_pull::CachedRows;
-use crate::route::Route;
 
 /// Approximate bytes of a row beside its values: its slot and its index entry.
 const ROW_OVERHEAD_BYTES: u64 = 64;
@@ -105,7 +104,7 @@ impl Cache {
 
     /// The cached rows of a route that may serve a pull at `clock`, or `None` if there are none. The simulation sets
     /// `of_any_age` to disable the check of freshness.
-    pub(crate) fn lookup(&mut self, route: &Route, clock: Clock, of_any_age: bool) -> Option<CachedRows> {
+    pub(crate) fn lookup(&mut self, route: &KeyRuns, clock: Clock, of_any_age: bool) -> Option<CachedRows> {
         let (table, count) = (route.table(), route.key_count());
         let mut found: Vec<(u32, u32)> = Vec::new();
         let mut minimum = Clock::MAX;
@@ -137,12 +136,12 @@ impl Cache {
             minimum,
             missing_rows: missing,
             missing_keys: keys,
-            full_route: Route::default(),
+            full_route: KeyRuns::default(),
         })
     }
 
     /// Caches rows that were read. `values` are in the order of the keys of the route.
-    pub(crate) fn insert(&mut self, route: &Route, values: Values<'_>, stamp: Clock, minimum: Clock) {
+    pub(crate) fn insert(&mut self, route: &KeyRuns, values: Values<'_>, stamp: Clock, minimum: Clock) {
         let mut places = Vec::with_capacity(route.key_count());
         for i in 0..route.key_count() {
             let slot = self.slot((route.table(), route.key(i)), stamp, minimum);
@@ -183,7 +182,7 @@ impl Cache {
     }
 
     /// Removes rows that the task has pushed to.
-    pub(crate) fn invalidate(&mut self, route: &Route) {
+    pub(crate) fn invalidate(&mut self, route: &KeyRuns) {
         if self.index.is_empty() {
             return;
         }

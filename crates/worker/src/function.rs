@@ -10,8 +10,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use matrix::lane_matrix::{PartialAnswer, merge_partial_answers};
-use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId};
+use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId, PartialAnswer, merge_partial_answers};
 use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::{FUNCTION_BYTES, Message};
 

@@ -35,7 +35,6 @@ mod pull;
 mod push;
 mod residuals;
 mod retransmit_queue;
-mod route;
 pub mod state;
 pub mod stats;
 

@@ -8,7 +8,6 @@ use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::pending_pull::PrefetchPurpose;
-use crate::push::check_finite;
 use crate::state::AgentState;
 
 /// Most keys of a part. With two servers each still gets half a frame.
@@ -35,13 +34,9 @@ impl LongKeyList {
 
 /// The keys of a selection at the indices `places`.
 fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
-    let some = |keys: Keys<'a>| match keys {
-        Keys::Sorted(keys) => Keys::Sorted(&keys[places.clone()]),
-        Keys::Range(start, _) => Keys::Range(start + places.start as u64, start + places.end as u64),
-    };
     match part {
-        Selection::Rows(keys) => Selection::Rows(some(keys)),
-        Selection::Columns { row, keys } => Selection::Columns { row, keys: some(keys) },
+        Selection::Rows(keys) => Selection::Rows(keys.slice(places)),
+        Selection::Columns { row, keys } => Selection::Columns { row, keys: keys.slice(places) },
     }
 }
 
@@ -103,7 +98,7 @@ impl AgentState {
     fn check_long_push(&self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         let spec = &self.layout.matrices[self.matrix_index(id)?];
         let Keys::Sorted(keys) = matrix::check_selection(spec, part)? else { return Ok(()) };
-        check_finite(spec, values, |i| keys[i])
+        spec.check_finite(values, |i| keys[i])
     }
 }
 

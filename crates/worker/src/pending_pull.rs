@@ -1,10 +1,9 @@
 //! A pull that is not completely answered: its lane keys and their answers.
 
-use matrix::{Clock, ElementType, OwnedValues, PullTicket};
+use matrix::{Clock, ElementType, KeyRuns, OwnedValues, PullTicket};
 use rpc::message::Pulled;
 
 use crate::lane_keys::LaneKeys;
-use crate::route::Route;
 
 /// A pull, open or prefetched.
 #[derive(Debug)]
@@ -13,7 +12,7 @@ pub(crate) struct PendingPull {
     pub(crate) matrix: usize,
     /// Its stamp: the rows are as fresh as a task at this clock needs them.
     pub(crate) clock: Clock,
-    pub(crate) route: Route,
+    pub(crate) route: KeyRuns,
     pub(crate) replies: Vec<(LaneKeys, Option<OwnedValues>)>,
     pub(crate) missing_count: usize,
     /// The rows of this pull that the cache had, if any.
@@ -51,7 +50,7 @@ pub(crate) struct CachedRows {
     pub(crate) missing_rows: Vec<u32>,
     pub(crate) missing_keys: Vec<u64>,
     /// The route of all keys. The pending pull has the route of the missing ones.
-    pub(crate) full_route: Route,
+    pub(crate) full_route: KeyRuns,
 }
 
 impl PendingPull {
@@ -65,12 +64,12 @@ impl PendingPull {
     }
 
     /// The route of all keys of the pull.
-    pub(crate) fn full_route(&self) -> &Route {
+    pub(crate) fn full_route(&self) -> &KeyRuns {
         self.cached_rows.as_ref().map_or(&self.route, |filled| &filled.full_route)
     }
 
     /// The route of all keys. The rest of the pull is dropped.
-    pub(crate) fn into_full_route(self) -> Route {
+    pub(crate) fn into_full_route(self) -> KeyRuns {
         self.cached_rows.map_or(self.route, |filled| filled.full_route)
     }
 

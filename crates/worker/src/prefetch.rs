@@ -115,7 +115,7 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return set.map(|()| false);
         }
-        let mut pull = self.request_uncached(matrix, route, selection, clock)?;
+        let mut pull = self.request_uncached(matrix, route, clock)?;
         pull.prefetch = Some(purpose);
         self.prefetches.push(pull);
         Ok(true)

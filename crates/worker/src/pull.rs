@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{Clock, Consistency, Error, Keys, MatrixId, OwnedValues, Selection, ValuesMut};
+use matrix::{Clock, Consistency, Error, KeyRuns, Keys, MatrixId, OwnedValues, Selection, ValuesMut};
 use rpc::Message;
 use rpc::message::Pull;
 
@@ -12,7 +12,6 @@ use crate::cached_key_lists::OutgoingRequest;
 use crate::lane::{PendingRequest, RequestOwner};
 use crate::lane_keys::{LaneKeys, element_size, split_by_lane};
 use crate::pending_pull::{PendingPull, PrefetchPurpose};
-use crate::route::Route;
 use crate::state::{AgentState, Call, CallOutput};
 
 impl AgentState {
@@ -58,7 +57,7 @@ impl AgentState {
         if fits && self.matrices[ask.matrix].cache.is_some() {
             fits = self.read_through_cache(&mut ask, columns, out);
         } else if fits {
-            fits = self.scatter(&ask, columns, &mut out);
+            fits = Self::scatter(&ask, columns, &mut out);
         }
         let name = &self.layout.matrices[ask.matrix].name;
         let of_part = matches!(ask.prefetch, Some(PrefetchPurpose::LongPull(_)));
@@ -66,14 +65,9 @@ impl AgentState {
         if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 
-    fn scatter(&self, ask: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
-        let placement = &self.matrices[ask.matrix].placement;
-        let replies = ask.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
-        let mut fits = true;
-        for (piece, values) in replies {
-            fits = fits && piece.scatter(&ask.route, placement, columns, values, out);
-        }
-        fits
+    fn scatter(ask: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
+        let mut replies = ask.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
+        replies.all(|(piece, values)| piece.scatter(&ask.route, columns, values, out))
     }
 
     /// Assembles the cached and the pulled rows. Caches the pulled rows, unless the task has pushed to the matrix since
@@ -82,7 +76,7 @@ impl AgentState {
         let element = out.element_type();
         let asked_len = ask.route.key_count() * columns;
         let mut asked = OwnedValues::zeros(element, asked_len);
-        let fits = self.scatter(ask, columns, &mut asked.slice_mut(0..asked_len));
+        let fits = Self::scatter(ask, columns, &mut asked.slice_mut(0..asked_len));
         let state = &mut self.matrices[ask.matrix];
         if let Some(cache) = &mut state.cache {
             if state.push_count == ask.push_count {
@@ -112,45 +106,41 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return Err(error);
         }
-        self.request_uncached(matrix, route, part, self.clock)
+        self.request_uncached(matrix, route, self.clock)
     }
 
     /// Makes the requests for the rows of a pull that the cache does not have. `route` is that of the whole pull.
     pub(crate) fn request_uncached(
         &mut self,
         matrix: usize,
-        route: Route,
-        part: Selection<'_>,
+        route: KeyRuns,
         clock: Clock,
     ) -> Result<PendingPull, Error> {
         let of_any_age = self.lacks(Broken::CacheIgnoresFreshness);
         let state = &mut self.matrices[matrix];
         let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&route, clock, of_any_age));
         let Some(mut filled) = filled else { return Ok(self.request_route(matrix, route, clock)) };
-        let keys = Keys::Sorted(&filled.missing_keys);
-        let rest = match part {
-            Selection::Rows(_) => Selection::Rows(keys),
-            Selection::Columns { row, .. } => Selection::Columns { row, keys },
-        };
+        let spec = &self.layout.matrices[matrix];
+        let missing = spec.selection(route.table(), Keys::Sorted(&filled.missing_keys));
+        let mut missing_route = KeyRuns::default();
+        missing_route.set(spec, &state.placement, missing)?;
         filled.full_route = route;
-        let mut route = Route::default();
-        route.set(&self.layout.matrices[matrix], &state.placement, rest)?;
         // A pull without keys would wait. Here the cached rows have waited already.
-        let mut ask = self.request_keys(matrix, route, clock, false);
+        let mut ask = self.request_keys(matrix, missing_route, clock, false);
         ask.minimum = filled.minimum;
         ask.cached_rows = Some(filled);
         Ok(ask)
     }
 
-    pub(crate) fn request_route(&mut self, matrix: usize, route: Route, clock: Clock) -> PendingPull {
+    pub(crate) fn request_route(&mut self, matrix: usize, route: KeyRuns, clock: Clock) -> PendingPull {
         let waits = self.layout.matrices[matrix].consistency != Consistency::Asp;
         self.request_keys(matrix, route, clock, waits)
     }
 
     /// Makes the requests of a route. If `waits`, a pull without keys still makes a request.
-    fn request_keys(&mut self, matrix: usize, route: Route, clock: Clock, waits: bool) -> PendingPull {
+    fn request_keys(&mut self, matrix: usize, route: KeyRuns, clock: Clock, waits: bool) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-        let mut pieces = split_by_lane(&route, spec, &state.placement, &state.lane_partitions);
+        let mut pieces = split_by_lane(&route, spec, &state.lane_partitions);
         if pieces.is_empty() && waits {
             // A pull without keys still waits, so that a task without data does not run ahead of the others.
             pieces.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
@@ -179,9 +169,9 @@ impl AgentState {
     }
 
     fn request_lane_keys(&mut self, ask: &PendingPull, i: usize, piece: &LaneKeys) {
-        let (spec, state) = (&self.layout.matrices[ask.matrix], &self.matrices[ask.matrix]);
+        let spec = &self.layout.matrices[ask.matrix];
         let lane = &mut self.lanes[usize::from(piece.lane)];
-        let (named, keys, source) = piece.encode_keys(&ask.route, &state.placement, &mut lane.key_lists);
+        let (named, keys, source) = piece.encode_keys(&ask.route, &mut lane.key_lists);
         self.last_request_id += 1;
         let pull = Pull {
             request: self.last_request_id,

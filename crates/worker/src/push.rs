@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use matrix::{Element, Error, MatrixId, MatrixSpec, OwnedValues, Selection, Values};
+use matrix::{Error, KeyRuns, MatrixId, OwnedValues, Selection, Values};
 use rpc::message::Push;
 use rpc::{Message, WireType, WireValues};
 
 use crate::cached_key_lists::OutgoingRequest;
 use crate::lane_keys::split_by_lane;
-use crate::route::Route;
 use crate::state::{AgentState, Call};
 
 impl AgentState {
@@ -60,7 +59,7 @@ impl AgentState {
     fn check_push(
         &self,
         matrix: usize,
-        route: &mut Route,
+        route: &mut KeyRuns,
         part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
@@ -70,17 +69,14 @@ impl AgentState {
         let columns = spec.columns_of_table();
         let (key_count, len) = (route.key_count(), values.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
-        let (expected, actual) = (spec.element, values.element_type());
-        if expected != actual {
-            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
-        }
-        if are_finite { Ok(()) } else { check_finite(spec, values, |i| route.key(i)) }
+        spec.check_element(values.element_type())?;
+        if are_finite { Ok(()) } else { spec.check_finite(values, |i| route.key(i)) }
     }
 
     pub(crate) fn enqueue_values(
         &mut self,
         matrix: usize,
-        route: &Route,
+        route: &KeyRuns,
         values: Values<'_>,
         wire: WireType,
     ) {
@@ -97,12 +93,12 @@ impl AgentState {
             cache.invalidate(route);
         }
         self.push_count += 1;
-        for piece in split_by_lane(route, spec, &state.placement, &state.lane_partitions) {
+        for piece in split_by_lane(route, spec, &state.lane_partitions) {
             let lane = &mut self.lanes[usize::from(piece.lane)];
-            let (named, keys, source) = piece.encode_keys(route, &state.placement, &mut lane.key_lists);
-            let values = match (wire, piece.gather(route, &state.placement, columns, values)) {
+            let (named, keys, source) = piece.encode_keys(route, &mut lane.key_lists);
+            let values = match (wire, piece.gather(route, columns, values)) {
                 (WireType::Bf16 | WireType::Int8, OwnedValues::F32(mut rows)) => {
-                    let keys = piece.all_keys(route, &state.placement);
+                    let keys = piece.all_keys(route);
                     state.residuals.round(route.table(), &keys, &mut rows, wire)
                 }
                 (_, values) => WireValues::Exact(values),
@@ -122,27 +118,5 @@ impl AgentState {
             lane.next_index += 1;
             lane.retransmit_queue.push(OutgoingRequest::new(Message::Push(push), named.digest, source));
         }
-    }
-}
-
-/// Refuses values that are not all finite. The error names the first such value by its key; `key` gives the key of a
-/// row.
-pub(crate) fn check_finite(
-    spec: &MatrixSpec,
-    values: Values<'_>,
-    key: impl Fn(usize) -> u64,
-) -> Result<(), Error> {
-    let Some((at, value)) = first_non_finite(values) else { return Ok(()) };
-    let columns = spec.columns_of_table();
-    let (key, column) = (key(at / columns), (at % columns) as u64);
-    Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value })
-}
-
-/// Index and value of the first NaN or infinity.
-fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
-    match values {
-        Values::F32(values) => f32::first_non_finite(values).map(|at| (at, values[at].to_f64())),
-        Values::F64(values) => f64::first_non_finite(values).map(|at| (at, values[at])),
-        Values::I64(_) => None,
     }
 }

@@ -12,10 +12,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use matrix::{Error, Keys, MatrixSpec, Selection, Values};
+use matrix::{Error, KeyRuns, Keys, MatrixSpec, Values};
 use rpc::{WireType, WireValues};
 
-use crate::route::Route;
 use crate::state::AgentState;
 
 /// Most bytes of residuals of an agent, over all its matrices.
@@ -141,13 +140,8 @@ impl AgentState {
     pub(crate) fn push_matrix_residuals(&mut self, matrix: usize) -> Result<(), Error> {
         for (row, keys, values) in self.matrices[matrix].residuals.take() {
             let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-            let keys = Keys::Sorted(&keys);
-            let part = match spec.axis {
-                matrix::Axis::Row => Selection::Rows(keys),
-                matrix::Axis::Column => Selection::Columns { row, keys },
-            };
-            let mut route = Route::default();
-            route.set(spec, &state.placement, part)?;
+            let mut route = KeyRuns::default();
+            route.set(spec, &state.placement, spec.selection(row, Keys::Sorted(&keys)))?;
             self.enqueue_values(matrix, &route, Values::F32(&values), WireType::F32);
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Consistency, Error, FunctionTable, MatrixSpec, Placement, PullTicket};
+use matrix::{Clock, Consistency, Error, FunctionTable, KeyRuns, MatrixSpec, Placement, PullTicket};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
@@ -23,7 +23,6 @@ use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
 use crate::pending_pull::PendingPull;
 use crate::prefetch::PrefetchCounts;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
-use crate::route::Route;
 
 /// A lane answers within the wait limit, if necessary with a fault. A lane without an answer for this much longer is
 /// broken.
@@ -71,9 +70,9 @@ pub(crate) struct MatrixState {
     /// The partitions of each lane.
     pub(crate) lane_partitions: Vec<Vec<u32>>,
     /// The route of the last pull or push, unless a pending pull has it.
-    pub(crate) route: Route,
+    pub(crate) route: KeyRuns,
     /// Routes to reuse for the parts of a long pull.
-    pub(crate) spare_routes: Vec<Route>,
+    pub(crate) spare_routes: Vec<KeyRuns>,
     pub(crate) push_count: u64,
     /// The number of the last sending of the read that was returned last.
     pub(crate) last_read_send: u64,
@@ -87,12 +86,12 @@ pub(crate) struct MatrixState {
 
 impl MatrixState {
     /// A route to be set anew.
-    pub(crate) fn acquire_route(&mut self) -> Route {
+    pub(crate) fn acquire_route(&mut self) -> KeyRuns {
         self.spare_routes.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
     }
 
     /// Takes back the route of a pull that has ended.
-    pub(crate) fn recycle_route(&mut self, route: Route, of_part: bool) {
+    pub(crate) fn recycle_route(&mut self, route: KeyRuns, of_part: bool) {
         let before = std::mem::replace(&mut self.route, route);
         if of_part && self.spare_routes.len() < PREFETCHED_PARTS && before.key_count() <= PART_KEYS {
             self.spare_routes.push(before);
@@ -173,7 +172,7 @@ impl AgentState {
             lane_partitions: (0..layout.lanes.len())
                 .map(|lane| layout.lane_partitions_of(i, lane as u16))
                 .collect(),
-            route: Route::default(),
+            route: KeyRuns::default(),
             spare_routes: Vec::new(),
             push_count: 0,
             last_read_send: 0,

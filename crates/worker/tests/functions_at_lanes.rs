@@ -11,7 +11,7 @@ use matrix::function::unpack;
 use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::Axpy;
 use matrix::{
-    Consistency, ElementType, Error, FunctionCall, FunctionTable, Keys, LaneMatrix, MatrixId, MatrixSpec,
+    Consistency, ElementType, Error, FunctionCall, FunctionTable, Keys, Matrix, MatrixId, MatrixSpec,
     OwnedValues, PullFunction as _, Selection, ValuesMut, VectorPool,
 };
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn world_of(spec: &MatrixSpec) -> World {
     let mut world = World::new(layout(vec![spec.clone()], 3, 4_000));
     let layout = world.agent.layout().clone();
     for (at, lane) in (0u16..).zip(&mut world.lanes) {
-        lane.partitions = vec![LaneMatrix::new(spec.clone(), &layout.lane_partitions(at)[0]).unwrap()];
+        lane.partitions = vec![Matrix::new(spec.clone(), &layout.lane_partitions(at)[0]).unwrap()];
     }
     world
 }
@@ -247,7 +247,7 @@ fn a_function_of_your_own_is_answered_where_agent_and_lanes_have_it() {
 fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
     let spec = VectorPool::spec("v", ElementType::I64, 1, COLUMNS, 1, Consistency::Asp);
     let mut world = World::new(layout(vec![spec.clone()], 1, 1 << 20));
-    world.lanes[0].partitions = vec![LaneMatrix::new(spec, &[0]).unwrap()];
+    world.lanes[0].partitions = vec![Matrix::new(spec, &[0]).unwrap()];
     // The small lane answers a pull with the columns of its spec for each key. For a vector this is one.
     world.lanes[0].specs[0].columns = 1;
     let part = Selection::Columns { row: 0, keys: Keys::Range(3, 5) };

@@ -93,6 +93,26 @@ fn keys_that_a_lane_has_forgotten_are_sent_again_in_full() {
 }
 
 #[test]
+fn a_range_with_a_gap_at_each_lane_is_listed_and_no_digest_is_in_doubt() {
+    let partitioner = Partitioner::Range { partition_count: 4 };
+    let mut layout = layout(vec![spec("w", Consistency::Asp, 1, partitioner)], 2, 1 << 20);
+    layout.owners = vec![vec![0, 1, 0, 1]];
+    let mut world = World::new(layout);
+    let quarter = 1 << 18;
+    let mut out = vec![0i64; 2 * quarter + 20];
+    let part = Selection::Rows(Keys::Range(quarter as u64 - 10, 3 * quarter as u64 + 10));
+    for pushes in 1..=2 {
+        world.agent.push(world.now, W, part, Values::I64(&vec![1; out.len()]));
+        world.run().unwrap();
+        world.agent.pull(world.now, W, part);
+        world.run().unwrap();
+        world.agent.read_pulled(ValuesMut::I64(&mut out)).unwrap();
+        assert!(out.iter().all(|value| *value == pushes));
+    }
+    assert_eq!(world.lanes.iter().map(|lane| lane.forgotten).sum::<u32>(), 0);
+}
+
+#[test]
 fn a_range_goes_without_a_list() {
     let partitioner = Partitioner::Range { partition_count: 4 };
     let mut world = World::new(layout(vec![spec("w", Consistency::Asp, 1, partitioner)], 2, 1 << 20));

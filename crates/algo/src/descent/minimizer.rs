@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
+use crate::descent::function::orthant::OrthantProducts;
+use crate::descent::function::quasi_newton::{Penalty, QuasiNewtonProducts};
+use crate::descent::function::step::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::call::call_pull;
-use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::map::Set;
-use matrix::function::orthant::OrthantProducts;
-use matrix::function::quasi_newton::{Penalty, QuasiNewtonProducts};
 use matrix::function::zip::{CopyRow, Zip};
 use matrix::{Agent, FunctionCall};
 

@@ -1,5 +1,5 @@
 //! Minimizers of a sum over all records that read all records at each step: L-BFGS, OWL-QN, gradient descent. The
-//! vectors stay at the partitions (`matrix::function::quasi_newton`); only sums are sent.
+//! vectors stay at the partitions ([`function`]); only sums are sent.
 //!
 //! **What.** `min_w f(w) + l1 |w|_1 + 0.5 l2 |w|^2`, f smooth. The recursion works on `z = w / d` with a scale d per
 //! column. The scale is 1, or it makes the curvature of the objective equal in all columns at the start; the latter is
@@ -8,12 +8,13 @@
 //! **Sources.** Nocedal, Wright, "Numerical Optimization", 2006: algorithms 7.4 (two loops), 3.5 and 3.6 (strong Wolfe
 //! line search). Chen, Wang, Zhou, "Large-scale L-BFGS using `MapReduce`", NIPS 2014: the two loops on inner products.
 //! Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML 2007: OWL-QN. Here its recursion uses
-//! only the columns that may move, and does not align the others (`matrix::function::orthant`): this takes a third of
+//! only the columns that may move, and does not align the others ([`function::orthant`]): this takes a third of
 //! the readings on a9a, and finds no fewer zeros.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`vectors`] | the rows of the matrix |
+//! | [`function`] | what the partitions do with them |
 //! | [`two_loop`] | history of pairs and factors of the direction, on numbers only |
 //! | [`line_search`] | the next step length, as state machines on numbers |
 //! | [`minimizer`] | the work of task 0 between two passes over the data |
@@ -27,6 +28,7 @@
 //! **Cost** for m pairs and c columns: `2 m + 4` rows of c values; an iteration reads them once for `5 m + 8` sums
 //! (OWL-QN: about `1.5 m^2 + 2.5 m`) and once for the direction.
 
+pub mod function;
 pub mod line_search;
 pub mod minimizer;
 pub mod proximal;

@@ -89,7 +89,8 @@ fn settings(history: usize, max_iterations: u64) -> Settings {
 
 fn minimize(settings: Settings, f: Objective<'_>) -> Minimized {
     let vectors = VectorLayout::new(MatrixId(0), COLUMNS as u64, settings.history);
-    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_secs(5) });
+    let config = LocalConfig { task_count: 1, wait_limit: Duration::from_secs(5) };
+    let mut store = LocalStore::with_functions(config, crate::functions());
     store.create(vectors.spec(3)).unwrap();
     let mut agent = Counting { agent: Arc::new(store).agent(0), visits: 0 };
     let mut driver = Minimizer::new(settings, vectors, COLUMNS as u64);

@@ -3,8 +3,8 @@
 //! Notation: pairs `(s_i, y_i)`, oldest first; v is the (pseudo-)gradient. The direction is `a v + sum b_i s_i + sum
 //! c_i y_i`.
 
-use matrix::function::orthant::ORTHANT_SCALARS;
-use matrix::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
+use crate::descent::function::orthant::ORTHANT_SCALARS;
+use crate::descent::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
 
 /// A pair is used only if its `s . y` is above this share of its `y . y`: with a smaller one, rounding could make the
 /// approximate Hessian indefinite.

@@ -14,6 +14,7 @@ use crate::function::value::FunctionValue;
 use crate::function::{
     Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, pack, unpack,
 };
+use crate::matrix::PartialAnswer;
 use crate::spec::{Axis, MatrixSpec, Storage};
 
 /// A call of one function. It is plain data that can be sent.
@@ -231,9 +232,11 @@ impl BoundPull {
         catch_panic(|| self.function.read(columns)).map_err(|fault| self.error(fault))
     }
 
-    /// Runs the agent half.
-    pub(crate) fn merge(&self, parts: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
-        catch_panic(|| self.function.merge(&self.shape, parts)).map_err(|fault| self.error(fault))
+    /// Runs the agent half on the partial answers of all partitions, in any order.
+    pub(crate) fn merge(&self, mut parts: Vec<PartialAnswer>) -> Result<Vec<u8>, Error> {
+        parts.sort_by_key(|part| part.partition);
+        let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| part.bytes).collect();
+        catch_panic(|| self.function.merge(&self.shape, &parts)).map_err(|fault| self.error(fault))
     }
 
     fn error(&self, fault: FunctionFault) -> Error {

@@ -13,8 +13,6 @@
 //! | [`sum`] | sums that do not depend on where partitions are cut |
 //! | [`reduce`], [`extreme`], [`sketch`] | built-in pull functions |
 //! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-in push functions |
-//! | [`quasi_newton`], [`orthant`], [`descent`] | built-ins of L-BFGS and OWL-QN |
-//! | [`consensus`] | the built-in of ADMM |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule has no slots.
 //!
@@ -30,14 +28,10 @@
 
 mod builtins;
 pub mod call;
-pub mod consensus;
-pub mod descent;
 pub mod extreme;
 mod fault;
 pub mod fill;
 pub mod map;
-pub mod orthant;
-pub mod quasi_newton;
 pub mod reduce;
 mod run;
 pub mod sketch;
@@ -55,7 +49,7 @@ use crate::element::ElementType;
 pub use call::FunctionCall;
 pub(crate) use call::{BoundPull, PushProgram};
 pub use fault::FunctionFault;
-pub(crate) use run::{BlockElement, StagedProgram, columns, run_on_partitions, try_all};
+pub(crate) use run::{BlockElement, RunMode, StagedProgram, columns, run_program};
 pub use table::FunctionTable;
 pub use value::{FunctionValue, pack, unpack};
 pub use view::{Block, Columns, TypedBlock};
@@ -190,7 +184,7 @@ pub trait PushFunction: Send + Sync + 'static {
 }
 
 /// Refuses matrices of integers, for functions of floating-point numbers.
-pub(crate) fn floats_only(shape: &Shape) -> Result<(), FunctionFault> {
+pub fn floats_only(shape: &Shape) -> Result<(), FunctionFault> {
     if shape.element == ElementType::I64 {
         return Err(no_integers());
     }
@@ -203,7 +197,7 @@ pub(crate) fn no_integers() -> FunctionFault {
 }
 
 /// Checks that a setting is a finite number in a range, which `expected` describes.
-pub(crate) fn check_real(
+pub fn check_real(
     what: &str,
     value: f64,
     holds: impl Fn(f64) -> bool,

@@ -5,19 +5,8 @@ use multiversion::multiversion;
 
 use crate::element::{Element, Values};
 use crate::function::sum::RangeSum;
+use crate::function::view::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
-
-/// Expands to the same expression for each element type.
-macro_rules! with_values {
-    ($values:expr, $slice:ident => $body:expr) => {
-        match $values {
-            $crate::element::Values::F32($slice) => $body,
-            $crate::element::Values::F64($slice) => $body,
-            $crate::element::Values::I64($slice) => $body,
-        }
-    };
-}
-pub(crate) use with_values;
 
 /// Sums over one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

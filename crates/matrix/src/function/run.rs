@@ -39,28 +39,6 @@ pub(crate) struct StagedProgram {
     pub(crate) argument_bytes: usize,
 }
 
-/// Runs a program on partitions. If a step asks for it, the program is first tried on all of them.
-pub(crate) fn run_on_partitions<E: RuleElement>(
-    program: &PushProgram,
-    partitions: &mut [&mut [Table<E>]],
-) -> Result<(), Error> {
-    // A single partition is restored after a fault anyway.
-    if program.tries_first && partitions.len() > 1 {
-        try_all(program, partitions)?;
-    }
-    let mut kept = Vec::new();
-    partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Commit, &mut kept))
-}
-
-/// Checks whether a program would succeed on all of these partitions. It restores them afterwards.
-pub(crate) fn try_all<E: RuleElement>(
-    program: &PushProgram,
-    partitions: &mut [&mut [Table<E>]],
-) -> Result<(), Error> {
-    let mut kept = Vec::new();
-    partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Try, &mut kept))
-}
-
 /// Runs a program on the tables of a partition. An error restores them. `kept` is a buffer.
 pub(crate) fn run_program<E: RuleElement>(
     program: &PushProgram,

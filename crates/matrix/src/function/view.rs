@@ -56,8 +56,8 @@ impl<'a> Columns<'a> {
         E::slice(row).ok_or_else(|| wrong_type(row.element_type(), E::TYPE))
     }
 
-    /// Returns all rows of the call, with the element type of the first.
-    pub(crate) fn typed_rows<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
+    /// Returns all rows of the call as slices of the element type of `first`, which is the first row.
+    pub fn typed_rows<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
         let rest = (1..self.row_count()).map(|i| self.typed(i));
         std::iter::once(Ok(first)).chain(rest).collect()
     }
@@ -102,7 +102,21 @@ impl<E> TypedBlock<'_, E> {
     }
 }
 
+/// Expands to the same expression for the values of each element type.
+#[macro_export]
+macro_rules! with_values {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            $crate::Values::F32($slice) => $body,
+            $crate::Values::F64($slice) => $body,
+            $crate::Values::I64($slice) => $body,
+        }
+    };
+}
+pub use with_values;
+
 /// Expands to the same expression for a block of each element type.
+#[macro_export]
 macro_rules! with_block {
     ($block:expr, $typed:ident => $body:expr) => {
         match $block {
@@ -112,7 +126,7 @@ macro_rules! with_block {
         }
     };
 }
-pub(crate) use with_block;
+pub use with_block;
 
 impl<'a> Block<'a> {
     pub fn element_type(&self) -> ElementType {

@@ -16,8 +16,7 @@
 //! | 16 | length of the argument | u64 |
 //! | 24 | name, rows read, rows written (u32 each), argument: nothing between them | |
 
-use matrix::FunctionCall;
-use matrix::lane_matrix::PartialAnswer;
+use matrix::{FunctionCall, PartialAnswer};
 
 use super::bytes::MetaReader;
 use super::{Out, set_watermark, watermark};

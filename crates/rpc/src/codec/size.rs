@@ -1,8 +1,7 @@
 //! Lengths of frames, computed without writing them: for limits of memory, for counters, and for gathering small frames
 //! in one write.
 
-use matrix::FunctionCall;
-use matrix::lane_matrix::PartialAnswer;
+use matrix::{FunctionCall, PartialAnswer};
 
 use super::Body;
 use crate::frame::padding;

@@ -8,8 +8,7 @@
 //! anywhere if one lane refuses it. A try changes nothing and leaves no state, so nothing needs a cleanup if the task
 //! dies between the two.
 
-use matrix::FunctionCall;
-use matrix::lane_matrix::PartialAnswer;
+use matrix::{FunctionCall, PartialAnswer};
 
 use super::{JobId, PushPosition, RequestId};
 

@@ -1,10 +1,9 @@
 //! One message of every kind, with different numbers in all fields.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use matrix::lane_matrix::PartialAnswer;
 use matrix::{
-    Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, Partitioner,
-    PushRule, Storage,
+    Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, PartialAnswer,
+    Partitioner, PushRule, Storage,
 };
 use rpc::Message;
 use rpc::message::{

@@ -34,10 +34,10 @@ use crate::run::Environment;
 /// Runs the program on the arguments of the process, with these formats. A program with an additional format calls this
 /// function with a longer table.
 pub fn run(formats: &FormatTable) -> ExitCode {
-    run_with(formats, &FunctionTable::builtin())
+    run_with(formats, &algo::functions())
 }
 
-/// Like [`run`], with additional PS functions. Servers and workers that this program starts are the same program, so
+/// Like [`run`], with this table of PS functions: `algo::functions()` and additional ones. Servers and workers that this program starts are the same program, so
 /// they have these functions too.
 pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
     let matches = match command().try_get_matches() {

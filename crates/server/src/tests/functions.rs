@@ -7,10 +7,9 @@ use matrix::function::map::{Map, Scalar};
 use matrix::function::reduce::Reduce;
 use matrix::function::vector_op::VectorOp;
 use matrix::function::{Arity, Block, Columns, Shape, unpack};
-use matrix::lane_matrix::merge_partial_answers;
 use matrix::{
     Axis, Consistency, ElementType, FunctionCall, FunctionFault, FunctionTable, Initializer, MatrixSpec,
-    OwnedValues, Partitioner, PullFunction as _, PushRule, Storage,
+    OwnedValues, Partitioner, PullFunction as _, PushRule, Storage, merge_partial_answers,
 };
 use rpc::message::*;
 use rpc::service::{Effect, Service};

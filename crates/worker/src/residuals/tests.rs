@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixId, OwnedValues, Partitioner, PushRule, Storage,
+    Axis, Consistency, ElementType, Initializer, MatrixId, OwnedValues, Partitioner, PushRule, Selection,
+    Storage,
 };
 use proptest::prelude::*;
 use rpc::Message;

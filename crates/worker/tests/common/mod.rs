@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use matrix::{
-    Axis, Consistency, Element, ElementType, FunctionTable, Initializer, LaneMatrix, MatrixSpec, OwnedValues,
+    Axis, Consistency, Element, ElementType, FunctionTable, Initializer, Matrix, MatrixSpec, OwnedValues,
     Partitioner, PushId, PushRule, Storage,
 };
 use rpc::message::{
@@ -31,7 +31,7 @@ pub(crate) struct FakeLane {
     pub(crate) specs: Vec<MatrixSpec>,
     pub(crate) held: Vec<Pull>,
     /// Partitions for functions, by matrix, if the script sets them.
-    pub(crate) partitions: Vec<LaneMatrix>,
+    pub(crate) partitions: Vec<Matrix>,
     pub(crate) functions: FunctionTable,
     /// The last function that failed, and the reason.
     pub(crate) failed: Option<(PushPosition, String)>,

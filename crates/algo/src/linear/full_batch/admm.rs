@@ -22,10 +22,10 @@
 //! pulled once and pushed once; two barriers and one function call. A task holds about `2 history + 12` doubles for
 //! each column of its share.
 
+use crate::descent::function::consensus::ConsensusStep;
+use crate::descent::function::quasi_newton::Penalty;
 use matrix::FunctionCall;
-use matrix::function::consensus::ConsensusStep;
 use matrix::function::map::Set;
-use matrix::function::quasi_newton::Penalty;
 
 use super::super::Linear;
 use super::super::model::Model;

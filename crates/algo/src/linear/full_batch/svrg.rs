@@ -7,10 +7,10 @@
 //! several tasks, each contributes its share of a step. Points are scaled as in [`crate::descent`], so that a rate
 //! below 1 / (number of entries of a record) is safe.
 
+use crate::descent::function::quasi_newton::{Penalty, QuasiNewtonProducts};
+use crate::descent::function::step::PenaltyGradient;
 use matrix::FunctionCall;
 use matrix::function::call::call_pull;
-use matrix::function::descent::PenaltyGradient;
-use matrix::function::quasi_newton::{Penalty, QuasiNewtonProducts};
 use matrix::function::zip::{Combine, Zip};
 
 use super::super::Linear;

@@ -153,8 +153,8 @@ impl Run {
             ..DataFacts::default()
         };
         let model = job.model(&facts, None)?;
-        let task_count = tasks.len() as u32;
-        let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: WAIT_LIMIT });
+        let config = LocalConfig { task_count: tasks.len() as u32, wait_limit: WAIT_LIMIT };
+        let mut store = LocalStore::with_functions(config, crate::functions());
         for spec in job.matrices(&model, consistency, partition_count, 1)? {
             store.create(spec)?;
         }

@@ -6,16 +6,17 @@
 //! convex l1-regularized optimization", 2016, which takes the second derivatives of such a subspace). Over all columns,
 //! the y of the columns that stay at 0 would distort the scale and make steps short.
 //!
-//! The rows and the penalty are those of [`crate::function::quasi_newton`]. The set of columns that may move changes
+//! The rows and the penalty are those of [`super::quasi_newton`]. The set of columns that may move changes
 //! from step to step, so all products of pairs are computed again.
 
-use crate::element::Element;
-use crate::function::quasi_newton::{
+use crate::descent::function::quasi_newton::{
     HISTORY_ROWS, Penalty, StepVectors, check_pairs, fill_step_vectors, penalized, products,
 };
-use crate::function::reduce::with_values;
-use crate::function::sum::RangeSum;
-use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
+use matrix::Element;
+use matrix::function::sum::RangeSum;
+use matrix::function::view::with_values;
+use matrix::function::{Arity, Columns, Shape};
+use matrix::{FunctionFault, PullFunction};
 
 /// Number of scalars in the answer of [`OrthantProducts`] before the numbers of the pairs.
 pub const ORTHANT_SCALARS: usize = 4;

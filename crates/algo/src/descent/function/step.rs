@@ -1,12 +1,13 @@
 //! Push functions of L-BFGS, OWL-QN and related methods: direction, step, gradient of the penalty, scales. The rows and
-//! the penalty are those of [`crate::function::quasi_newton`].
+//! the penalty are those of [`super::quasi_newton`].
 
 use multiversion::multiversion;
 
-use crate::element::Element;
-use crate::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gradient};
-use crate::function::view::with_block;
-use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
+use crate::descent::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gradient};
+use matrix::Element;
+use matrix::function::view::with_block;
+use matrix::function::{Arity, Block, Shape, check_real};
+use matrix::{FunctionFault, PushFunction};
 
 /// Number of columns that are computed at a time.
 const CHUNK: usize = 512;

@@ -3,12 +3,13 @@
 //!
 //! Each task that has a column stores its own value x of it and a scaled dual u. The consensus z minimizes
 //! `l1 d |z| + 0.5 l2 (d z)^2 + sum of rho / 2 (x + u - z)^2` over these tasks, where d is the scale of the column as
-//! in [`crate::function::quasi_newton`].
+//! in [`super::quasi_newton`].
 
-use crate::element::Element;
-use crate::function::quasi_newton::{Penalty, check_penalty, penalized};
-use crate::function::view::with_block;
-use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
+use crate::descent::function::quasi_newton::{Penalty, check_penalty, penalized};
+use matrix::Element;
+use matrix::function::view::with_block;
+use matrix::function::{Arity, Block, Shape, check_real};
+use matrix::{FunctionFault, PushFunction};
 
 /// Reads s, n, d (the sum of `x + u`, the number of tasks that have the column, its scale) and computes `into[0] = z`.
 /// A column that no task has, and that has no penalty either, becomes 0. The argument is penalty and rho.

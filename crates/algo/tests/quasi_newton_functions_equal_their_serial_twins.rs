@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::call::call_pull;
-use matrix::function::consensus::ConsensusStep;
-use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
-use matrix::function::orthant::OrthantProducts;
-use matrix::function::quasi_newton::{
+use algo::descent::function::consensus::ConsensusStep;
+use algo::descent::function::orthant::OrthantProducts;
+use algo::descent::function::quasi_newton::{
     HISTORY_ROWS, HISTORY_SCALARS, PAIR_SCALARS, Penalty, QuasiNewtonProducts,
 };
+use algo::descent::function::step::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
+use matrix::function::call::call_pull;
 use matrix::function::sum::RangeSum;
 use matrix::{
     Agent, Axis, Consistency, ElementType, FunctionCall, Initializer, Keys, LocalAgent, LocalConfig,
@@ -40,7 +40,8 @@ fn agent(columns: usize, starts: &[u64], rows: &[Vec<f64>]) -> LocalAgent {
         consistency: Consistency::Asp,
         seed: 1,
     };
-    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_secs(5) });
+    let config = LocalConfig { task_count: 1, wait_limit: Duration::from_secs(5) };
+    let mut store = LocalStore::with_functions(config, algo::functions());
     store.create(spec).unwrap();
     let mut agent = Arc::new(store).agent(0);
     for (row, values) in (0u32..).zip(rows) {

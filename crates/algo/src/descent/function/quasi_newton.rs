@@ -15,10 +15,11 @@
 
 use multiversion::multiversion;
 
-use crate::element::Element;
-use crate::function::reduce::with_values;
-use crate::function::sum::RangeSum;
-use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real, floats_only};
+use matrix::Element;
+use matrix::function::sum::RangeSum;
+use matrix::function::view::with_values;
+use matrix::function::{Arity, Columns, Shape, check_real, floats_only};
+use matrix::{FunctionFault, PullFunction};
 
 /// `(l1, l2, free_from)`.
 pub type Penalty = (f64, f64, u64);
