@@ -10,12 +10,14 @@ pub use checked::CheckedParams;
 pub const AUTO: &str = "auto";
 
 /// A closed set of values, each of which a user writes as one word.
-pub trait Choice: Copy + 'static {
-    /// Every value, in the order of help texts.
-    const ALL: &'static [Self];
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every value with its word, as in `--set parameter=word`, in the order of help texts.
+    fn all() -> Vec<(&'static str, Self)>;
 
-    /// The word, as in `--set parameter=word`.
-    fn name(self) -> &'static str;
+    fn name(self) -> &'static str {
+        let word = Self::all().into_iter().find(|(_, value)| *value == self);
+        word.expect("every value has a word").0
+    }
 
     /// What the word stands for; empty if the meaning of the parameter says it.
     fn help(self) -> &'static str {
@@ -38,7 +40,8 @@ pub struct Word {
 
 /// The words of `T`, for [`ParamKind::Choice`].
 pub fn words<T: Choice>() -> Vec<Word> {
-    T::ALL.iter().map(|value| Word { name: value.name(), help: value.help(), reads: value.reads() }).collect()
+    let word = |(name, value): (_, T)| Word { name, help: value.help(), reads: value.reads() };
+    T::all().into_iter().map(word).collect()
 }
 
 /// The values that are allowed.

@@ -33,7 +33,7 @@ use data::Survey;
 use super::Linear;
 use super::loss::Loss;
 use super::model::Model;
-use super::optimizer::{FTRL, LBFGS, OWLQN, Optimizer};
+use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
 use super::optimizer_params::LEARNING_RATE;
 use super::param_table::{
     BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, SHUFFLE, STANDARDIZE,
@@ -107,7 +107,7 @@ fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
 
 /// The optimizers that use every given setting, in order of preference.
 fn readers(job: &Linear) -> Result<Vec<&'static Optimizer>, Error> {
-    let mut readers = <&Optimizer>::ALL.to_vec();
+    let mut readers = OPTIMIZERS.to_vec();
     let mut narrowing = Vec::new();
     for (name, text) in given_settings(job) {
         let before = readers.len();

@@ -16,15 +16,13 @@ pub(super) enum ScheduleKind {
 }
 
 impl Choice for ScheduleKind {
-    const ALL: &'static [Self] = &[Self::Constant, Self::InverseTime, Self::Exponential, Self::WarmRestarts];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Constant => "constant",
-            Self::InverseTime => "inverse_time",
-            Self::Exponential => "exponential",
-            Self::WarmRestarts => "warm_restarts",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![
+            ("constant", Self::Constant),
+            ("inverse_time", Self::InverseTime),
+            ("exponential", Self::Exponential),
+            ("warm_restarts", Self::WarmRestarts),
+        ]
     }
 
     fn reads(self) -> &'static [&'static ParamSpec] {
@@ -45,13 +43,8 @@ pub enum BatchGradient {
 }
 
 impl Choice for BatchGradient {
-    const ALL: &'static [Self] = &[Self::Sum, Self::Mean];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("sum", Self::Sum), ("mean", Self::Mean)]
     }
 }
 
@@ -65,25 +58,14 @@ pub(super) enum StartHessian {
 }
 
 impl Choice for StartHessian {
-    const ALL: &'static [Self] = &[Self::Diagonal, Self::Identity];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Diagonal => "diagonal",
-            Self::Identity => "identity",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("diagonal", Self::Diagonal), ("identity", Self::Identity)]
     }
 }
 
 impl Choice for Shuffle {
-    const ALL: &'static [Self] = &[Self::None, Self::Batches, Self::Records];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Batches => "batches",
-            Self::Records => "records",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("batches", Self::Batches), ("records", Self::Records)]
     }
 }
 
@@ -101,15 +83,8 @@ pub enum ColumnScaling {
 }
 
 impl Choice for ColumnScaling {
-    const ALL: &'static [Self] = &[Self::Deviation, Self::None, Self::Entries, Self::Idf];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Deviation => "true",
-            Self::None => "false",
-            Self::Entries => "entries",
-            Self::Idf => "idf",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("true", Self::Deviation), ("false", Self::None), ("entries", Self::Entries), ("idf", Self::Idf)]
     }
 }
 
@@ -122,13 +97,8 @@ pub enum RecordScaling {
 }
 
 impl Choice for RecordScaling {
-    const ALL: &'static [Self] = &[Self::None, Self::L2];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::L2 => "l2",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("l2", Self::L2)]
     }
 }
 
@@ -140,20 +110,13 @@ pub(super) enum MarginLoss {
 }
 
 impl Choice for MarginLoss {
-    const ALL: &'static [Self] = &[Self::Hinge, Self::SquaredHinge];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hinge => "hinge",
-            Self::SquaredHinge => "squared_hinge",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge)]
     }
 }
 
 impl Choice for StoppingMetric {
-    const ALL: &'static [Self] = STOPPING_METRICS;
-
-    fn name(self) -> &'static str {
-        self.name
+    fn all() -> Vec<(&'static str, Self)> {
+        STOPPING_METRICS.iter().map(|metric| (metric.name, *metric)).collect()
     }
 }

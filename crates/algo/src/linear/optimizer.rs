@@ -1,6 +1,6 @@
 //! The table of optimizers: each row says what an optimizer is called, which parameters it reads and how it learns.
 //!
-//! A new optimizer is one constant here, with its name in [`Choice::ALL`]. Help texts, checks of parameters, the choice
+//! A new optimizer is one constant here, with its name in [`OPTIMIZERS`]. Help texts, checks of parameters, the choice
 //! of `optimizer=auto` and the training loop follow from the row.
 
 use data::BatchSize;
@@ -86,13 +86,13 @@ const FULL_BATCH: usize = 4096;
 /// 255 terms per lane.
 const OWLQN_HISTORY: usize = 100;
 
-/// The order is that of help texts, and that of preference where several optimizers use all given settings.
-impl Choice for &'static Optimizer {
-    const ALL: &'static [Self] =
-        &[&FTRL, &ADAGRAD, &SGD, &HEAVY_BALL, &RMSPROP, &ADAM, &ADADELTA, &LBFGS, &OWLQN, &GD, &SVRG, &ADMM];
+/// Every optimizer, in the order of help texts, and of preference where several use all given settings.
+pub(super) const OPTIMIZERS: [&Optimizer; 12] =
+    [&FTRL, &ADAGRAD, &SGD, &HEAVY_BALL, &RMSPROP, &ADAM, &ADADELTA, &LBFGS, &OWLQN, &GD, &SVRG, &ADMM];
 
-    fn name(self) -> &'static str {
-        self.name
+impl Choice for &'static Optimizer {
+    fn all() -> Vec<(&'static str, Self)> {
+        OPTIMIZERS.iter().map(|optimizer| (optimizer.name, *optimizer)).collect()
     }
 
     fn help(self) -> &'static str {

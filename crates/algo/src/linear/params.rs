@@ -5,7 +5,9 @@ use matrix::Schedule;
 
 use super::choices::{BatchGradient, ColumnScaling, RecordScaling, ScheduleKind, StartHessian};
 use super::loss::Loss;
-use super::optimizer::{FTRL, L1Penalty, Method, Optimizer, PushTraining, RuleSettings, Training};
+use super::optimizer::{
+    FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
+};
 use super::optimizer_params::{
     LEARNING_RATE, MAX_ITERATIONS, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, START,
     TOLERANCE,
@@ -19,7 +21,7 @@ use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::metric::StoppingMetric;
-use crate::param::{CheckedParams, Choice};
+use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;
 
 /// Weights of classes.
@@ -132,7 +134,7 @@ fn training(
 
 /// The error for a schedule with a rule that has its own step sizes.
 fn schedule_conflict(checked: &CheckedParams) -> Error {
-    let names = <&Optimizer>::ALL.iter().filter(|other| other.follows_schedule(checked));
+    let names = OPTIMIZERS.iter().filter(|other| other.follows_schedule(checked));
     let names: Vec<_> = names.map(|other| other.name).collect();
     let reason = format!("this rule determines its own step sizes; choose one of {}", names.join(", "));
     checked.conflict(checked.pair(&OPTIMIZER), &SCHEDULE, reason)

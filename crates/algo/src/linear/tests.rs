@@ -16,11 +16,11 @@ use data::Batch;
 use math::random::{Purpose, stream};
 use matrix::{Consistency, MatrixId};
 
-use super::optimizer::Optimizer;
+use super::optimizer::OPTIMIZERS;
 use crate::algorithm::{DataFacts, algorithm, algorithms};
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
-use crate::param::{Choice, ParamSpec};
+use crate::param::ParamSpec;
 use harness::{Run, batches, clicks, job, train};
 
 #[test]
@@ -42,7 +42,7 @@ fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
 #[test]
 fn every_algorithm_learns_under_every_optimizer() {
     for row in algorithms() {
-        for optimizer in <&Optimizer>::ALL.iter().filter(|optimizer| !optimizer.is_full_batch()) {
+        for optimizer in OPTIMIZERS.iter().filter(|optimizer| !optimizer.is_full_batch()) {
             let has_rate = optimizer.reads.iter().any(|spec| spec.name == "learning_rate");
             let rate = if has_rate { "learning_rate=0.05" } else { "" };
             let optimizer = optimizer.name;

@@ -104,8 +104,8 @@ impl CheckedParams {
 
     /// The value of a closed set; `T` is the one that the row names.
     pub fn choice<T: Choice>(&self, spec: &ParamSpec) -> T {
-        let value = T::ALL.iter().find(|value| value.name() == self.text(spec));
-        *value.expect("checked by ParamKind::Choice")
+        let word = T::all().into_iter().find(|(name, _)| *name == self.text(spec));
+        word.expect("checked by ParamKind::Choice").1
     }
 
     /// The whole number; `None` for `auto`.

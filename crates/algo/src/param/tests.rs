@@ -13,14 +13,8 @@ enum Optimizer {
 }
 
 impl Choice for Optimizer {
-    const ALL: &'static [Self] = &[Self::Sgd, Self::Momentum, Self::Adam];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sgd => "sgd",
-            Self::Momentum => "momentum",
-            Self::Adam => "adam",
-        }
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("sgd", Self::Sgd), ("momentum", Self::Momentum), ("adam", Self::Adam)]
     }
 
     fn help(self) -> &'static str {
