@@ -7,7 +7,7 @@ use std::path::Path;
 use data::{Batch, FormatOptions, FormatTable, Input, Source, SourceConfig};
 use seraphim::job::raw::RawJob;
 use seraphim::model::manifest::Manifest;
-use seraphim::model::safetensors;
+use seraphim::model::tensors::{self, SafeTensors, Tensor};
 
 /// A target by name.
 pub type Target = (&'static str, fn(&[u8]));
@@ -175,13 +175,25 @@ fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> 
 
 /// Any bytes are tensors, which are written and read as themselves, or an error.
 pub fn safetensors(bytes: &[u8]) {
-    let Ok(tensors) = safetensors::read(bytes) else { return };
-    let list: Vec<_> = tensors.into_values().collect();
-    let (mut once, mut twice) = (Vec::new(), Vec::new());
-    safetensors::write(&list, &mut once).expect("a vector takes all bytes");
-    let again: Vec<_> = safetensors::read(&once).expect("what was written is read").into_values().collect();
-    safetensors::write(&again, &mut twice).expect("a vector takes all bytes");
-    assert_eq!(once, twice, "a safetensors round trip changed the bytes");
+    let Ok(read) = SafeTensors::deserialize(bytes) else { return };
+    let once = written(&read);
+    let again = SafeTensors::deserialize(&once).expect("what was written is read");
+    assert_eq!(once, written(&again), "a safetensors round trip changed the bytes");
+}
+
+fn written(tensors: &SafeTensors<'_>) -> Vec<u8> {
+    let mut list: Vec<_> = tensors
+        .iter()
+        .map(|(name, view)| {
+            let _ = (tensors::keys(&view), tensors::values(&view));
+            let (dtype, shape, bytes) = (view.dtype(), view.shape().to_vec(), view.data().into());
+            Tensor { name: name.to_owned(), dtype, shape, bytes }
+        })
+        .collect();
+    list.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut out = Vec::new();
+    tensors::write(&list, &mut out).expect("a vector takes all bytes");
+    out
 }
 
 /// Any bytes are a manifest or an error that names the file. Tried as they are, and with their checksum added.

@@ -15,7 +15,7 @@ pub use crate::job::{
 };
 use crate::linear::{self, Linear};
 use crate::metric::MetricAccumulator;
-use crate::param::{ParamSpec, nearest};
+use crate::param::{self, ParamSpec, nearest};
 use crate::stopping::EarlyStopping;
 
 /// One task of a job of any family.
@@ -33,6 +33,13 @@ pub struct Algorithm {
     pub parameters: &'static [ParamSpec],
     /// Checks the parameters; unknown names and values out of range are errors.
     pub configure: Configure,
+}
+
+impl Algorithm {
+    /// The meaning of a parameter, with the choices that read it and those that it offers.
+    pub fn help_text(&self, spec: &ParamSpec) -> String {
+        param::help_text(self.parameters, spec)
+    }
 }
 
 pub fn algorithms() -> &'static [Algorithm] {

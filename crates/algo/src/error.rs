@@ -1,5 +1,7 @@
 //! The errors of the algorithms.
 
+use std::borrow::Cow;
+
 /// An error of this crate. Variants carry data; the text says what went wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,7 +39,7 @@ pub enum Error {
         /// The other parameter, with its value.
         second: String,
         /// Why they exclude each other, and what to do.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// The job would not use this value.
     #[error(

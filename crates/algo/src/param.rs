@@ -1,14 +1,51 @@
 //! Parameters of algorithms. One table gives type, range, default, unit and meaning; the same table checks the values.
 
-use std::collections::BTreeMap;
+mod checked;
+#[cfg(test)]
+mod tests;
 
-use crate::error::Error;
+pub use checked::CheckedParams;
 
 /// The value that lets the program choose.
 pub const AUTO: &str = "auto";
 
+/// A closed set of values, each of which a user writes as one word.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every value with its word, as in `--set parameter=word`, in the order of help texts.
+    fn all() -> Vec<(&'static str, Self)>;
+
+    fn name(self) -> &'static str {
+        let word = Self::all().into_iter().find(|(_, value)| *value == self);
+        word.expect("every value has a word").0
+    }
+
+    /// What the word stands for; empty if the meaning of the parameter says it.
+    fn help(self) -> &'static str {
+        ""
+    }
+
+    /// Parameters that a job uses only with some words of this set, this one among them.
+    fn reads(self) -> &'static [&'static ParamSpec] {
+        &[]
+    }
+}
+
+/// A [`Choice`] as help texts show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub reads: &'static [&'static ParamSpec],
+}
+
+/// The words of `T`, for [`ParamKind::Choice`].
+pub fn words<T: Choice>() -> Vec<Word> {
+    let word = |(name, value): (_, T)| Word { name, help: value.help(), reads: value.reads() };
+    T::all().into_iter().map(word).collect()
+}
+
 /// The values that are allowed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum ParamKind {
     /// A finite number between `low` and `high`.
     Real {
@@ -45,7 +82,9 @@ pub enum ParamKind {
     /// `true` or `false`.
     Flag,
     /// One of these words.
-    Choice(&'static [&'static str]),
+    Choice(fn() -> Vec<Word>),
+    /// `auto`, or one of these words.
+    AutoChoice(fn() -> Vec<Word>),
     /// Free text in the form that the meaning describes. Empty text means no value.
     Text,
 }
@@ -62,7 +101,7 @@ pub enum Bounds {
 }
 
 /// A row of a parameter table.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
     /// The name as typed in `--set name=value`.
     pub name: &'static str,
@@ -74,24 +113,38 @@ pub struct ParamSpec {
     pub unit: &'static str,
     /// One line of help.
     pub meaning: &'static str,
-    /// Another parameter, and its values with which this one is used; `None` if it is always used.
-    pub read_when: Option<(&'static str, &'static [&'static str])>,
 }
 
-impl ParamSpec {
-    /// The same row, used only when the parameter `name` has one of `values`.
-    #[must_use]
-    pub const fn read_when(self, name: &'static str, values: &'static [&'static str]) -> Self {
-        Self { read_when: Some((name, values)), ..self }
-    }
+/// A row of a table.
+pub const fn param(
+    name: &'static str,
+    kind: ParamKind,
+    default: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+) -> ParamSpec {
+    ParamSpec { name, kind, default, unit, meaning }
+}
 
-    /// The meaning, preceded by the values of the other parameter with which this one is used.
-    pub fn help_text(&self) -> String {
-        match self.read_when {
-            Some((_, values)) => format!("{}: {}", values.join(", "), self.meaning),
-            None => self.meaning.to_owned(),
-        }
+/// The parameter whose words decide whether the parameter `name` of `table` is used, and the words that use it; `None`
+/// if it is always used.
+fn readers(table: &'static [ParamSpec], name: &str) -> Option<(&'static ParamSpec, Vec<&'static str>)> {
+    table.iter().find_map(|spec| {
+        let reads = |word: &Word| word.reads.iter().any(|read| read.name == name);
+        let names: Vec<_> = spec.kind.words().into_iter().filter(reads).map(|word| word.name).collect();
+        (!names.is_empty()).then_some((spec, names))
+    })
+}
+
+/// The meaning of the parameter `spec` of `table`, with the words that use it before it and the help of its own words
+/// after it.
+pub fn help_text(table: &'static [ParamSpec], spec: &ParamSpec) -> String {
+    let mut parts = vec![spec.meaning.to_owned()];
+    for word in spec.kind.words().iter().filter(|word| !word.help.is_empty()) {
+        parts.push(format!("{}: {}", word.name, word.help));
     }
+    let readers = readers(table, spec.name).map(|(_, names)| format!("{}: ", names.join(", ")));
+    readers.unwrap_or_default() + &parts.join("; ")
 }
 
 /// The name in `known` that is nearest to `name`, if it is similar enough to be a typo.
@@ -103,14 +156,6 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<S
         .filter(|(similarity, _)| *similarity >= NEAR)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate.to_owned())
-}
-
-/// Values of all parameters of an algorithm, each checked to be in its range.
-#[derive(Clone, Debug)]
-pub struct CheckedParams {
-    algorithm: &'static str,
-    table: &'static [ParamSpec],
-    values: BTreeMap<&'static str, String>,
 }
 
 impl ParamKind {
@@ -136,7 +181,8 @@ impl ParamKind {
             Self::Integer { low, high } => format!("a whole number in [{low}, {high}]"),
             Self::AutoInteger { low, high } => format!("auto or a whole number in [{low}, {high}]"),
             Self::Flag => "true or false".to_owned(),
-            Self::Choice(words) => words.join(" | "),
+            Self::Choice(_) => self.word_names().join(" | "),
+            Self::AutoChoice(_) => format!("auto | {}", self.word_names().join(" | ")),
             Self::Text => "text".to_owned(),
         }
     }
@@ -160,212 +206,26 @@ impl ParamKind {
                 text == AUTO || text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x))
             }
             Self::Flag => text == "true" || text == "false",
-            Self::Choice(words) => words.contains(&text),
+            Self::Choice(_) => self.word_names().contains(&text),
+            Self::AutoChoice(_) => text == AUTO || self.word_names().contains(&text),
             Self::Text => true,
         }
     }
-}
 
-impl CheckedParams {
-    /// Checks the given values against the table and fills in the defaults.
-    pub fn new(
-        algorithm: &'static str,
-        table: &'static [ParamSpec],
-        given: &BTreeMap<String, String>,
-    ) -> Result<Self, Error> {
-        let mut values: BTreeMap<_, _> =
-            table.iter().map(|spec| (spec.name, spec.default.to_owned())).collect();
-        for (name, text) in given {
-            let Some(spec) = table.iter().find(|spec| spec.name == name) else {
-                let nearest = nearest(name, table.iter().map(|spec| spec.name));
-                return Err(Error::UnknownParameter { algorithm, name: name.clone(), nearest });
-            };
-            let text = text.trim();
-            if !spec.kind.allows(text) {
-                return Err(Error::Parameter {
-                    algorithm,
-                    name: spec.name,
-                    actual: text.to_owned(),
-                    expected: spec.kind.describe(),
-                });
-            }
-            values.insert(spec.name, text.to_owned());
-        }
-        let checked = Self { algorithm, table, values };
-        checked.check_unused()?;
-        Ok(checked)
-    }
-
-    /// Refuses a value that the job would not use: it is a mistake, unless it is the default or the other parameter is
-    /// still `auto`.
-    fn check_unused(&self) -> Result<(), Error> {
-        for spec in self.table {
-            let (Some((other, words)), actual) = (spec.read_when, self.text(spec.name)) else { continue };
-            if actual != spec.default && self.text(other) != AUTO && !words.contains(&self.text(other)) {
-                return Err(Error::UnusedParameter {
-                    algorithm: self.algorithm,
-                    name: spec.name,
-                    actual: actual.to_owned(),
-                    with: format!("{other}={}", self.text(other)),
-                    readers: words.join(", "),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    pub fn algorithm(&self) -> &'static str {
-        self.algorithm
-    }
-
-    /// Every parameter with its value as text.
-    pub fn values(&self) -> &BTreeMap<&'static str, String> {
-        &self.values
-    }
-
-    /// Whether the table has the parameter `name`: some losses have parameters of their own.
-    pub fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
-    /// The value of `name` as text.
-    ///
-    /// # Panics
-    /// If the table has no such row, which is a bug in this crate.
-    pub fn text(&self, name: &str) -> &str {
-        self.values.get(name).unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
-    }
-
-    pub fn real(&self, name: &str) -> f64 {
-        self.text(name).parse().expect("checked by ParamKind::Real")
-    }
-
-    pub fn integer(&self, name: &str) -> u64 {
-        self.text(name).parse().expect("checked by ParamKind::Integer")
-    }
-
-    /// The whole number `name`; `None` for `auto`.
-    pub fn auto_integer(&self, name: &str) -> Option<u64> {
-        match self.text(name) {
-            AUTO => None,
-            text => Some(text.parse().expect("checked by ParamKind::AutoInteger")),
+    /// The words of a closed set; empty for other kinds.
+    pub fn words(&self) -> Vec<Word> {
+        match self {
+            Self::Choice(words) | Self::AutoChoice(words) => words(),
+            Self::Real { .. }
+            | Self::AutoReal { .. }
+            | Self::Integer { .. }
+            | Self::AutoInteger { .. }
+            | Self::Flag
+            | Self::Text => Vec::new(),
         }
     }
 
-    /// The number `name`; `None` for `auto`.
-    pub fn auto_real(&self, name: &str) -> Option<f64> {
-        match self.text(name) {
-            AUTO => None,
-            text => Some(text.parse().expect("checked by ParamKind::AutoReal")),
-        }
-    }
-
-    /// The row of `name`.
-    ///
-    /// # Panics
-    /// If the table has no such row, which is a bug in this crate.
-    pub fn spec(&self, name: &str) -> &'static ParamSpec {
-        let row = self.table.iter().find(|spec| spec.name == name);
-        row.unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
-    }
-
-    pub fn flag(&self, name: &str) -> bool {
-        self.text(name) == "true"
-    }
-
-    /// An error about the value of `name`, for checks that the table cannot express.
-    pub fn invalid_value(&self, name: &str, expected: impl Into<String>) -> Error {
-        let spec = self.spec(name);
-        Error::Parameter {
-            algorithm: self.algorithm,
-            name: spec.name,
-            actual: self.text(name).to_owned(),
-            expected: expected.into(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TABLE: &[ParamSpec] = &[
-        ParamSpec {
-            name: "learning_rate",
-            kind: ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
-            default: "0.1",
-            unit: "",
-            meaning: "step",
-            read_when: None,
-        },
-        ParamSpec {
-            name: "epochs",
-            kind: ParamKind::AutoInteger { low: 1, high: 10 },
-            default: "auto",
-            unit: "",
-            meaning: "",
-            read_when: None,
-        },
-        ParamSpec {
-            name: "optimizer",
-            kind: ParamKind::Choice(&["sgd", "momentum", "adam"]),
-            default: "sgd",
-            unit: "",
-            meaning: "",
-            read_when: None,
-        },
-        ParamSpec {
-            name: "decay",
-            kind: ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
-            default: "0.9",
-            unit: "",
-            meaning: "what is kept",
-            read_when: Some(("optimizer", &["momentum", "adam"])),
-        },
-    ];
-
-    fn check(name: &str, value: &str) -> Result<CheckedParams, Error> {
-        CheckedParams::new("lr", TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
-    }
-
-    #[test]
-    fn an_unknown_name_suggests_the_nearest() {
-        let text = check("learnig_rate", "1").unwrap_err().to_string();
-        assert!(text.contains("did you mean learning_rate?"), "{text}");
-    }
-
-    #[test]
-    fn a_value_out_of_range_says_range_and_value() {
-        for (name, bad, range) in [
-            ("learning_rate", "0", "a number > 0"),
-            ("learning_rate", "inf", "a number > 0"),
-            ("learning_rate", "fast", "a number > 0"),
-            ("epochs", "0", "auto or a whole number in [1, 10]"),
-            ("epochs", "11", "auto or a whole number in [1, 10]"),
-        ] {
-            let text = check(name, bad).unwrap_err().to_string();
-            assert!(text.contains(range) && text.contains(bad), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_would_read_is_refused() {
-        let set = |pairs: &[(&str, &str)]| {
-            let given = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-            CheckedParams::new("lr", TABLE, &given).map(drop)
-        };
-        let text = set(&[("decay", "0.5")]).unwrap_err().to_string();
-        for part in ["lr", "decay=0.5", "optimizer=sgd", "momentum, adam"] {
-            assert!(text.contains(part), "{text}");
-        }
-        assert!(set(&[("optimizer", "adam"), ("decay", "0.5")]).is_ok());
-        assert!(set(&[("decay", "0.9")]).is_ok(), "the default says nothing");
-        assert_eq!(TABLE[3].help_text(), "momentum, adam: what is kept");
-    }
-
-    #[test]
-    fn defaults_fill_what_was_not_given() {
-        let checked = check("epochs", "3").unwrap();
-        assert_eq!((checked.real("learning_rate"), checked.auto_integer("epochs")), (0.1, Some(3)));
+    fn word_names(&self) -> Vec<&'static str> {
+        self.words().into_iter().map(|word| word.name).collect()
     }
 }

@@ -24,18 +24,25 @@
 //! | 2,000 x 30,000, deviation 1 | .8294 | .8310 | .8110; .8205; .8218 |
 //! | 20,000 x 30,000, deviation 1 | .9251 | .9228 | .9065; .9186; .9238 |
 
+mod scaling;
+
 use std::collections::BTreeMap;
 
 use data::Survey;
 
 use super::Linear;
 use super::loss::Loss;
-use super::model::{Model, Standardize};
-use super::param_table::{FULL_BATCH_OPTIMIZERS, OPTIMIZERS};
+use super::model::Model;
+use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
+use super::optimizer_params::LEARNING_RATE;
+use super::param_table::{
+    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, SHUFFLE, STANDARDIZE,
+};
 use super::params::learning_rate;
 use crate::error::Error;
-use crate::job::{DataProfile, Resolution, ResolvedSettings};
-use crate::param::AUTO;
+use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
+use crate::param::{AUTO, CheckedParams, Choice, ParamSpec};
+use scaling::{TextKind, column_scaling, record_scaling, text_kind};
 
 /// Larger inputs are not surveyed before a default is chosen, and do not get a full-batch optimizer.
 const LARGE_BYTES: u64 = 2 << 30;
@@ -48,39 +55,27 @@ const LARGE_TABLE_PRODUCTS: u64 = 400_000_000;
 /// is as good.
 const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
 /// L2 penalty of `lbfgs` and `owlqn`.
-const L2: f64 = 1.0;
+const FULL_BATCH_L2: f64 = 1.0;
 /// The same for wide sparse data with two classes of equal size, in which most columns occur once or twice.
 const WIDE_L2: f64 = 5.0;
 /// Largest number of epochs of FTRL over wide sparse data: more epochs overfit.
 const WIDE_EPOCHS: u64 = 2;
 /// Data are sparse if their entries fill less than this share of the cells of a table.
 const MAX_SPARSE_DENSITY: f64 = 0.25;
-/// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
-/// size do not suit all columns. The root mean square of all entries is compared with 1 in the same way.
-const SCALE_RATIO_LIMIT: f64 = 30.0;
-/// In texts the number of entries per record deviates by more than this share of its mean; records of one-hot columns
-/// all have about the same number.
-const MIN_TEXT_LENGTH_DEVIATION: f64 = 0.3;
-/// A vocabulary has at least this many words.
-const MIN_VOCABULARY: u64 = 1000;
-/// More than this share of the words of a text occur more than once in it; in sets all counts are 1.
-const MIN_REPEATED_SHARE: f64 = 0.02;
-/// Records were normalized if their Euclidean lengths deviate by less than this share of their mean.
-const MAX_NORM_DEVIATION: f64 = 1e-3;
-/// Settings that only push rules use, besides those that the parameter table marks as such.
-const PUSH_RULE_PARAMETERS: &[&str] = &["epochs", "schedule", "gradient", "clip", "batch_size", "shuffle"];
-/// The order of preference among optimizers that use all given settings.
-const PREFERENCE: &[&str] = &["ftrl", "lbfgs", "owlqn", "adagrad", "adam", "rmsprop", "momentum", "sgd"];
+/// Parameters that only push rules use, besides those that their rows name. Full-batch optimizers take their defaults.
+const PUSH_RULE_PARAMETERS: &[&ParamSpec] = &[&EPOCHS, &SCHEDULE, &GRADIENT, &CLIP, &BATCH_SIZE, &SHUFFLE];
 
-/// A chosen value and the reason.
-struct ChosenValue {
-    value: &'static str,
+/// A chosen value and the reason; the reason is empty if the value was given or has no effect.
+struct ChosenValue<T> {
+    value: T,
     reason: String,
 }
 
-fn chosen(value: &'static str, why: impl Into<String>) -> ChosenValue {
+fn chosen<T>(value: T, why: impl Into<String>) -> ChosenValue<T> {
     ChosenValue { value, reason: why.into() }
 }
+
+type ChosenOptimizer = ChosenValue<&'static Optimizer>;
 
 /// Chooses, or asks for a survey of the data.
 pub(super) fn resolve_settings(
@@ -110,35 +105,20 @@ fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
         .filter(|(_, text)| *text != AUTO)
 }
 
-/// The optimizers that use every given setting.
-fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
-    let mut readers: Vec<_> = OPTIMIZERS.iter().copied().filter(|name| *name != AUTO).collect();
+/// The optimizers that use every given setting, in order of preference.
+fn readers(job: &Linear) -> Result<Vec<&'static Optimizer>, Error> {
+    let mut readers = OPTIMIZERS.to_vec();
     let mut narrowing = Vec::new();
     for (name, text) in given_settings(job) {
         let before = readers.len();
-        let spec = job.checked_params.spec(name);
-        match spec.read_when {
-            Some(("optimizer", words)) => readers.retain(|reader| words.contains(reader)),
-            _ if PUSH_RULE_PARAMETERS.contains(&name) && text != spec.default => {
-                readers.retain(|reader| !FULL_BATCH_OPTIMIZERS.contains(reader));
-            }
-            _ => {}
-        }
-        if name == "schedule" && text != spec.default {
-            readers.retain(|reader| !matches!(*reader, "ftrl" | "adadelta"));
-        }
+        readers.retain(|optimizer| uses(job, optimizer, name, text));
         if readers.len() < before {
             narrowing.push(format!("{name}={text}"));
         }
     }
-    let l1 = job.checked_params.real("l1");
-    readers.retain(|reader| match *reader {
-        "owlqn" => l1 > 0.0,
-        "lbfgs" | "gd" | "svrg" => l1 == 0.0,
-        _ => true,
-    });
+    readers.retain(|optimizer| optimizer.allows_l1(job.params.l1));
     if job.loss == Loss::Hinge {
-        readers.retain(|reader| !FULL_BATCH_OPTIMIZERS.contains(reader));
+        readers.retain(|optimizer| !optimizer.is_full_batch());
     }
     if readers.is_empty() {
         let first = narrowing.pop().unwrap_or_default();
@@ -147,80 +127,95 @@ fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
             algorithm: job.algorithm(),
             first,
             second,
-            reason: "no optimizer uses all of them; remove one",
+            reason: "no optimizer uses all of them; remove one".into(),
         });
     }
     Ok(readers)
 }
 
+/// Whether the optimizer uses the given value `text` of the parameter `name`.
+fn uses(job: &Linear, optimizer: &'static Optimizer, name: &str, text: &str) -> bool {
+    if let Some(all) = job.checked_params.readers(&OPTIMIZER, name) {
+        return all.contains(&optimizer.name);
+    }
+    if !is_push_rule_setting(name, text) {
+        return true;
+    }
+    !optimizer.is_full_batch() && (name != SCHEDULE.name || optimizer.follows_schedule(&job.checked_params))
+}
+
+/// Whether only push rules use this value of the parameter `name`.
+fn is_push_rule_setting(name: &str, text: &str) -> bool {
+    PUSH_RULE_PARAMETERS.iter().any(|spec| spec.name == name && spec.default != text)
+}
+
 /// The optimizer if it is given, or if the given settings decide it; `None` if the data must decide.
-fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<ChosenValue> {
-    let asked = job.checked_params.text("optimizer");
-    if let Some(&name) = OPTIMIZERS.iter().find(|name| **name == asked && asked != AUTO) {
-        return Some(chosen(name, ""));
+fn optimizer_by_settings(job: &Linear, readers: &[&'static Optimizer]) -> Option<ChosenOptimizer> {
+    if let Some(given) = job.params.optimizer {
+        return Some(chosen(given, ""));
     }
-    let has = |names: &[&str]| readers.iter().any(|reader| names.contains(reader));
-    if job.loss == Loss::Hinge && readers.contains(&"ftrl") {
-        return Some(chosen("ftrl", "hinge loss has a corner, where full-batch optimizers have no gradient"));
+    if job.loss == Loss::Hinge && readers.contains(&&FTRL) {
+        return Some(chosen(&FTRL, "hinge loss has a corner, where full-batch optimizers have no gradient"));
     }
-    if has(&["ftrl"]) && has(&["lbfgs", "owlqn"]) {
+    if readers.contains(&&FTRL) && (readers.contains(&&LBFGS) || readers.contains(&&OWLQN)) {
         return None;
     }
-    let first = PREFERENCE.iter().find(|name| readers.contains(name)).or(readers.first());
-    let first = *first.expect("readers are not empty");
+    let first = *readers.first().expect("readers are not empty");
     let (name, text) = given_settings(job)
         .find(|(name, text)| {
-            let spec = job.checked_params.spec(name);
-            spec.read_when.is_some_and(|(other, words)| other == "optimizer" && words.contains(&first))
-                || (PUSH_RULE_PARAMETERS.contains(name) && *text != spec.default)
+            first.reads.iter().any(|spec| spec.name == *name) || is_push_rule_setting(name, text)
         })
-        .unwrap_or(("l1", job.checked_params.text("l1")));
+        .unwrap_or((L1.name, job.checked_params.text(&L1)));
     Some(chosen(first, format!("it uses {name}={text}, which is given")))
 }
 
 /// The optimizer that made the model from which training continues.
-fn optimizer_of(job: &Linear, previous: &Model) -> ChosenValue {
+fn optimizer_of(job: &Linear, previous: &Model) -> ChosenOptimizer {
     let why = "as in the model that training continues from";
     match previous.numbered {
         Some(_) => chosen(minimum(job), why),
-        None => chosen("ftrl", why),
+        None => chosen(&FTRL, why),
     }
 }
 
 /// The optimizer that reaches the minimum of the objective.
-fn minimum(job: &Linear) -> &'static str {
-    if job.checked_params.real("l1") > 0.0 { "owlqn" } else { "lbfgs" }
+fn minimum(job: &Linear) -> &'static Optimizer {
+    if job.params.l1 > 0.0 { &OWLQN } else { &LBFGS }
 }
 
 /// The optimizer that suits the data; `None` if a survey is needed.
-fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &DataProfile<'_>) -> Option<ChosenValue> {
-    debug_assert!(readers.contains(&"ftrl"));
+fn optimizer_by_data(
+    job: &Linear,
+    readers: &[&'static Optimizer],
+    known: &DataProfile<'_>,
+) -> Option<ChosenOptimizer> {
+    debug_assert!(readers.contains(&&FTRL));
     if !known.is_bsp {
-        return Some(chosen("ftrl", "reads may miss pushes (--consistency)"));
+        return Some(chosen(&FTRL, "reads may miss pushes (--consistency)"));
     }
     let Some(bytes) = known.size_bytes else {
-        return Some(chosen("ftrl", "the input is a stream, which is not read before the first step"));
+        return Some(chosen(&FTRL, "the input is a stream, which is not read before the first step"));
     };
     if bytes > LARGE_BYTES {
-        return Some(chosen("ftrl", format!("the input is larger than {} GiB", LARGE_BYTES >> 30)));
+        return Some(chosen(&FTRL, format!("the input is larger than {} GiB", LARGE_BYTES >> 30)));
     }
     let survey = known.survey?;
     let width = if job.loss == Loss::Softmax { known.class_count.max(1) } else { 1 };
     let (records, columns) = (survey.record_count, survey.column_count());
     let what = format!("{records} records with about {columns} columns");
     match text_kind(job, known) {
-        Some(TextKind::Counts) => return Some(chosen("ftrl", format!("{what} look like texts"))),
+        Some(TextKind::Counts) => return Some(chosen(&FTRL, format!("{what} look like texts"))),
         Some(TextKind::Normalized) => {
-            return Some(chosen("ftrl", format!("{what}, all of the same length, look like texts")));
+            return Some(chosen(&FTRL, format!("{what}, all of the same length, look like texts")));
         }
         None => {}
     }
     if is_wide(survey) && survey.entry_count > LARGE_WIDE_ENTRIES {
-        return Some(chosen("ftrl", format!("{what} are sparse, where a few passes generalize best")));
+        return Some(chosen(&FTRL, format!("{what} are sparse, where a few passes generalize best")));
     }
     let limit = if known.is_table { LARGE_TABLE_PRODUCTS } else { LARGE_PRODUCTS };
     if survey.entry_count.saturating_mul(width) > limit {
-        return Some(chosen("ftrl", format!("{what} are too many for a hundred passes")));
+        return Some(chosen(&FTRL, format!("{what} are too many for a hundred passes")));
     }
     Some(chosen(minimum(job), format!("{what} are few enough to optimize to the minimum")))
 }
@@ -230,110 +225,32 @@ fn is_wide(survey: &Survey) -> bool {
     survey.column_count() > survey.record_count && survey.density() < MAX_SPARSE_DENSITY
 }
 
-/// The kinds of texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TextKind {
-    /// Counts of words.
-    Counts,
-    /// Weights of words; all records have the same Euclidean length.
-    Normalized,
-}
-
-/// Whether records look like texts with classes to learn. This excludes real labels, for which the length of a text is
-/// informative.
-fn text_kind(job: &Linear, known: &DataProfile<'_>) -> Option<TextKind> {
-    let survey = known.survey?;
-    let may_be = !known.is_table
-        && !job.loss.is_real()
-        && survey.negative_count == 0
-        && survey.column_count() >= MIN_VOCABULARY
-        && survey.density() < MAX_SPARSE_DENSITY
-        && survey.entry_count_spread() > MIN_TEXT_LENGTH_DEVIATION;
-    let repeated = 1.0 - survey.one_count as f64 / survey.entry_count.max(1) as f64;
-    if !may_be {
-        None
-    } else if survey.length_spread() < MAX_NORM_DEVIATION {
-        Some(TextKind::Normalized)
-    } else {
-        (survey.whole_count == survey.entry_count && repeated > MIN_REPEATED_SHARE)
-            .then_some(TextKind::Counts)
-    }
-}
-
 /// The l2 penalty of `lbfgs` and `owlqn` over wide sparse data. It balances the curvature of the loss, which for
 /// classes is proportional to `p (1 - p)`, where p is the share of a class: what is right for equal classes is too much
 /// for few positives.
 fn wide_l2(job: &Linear, known: &DataProfile<'_>, survey: &Survey) -> f64 {
     let share = match job.loss {
-        Loss::Squared | Loss::Huber { .. } => return L2,
+        Loss::Squared | Loss::Huber { .. } => return FULL_BATCH_L2,
         Loss::Softmax => 1.0 / known.class_count.max(2) as f64,
         Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
             survey.label_sum / survey.record_count.max(1) as f64
         }
     };
-    (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(L2)
+    (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(FULL_BATCH_L2)
 }
 
-fn standardize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) -> ChosenValue {
-    let asked = job.checked_params.text("standardize");
-    if asked != AUTO {
-        return chosen(
-            ["true", "entries", "idf"].into_iter().find(|value| *value == asked).unwrap_or("false"),
-            "",
-        );
-    }
-    if let Some(previous) = previous {
-        let value = match previous.standardize {
-            Some(Standardize::Center | Standardize::Scale) => "true",
-            Some(Standardize::Entries) => "entries",
-            Some(Standardize::Idf) => "idf",
-            None => "false",
-        };
-        return chosen(value, "as in the model that training continues from");
-    }
-    if known.is_table {
-        return chosen("true", "the input is a table with columns of numbers");
-    }
-    let Some(survey) = known.survey else {
-        if job.loss.is_real() {
-            return chosen("true", "for numeric labels, columns may have any scale");
-        }
-        return chosen("false", "features are numbered, and the input is not read before the first step");
-    };
-    match text_kind(job, known) {
-        Some(TextKind::Counts) if job.checked_params.text("normalize") != "none" => {
-            return chosen("idf", "the records look like texts, in which rare words are more informative");
-        }
-        Some(TextKind::Normalized) => return chosen("false", "the records have the same length already"),
-        Some(TextKind::Counts) | None => {}
-    }
-    let (is_sparse, scale) = (survey.density() <= MAX_SPARSE_DENSITY, survey.entry_scale());
-    let scaled = if is_sparse { "entries" } else { "true" };
-    match survey.scale_ratio() {
-        Some(ratio) if ratio > SCALE_RATIO_LIMIT => {
-            chosen(scaled, format!("the scales of columns differ by a factor of {ratio:.0}"))
-        }
-        _ if scale > 0.0 && !(1.0 / SCALE_RATIO_LIMIT..=SCALE_RATIO_LIMIT).contains(&scale) => {
-            chosen(scaled, format!("the root mean square of all entries is {scale:.1e}, far from 1"))
-        }
-        None => chosen("false", "there are too many columns for a table"),
-        Some(_) if is_sparse => chosen("false", "the columns are sparse and of similar scale"),
-        Some(_) => chosen("false", "the columns are of similar scale"),
-    }
+/// The given settings, to which those are added that were chosen, with a reason for each.
+struct SettingsBuilder {
+    settings: BTreeMap<String, String>,
+    reasons: Vec<String>,
 }
 
-fn normalize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) -> ChosenValue {
-    let asked = job.checked_params.text("normalize");
-    if asked != AUTO {
-        return chosen(if asked == "l2" { "l2" } else { "none" }, "");
-    }
-    if let Some(previous) = previous {
-        let value = if previous.normalize { "l2" } else { "none" };
-        return chosen(value, "as in the model that training continues from");
-    }
-    match text_kind(job, known) {
-        Some(TextKind::Counts) => chosen("l2", "records are sparse and of very different length"),
-        Some(TextKind::Normalized) | None => chosen("none", ""),
+impl SettingsBuilder {
+    fn add(&mut self, spec: &ParamSpec, value: &str, reason: &str) {
+        self.settings.insert(spec.name.to_owned(), value.to_owned());
+        if !reason.is_empty() {
+            self.reasons.push(format!("{}={value}: {reason}", spec.name));
+        }
     }
 }
 
@@ -342,56 +259,46 @@ fn resolved(
     job: &Linear,
     known: &DataProfile<'_>,
     previous: Option<&Model>,
-    optimizer: &ChosenValue,
+    optimizer: &ChosenOptimizer,
 ) -> Result<ResolvedSettings, Error> {
-    let mut set: BTreeMap<String, String> = job.given_settings.clone();
-    let mut reasons = Vec::new();
-    let standardize = standardize(job, known, previous);
-    let normalize = normalize(job, known, previous);
-    let descends = FULL_BATCH_OPTIMIZERS.contains(&optimizer.value);
-    let answers = [("optimizer", optimizer), ("standardize", &standardize), ("normalize", &normalize)];
-    for (name, ChosenValue { value, reason: why }) in answers {
-        set.insert(name.to_owned(), (*value).to_owned());
-        if !why.is_empty() {
-            reasons.push(format!("{name}={value}: {why}"));
-        }
+    let mut all = SettingsBuilder { settings: job.given_settings.clone(), reasons: Vec::new() };
+    all.add(&OPTIMIZER, optimizer.value.name, &optimizer.reason);
+    let columns = column_scaling(job, known, previous);
+    all.add(&STANDARDIZE, columns.value.name(), &columns.reason);
+    let records = record_scaling(job, known, previous);
+    all.add(&NORMALIZE, records.value.name(), &records.reason);
+    if job.params.l2.is_none() {
+        let l2 = l2(job, known, optimizer.value);
+        all.add(&L2, &l2.value.to_string(), &l2.reason);
     }
-    let was_open = job.checked_params.text("optimizer") == AUTO;
-    if job.checked_params.auto_real("l2").is_none() {
-        let l2 = if was_open && descends {
-            let (l2, why) = match known.survey.filter(|survey| is_wide(survey)) {
-                Some(survey) => (
-                    wide_l2(job, known, survey),
-                    "sparse data with more columns than records overfit with a smaller penalty",
-                ),
-                None => (L2, "the default penalty of most programs"),
-            };
-            reasons.push(format!("l2={l2}: {why}"));
-            l2
-        } else {
-            0.0
-        };
-        set.insert("l2".to_owned(), l2.to_string());
-    }
-    if let Some(survey) =
-        known.survey.filter(|survey| !descends && is_wide(survey) && text_kind(job, known).is_none())
-        && job.checked_params.auto_integer("epochs").is_none()
+    if let Epochs::Auto { .. } = job.params.epochs
+        && let Some(survey) = known.survey
+        && !optimizer.value.is_full_batch()
+        && is_wide(survey)
+        && text_kind(job, known).is_none()
     {
         let open = job.params.epochs.count(survey.record_count);
         let epochs = open.min(WIDE_EPOCHS);
-        if epochs < open {
-            reasons.push(format!("epochs={epochs}: more epochs overfit wide sparse data"));
-        }
-        set.insert("epochs".to_owned(), epochs.to_string());
+        let reason = if epochs < open { "more epochs overfit wide sparse data" } else { "" };
+        all.add(&EPOCHS, &epochs.to_string(), reason);
     }
-    let resolved = crate::param::CheckedParams::new(job.algorithm(), job.table, &set)?;
-    let reads_rate = job
-        .checked_params
-        .spec("learning_rate")
-        .read_when
-        .is_some_and(|(_, optimizers)| optimizers.contains(&optimizer.value));
-    if reads_rate {
-        set.insert("learning_rate".to_owned(), learning_rate(&resolved, job.loss).to_string());
+    if optimizer.value.reads.iter().any(|spec| spec.name == LEARNING_RATE.name) {
+        let resolved = CheckedParams::new(job.algorithm(), job.table, &all.settings)?;
+        all.add(&LEARNING_RATE, &learning_rate(&resolved, job.loss).to_string(), "");
     }
-    Ok(ResolvedSettings { settings: set, reasons })
+    Ok(ResolvedSettings { settings: all.settings, reasons: all.reasons })
+}
+
+/// The L2 penalty for data without one: full-batch optimizers that nobody asked for need it.
+fn l2(job: &Linear, known: &DataProfile<'_>, optimizer: &Optimizer) -> ChosenValue<f64> {
+    if job.params.optimizer.is_some() || !optimizer.is_full_batch() {
+        return chosen(0.0, "");
+    }
+    match known.survey.filter(|survey| is_wide(survey)) {
+        Some(survey) => chosen(
+            wide_l2(job, known, survey),
+            "sparse data with more columns than records overfit with a smaller penalty",
+        ),
+        None => chosen(FULL_BATCH_L2, "the default penalty of most programs"),
+    }
 }

@@ -32,11 +32,14 @@
 //! **Cost** of a step with e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
 mod auto;
+mod choices;
 pub mod csr;
 mod full_batch;
 mod labels;
 pub mod loss;
 mod model;
+mod optimizer;
+mod optimizer_params;
 mod param_table;
 mod params;
 mod scan;
@@ -47,7 +50,7 @@ mod train;
 
 use std::collections::BTreeMap;
 
-use data::{BatchSize, LabelRule, Shuffle};
+use data::LabelRule;
 use matrix::{Consistency, MatrixSpec};
 
 pub use model::{LabelScale, Model, Standardize};
@@ -55,13 +58,15 @@ pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, 
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 
-use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::{DataFacts, DataNeeds, DataProfile, Epochs, Resolution, TrainTask};
-use crate::param::{AUTO, CheckedParams};
+use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;
+use choices::{ColumnScaling, MarginLoss, RecordScaling};
 use labels::TrainingLabels;
 use loss::Loss;
+use optimizer::Training;
+use param_table::{DELTA, LOSS};
 
 /// Largest number of classes of softmax: a row of weights has one f32 per class.
 pub const CLASS_LIMIT: usize = 4096;
@@ -85,9 +90,9 @@ impl Linear {
 
     /// Linear support vector machine.
     pub fn svm(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("svm", SVM, given, |checked| match checked.text("loss") {
-            "squared_hinge" => Loss::SquaredHinge,
-            _ => Loss::Hinge,
+        Self::with_checked_params("svm", SVM, given, |checked| match checked.choice(&LOSS) {
+            MarginLoss::Hinge => Loss::Hinge,
+            MarginLoss::SquaredHinge => Loss::SquaredHinge,
         })
     }
 
@@ -104,7 +109,7 @@ impl Linear {
     /// Huber regression.
     pub fn huber(given: &BTreeMap<String, String>) -> Result<Self, Error> {
         Self::with_checked_params("huber", HUBER, given, |checked| Loss::Huber {
-            delta: checked.real("delta"),
+            delta: checked.real(&DELTA),
         })
     }
 
@@ -179,34 +184,33 @@ impl Linear {
 
     /// What the job requires of the data.
     pub fn data_needs(&self) -> DataNeeds {
-        let standardize = matches!(self.checked_params.text("standardize"), "true" | "entries" | "idf");
+        let params = &self.params;
+        let scales_columns = match params.column_scaling {
+            Some(ColumnScaling::Deviation | ColumnScaling::Entries | ColumnScaling::Idf) => true,
+            Some(ColumnScaling::None) | None => false,
+        };
         DataNeeds {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
                 Loss::Softmax => LabelRule::Class,
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
-            scan: standardize
+            scan: scales_columns
                 || self.needs_label_scan()
                 || self.loss == Loss::Softmax
                 || self.loss.is_real()
-                || self.params.descent.is_some(),
-            count_features: self.params.descent.is_some(),
-            epochs: self.params.epochs,
-            batch_size: self
-                .checked_params
-                .auto_integer("batch_size")
-                .map_or(self.params.batch_size, |size| BatchSize::Fixed(size as usize)),
-            shuffle: match self.checked_params.text("shuffle") {
-                _ if self.params.descent.is_some() => Shuffle::None,
-                "none" => Shuffle::None,
-                "records" => Shuffle::Records,
-                _ => Shuffle::Batches,
+                || params.training.descent().is_some(),
+            count_features: params.training.descent().is_some(),
+            epochs: params.epochs,
+            batch_size: params.batch_size,
+            shuffle: params.shuffle,
+            keep_zeros: match params.column_scaling {
+                Some(ColumnScaling::Deviation) | None => true,
+                Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
             },
-            keep_zeros: matches!(self.checked_params.text("standardize"), "true" | AUTO),
-            key_limit: self.checked_params.auto_integer("dimensions"),
-            validation_share: self.checked_params.real("validation_share"),
-            validation_required: self.checked_params.integer("early_stopping") > 0,
+            key_limit: params.dimensions,
+            validation_share: params.validation_share,
+            validation_required: params.early_stopping.is_some(),
         }
     }
 
@@ -224,17 +228,17 @@ impl Linear {
             classes: self.classes(facts)?,
             positive_label: positive,
             class_weights: Vec::new(),
-            intercept: self.checked_params.flag("intercept"),
-            standardize: match self.checked_params.text("standardize") {
-                "true" if facts.dense => Some(Standardize::Center),
-                "true" => Some(Standardize::Scale),
-                "entries" => Some(Standardize::Entries),
-                "idf" => Some(Standardize::Idf),
-                _ => None,
+            intercept: self.params.intercept,
+            standardize: match self.params.column_scaling {
+                Some(ColumnScaling::Deviation) if facts.dense => Some(Standardize::Center),
+                Some(ColumnScaling::Deviation) => Some(Standardize::Scale),
+                Some(ColumnScaling::Entries) => Some(Standardize::Entries),
+                Some(ColumnScaling::Idf) => Some(Standardize::Idf),
+                Some(ColumnScaling::None) | None => None,
             },
-            normalize: self.checked_params.text("normalize") == "l2",
-            dimensions: self.checked_params.auto_integer("dimensions"),
-            numbered: self.params.descent.as_ref().map(|_| facts.feature_count),
+            normalize: self.params.record_scaling == Some(RecordScaling::L2),
+            dimensions: self.params.dimensions,
+            numbered: self.params.training.descent().map(|_| facts.feature_count),
             label_scale: self.label_scale(facts),
         };
         if let Some(previous) = previous {
@@ -254,7 +258,7 @@ impl Linear {
     /// Full-batch optimizers start at the mean and find the scale by themselves.
     fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
         let is_spread = facts.label_deviation > 0.0;
-        (self.loss.is_real() && self.params.descent.is_none() && is_spread)
+        (self.loss.is_real() && self.params.training.descent().is_none() && is_spread)
             .then_some(LabelScale { mean: facts.label_mean, deviation: facts.label_deviation })
     }
 
@@ -266,9 +270,8 @@ impl Linear {
         partition_count: u32,
         seed: u64,
     ) -> Vec<MatrixSpec> {
-        let rules = (self.params.rule, self.params.intercept_rule);
-        let mut specs = model.matrices(rules, consistency, partition_count, seed);
-        if let Some(settings) = &self.params.descent {
+        let mut specs = model.matrices(self.params.training.rules(), consistency, partition_count, seed);
+        if let Some(settings) = self.params.training.descent() {
             specs.extend(full_batch::matrices(model, settings, partition_count));
         }
         specs
@@ -276,35 +279,16 @@ impl Linear {
 
     /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
-        match (&self.params.descent, self.checked_params.text("optimizer")) {
-            (Some(_), "svrg") => full_batch::svrg::train(self, task),
-            (Some(_), "admm") => full_batch::admm::train(self, task),
-            (Some(_), _) => full_batch::train(self, task),
-            (None, _) => train::train(self, task),
+        match &self.params.training {
+            Training::Push(push) => train::train(self, push.gradient, task),
+            Training::Descent(settings) => full_batch::train(self, settings, task),
+            Training::Svrg(settings) => full_batch::svrg::train(self, settings, task),
+            Training::Admm(settings, consensus) => full_batch::admm::train(self, settings, consensus, task),
         }
-    }
-
-    /// The settings of a full-batch optimizer.
-    ///
-    /// # Panics
-    /// If the job has another optimizer: only the loops of full-batch optimizers call this.
-    fn descent_settings(&self) -> &Settings {
-        self.params.descent.as_ref().expect("this loop is that of jobs with these settings")
-    }
-
-    /// The settings of ADMM.
-    ///
-    /// # Panics
-    /// If the job has another optimizer: only the loop of ADMM calls this.
-    fn consensus(&self) -> &Consensus {
-        self.params.consensus.as_ref().expect("this loop is that of jobs with these settings")
     }
 
     /// The rule for early stopping; `None` if it is off.
     pub fn stopping(&self) -> Option<EarlyStopping> {
-        match self.checked_params.integer("early_stopping") {
-            0 => None,
-            patience => Some(EarlyStopping::new(patience, self.params.stopping_metric)),
-        }
+        self.params.early_stopping.clone()
     }
 }

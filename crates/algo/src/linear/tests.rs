@@ -17,9 +17,11 @@ use data::Batch;
 use math::random::{Purpose, stream};
 use matrix::{Consistency, MatrixId};
 
+use super::optimizer::OPTIMIZERS;
 use crate::algorithm::{DataFacts, algorithm, algorithms};
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
+use crate::param::ParamSpec;
 use harness::{Run, batches, clicks, job, train};
 
 #[test]
@@ -41,8 +43,10 @@ fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
 #[test]
 fn every_algorithm_learns_under_every_optimizer() {
     for row in algorithms() {
-        for optimizer in ["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta"] {
-            let rate = if optimizer == "adadelta" { "" } else { "learning_rate=0.05" };
+        for optimizer in OPTIMIZERS.iter().filter(|optimizer| !optimizer.is_full_batch()) {
+            let has_rate = optimizer.reads.iter().any(|spec| spec.name == "learning_rate");
+            let rate = if has_rate { "learning_rate=0.05" } else { "" };
+            let optimizer = optimizer.name;
             let settings = format!("optimizer={optimizer} epochs=8 standardize=false {rate}");
             let run = train(row.name, &settings, vec![clicks(1, 40, 25)], None, Consistency::Bsp).unwrap();
             let losses: Vec<f64> = run.training.iter().map(|metrics| metrics["loss"]).collect();
@@ -232,6 +236,10 @@ fn every_default_is_allowed_by_its_own_row() {
         for spec in row.parameters {
             assert!(spec.kind.allows(spec.default), "{} {}", row.name, spec.name);
             assert!(!spec.meaning.is_empty());
+            for read in spec.kind.words().iter().flat_map(|word| word.reads) {
+                let is_row = |spec: &ParamSpec| spec.name == read.name;
+                assert!(row.parameters.iter().any(is_row), "{}: {} is no row", row.name, read.name);
+            }
         }
         let settings = (row.configure)(&BTreeMap::new()).unwrap().settings();
         assert_eq!(settings.len(), row.parameters.len(), "{}: a name stands twice", row.name);

@@ -4,6 +4,7 @@ use data::Batch;
 use matrix::{Keys, Selection, Values};
 
 use super::Linear;
+use super::choices::BatchGradient;
 use super::csr::scale;
 use super::loss::Loss;
 use super::model::{LabelScale, Model};
@@ -15,10 +16,14 @@ use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
 /// Trains one task until training ends.
-pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+pub(super) fn train(
+    job: &Linear,
+    gradient: BatchGradient,
+    mut task: TrainTask<'_, Model>,
+) -> Result<(), Error> {
     let model = task.model;
     let class_weights = scan(job, model, &mut task)?;
-    let mut step = Step::new(job, model, class_weights);
+    let mut step = Step::new(job, model, gradient, class_weights);
     let mut epoch_count = None;
     for epoch in 0.. {
         let (parts, flow) = run_epoch(job, &mut step, &mut task, epoch)?;
@@ -133,6 +138,7 @@ pub(super) fn check_weight(record_count: u64, weight_sum: f64) -> Result<(), Err
 struct Step<'a> {
     job: &'a Linear,
     model: &'a Model,
+    batch_gradient: BatchGradient,
     /// One weight per class; empty if all are 1.
     class_weights: Vec<f64>,
     scoring: BatchScorer,
@@ -145,10 +151,11 @@ struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn new(job: &'a Linear, model: &'a Model, class_weights: Vec<f64>) -> Self {
+    fn new(job: &'a Linear, model: &'a Model, gradient: BatchGradient, class_weights: Vec<f64>) -> Self {
         Self {
             job,
             model,
+            batch_gradient: gradient,
             class_weights,
             scoring: BatchScorer::new(model),
             slopes: Vec::new(),
@@ -196,7 +203,10 @@ impl<'a> Step<'a> {
         if clip.is_finite() {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
-        let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
+        let share = match self.batch_gradient {
+            BatchGradient::Sum => 1.0,
+            BatchGradient::Mean => 1.0 / batch.record_count() as f64,
+        };
         // The loss of scaled labels is that of labels divided by deviation^2, and a weight changes the score by the
         // deviation. Slopes of Huber's loss end at delta, in units of the label.
         let unit = |scale: LabelScale| match self.model.loss {

@@ -208,7 +208,7 @@ fn the_loss_of_a_constant_is_the_entropy_of_the_labels() {
 fn every_watched_metric_can_be_named_and_is_reported() {
     let names: Vec<&str> = STOPPING_METRICS.iter().map(|metric| metric.name).collect();
     let spec = crate::linear::LR.iter().find(|spec| spec.name == "early_stopping_metric").unwrap();
-    assert!(matches!(spec.kind, crate::ParamKind::Choice(known) if known == names));
+    assert_eq!(spec.kind.describe(), names.join(" | "));
 }
 
 proptest! {

@@ -212,26 +212,30 @@ impl PushRule {
     /// Returns the same rule, `clock` clocks after the beginning of its schedule.
     #[must_use]
     pub fn after(mut self, clock: Clock) -> Self {
-        if let PushRule::Sgd { schedule, .. }
-        | PushRule::Momentum { schedule, .. }
-        | PushRule::AdaGrad { schedule, .. }
-        | PushRule::RmsProp { schedule, .. }
-        | PushRule::Adam { schedule, .. } = &mut self
-        {
+        if let Some(schedule) = self.schedule_mut() {
             *schedule = schedule.after(clock);
         }
         self
     }
 
     /// The factor on the step size as a function of the clock.
-    pub fn schedule(&self) -> Schedule {
+    pub fn schedule(mut self) -> Schedule {
+        self.schedule_mut().map_or(Schedule::Constant, |schedule| *schedule)
+    }
+
+    fn schedule_mut(&mut self) -> Option<&mut Schedule> {
         match self {
             PushRule::Sgd { schedule, .. }
             | PushRule::Momentum { schedule, .. }
             | PushRule::AdaGrad { schedule, .. }
             | PushRule::RmsProp { schedule, .. }
-            | PushRule::Adam { schedule, .. } => *schedule,
-            _ => Schedule::Constant,
+            | PushRule::Adam { schedule, .. } => Some(schedule),
+            PushRule::Add
+            | PushRule::Assign
+            | PushRule::Min
+            | PushRule::Max
+            | PushRule::AdaDelta { .. }
+            | PushRule::FtrlProximal { .. } => None,
         }
     }
 
@@ -250,7 +254,14 @@ impl PushRule {
             PushRule::Assign => MergeOp::Last,
             PushRule::Min => MergeOp::Smallest,
             PushRule::Max => MergeOp::Largest,
-            _ => MergeOp::Sum,
+            PushRule::Add
+            | PushRule::Sgd { .. }
+            | PushRule::Momentum { .. }
+            | PushRule::AdaGrad { .. }
+            | PushRule::RmsProp { .. }
+            | PushRule::Adam { .. }
+            | PushRule::AdaDelta { .. }
+            | PushRule::FtrlProximal { .. } => MergeOp::Sum,
         }
     }
 

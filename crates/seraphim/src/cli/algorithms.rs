@@ -38,7 +38,7 @@ fn value_of(row: &Algorithm) -> Value {
         .parameters
         .iter()
         .map(|p| {
-            json!({"name": p.name, "type": p.kind.describe(), "default": p.default, "unit": p.unit, "meaning": p.help_text()})
+            json!({"name": p.name, "type": p.kind.describe(), "default": p.default, "unit": p.unit, "meaning": row.help_text(p)})
         })
         .collect();
     json!({"name": row.name, "title": row.title, "parameters": parameters})
@@ -59,7 +59,7 @@ fn parameters(row: &Algorithm) -> String {
             shown(p),
             unit(p),
             p.kind.describe(),
-            p.help_text()
+            row.help_text(p)
         );
     }
     text
@@ -86,7 +86,7 @@ fn markdown(row: &Algorithm) -> String {
             cell(&p.kind.describe()),
             cell(shown(p)),
             cell(p.unit),
-            cell(&p.help_text())
+            cell(&row.help_text(p))
         );
     }
     text

@@ -5,7 +5,7 @@
 pub mod dictionary;
 pub mod manifest;
 pub mod read;
-pub mod safetensors;
+pub mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod write;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use matrix::{ExportedRows, OwnedValues};
 
 use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
-use super::safetensors::{self, Elements, Tensor};
+use super::tensors::{self, SafeTensors, TensorView};
 use super::{DICTIONARY_FILE, dictionary, keys_tensor};
 use crate::error::Error;
 
@@ -51,13 +51,13 @@ impl Model {
         }
         let mut tensors = BTreeMap::new();
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
-            let read = safetensors::read(bytes);
-            tensors.insert(*name, read.map_err(|what| bad_model(&path.join(name), what))?);
+            let read = SafeTensors::deserialize(bytes);
+            tensors.insert(*name, read.map_err(|error| bad_model(&path.join(name), error.to_string()))?);
         }
         let matrices = manifest
             .matrices
             .iter()
-            .map(|entry| matrix_of(path, entry, &mut tensors))
+            .map(|entry| matrix_of(path, entry, &tensors))
             .collect::<Result<_, _>>()?;
         let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
             let file = path.join(DICTIONARY_FILE);
@@ -91,34 +91,33 @@ fn bad_model(path: &Path, what: impl Into<String>) -> Error {
     Error::BadModel { path: path.into(), what: what.into() }
 }
 
-type Tensors<'a> = BTreeMap<&'a str, BTreeMap<String, Tensor<'static>>>;
+/// The tensors of each file.
+type Tensors<'a> = BTreeMap<&'a str, SafeTensors<'a>>;
 
-fn take(
-    folder: &Path,
-    file: &str,
-    name: &str,
-    tensors: &mut Tensors<'_>,
-) -> Result<Elements<'static>, Error> {
-    let tensor = tensors.get_mut(file).and_then(|tensors| tensors.remove(name));
-    tensor
-        .map(|t| t.elements)
-        .ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?} is missing")))
+fn tensor<'a>(folder: &Path, file: &str, name: &str, tensors: &Tensors<'a>) -> Result<TensorView<'a>, Error> {
+    let tensor = tensors.get(file).and_then(|tensors| tensors.tensor(name).ok());
+    tensor.ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?} is missing")))
 }
 
-fn take_keys(folder: &Path, file: &str, name: &str, tensors: &mut Tensors<'_>) -> Result<Vec<u64>, Error> {
-    let Elements::U64(keys) = take(folder, file, name, tensors)? else {
+fn read_values(folder: &Path, file: &str, name: &str, tensors: &Tensors<'_>) -> Result<OwnedValues, Error> {
+    let values = tensors::values(&tensor(folder, file, name, tensors)?);
+    let what = || format!("tensor {name:?} must be F32, F64 or I64");
+    values.ok_or_else(|| bad_model(&folder.join(file), what()))
+}
+
+fn read_keys(folder: &Path, file: &str, name: &str, tensors: &Tensors<'_>) -> Result<Vec<u64>, Error> {
+    let Some(keys) = tensors::keys(&tensor(folder, file, name, tensors)?) else {
         return Err(bad_model(&folder.join(file), format!("tensor {name:?} must be U64")));
     };
     if !keys.is_sorted_by(|a, b| a < b) {
         return Err(bad_model(&folder.join(file), format!("keys of tensor {name:?} must ascend")));
     }
-    Ok(keys.into_owned())
+    Ok(keys)
 }
 
-fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> Result<ExportedRows, Error> {
+fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &Tensors<'_>) -> Result<ExportedRows, Error> {
     let file = folder.join(&entry.file);
-    let values = owned_values(take(folder, &entry.file, &entry.name, tensors)?)
-        .ok_or_else(|| bad_model(&file, format!("tensor {:?} must be F32, F64 or I64", entry.name)))?;
+    let values = read_values(folder, &entry.file, &entry.name, tensors)?;
     let spec = &entry.spec;
     if spec.columns != entry.columns || spec.rows != entry.rows {
         return Err(bad_model(
@@ -136,7 +135,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
         ));
     }
     let keys = match &entry.keys {
-        Some(name) => take_keys(folder, &entry.file, name, tensors)?,
+        Some(name) => read_keys(folder, &entry.file, name, tensors)?,
         None => (0..entry.stored_rows).collect(),
     };
     if keys.len() as u64 != entry.stored_rows || keys.last().is_some_and(|last| *last >= entry.rows) {
@@ -158,12 +157,12 @@ fn with_slots(
     folder: &Path,
     entry: &MatrixEntry,
     weights: &ExportedRows,
-    tensors: &mut Tensors<'_>,
+    tensors: &Tensors<'_>,
 ) -> Result<ExportedRows, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
     let name = keys_tensor(&entry.name);
-    let keys = if tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
-        take_keys(folder, file, &name, tensors)?
+    let keys = if tensors.get(file).is_some_and(|tensors| tensors.tensor(&name).is_ok()) {
+        read_keys(folder, file, &name, tensors)?
     } else {
         // The optimizer file has no keys when the file of weights has every row.
         weights.keys.clone()
@@ -177,8 +176,7 @@ fn with_slots(
     let mut slots = Vec::new();
     for slot in &entry.slots {
         let name = format!("{}.{slot}", entry.name);
-        let values = owned_values(take(folder, file, &name, tensors)?);
-        let values = values.ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?}")))?;
+        let values = read_values(folder, file, &name, tensors)?;
         if !length(&values).is_multiple_of(keys.len().max(1)) {
             let what = format!("tensor {name:?}: {} values for {} keys", length(&values), keys.len());
             return Err(bad_model(&folder.join(file), what));
@@ -201,15 +199,6 @@ fn scatter<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: u
         }
     }
     out
-}
-
-fn owned_values(elements: Elements<'static>) -> Option<OwnedValues> {
-    match elements {
-        Elements::F32(x) => Some(OwnedValues::F32(x.into_owned())),
-        Elements::F64(x) => Some(OwnedValues::F64(x.into_owned())),
-        Elements::I64(x) => Some(OwnedValues::I64(x.into_owned())),
-        Elements::U64(_) => None,
-    }
 }
 
 fn length(values: &OwnedValues) -> usize {

@@ -15,7 +15,7 @@ use matrix::{ExportedRows, OwnedValues};
 use matrix::{MatrixSpec, Storage};
 
 use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
-use super::safetensors::{self, Elements, Tensor};
+use super::tensors::{self, Dtype, Tensor};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
 use crate::file_identity::{exchange, folder_of};
@@ -23,6 +23,9 @@ use crate::interrupt::{Interrupt, OLD, PROBE, sibling};
 
 /// Buffer size of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// Size of a key.
+const KEY_BYTES: usize = size_of::<u64>();
 
 /// A matrix as the store exported it.
 #[derive(Debug)]
@@ -171,34 +174,33 @@ fn tensors_of<'a>(
     let (spec, rows) = (saved.spec, saved.rows);
     let columns = spec.columns as usize;
     let stored = stored_rows(spec, rows, columns);
-    let (keys, values) = match &stored {
+    let (dtype, all) = bytes_of(&rows.values);
+    let (keys, bytes) = match &stored {
         Some(positions) => {
-            (Some(select(&rows.keys, positions, 1)), select_rows(&rows.values, positions, columns))
+            let keys = select(bytemuck::cast_slice(&rows.keys), positions, KEY_BYTES);
+            (Some(keys), select(all, positions, columns * dtype.bitsize() / 8))
         }
-        None => (None, elements_of(&rows.values)),
+        None => (None, Cow::Borrowed(all)),
     };
-    let stored_rows = stored.as_ref().map_or(rows.keys.len(), Vec::len) as u64;
+    let stored_rows = stored.as_ref().map_or(rows.keys.len(), Vec::len);
     let keys_name = keys.is_some().then(|| super::keys_tensor(&spec.name));
     if let (Some(name), Some(keys)) = (&keys_name, keys) {
-        weights.push(Tensor { name: name.clone(), shape: vec![stored_rows], elements: Elements::U64(keys) });
+        weights.push(Tensor { name: name.clone(), dtype: Dtype::U64, shape: vec![stored_rows], bytes: keys });
     }
-    weights.push(Tensor {
-        name: spec.name.clone(),
-        shape: vec![stored_rows, spec.columns],
-        elements: values,
-    });
+    weights.push(Tensor { name: spec.name.clone(), dtype, shape: vec![stored_rows, columns], bytes });
     let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
     if !kept.is_empty() {
-        let count = rows.keys.len() as u64;
+        let count = rows.keys.len();
         // The keys are written only if they differ from those of the weights.
         if stored_rows < count || keys_name.is_none() {
-            let elements = Elements::U64(Cow::Borrowed(&rows.keys));
-            slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+            let (name, bytes) =
+                (super::keys_tensor(&spec.name), Cow::Borrowed(bytemuck::cast_slice(&rows.keys)));
+            slots.push(Tensor { name, dtype: Dtype::U64, shape: vec![count], bytes });
         }
         for (slot, values) in kept {
-            let elements = elements_of(values);
-            let width = elements.len() as u64 / count.max(1);
-            slots.push(Tensor { name: format!("{}.{slot}", spec.name), shape: vec![count, width], elements });
+            let (dtype, bytes) = bytes_of(values);
+            let shape = vec![count, bytes.len() * 8 / dtype.bitsize() / count.max(1)];
+            slots.push(Tensor { name: format!("{}.{slot}", spec.name), dtype, shape, bytes: bytes.into() });
         }
     }
     MatrixEntry {
@@ -207,7 +209,7 @@ fn tensors_of<'a>(
         keys: keys_name,
         rows: spec.rows,
         columns: spec.columns,
-        stored_rows,
+        stored_rows: stored_rows as u64,
         dtype: spec.element,
         storage: spec.storage,
         optimizer_file: (!kept.is_empty()).then(|| OPTIMIZER_FILE.into()),
@@ -238,27 +240,24 @@ fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
     }
 }
 
-fn elements_of(values: &OwnedValues) -> Elements<'_> {
+fn bytes_of(values: &OwnedValues) -> (Dtype, &[u8]) {
     match values {
-        OwnedValues::F32(x) => Elements::F32(Cow::Borrowed(x)),
-        OwnedValues::F64(x) => Elements::F64(Cow::Borrowed(x)),
-        OwnedValues::I64(x) => Elements::I64(Cow::Borrowed(x)),
+        OwnedValues::F32(x) => (Dtype::F32, bytemuck::cast_slice(x)),
+        OwnedValues::F64(x) => (Dtype::F64, bytemuck::cast_slice(x)),
+        OwnedValues::I64(x) => (Dtype::I64, bytemuck::cast_slice(x)),
     }
 }
 
-fn select_rows<'a>(values: &'a OwnedValues, positions: &[u32], columns: usize) -> Elements<'a> {
-    match values {
-        OwnedValues::F32(x) => Elements::F32(select(x, positions, columns)),
-        OwnedValues::F64(x) => Elements::F64(select(x, positions, columns)),
-        OwnedValues::I64(x) => Elements::I64(select(x, positions, columns)),
+/// The rows of `bytes` at these positions; a row has `width` bytes.
+fn select<'a>(bytes: &'a [u8], positions: &[u32], width: usize) -> Cow<'a, [u8]> {
+    if positions.len() * width == bytes.len() {
+        return Cow::Borrowed(bytes);
     }
-}
-
-fn select<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'a, [T]> {
-    if positions.len() * columns == items.len() {
-        return Cow::Borrowed(items);
+    let mut selected = Vec::with_capacity(positions.len() * width);
+    for &position in positions {
+        selected.extend_from_slice(&bytes[position as usize * width..][..width]);
     }
-    positions.iter().flat_map(|&p| &items[p as usize * columns..][..columns]).copied().collect()
+    Cow::Owned(selected)
 }
 
 /// Syncs files to disk and measures the time.
@@ -293,7 +292,7 @@ fn write_tensors(
     tensors: &[Tensor<'_>],
     sync: &DiskSync,
 ) -> Result<FileEntry, Error> {
-    write_file(folder, name, sync, |out| safetensors::write(tensors, out))
+    write_file(folder, name, sync, |out| tensors::write(tensors, out))
 }
 
 fn write_file(

@@ -36,10 +36,10 @@ use super::residuals::Residuals;
 use super::survey::{survey, write_weights};
 use super::train::{any_task, report};
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
-use crate::descent::Consensus;
 use crate::descent::minimizer::Minimizer;
 use crate::descent::proximal::{Evaluation, Proximal};
 use crate::descent::vectors::{DIRECTION, POINT, SCALE, VectorLayout};
+use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::TrainTask;
 
@@ -54,15 +54,20 @@ fn count_row(vectors: VectorLayout) -> u32 {
 }
 
 /// Trains one task until training ends.
-pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
-    let (model, settings) = (task.model, job.descent_settings());
+pub(in super::super) fn train(
+    job: &Linear,
+    settings: &Settings,
+    consensus: &Consensus,
+    mut task: TrainTask<'_, Model>,
+) -> Result<(), Error> {
+    let model = task.model;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let free_from = super::penalized_columns(model);
     let driver = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, free_from));
-    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
-    let mut own = AdmmTask::new(job.consensus(), vectors, (settings.l1, settings.l2, free_from));
+    let mut own = AdmmTask::new(consensus, vectors, (settings.l1, settings.l2, free_from));
     let mut reported = 0;
     for meeting in 0.. {
         let (passed, residuals) = own.evaluate_at_consensus(&mut task, &mut share)?;

@@ -9,7 +9,6 @@ use std::ops::Range;
 use data::Batch;
 use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
 
-use super::super::Linear;
 use super::super::csr::CsrRows;
 use super::super::loss::Loss;
 use super::super::model::{MOMENT_COLUMNS, Model};
@@ -17,6 +16,7 @@ use super::super::score::{IDENTITY_SCALE, add_to_metrics, apply_scales, normaliz
 use super::super::train::weigh;
 use super::features::LocalFeatures;
 use crate::coordinator::StepDecision;
+use crate::descent::Settings;
 use crate::descent::vectors::{GRADIENT, SCALE, VectorLayout};
 use crate::error::Error;
 use crate::job::TrainTask;
@@ -64,7 +64,7 @@ struct Scratch {
 
 impl<'a> LocalProblem<'a> {
     pub(super) fn new(
-        job: &'a Linear,
+        settings: &Settings,
         model: &'a Model,
         class_weights: Vec<f64>,
         features: LocalFeatures,
@@ -75,7 +75,7 @@ impl<'a> LocalProblem<'a> {
         Self {
             model,
             class_weights,
-            layout: super::vector_layout(model, job.descent_settings()),
+            layout: super::vector_layout(model, settings),
             scales: Vec::new(),
             weights: Vec::new(),
             gradient: Vec::new(),

@@ -3,12 +3,12 @@
 use data::KeySet;
 use matrix::{Keys, Selection, Values, ValuesMut};
 
-use super::super::Linear;
 use super::super::loss::Loss;
 use super::super::model::Model;
 use super::super::train::check_weight;
 use super::features::LocalFeatures;
 use super::local_problem::LocalProblem;
+use crate::descent::Settings;
 use crate::descent::minimizer::Minimizer;
 use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
@@ -42,12 +42,12 @@ impl LabelSums {
 /// Reads the share twice: for its features, then for the curvature. Afterwards the vectors contain the scales and the
 /// first point.
 pub(super) fn survey<'a>(
-    job: &'a Linear,
-    model: &'a Model,
-    task: &mut TrainTask<'_, Model>,
+    settings: &Settings,
+    task: &mut TrainTask<'a, Model>,
     class_weights: Vec<f64>,
     driver: Option<&Minimizer>,
 ) -> Result<LocalProblem<'a>, Error> {
+    let model = task.model;
     let (keys, mut labels) = scan_features(model, task, &class_weights)?;
     let task_count = task.agent.task_count() as usize;
     let mut counts = vec![0.0; task_count];
@@ -64,10 +64,10 @@ pub(super) fn survey<'a>(
         return Err(Error::DataChanged { what: "features", actual, expected });
     }
     let features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
-    let mut share = LocalProblem::new(job, model, class_weights, features);
+    let mut share = LocalProblem::new(settings, model, class_weights, features);
     share.read_moments(task.agent)?;
     let means = labels.means(model);
-    if job.descent_settings().diagonal {
+    if settings.diagonal {
         let curvature = share.curvature(task, &curvatures(model, &means))?;
         share.push(task.agent, SCALE, &curvature)?;
     }

@@ -21,6 +21,7 @@ use super::local_problem::{LocalProblem, PassResult};
 use super::survey::{survey, write_weights};
 use super::train::{any_task, report};
 use crate::coordinator::{EpochDecision, StepDecision};
+use crate::descent::Settings;
 use crate::descent::minimizer::Minimizer;
 use crate::descent::two_loop::QuasiNewtonAnswer;
 use crate::descent::vectors::{DIRECTION, GRADIENT, POINT, SCALE, VectorLayout};
@@ -31,13 +32,17 @@ use crate::job::TrainTask;
 const DIVERGED: f64 = 10.0;
 
 /// Trains one task until training ends.
-pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
-    let (model, settings) = (task.model, job.descent_settings());
+pub(in super::super) fn train(
+    job: &Linear,
+    settings: &Settings,
+    mut task: TrainTask<'_, Model>,
+) -> Result<(), Error> {
+    let model = task.model;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let penalty = (0.0, settings.l2, super::penalized_columns(model));
     let driver = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, penalty.2));
-    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
     let rate = job.params.learning_rate;
     let (mut first, mut best) = (f64::INFINITY, f64::INFINITY);

@@ -9,6 +9,7 @@ use super::super::train::Totals;
 use super::local_problem::PassResult;
 use super::survey::{survey, write_weights};
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use crate::descent::Settings;
 use crate::descent::minimizer::{DescentCommand, DescentFailure, Minimizer};
 use crate::descent::vectors::POINT;
 use crate::error::Error;
@@ -16,14 +17,17 @@ use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
 /// Trains one task until training ends.
-pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+pub(in super::super) fn train(
+    job: &Linear,
+    settings: &Settings,
+    mut task: TrainTask<'_, Model>,
+) -> Result<(), Error> {
     let model = task.model;
-    let settings = job.descent_settings();
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let mut driver = (task.agent.task() == 0)
         .then(|| Minimizer::new(settings.clone(), vectors, super::penalized_columns(model)));
-    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
     let (mut iteration, mut record_count) = (0, 0);
     for pass in 0.. {

@@ -1,0 +1,122 @@
+//! The closed sets among the parameters of the linear models, besides the optimizers.
+
+use data::Shuffle;
+
+use super::optimizer_params::{SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH};
+use crate::metric::{STOPPING_METRICS, StoppingMetric};
+use crate::param::{Choice, ParamSpec};
+
+/// How the step size changes over the steps. [`matrix::Schedule`] is the same with its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScheduleKind {
+    Constant,
+    InverseTime,
+    Exponential,
+    WarmRestarts,
+}
+
+impl Choice for ScheduleKind {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![
+            ("constant", Self::Constant),
+            ("inverse_time", Self::InverseTime),
+            ("exponential", Self::Exponential),
+            ("warm_restarts", Self::WarmRestarts),
+        ]
+    }
+
+    fn reads(self) -> &'static [&'static ParamSpec] {
+        match self {
+            Self::Constant => &[],
+            Self::InverseTime => &[&SCHEDULE_DECAY],
+            Self::Exponential => &[&SCHEDULE_DECAY, &SCHEDULE_EVERY],
+            Self::WarmRestarts => &[&SCHEDULE_EVERY, &SCHEDULE_STRETCH, &SCHEDULE_FLOOR],
+        }
+    }
+}
+
+/// How the gradients of the records of a batch become one gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchGradient {
+    Sum,
+    Mean,
+}
+
+impl Choice for BatchGradient {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("sum", Self::Sum), ("mean", Self::Mean)]
+    }
+}
+
+/// The Hessian with which full-batch optimizers start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StartHessian {
+    /// Curvature of the loss in each column.
+    Diagonal,
+    /// One number for all columns.
+    Identity,
+}
+
+impl Choice for StartHessian {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("diagonal", Self::Diagonal), ("identity", Self::Identity)]
+    }
+}
+
+impl Choice for Shuffle {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("batches", Self::Batches), ("records", Self::Records)]
+    }
+}
+
+/// The scaling of columns that the user asks for. The format of the data decides whether they are centered too: see
+/// [`Standardize`](super::Standardize).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnScaling {
+    /// By the standard deviation.
+    Deviation,
+    None,
+    /// By the root mean square of the entries.
+    Entries,
+    /// By the inverse document frequency.
+    Idf,
+}
+
+impl Choice for ColumnScaling {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("true", Self::Deviation), ("false", Self::None), ("entries", Self::Entries), ("idf", Self::Idf)]
+    }
+}
+
+/// The scaling of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordScaling {
+    None,
+    /// To Euclidean length 1.
+    L2,
+}
+
+impl Choice for RecordScaling {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("l2", Self::L2)]
+    }
+}
+
+/// The losses of `svm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarginLoss {
+    Hinge,
+    SquaredHinge,
+}
+
+impl Choice for MarginLoss {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge)]
+    }
+}
+
+impl Choice for StoppingMetric {
+    fn all() -> Vec<(&'static str, Self)> {
+        STOPPING_METRICS.iter().map(|metric| (metric.name, *metric)).collect()
+    }
+}
