@@ -6,18 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::GrpcServer;
 use data::FormatTable;
 use matrix::FunctionTable;
+use rpc::Address;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{ControlBody, JobId};
-use rpc::service::Service;
-use rpc::{Address, Limits, Listener, ServeConfig, Stop};
 use serde_json::json;
 use worker::CancellationToken;
 
 use super::messages::{FromWorker, HexEncoded, ToWorker};
-use super::metrics_endpoint::{MetricsService, WorkerMetrics};
+use super::metrics_endpoint::{MetricsEndpoint, WorkerMetrics};
 use super::salvage::{self, Salvage, SalvageContext, SaveStatus};
 use super::task_runner::{MessageSender, RemoteCoordinator, Throttle};
 use super::worker_job::{WorkerJob, lock};
@@ -38,7 +36,7 @@ pub struct WorkerConfig {
     /// Settings of its membership.
     pub member: MemberConfig,
     /// Addresses of the metrics endpoint.
-    pub listen: Vec<Address>,
+    pub http: Vec<Address>,
     /// Artificial slowness, for tests.
     pub slowness: Throttle,
     /// Time for saving jobs after the loss of the master; 0: jobs are not saved.
@@ -70,15 +68,15 @@ enum MembershipEnd {
 /// was restarted, the worker joins again.
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let gauges = WorkerMetrics::default();
-    let face = MetricsEndpoint::start(&config, gauges.clone())?;
+    let face = MetricsEndpoint::start(&config.http, &config.member.token, gauges.clone())?;
     let Environment { formats, functions, interrupt } = environment;
     let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
     let mut worker = Worker { formats, functions, config, gauges, interrupt: interrupt.clone() };
     loop {
         let address = worker.config.member.master.to_string();
         let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
-        membership.set_report(json!({"listens": face.addresses}));
-        tracing::info!(id = membership.id(), master = %address, listens = face.addresses.join(", "), "worker joined");
+        membership.set_report(json!({"http": face.addresses}));
+        tracing::info!(id = membership.id(), master = %address, http = face.addresses.join(", "), "worker joined");
         let mut jobs = BTreeMap::new();
         match worker.handle_events(&membership, &events, &mut jobs) {
             MembershipEnd::Stopped => {
@@ -107,43 +105,6 @@ struct Worker {
     functions: Arc<FunctionTable>,
     gauges: WorkerMetrics,
     interrupt: Interrupt,
-}
-
-/// The metrics endpoint of a worker, until this value is dropped.
-struct MetricsEndpoint {
-    addresses: Vec<String>,
-    stop: Stop,
-}
-
-impl MetricsEndpoint {
-    fn start(config: &WorkerConfig, gauges: WorkerMetrics) -> Result<Self, Error> {
-        let listeners = config
-            .listen
-            .iter()
-            .map(Listener::bind)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(Error::process)?;
-        let addresses = listeners.iter().map(|listener| listener.address().to_string()).collect();
-        let serve = ServeConfig { token: config.member.token.clone(), limits: Limits::default() };
-        let stop = Stop::new();
-        let raised = stop.clone();
-        std::thread::spawn(move || {
-            let (lanes, door) = (
-                vec![Box::new(MetricsService(gauges)) as Box<dyn Service>],
-                Arc::new(GrpcServer::of_member()),
-            );
-            if let Err(error) = rpc::serve_with_handler(listeners, lanes, serve, door, raised) {
-                tracing::warn!(%error, "this worker no longer serves its metrics");
-            }
-        });
-        Ok(Self { addresses, stop })
-    }
-}
-
-impl Drop for MetricsEndpoint {
-    fn drop(&mut self) {
-        self.stop.raise();
-    }
 }
 
 impl Worker {
