@@ -14,6 +14,7 @@ use matrix::{
     Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{CloseJob, Hello, OpenJob, Role};
+use rpc::serve::Ports;
 use rpc::{Address, Message};
 use serde_json::{Value, json};
 use steps::steps;
@@ -48,7 +49,8 @@ pub(super) fn serve() -> Result<()> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         ended.raise();
     });
-    let say = |addresses: &[Address]| {
+    let say = |ports: &Ports| {
+        let (addresses, _) = ports.addresses();
         println!("{} {}", addresses[0], addresses[1]);
         // The parent process reads the line, or it has ended.
         let _ = std::io::stdout().flush();

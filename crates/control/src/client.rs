@@ -5,15 +5,17 @@ use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use rpc::Address;
-use rpc::message::{FaultKind, JobId};
+use rpc::message::JobId;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use tonic::{Code, Request};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status as CallStatus, TimeoutExpired};
 
-use crate::codes;
 use crate::convert;
 use crate::error::Error;
-use crate::grpc_connection::{GrpcConnection, Other};
 use crate::limits::{REQUEST_BYTES, RESPONSE_BYTES};
 use crate::pb;
 use crate::pb::health::health_check_response::ServingStatus;
@@ -30,7 +32,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// When a watched job has no update for this time, the client checks the health of the master.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Calls a master.
+/// Calls a process at its HTTP address.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: Address,
@@ -86,10 +88,7 @@ impl Client {
 
     /// Whether the process is healthy. It may be a master or a server.
     pub fn is_well(&self, limit: Duration) -> Result<bool, Error> {
-        runtime()?.block_on(async {
-            let line = self.open(limit).await?;
-            is_well(&line, limit).await
-        })
+        runtime()?.block_on(async { is_well(&self.open(limit).await?, limit).await })
     }
 
     /// The present status of the job, with its report when the job has ended and the master still stores it.
@@ -106,16 +105,16 @@ impl Client {
     /// `false`. When no update arrives for a while, it checks the health of the master.
     pub fn watch(&self, job: JobId, mut see: impl FnMut(&JobStatus) -> bool) -> Result<(), Error> {
         runtime()?.block_on(async {
-            let line = self.open(CONNECT_LIMIT).await?;
-            let mut jobs = jobs(&line);
+            let channel = self.open(CONNECT_LIMIT).await?;
+            let mut jobs = self.jobs(&channel)?;
             let asked = jobs.watch(pb::WatchRequest { job });
-            let mut news = within(HEALTH_INTERVAL, &line, asked).await?.into_inner();
+            let mut news = within(HEALTH_INTERVAL, asked).await?.into_inner();
             loop {
                 let Ok(next) = timeout(HEALTH_INTERVAL, news.message()).await else {
-                    is_well(&line, HEALTH_INTERVAL).await?;
+                    is_well(&channel, HEALTH_INTERVAL).await?;
                     continue;
                 };
-                let Some(status) = next.map_err(|status| error_of(&line, &status))? else {
+                let Some(status) = next.map_err(|status| error_of(&status))? else {
                     return Err(Error::Lost {
                         problem: "the master sent no further status of the job, which has not ended".into(),
                     });
@@ -133,20 +132,55 @@ impl Client {
     async fn call<T>(
         &self,
         limit: Duration,
-        call: impl AsyncFnOnce(JobsClient<GrpcConnection>, Duration) -> Result<tonic::Response<T>, tonic::Status>,
+        call: impl AsyncFnOnce(Jobs, Duration) -> Result<tonic::Response<T>, CallStatus>,
     ) -> Result<T, Error> {
         let deadline = Instant::now() + limit;
-        let line = self.open(limit).await?;
+        let channel = self.open(limit).await?;
         let rest = deadline.saturating_duration_since(Instant::now());
-        Ok(within(rest, &line, call(jobs(&line), rest)).await?.into_inner())
+        Ok(within(rest, call(self.jobs(&channel)?, rest)).await?.into_inner())
     }
 
-    async fn open(&self, limit: Duration) -> Result<GrpcConnection, Error> {
+    async fn open(&self, limit: Duration) -> Result<Channel, Error> {
         let limit = limit.min(CONNECT_LIMIT);
-        match timeout(limit, GrpcConnection::open(&self.address, &self.token)).await {
-            Ok(opened) => opened,
+        let failed = |error: tonic::transport::Error| Error::Connect { problem: deepest(&error).to_string() };
+        let target = match &self.address {
+            Address::Tcp(place) => format!("http://{place}"),
+            Address::Unix(_) => self.address.to_string(),
+        };
+        let endpoint = Endpoint::from_shared(target).map_err(failed)?;
+        match timeout(limit, endpoint.connect()).await {
+            Ok(opened) => opened.map_err(failed),
             Err(_) => Err(Error::TimedOut { during: "while connecting", limit }),
         }
+    }
+
+    fn jobs(&self, channel: &Channel) -> Result<Jobs, Error> {
+        let token = match self.token.as_slice() {
+            [] => None,
+            token => {
+                let value = MetadataValue::try_from([b"Bearer ", token].concat());
+                let mut value = value.map_err(|_| Error::Token)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let jobs = JobsClient::with_interceptor(channel.clone(), WithToken(token));
+        Ok(jobs.max_encoding_message_size(REQUEST_BYTES).max_decoding_message_size(RESPONSE_BYTES))
+    }
+}
+
+type Jobs = JobsClient<InterceptedService<Channel, WithToken>>;
+
+/// Adds the token to every call.
+#[derive(Clone)]
+struct WithToken(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for WithToken {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, CallStatus> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
     }
 }
 
@@ -155,22 +189,10 @@ fn runtime() -> Result<Runtime, Error> {
     runtime.map_err(|source| Error::System { what: "cannot start a runtime", source })
 }
 
-/// The origin of requests. The host name is not used, because the connection exists already.
-fn origin() -> http::Uri {
-    http::Uri::from_static("http://seraphim")
-}
-
-fn jobs(line: &GrpcConnection) -> JobsClient<GrpcConnection> {
-    JobsClient::with_origin(line.clone(), origin())
-        .max_encoding_message_size(REQUEST_BYTES)
-        .max_decoding_message_size(RESPONSE_BYTES)
-}
-
-async fn is_well(line: &GrpcConnection, limit: Duration) -> Result<bool, Error> {
-    let mut health = HealthClient::with_origin(line.clone(), origin());
+async fn is_well(channel: &Channel, limit: Duration) -> Result<bool, Error> {
+    let mut health = HealthClient::new(channel.clone());
     let asked = health.check(with_deadline(pb::health::HealthCheckRequest::default(), limit));
-    let reply = within(limit, line, asked).await?.into_inner();
-    Ok(reply.status() == ServingStatus::Serving)
+    Ok(within(limit, asked).await?.into_inner().status() == ServingStatus::Serving)
 }
 
 fn with_deadline<T>(message: T, limit: Duration) -> Request<T> {
@@ -179,36 +201,36 @@ fn with_deadline<T>(message: T, limit: Duration) -> Request<T> {
     request
 }
 
-async fn within<T>(
-    limit: Duration,
-    line: &GrpcConnection,
-    call: impl Future<Output = Result<T, tonic::Status>>,
-) -> Result<T, Error> {
+async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, CallStatus>>) -> Result<T, Error> {
+    let late = Err(Error::TimedOut { during: "for the call", limit });
     match timeout(limit, call).await {
-        Ok(answered) => answered.map_err(|status| error_of(line, &status)),
-        Err(_) => Err(Error::TimedOut { during: "for the call", limit }),
+        Ok(Ok(answered)) => Ok(answered),
+        // The channel counts the deadline of the call too.
+        Ok(Err(status)) if status.source().is_some_and(|cause| deepest(cause).is::<TimeoutExpired>()) => late,
+        Ok(Err(status)) => Err(error_of(&status)),
+        Err(_) => late,
     }
 }
 
 /// Converts a status to an error. A status without a cause was sent by the other end.
-fn error_of(line: &GrpcConnection, status: &tonic::Status) -> Error {
-    match line.other() {
-        // The other end accepts frames only.
-        Some(Other::Fault(fault)) if fault.kind == FaultKind::BadFrame => return Error::NotGrpc,
-        Some(Other::Fault(fault)) => {
-            return Error::Refused { code: codes::code(fault.kind), text: fault.text.clone() };
-        }
-        Some(Other::Unknown) => return Error::NotGrpc,
-        None => {}
-    }
-    let mut cause = status.source();
-    if cause.is_none() && status.code() != Code::Unknown {
+fn error_of(status: &CallStatus) -> Error {
+    let Some(cause) = status.source() else {
         return Error::Refused { code: status.code(), text: status.message().to_owned() };
+    };
+    let cause = deepest(cause);
+    // Other protocols begin with bytes that are too long a frame of HTTP/2.
+    let reason = cause.downcast_ref::<h2::Error>().and_then(h2::Error::reason);
+    if reason == Some(h2::Reason::FRAME_SIZE_ERROR) {
+        return Error::NotGrpc;
     }
-    let mut problem = status.message().to_owned();
-    while let Some(error) = cause {
-        problem = error.to_string();
-        cause = error.source();
+    Error::Lost { problem: cause.to_string() }
+}
+
+/// The error that caused all others.
+fn deepest<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
     }
-    Error::Lost { problem }
+    deepest
 }

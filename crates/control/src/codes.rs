@@ -30,6 +30,11 @@ pub(crate) fn ended() -> Status {
     Status::unavailable("the master has ended")
 }
 
+/// The status after the deadline of a call, which was `limit` after its beginning.
+pub(crate) fn deadline_exceeded(limit: Duration) -> Status {
+    Status::deadline_exceeded(format!("the deadline of the call, {} ms, has passed", limit.as_millis()))
+}
+
 /// Parses a `grpc-timeout`: at most 8 digits and a unit. `None` for anything else, which the caller treats as no
 /// deadline; the gRPC specification leaves this case open.
 pub(crate) fn timeout(text: &[u8]) -> Option<Duration> {

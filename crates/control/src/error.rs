@@ -10,11 +10,17 @@ use tonic::Code;
 #[allow(missing_docs, reason = "the error text of each variant explains its fields")]
 pub enum Error {
     /// The connection cannot be opened.
-    #[error("cannot connect: {source}; check that the master runs and listens there")]
-    Connect { source: io::Error },
+    #[error(
+        "cannot connect: {problem}; check that the master runs and serves HTTP there: at the port after the one of its \
+         members, unless --http named another address"
+    )]
+    Connect { problem: String },
 
     /// The other end uses another protocol.
-    #[error("the other end does not speak gRPC: check the address, and use the same release at both ends")]
+    #[error(
+        "the other end does not speak gRPC: check the address, which may be a port of frames (HTTP is at the next port, \
+         unless --http named another address), and use the same release at both ends"
+    )]
     NotGrpc,
 
     /// The connection ended during the call.

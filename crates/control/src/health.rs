@@ -1,17 +1,15 @@
 //! The service `grpc.health.v1.Health`, the standard health check. It answers like `GET /health`.
 
-use rpc::serve::Lanes;
 use tonic::{Request, Response, Status};
 
+use crate::http_server::MetricsSource;
 use crate::pb::health::health_check_response::ServingStatus;
 use crate::pb::health::health_server::Health;
 use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};
 
-/// Checks all lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthService {
-    /// `None` before the process serves.
-    pub(crate) lanes: Option<Lanes>,
+    pub(crate) metrics: MetricsSource,
     /// Names of the services of this process.
     pub(crate) services: &'static [&'static str],
 }
@@ -29,14 +27,13 @@ impl Health for HealthService {
             let text = format!("no service {service:?}: this process has {:?}", self.services);
             return Err(Status::not_found(text));
         }
-        let answered = match &self.lanes {
-            Some(lanes) => lanes.check().await,
-            None => Err("the process does not serve requests yet".to_owned()),
+        let status = match self.metrics.read().await {
+            Ok(_) => ServingStatus::Serving,
+            Err(text) => {
+                tracing::warn!(text, "health check failed");
+                ServingStatus::NotServing
+            }
         };
-        if let Err(text) = &answered {
-            tracing::warn!(text, "health check failed");
-        }
-        let status = if answered.is_ok() { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(Response::new(HealthCheckResponse { status: status.into() }))
     }
 

@@ -1,19 +1,17 @@
 //! The stream of updates to a client that watches a job. It returns the latest update that the client has not read,
-//! until the job is over, the deadline has passed or the master has ended.
+//! until the job is over or the master has ended.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::sync::watch;
-use tokio::time::{Sleep, sleep_until};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::WatchStream;
 use tonic::Status;
 
 use crate::codes;
 use crate::convert;
-use crate::deadline::Deadline;
 use crate::master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
 use crate::pb;
 use crate::request::{ClientRequest, ClientResponse};
@@ -40,19 +38,13 @@ impl Drop for UnwatchOnDrop {
 /// The stream of updates.
 pub(crate) struct JobUpdates {
     latest: WatchStream<Option<CallResult>>,
-    deadline: Option<(Deadline, Pin<Box<Sleep>>)>,
     is_over: bool,
     _unwatch: UnwatchOnDrop,
 }
 
 impl JobUpdates {
-    pub(crate) fn new(
-        latest: watch::Receiver<Option<CallResult>>,
-        deadline: Option<Deadline>,
-        leaving: UnwatchOnDrop,
-    ) -> Self {
-        let deadline = deadline.map(|deadline| (deadline, Box::pin(sleep_until(deadline.at))));
-        Self { latest: WatchStream::new(latest), deadline, is_over: false, _unwatch: leaving }
+    pub(crate) fn new(latest: watch::Receiver<Option<CallResult>>, leaving: UnwatchOnDrop) -> Self {
+        Self { latest: WatchStream::new(latest), is_over: false, _unwatch: leaving }
     }
 
     fn item(&mut self, given: Option<CallResult>) -> Result<pb::JobStatus, Status> {
@@ -77,17 +69,7 @@ impl Stream for JobUpdates {
         if self.is_over {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(given) = Pin::new(&mut self.latest).poll_next(context) {
-            let item = self.item(given.flatten());
-            return Poll::Ready(Some(item));
-        }
-        if let Some((deadline, sleep)) = &mut self.deadline
-            && sleep.as_mut().poll(context).is_ready()
-        {
-            let status = deadline.exceeded();
-            self.is_over = true;
-            return Poll::Ready(Some(Err(status)));
-        }
-        Poll::Pending
+        let given = ready!(Pin::new(&mut self.latest).poll_next(context)).flatten();
+        Poll::Ready(Some(self.item(given)))
     }
 }

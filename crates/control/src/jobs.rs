@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{oneshot, watch};
 use tokio_stream::Stream;
@@ -9,23 +10,29 @@ use tonic::{Request, Response, Status};
 
 use crate::codes;
 use crate::convert;
-use crate::deadline::Deadline;
 use crate::job_updates::{JobUpdates, UnwatchOnDrop};
 use crate::master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
 use crate::pb;
 use crate::request::{ClientRequest, ClientResponse};
 
-/// Serves one call of a client.
+/// Serves the calls of all clients.
 #[derive(Debug)]
 pub(crate) struct JobsService {
-    pub(crate) master: Arc<dyn MasterHandle>,
-    pub(crate) client: ClientId,
+    master: Arc<dyn MasterHandle>,
+    last_client: AtomicU64,
 }
 
 impl JobsService {
-    fn send(&self, word: ClientRequest, reply: ResponseSender) -> Result<(), Status> {
-        let call = ClientCall { client: self.client, request: word, reply };
-        self.master.send(call).map_err(codes::status)
+    pub(crate) fn new(master: Arc<dyn MasterHandle>) -> Self {
+        Self { master, last_client: AtomicU64::new(0) }
+    }
+
+    /// Passes a call to the master; returns its number.
+    fn send(&self, word: ClientRequest, reply: ResponseSender) -> Result<ClientId, Status> {
+        let client = self.last_client.fetch_add(1, Ordering::Relaxed) + 1;
+        let call = ClientCall { client, request: word, reply };
+        self.master.send(call).map_err(codes::status)?;
+        Ok(client)
     }
 
     async fn call(&self, word: ClientRequest) -> Result<ClientResponse, Status> {
@@ -70,15 +77,15 @@ impl pb::jobs_server::Jobs for JobsService {
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let deadline = request.extensions().get::<Deadline>().copied();
         let (reply, mut latest) = watch::channel(None);
-        self.send(ClientRequest::Watch { job: request.into_inner().job }, ResponseSender::Latest(reply))?;
-        let leaving = UnwatchOnDrop { master: Arc::clone(&self.master), client: self.client };
+        let watch = ClientRequest::Watch { job: request.into_inner().job };
+        let client = self.send(watch, ResponseSender::Latest(reply))?;
+        let leaving = UnwatchOnDrop { master: Arc::clone(&self.master), client };
         // A refusal is the answer to the call, not an update.
         latest.changed().await.map_err(|_| codes::ended())?;
         if let Some(Err(fault)) = &*latest.borrow() {
             return Err(codes::status(fault.clone()));
         }
-        Ok(Response::new(Box::pin(JobUpdates::new(latest, deadline, leaving))))
+        Ok(Response::new(Box::pin(JobUpdates::new(latest, leaving))))
     }
 }

@@ -1,32 +1,34 @@
-//! The control plane: requests of clients to the master over gRPC, and the health check of a process.
+//! The HTTP port of a process: the control plane, which is requests of clients to the master over gRPC, and the health and
+//! the metrics of the process.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`request`] | requests and responses as plain values, the only ones that the state machine of the master uses |
 //! | [`master_handle`] | how a call reaches the thread of the state machine, and how its answer returns |
-//! | [`grpc_server`] | the server: HTTP/2 connections on the port of the process |
+//! | [`http_server`] | the HTTP port of a process: gRPC, `/metrics`, `/health` |
 //! | [`client`] | the client: blocking |
 //! | [`limits`] | every limit by name |
 //! | [`text`] | untrusted text, made safe to store and print |
 //!
-//! The gRPC definitions are in `proto/`; `docs/protocol.md` describes the other protocols on the same port.
+//! The gRPC definitions are in `proto/`; `docs/protocol.md` describes the frames of the other port.
 
+mod answer;
 pub mod client;
 mod codes;
 mod convert;
-mod deadline;
+mod counters;
 mod error;
-mod grpc_connection;
-pub mod grpc_server;
 mod health;
+mod http_connection;
+pub mod http_server;
 mod job_updates;
 mod jobs;
 pub mod limits;
 pub mod master_handle;
 mod reflection;
 pub mod request;
+mod routes;
 pub mod text;
-mod unread;
 
 /// The code generated from `proto/`.
 #[allow(
@@ -47,7 +49,7 @@ mod pb {
 
 pub use client::Client;
 pub use error::Error;
-pub use grpc_server::GrpcServer;
+pub use http_server::{HttpConfig, HttpThread, MetricsSource, serve_http};
 pub use master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
 pub use request::{ClientRequest, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId};
 pub use tonic::Code;

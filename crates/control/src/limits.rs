@@ -1,5 +1,5 @@
-//! Every limit of the control plane by name. The number of connections and the time for the first bytes are limits of
-//! the port ([`rpc::Limits`]), which calls share with frames.
+//! Every limit of the control plane by name. The number of connections, the time for the first call and the time for which
+//! an answer may stay unread are those of [`rpc::Limits`], which hold for a port of frames too.
 
 use std::time::Duration;
 
@@ -17,10 +17,12 @@ pub const PROGRESS_BYTES: usize = 64 << 10;
 pub const REPORT_BYTES: usize = 32 << 20;
 /// Longest report of a member about itself.
 pub const MEMBER_REPORT_BYTES: usize = 16 << 10;
-/// Most bytes of an answer that a connection buffers until its reader has room for them.
+/// Most bytes of an answer that are passed to a connection at once, when its reader has room for them.
 pub const BODY_CHUNK_BYTES: usize = 16 << 10;
 /// Most concurrent calls on one connection; further calls wait at the client.
 pub const STREAM_LIMIT: u32 = 64;
+/// Most connections above the limit that wait for the refusal of their first call; further ones are closed.
+pub const REFUSAL_LIMIT: usize = 64;
 /// Names and values in the headers of a call.
 pub const HEADER_BYTES: u32 = 16 << 10;
 /// Longest time of a call, whatever its deadline. It does not limit watches.

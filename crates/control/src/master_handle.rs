@@ -1,10 +1,9 @@
 //! How a call reaches the thread of the master's state machine, and how its answers return. Calls arrive on the thread
-//! that accepts connections, so nothing here may block.
+//! of the HTTP server, so nothing here may block.
 
 use std::fmt::Debug;
 
 use rpc::message::Fault;
-use rpc::serve::Lanes;
 use tokio::sync::{oneshot, watch};
 
 use crate::request::{ClientRequest, ClientResponse};
@@ -15,8 +14,6 @@ pub type CallResult = Result<ClientResponse, Fault>;
 
 /// Passes calls to the master.
 pub trait MasterHandle: Send + Sync + Debug {
-    /// Called once, before the first call, with the lanes through which the thread of the state machine is woken.
-    fn start(&self, lanes: Lanes);
     /// Enqueues a call without waiting; refuses it when the queue is full.
     fn send(&self, call: ClientCall) -> Result<(), Fault>;
 }

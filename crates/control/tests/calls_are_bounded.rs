@@ -5,17 +5,16 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{LIMIT, Served, TOKEN, TestAction, hasty, impatient, request};
+use common::{LIMIT, Served, TestAction, hasty, impatient, request};
 use control::request::Status;
 use control::{Client, ClientRequest, ClientResponse, Error, JobState, JobStatus, ResponseSender};
 use rpc::Address;
-use rpc::Message;
 use rpc::limits::Limits;
-use rpc::message::{Fault, FaultKind, Hello, Role, Tick};
+use rpc::message::{Fault, FaultKind};
 use serde_json::json;
 
 const STATUS: &str = "/seraphim.v1.Jobs/Status";
@@ -132,13 +131,14 @@ fn whoever_begins_to_call_and_shows_no_token_is_closed_in_time_and_counted() {
     for (number, bytes) in [&b"PRI "[..], b"PRI * HTTP/2.0", PREFACE, &begun].into_iter().enumerate() {
         let (_, took) = served.say(bytes);
         assert!(took >= impatient().hello_time && took < LIMIT, "{took:?} {number}");
-        assert_eq!(served.count("refused_hello_total"), number as u64 + 1);
+        assert_eq!(served.count("closed_unauthenticated_total"), number as u64 + 1);
     }
-    let (answer, took) =
-        served.say(b"PRI whatever comes to mind, as long as it is more than a header of frames");
-    assert!(took < impatient().hello_time, "it is no HTTP/2: no need to wait");
-    assert!(answer.starts_with(b"SRPH"));
-    assert_eq!(served.count("refused_hello_total"), 5);
+    for no_http in [&b"PRI whatever comes to mind\r\n\r\n"[..], b"SRPH\x01\x00 a frame"] {
+        let (answer, took) = served.say(no_http);
+        assert!(took < impatient().hello_time, "it is no HTTP: no need to wait");
+        assert!(answer.starts_with(b"HTTP/1.1 400 "));
+    }
+    assert_eq!(served.count("closed_unauthenticated_total"), 4);
     assert_eq!(served.count("connections"), 1, "their places are free again");
 }
 
@@ -200,7 +200,7 @@ fn one_who_leaves_its_news_unread_is_closed_and_counted_and_one_who_has_none_is_
     let start = Instant::now();
     runtime.block_on(leave_unread(&served, "/seraphim.v1.Jobs/Watch"));
     assert!(start.elapsed() >= hasty().outbound_stall);
-    assert_eq!(served.count("closed_outbound_total"), 1);
+    assert_eq!(served.count("closed_unread_total"), 1);
     // The first watcher is gone; the other one has read all updates and still waits.
     let other = loop {
         assert!(start.elapsed() < LIMIT, "it is known that the one has left");
@@ -226,39 +226,89 @@ fn an_answer_that_nobody_reads_does_not_wait_for_ever() {
     assert_eq!(served.client().status(LIMIT).unwrap().jobs[0].title.len(), 1 << 20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(leave_unread(&served, STATUS));
-    assert_eq!(served.count("closed_outbound_total"), 1);
+    assert_eq!(served.count("closed_unread_total"), 1);
 }
 
 #[test]
-fn frames_and_calls_come_to_one_port_at_once_and_share_its_places() {
+fn connections_beyond_the_limit_are_refused_and_places_come_back() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let served = Served::master(limits, |_| empty());
-    let hello = Hello { request: 1, token: TOKEN.to_vec(), role: Role::Tool, lane: 0 };
-    let (mut sender, mut receiver, _) = rpc::open(&served.address, LIMIT, &hello).unwrap();
-    receiver.set_timeout(Some(LIMIT)).unwrap();
-    for request in 2..5 {
-        assert_eq!(served.client().status(LIMIT).unwrap(), Status::default());
-        sender.send(&Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })).unwrap();
-        assert!(matches!(receiver.receive().unwrap(), Message::Done(done) if done.request == request));
+    let held: Vec<_> = (0..2).map(|_| TcpStream::connect(served.place()).unwrap()).collect();
+    let full = "the limit of 2 connections is reached: close some, or retry later";
+    let refusal = served.client().status(LIMIT).unwrap_err();
+    assert_eq!(refused(&refusal), format!("Unavailable: {full}"));
+    let plain = served.get("/health");
+    assert!(plain.starts_with("HTTP/1.1 503 ") && plain.ends_with(&format!("{full}\n")), "{plain}");
+    drop(held);
+    let start = Instant::now();
+    while served.client().status(LIMIT).is_err() {
+        assert!(start.elapsed() < LIMIT, "the places are free again");
     }
-    // The slot of the last call is free as soon as its end is noticed.
-    let _second = loop {
-        if let Ok(second) = rpc::open(&served.address, LIMIT, &hello) {
-            break second;
+    assert!(served.count("refused_full_total") >= 2);
+}
+
+#[test]
+fn ten_thousand_connections_that_say_nothing_do_not_stop_the_calls() {
+    let limits = Limits { connections: 100, hello_time: Duration::from_secs(1), ..Limits::default() };
+    let served = Served::master(limits, |_| empty());
+    let mut held = std::collections::VecDeque::new();
+    for _ in 0..10_000 {
+        held.push_back(TcpStream::connect(served.place()).unwrap());
+        // The test process may open no more files than usual.
+        if held.len() > 200 {
+            held.pop_front();
         }
-    };
-    // The refusal may be lost with the reset of a connection whose bytes were not read. How often depends on the
-    // machine.
-    let refusal = loop {
-        match served.client().status(LIMIT).unwrap_err() {
-            Error::Lost { .. } => {}
-            error => break error,
+    }
+    let start = Instant::now();
+    while served.client().status(LIMIT).is_err() {
+        assert!(start.elapsed() < LIMIT, "those that say nothing leave their places in time");
+    }
+    drop(held);
+    assert!(served.count("refused_full_total") > 0);
+}
+
+#[test]
+fn one_who_sends_a_request_byte_by_byte_is_closed_in_time() {
+    let served = Served::master(impatient(), |_| empty());
+    let start = Instant::now();
+    let mut slow = TcpStream::connect(served.place()).unwrap();
+    slow.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    for byte in b"GET /metrics HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat(&b'y')) {
+        assert!(start.elapsed() < LIMIT, "it is still open");
+        if slow.write_all(&[*byte]).is_err() || matches!(slow.read(&mut [0; 64]), Ok(0)) {
+            break;
         }
-    };
-    assert_eq!(
-        refused(&refusal),
-        "Unavailable: the limit of 2 connections is reached: close some, or retry later"
-    );
+    }
+    assert!(start.elapsed() >= impatient().hello_time);
+}
+
+#[test]
+fn one_who_does_not_read_an_answer_of_http_1_is_closed_and_counted() {
+    // The answer is longer than what the buffers of two sockets hold.
+    let served = Served::start(hasty(), None, 400_000);
+    let mut deaf = TcpStream::connect(served.place()).unwrap();
+    deaf.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let (quiet, start) = (Served::member(), Instant::now());
+    assert!(quiet.get("/health").ends_with("ok\n"));
+    while served.count("closed_unread_total") == 0 {
+        assert!(start.elapsed() < LIMIT, "it is closed in time");
+    }
+}
+
+#[test]
+fn plain_http_has_metrics_and_health_and_bounds_its_requests() {
+    for served in [Served::master(Limits::default(), |_| empty()), Served::member()] {
+        let metrics = served.get("/metrics");
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-text; version=1.0.0";
+        assert!(metrics.starts_with(head) && metrics.ends_with("\n# EOF\n"), "{metrics}");
+        assert!(metrics.contains("\nseraphim_http_connections 1\n"), "{metrics}");
+        assert!(served.get("/health").ends_with("\r\n\r\nok\n"));
+        let absent = served.get("/secrets");
+        assert!(absent.starts_with("HTTP/1.1 404 ") && absent.ends_with("there are /metrics and /health\n"));
+        assert!(served.get(&format!("/{}", "x".repeat(20_000))).starts_with("HTTP/1.1 4"));
+        let long = format!("GET /health HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000));
+        assert!(served.say(long.as_bytes()).0.starts_with(b"HTTP/1.1 431 "));
+    }
 }
 
 #[test]

@@ -56,10 +56,6 @@ impl InputSender {
 }
 
 impl MasterHandle for InputSender {
-    fn start(&self, lanes: Lanes) {
-        self.waker.set_lanes(lanes);
-    }
-
     fn send(&self, call: ClientCall) -> Result<(), Fault> {
         let refusal = |kind, text: String, retry_after_ms| Fault { request: 0, kind, text, retry_after_ms };
         match self.inputs.try_send(MasterInput::Client(call)) {
@@ -94,7 +90,8 @@ impl Waker {
         self.is_pending.store(false, Ordering::SeqCst);
     }
 
-    fn set_lanes(&self, lanes: Lanes) {
+    /// Called once, when the process begins to serve.
+    pub(crate) fn set_lanes(&self, lanes: Lanes) {
         lanes.wake(LANE);
         // A process serves once; a second call would pass the same lanes.
         let _ = self.lanes.set(lanes);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::GrpcServer;
+use control::{HttpConfig, MetricsSource, serve_http};
+use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
-use rpc::{Limits, Listener, ServeConfig, serve_with_handler};
+use rpc::{Limits, ServeConfig};
 
 use crate::error::Error;
 use crate::input::{InputSender, Waker};
@@ -22,8 +23,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Settings of the process, as users write them.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
-    /// Where connections are accepted. Default 127.0.0.1:7070.
+    /// Where members connect. Default 127.0.0.1:7070.
     pub listen: Vec<Address>,
+    /// Where clients connect. Default: beside each address of `listen`.
+    pub http: Vec<Address>,
     /// The shared secret. Empty: there is none, and only this machine may connect.
     pub token: Vec<u8>,
     pub settings: Settings,
@@ -36,6 +39,7 @@ impl Default for MasterConfig {
     fn default() -> Self {
         Self {
             listen: vec![Address::Tcp("127.0.0.1:7070".into())],
+            http: Vec::new(),
             token: Vec::new(),
             settings: Settings::default(),
             shutdown_limit: Duration::from_secs(10),
@@ -57,7 +61,7 @@ impl MasterConfig {
             ));
         }
         if self.token.is_empty()
-            && let Some(open) = self.listen.iter().find(|address| !is_local(address))
+            && let Some(open) = self.listen.iter().chain(&self.http).find(|address| !is_local(address))
         {
             return Err(Error::Config(format!(
                 "{open} can be reached from other machines, which requires a shared secret: give a token, or listen \
@@ -81,31 +85,38 @@ fn is_local(address: &Address) -> bool {
     }
 }
 
-/// Runs a master until `stop` is raised and the running jobs have ended. Calls `on_ready` with the addresses and their
-/// actual ports as soon as connections are accepted.
+/// Runs a master until `stop` is raised and the running jobs have ended. Calls `on_ready` with the bound ports before the
+/// first connection is accepted.
 pub fn run(
     config: CheckedConfig,
     runner: Arc<dyn Runner>,
     stop: Stop,
-    on_ready: impl FnOnce(&[Address]),
+    on_ready: impl FnOnce(&Ports),
 ) -> Result<(), Error> {
-    let CheckedConfig(MasterConfig { listen, token, settings, shutdown_limit: hold_for, limits }) = config;
-    let listeners = listen.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>()?;
-    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+    let CheckedConfig(MasterConfig { listen, http, token, settings, shutdown_limit: hold_for, limits }) =
+        config;
+    let ports = Ports::bind(&listen, &http)?;
     let bell = Arc::new(Waker::default());
     let (port, words) = InputSender::new(Arc::clone(&bell));
-    let door = Arc::new(GrpcServer::of_master(Arc::new(port.clone())));
+    let handle = Arc::new(port.clone());
     let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
     let state = MasterState::new(settings, incarnation());
     let desk = MasterService::new(state, runner, (port, words), Arc::clone(&bell), ending.clone());
     let sockets = ending.close_sockets.clone();
     let watch = std::thread::Builder::new()
         .name("master-end".into())
-        .spawn(move || wait_for_end(&stop, &ending, &bell, hold_for))
+        .spawn({
+            let bell = Arc::clone(&bell);
+            move || wait_for_end(&stop, &ending, &bell, hold_for)
+        })
         .map_err(|source| rpc::Error::Io { what: "start a thread of the master".into(), source })?;
-    on_ready(&addresses);
-    let config = ServeConfig { token, limits };
-    let served = serve_with_handler(listeners, vec![Box::new(desk)], config, door, sockets.clone());
+    on_ready(&ports);
+    let config = ServeConfig { token: token.clone(), limits, http: ports.addresses().1 };
+    let served = rpc::serve(ports.frames, vec![Box::new(desk)], config, sockets.clone(), |lanes| {
+        bell.set_lanes(lanes.clone());
+        let metrics = MetricsSource::of_lanes(lanes);
+        serve_http(ports.http, HttpConfig { token, limits, master: Some(handle), metrics }, sockets.clone())
+    });
     sockets.raise();
     // The thread has nothing that can panic; the result of serving counts.
     let _ = watch.join();
@@ -154,6 +165,8 @@ mod tests {
             assert!(text.contains(open) && text.contains("give a token"), "{text}");
             let config = MasterConfig { token: b"secret".to_vec(), ..listening(open) };
             assert!(config.check().is_ok());
+            let http = vec![open.parse().unwrap()];
+            assert!(MasterConfig { http, ..MasterConfig::default() }.check().is_err(), "{open}");
         }
     }
 

@@ -35,7 +35,7 @@ fn refusal(error: &Error) -> String {
 #[test]
 fn everything_that_a_client_does_needs_the_token_but_health() {
     let cluster = Cluster::start(quick(), b"secret", until_cancelled());
-    let client = |token: &[u8]| Client::new(cluster.address.clone(), token);
+    let client = |token: &[u8]| Client::new(cluster.http.clone(), token);
     let right = client(b"secret");
     let job = right.submit(new_id(), &submission("a"), LIMIT).unwrap();
     for (token, text) in [(&b"wrong"[..], "not the one of this cluster"), (b"", "a token is required")] {
@@ -113,7 +113,7 @@ fn swallow_first(master: &Address, is_done: impl Fn() -> bool + Send + 'static) 
 fn a_submission_whose_answer_is_lost_is_sent_again_and_runs_once() {
     let cluster = Cluster::start(quick(), b"", until_cancelled());
     let looking = cluster.client();
-    let between = swallow_first(&cluster.address, move || !looking.status(LIMIT).unwrap().jobs.is_empty());
+    let between = swallow_first(&cluster.http, move || !looking.status(LIMIT).unwrap().jobs.is_empty());
     let job = Client::new(between, b"").submit(new_id(), &submission("a"), LIMIT).unwrap();
     let jobs = cluster.status().1;
     assert_eq!(jobs.iter().map(|status| status.id).collect::<Vec<_>>(), [job]);

@@ -215,9 +215,10 @@ fn main() -> Any<()> {
         let listener = Listener::bind(&"127.0.0.1:0".parse()?)?;
         let (address, stop) = (listener.address().clone(), Stop::new());
         let raised = stop.clone();
-        let config = ServeConfig { token: Vec::new(), limits: Limits::default() };
-        let served =
-            std::thread::spawn(move || rpc::serve(vec![listener], vec![Box::new(Zeros)], config, raised));
+        let config = ServeConfig { limits: Limits::default(), ..ServeConfig::default() };
+        let served = std::thread::spawn(move || {
+            rpc::serve(vec![listener], vec![Box::new(Zeros)], config, raised, |_| Ok(()))
+        });
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
         let options = ConnectOptions { checksum, ..ConnectOptions::default() };
         let (sender, receiver, _) = open_with(&address, LIMIT, &hello, options)?;

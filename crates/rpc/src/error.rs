@@ -28,6 +28,13 @@ pub enum Error {
     #[error("address {text:?}: {problem}; write tcp:HOST:PORT, HOST:PORT or unix:PATH")]
     Address { text: String, problem: &'static str },
 
+    /// The other end answered with HTTP.
+    #[error(
+        "this is an HTTP port: members and clients of parameters use the port of frames, which is the port before it \
+         unless --http named another one"
+    )]
+    Http,
+
     /// The other end uses another protocol.
     #[error("not a frame: the first bytes are {actual:#010x}, expected {expected:#010x} (\"SRPH\")")]
     Magic { expected: u32, actual: u32 },

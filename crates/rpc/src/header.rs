@@ -65,6 +65,15 @@ pub struct Header {
     pub body_sum: u32,
 }
 
+/// The error for a stream that begins with other bytes than the magic.
+pub(crate) fn not_a_frame(first: u32) -> Error {
+    if first.to_le_bytes() == *b"HTTP" {
+        Error::Http
+    } else {
+        Error::Magic { expected: MAGIC, actual: first }
+    }
+}
+
 impl Header {
     /// A header of a kind; all other fields are 0.
     pub fn new(kind: Kind) -> Self {
@@ -118,7 +127,7 @@ impl Header {
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES], limits: &FrameLimits) -> Result<Self, Error> {
         let magic = u32_at(bytes, 0);
         if magic != MAGIC {
-            return Err(Error::Magic { expected: MAGIC, actual: magic });
+            return Err(not_a_frame(magic));
         }
         let (version, kind) = (u16_at(bytes, 4), u16_at(bytes, 6));
         if version != VERSION {

@@ -40,7 +40,7 @@ pub use error::Error;
 pub use limits::{CHUNK_BYTES, FUNCTION_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
 pub use metrics::Metrics;
-pub use serve::{Listener, ServeConfig, serve, serve_with_handler};
+pub use serve::{Listener, ServeConfig, serve};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
 pub use transport::{Address, Closer, ConnectOptions, Receiver, Sender, connect, open};

@@ -142,5 +142,5 @@ fn check_magic(bytes: &[u8]) -> Result<(), Error> {
     }
     let mut actual = [0; 4];
     actual[..count].copy_from_slice(&bytes[..count]);
-    Err(Error::Magic { expected: crate::header::MAGIC, actual: u32::from_le_bytes(actual) })
+    Err(crate::header::not_a_frame(u32::from_le_bytes(actual)))
 }

@@ -135,21 +135,44 @@ fn one_who_says_nothing_is_closed_in_time() {
 }
 
 #[test]
-fn metrics_and_health_are_told_over_http() {
+fn http_is_told_where_its_port_is() {
     let served = Served::echo();
-    let answer = |path: &str| {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        String::from_utf8(exchange(&served, request.as_bytes())).unwrap()
-    };
-    let metrics = answer("/metrics");
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-text; version=1.0.0";
-    assert!(metrics.starts_with(head) && metrics.ends_with("\n# EOF\n"), "{metrics}");
-    assert!(
-        metrics.contains("\necho_is_well 1\n") && metrics.contains("seraphim_rpc_connections 1"),
-        "{metrics}"
-    );
-    assert!(answer("/health").ends_with("\r\n\r\nok\n"));
-    assert!(answer("/secrets").starts_with("HTTP/1.1 404 "));
+    for request in [
+        &b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"[..],
+        b"HEAD /health HTTP/1.1\r\n\r\n",
+        b"POST / HTTP/1.1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let answer = String::from_utf8(exchange(&served, request)).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+        let text = "this port carries frames only; gRPC, /metrics and /health are at tcp:127.0.0.1:9\n";
+        assert!(answer.ends_with(text), "{answer}");
+    }
+    assert!(served.metrics().contains("seraphim_rpc_refused_hello_total 4\n"));
+}
+
+/// A port of HTTP answers frames as bytes that are no request.
+#[test]
+fn who_sends_frames_to_a_port_of_http_is_told_so() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = rpc::Address::Tcp(listener.local_addr().unwrap().to_string());
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let error = open(&address, LIMIT, &hello()).unwrap_err();
+    assert!(error.to_string().contains("this is an HTTP port"), "{error}");
+    thread.join().unwrap();
+}
+
+#[test]
+fn metrics_are_those_of_connections_and_lanes() {
+    let metrics = Served::echo().metrics();
+    assert!(metrics.ends_with("\n# EOF\n"), "{metrics}");
+    for line in ["\necho_is_well 1\n", "\nseraphim_rpc_connections 0\n"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
+use common::metrics::{get, http};
 use common::{Folder, bytes_of, clicks, fail, succeed};
 use math::random::{Purpose, stream};
 use rpc::Message;
@@ -18,7 +19,7 @@ use rpc::message::{Hello, Role};
 const NO_MASTER_LIMIT: Duration = Duration::from_secs(5);
 /// Longest wait for the answer of a server to an unauthenticated connection.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Number of connections that one client opens.
+/// Number of connections that one client opens to each port.
 const CONNECTIONS: usize = 10_000;
 /// Pause of a slow worker before a batch, so that a job runs during the test.
 const SLOW_MS: u64 = 20;
@@ -50,15 +51,6 @@ fn place(cluster: &Cluster) -> String {
 
 fn running(cluster: &Cluster) {
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 0));
-}
-
-fn get(place: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(place).expect("the server takes it");
-    stream.set_read_timeout(Some(ANSWER_LIMIT)).expect("it is a socket");
-    write!(stream, "GET {path} HTTP/1.1\r\n\r\n").expect("the server reads it");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("the server answers");
-    text
 }
 
 #[test]
@@ -134,7 +126,8 @@ fn a_job_for_a_master_that_is_not_there_is_refused_at_once() {
         let start = Instant::now();
         let error = fail(5, arguments);
         assert!(start.elapsed() < NO_MASTER_LIMIT, "{arguments:?} took {:?}", start.elapsed());
-        assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+        assert!(error.contains("127.0.0.1:2: cannot connect") && error.contains("refused"), "{error}");
+        assert!(error.contains("the port after the one of its members"), "{error}");
     }
 }
 
@@ -191,7 +184,7 @@ fn rubbish_on_the_port_of_a_server_does_no_harm_to_a_job() {
     claims[60..64].copy_from_slice(&sum.to_le_bytes());
     let answer = say(&place, &claims);
     assert!(contains(&answer, "too_large"), "{}", String::from_utf8_lossy(&answer));
-    let metrics = get(&place, "/metrics");
+    let metrics = get(&http(&place), "/metrics");
     for counter in ["seraphim_rpc_refused_hello_total", "seraphim_rpc_closed_bad_frame_total"] {
         let line = metrics.lines().find(|line| line.starts_with(counter)).unwrap_or_default();
         let count: u64 = line.rsplit(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default();
@@ -218,7 +211,7 @@ fn another_version_of_the_protocol_is_told_so() {
 }
 
 #[test]
-fn ten_thousand_connections_to_a_server_do_no_harm_to_a_job() {
+fn ten_thousand_connections_to_each_port_of_a_server_do_no_harm_to_a_job() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let alone = alone(&folder, &data);
@@ -226,10 +219,11 @@ fn ten_thousand_connections_to_a_server_do_no_harm_to_a_job() {
     let model = folder.path("model");
     let client = cluster.submit(&job(&data, &model));
     running(&cluster);
-    let place = place(&cluster);
+    let frames = place(&cluster);
+    let places = [http(&frames), frames];
     let (mut held, mut opened) = (Vec::new(), 0);
-    while opened < CONNECTIONS {
-        match TcpStream::connect(&place) {
+    while opened < 2 * CONNECTIONS {
+        match TcpStream::connect(&places[opened % 2]) {
             Ok(stream) => {
                 held.push(stream);
                 opened += 1;

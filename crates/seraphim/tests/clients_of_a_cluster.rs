@@ -7,6 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::cluster::{Cluster, Process};
+use common::metrics::http;
 use common::{Folder, bytes_of, clicks, fail, succeed};
 use control::{Client, Code, JobState, JobSubmission, SubmissionId};
 use serde_json::{Value, json};
@@ -14,8 +15,10 @@ use serde_json::{Value, json};
 /// Longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// A client of the process whose frames are at `place`.
 fn client(place: &str) -> Client {
-    Client::new(place.parse().expect("it is an address"), b"")
+    let frames: rpc::Address = place.parse().expect("it is an address");
+    Client::new(frames.http().expect("it has a next port"), b"")
 }
 
 #[test]
@@ -32,7 +35,7 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
     for command in [&["status"][..], &["cancel", "1"], &submit] {
         let there = [command, &["--master", &place]].concat();
         let error = fail(2, &there);
-        assert!(error.contains("a token is required") && error.contains(&place), "{error}");
+        assert!(error.contains("a token is required") && error.contains(&http(&place)), "{error}");
         let error = fail(2, &[&there[..], &["--token-file", &wrong]].concat());
         assert!(error.contains("not the one of this cluster"), "{error}");
     }
@@ -71,15 +74,20 @@ fn a_report_of_submit_replaces_nothing_that_it_should_not() {
 #[test]
 fn masters_servers_and_workers_answer_for_their_health() {
     let cluster = Cluster::start(1, 1, 0);
-    let listens = |status: &Value| status["members"][1]["report"]["listens"][0].is_string();
-    let status = cluster.wait_until(listens);
-    let worker = status["members"][1]["report"]["listens"][0].as_str().expect("it says where it is");
+    let http =
+        |status: &Value, at: usize| status["members"][at]["report"]["http"][0].as_str().map(str::to_owned);
+    let status = cluster.wait_until(|status| http(status, 0).is_some() && http(status, 1).is_some());
     let server = status["members"][0]["member"]["addresses"][0].as_str().expect("it says where it is");
     // Processes of this machine find a Unix socket beside the TCP address.
     let socket = status["members"][0]["member"]["addresses"][1].as_str().expect("it offers a second place");
     assert!(socket.starts_with("unix:"), "{socket}");
-    for place in [server, socket, worker, &cluster.address] {
+    for place in [server, socket, &cluster.address] {
         assert!(client(place).is_well(LIMIT).expect("health is answered"), "{place}");
+    }
+    for member in 0..2 {
+        let address: rpc::Address =
+            http(&status, member).expect("it says where").parse().expect("an address");
+        assert!(Client::new(address, b"").is_well(LIMIT).expect("health is answered"), "{member}");
     }
     let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();
     assert!(error.contains("this process is not a master"), "{error}");

@@ -49,8 +49,8 @@ impl Served {
             let config = server::ServerConfig { functions: functions.clone(), ..Default::default() };
             let (told, ready) = (stop.clone(), ready.clone());
             std::thread::spawn(move || {
-                let listening = move |addresses: &[rpc::Address]| {
-                    ready.send(addresses[0].to_string()).unwrap();
+                let listening = move |ports: &rpc::serve::Ports| {
+                    ready.send(ports.frames[0].address().to_string()).unwrap();
                     Ok::<(), server::Error>(())
                 };
                 server::run(config, told, listening).unwrap();

@@ -1,4 +1,4 @@
-//! While a job runs, `GET /metrics` on the ports of master, server and worker returns the metrics that docs/watching.md
+//! While a job runs, `GET /metrics` on the HTTP ports of master, server and worker returns the metrics that docs/watching.md
 //! lists, and no others, in the text format of Prometheus.
 #![cfg(unix)]
 
@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::cluster::Cluster;
-use common::metrics::{ANSWER_LIMIT, get, value};
+use common::metrics::{ANSWER_LIMIT, get, http, value};
 use common::{Folder, clicks, succeed};
 
 /// The page that lists the metrics.
@@ -43,7 +43,7 @@ fn master_server_and_worker_show_what_the_page_lists() {
     let place = server["member"]["addresses"][0].as_str().expect("it says where").trim_start_matches("tcp:");
     // Makes a request that the server refuses, so that its counter is not 0.
     let _ = rpc_refusal(place);
-    let (of_server, of_master) = (get(place, "/metrics"), get(&cluster.address, "/metrics"));
+    let (of_server, of_master) = (get(&http(place), "/metrics"), get(&http(&cluster.address), "/metrics"));
     for name in ["pulls_total", "pushes_total", "task_clock", "waits_total", "wait_seconds_total"] {
         let count = value(&of_server, &format!("seraphim_{name}"), &["job=\"1\""]);
         assert!(count > 0.0, "{name} is {count} in {of_server}");
@@ -69,7 +69,7 @@ fn master_server_and_worker_show_what_the_page_lists() {
         .iter()
         .map(|name| {
             let worker = members.iter().find(|entry| entry["member"]["name"] == *name).expect("it is there");
-            let place = worker["report"]["listens"][0].as_str().expect("it says where");
+            let place = worker["report"]["http"][0].as_str().expect("it says where");
             let place = place.trim_start_matches("tcp:");
             assert_eq!(get(place, "/health"), "ok\n");
             get(place, "/metrics")
@@ -85,8 +85,8 @@ fn master_server_and_worker_show_what_the_page_lists() {
         unlisted.is_empty() && missing.is_empty(),
         "not on the page: {unlisted:?}; only there: {missing:?}"
     );
-    for place in [place, &cluster.address] {
-        assert_eq!(get(place, "/health"), "ok\n");
+    for place in [http(place), http(&cluster.address)] {
+        assert_eq!(get(&place, "/health"), "ok\n");
     }
     succeed(&["cancel", "1", "--master", &cluster.address]);
     client.end();

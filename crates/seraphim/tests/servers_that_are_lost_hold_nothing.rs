@@ -8,7 +8,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::cluster::{Cluster, PATIENCE, Process};
-use common::metrics::{get, value};
+use common::metrics::{get, http, value};
 use common::{Folder, clicks};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ struct UnderWay {
     data: String,
     cluster: Cluster,
     client: Process,
-    /// Addresses of the servers, which serve metrics.
+    /// Where the servers serve metrics.
     places: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ fn under_way() -> UnderWay {
     let members = status["members"].as_array().expect("it is a list");
     let place = |name: &str| {
         let member = members.iter().find(|entry| entry["member"]["name"] == name).expect("it is there");
-        member["member"]["addresses"][0].as_str().expect("an address").trim_start_matches("tcp:").to_owned()
+        http(member["member"]["addresses"][0].as_str().expect("an address"))
     };
     let places = vec![place("server-0"), place("server-1")];
     assert!(places.iter().all(|place| held_bytes(place) > 0.0), "both hold parameters");

@@ -2,12 +2,12 @@
 //! the master.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use control::GrpcServer;
+use control::{HttpConfig, MetricsSource, serve_http};
 use matrix::FunctionTable;
-use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
+use rpc::serve::Ports;
+use rpc::{Address, Limits, ServeConfig, Service, Stop};
 
 use crate::config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 use crate::error::Error;
@@ -22,8 +22,10 @@ const LEAST_WINDOW_BYTES: u64 = 64 << 10;
 /// the limits of one connection.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Addresses at which the server takes connections. Port 0 means any free port.
+    /// Addresses at which the server takes connections of frames. Port 0 means any free port.
     pub listen: Vec<Address>,
+    /// Addresses of `/metrics` and health. Default: beside each address of `listen`.
+    pub http: Vec<Address>,
     /// The shared secret; empty for none.
     pub token: Vec<u8>,
     /// Number of threads, each with partitions of its own.
@@ -51,6 +53,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: vec![Address::Tcp("127.0.0.1:0".into())],
+            http: Vec::new(),
             token: Vec::new(),
             lanes: 1,
             memory_limit_bytes: 8 << 30,
@@ -91,7 +94,7 @@ impl ServerConfig {
             let expected = format!("at least window_bytes, {}", self.window_bytes);
             return fault("held_limit_bytes", self.held_limit_bytes.to_string(), &expected);
         }
-        match self.listen.iter().find(|address| !is_local(address)) {
+        match self.listen.iter().chain(&self.http).find(|address| !is_local(address)) {
             Some(address) if self.token.is_empty() => Err(Error::NoToken { address: address.to_string() }),
             _ => Ok(()),
         }
@@ -123,18 +126,16 @@ fn is_local(address: &Address) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Binds, gives `listening` the addresses with their real ports, and serves until `stop` is raised. An error of
-/// `listening` ends the server.
+/// Binds, gives `on_ready` the bound ports, and serves until `stop` is raised. An error of `on_ready` ends the server.
 pub fn run<E: From<Error>>(
     config: ServerConfig,
     stop: Stop,
-    listening: impl FnOnce(&[Address]) -> Result<(), E>,
+    on_ready: impl FnOnce(&Ports) -> Result<(), E>,
 ) -> Result<(), E> {
     config.check()?;
     rpc::buffers::retain_large();
-    let bind = |address| Listener::bind(address).map_err(Error::from);
-    let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
-    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+    let ports = Ports::bind(&config.listen, &config.http).map_err(Error::from)?;
+    let (addresses, http) = ports.addresses();
     let incarnation = incarnation();
     let modules = config.modules.map(ModuleCache::new);
     let lane = |lane| {
@@ -144,11 +145,15 @@ pub fn run<E: From<Error>>(
         Box::new(state.with_open_jobs(config.open_jobs.clone())) as Box<dyn Service>
     };
     let lanes = (0..config.lanes).map(lane).collect();
-    tracing::info!(?addresses, lanes = config.lanes, incarnation, "the server listens");
-    listening(&addresses)?;
-    let serve = ServeConfig { token: config.token, limits: config.limits };
-    let door = Arc::new(GrpcServer::of_member());
-    rpc::serve_with_handler(listeners, lanes, serve, door, stop).map_err(Error::from)?;
+    tracing::info!(?addresses, ?http, lanes = config.lanes, incarnation, "the server listens");
+    on_ready(&ports)?;
+    let (token, limits) = (config.token, config.limits);
+    let serve = ServeConfig { token: token.clone(), limits, http };
+    rpc::serve(ports.frames, lanes, serve, stop.clone(), |lanes| {
+        let metrics = MetricsSource::of_lanes(lanes);
+        serve_http(ports.http, HttpConfig { token, limits, master: None, metrics }, stop)
+    })
+    .map_err(Error::from)?;
     tracing::info!("the server has stopped");
     Ok(())
 }

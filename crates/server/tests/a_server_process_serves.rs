@@ -94,18 +94,18 @@ fn a_server_process_serves_until_it_is_stopped() {
     let thread = std::thread::spawn({
         let stop = stop.clone();
         move || {
-            server::run(config, stop, |addresses| {
-                tell.send(addresses.to_vec()).expect("the test waits");
+            server::run(config, stop, |ports| {
+                tell.send(ports.addresses()).expect("the test waits");
                 Ok::<(), Error>(())
             })
         }
     });
-    let addresses = told.recv_timeout(LIMIT).expect("it says where it listens");
+    let (addresses, http) = told.recv_timeout(LIMIT).expect("it says where it listens");
     use_lane(&addresses[0], 0);
     use_lane(&addresses[0], 1);
     let wrong = Hello { request: 1, token: b"wrong".to_vec(), role: Role::Tool, lane: 0 };
     assert!(matches!(rpc::open(&addresses[0], LIMIT, &wrong), Err(rpc::Error::Refused(_))));
-    let Address::Tcp(place) = &addresses[0] else { panic!("tcp by default") };
+    let Address::Tcp(place) = &http[0] else { panic!("tcp by default") };
     let mut page = String::new();
     let mut stream = TcpStream::connect(place).expect("it is there");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");

@@ -93,7 +93,8 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     let stop = Stop::new();
     let config = ServeConfig { token: token.to_vec(), ..ServeConfig::default() };
     let raised = stop.clone();
-    let thread = std::thread::spawn(move || serve(vec![listener], services, config, raised).unwrap());
+    let thread =
+        std::thread::spawn(move || serve(vec![listener], services, config, raised, |_| Ok(())).unwrap());
     Server { lanes, stop, thread: Some(thread) }
 }
 

@@ -1,65 +1,25 @@
-//! A process with one lane that answers frames, a master handle of the test, and raw HTTP/2 calls.
+//! An HTTP port with a master handle of the test, and raw HTTP calls.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Client, ClientCall, ClientResponse, GrpcServer, MasterHandle, ResponseSender};
+use control::{
+    Client, ClientCall, ClientResponse, HttpConfig, HttpThread, MasterHandle, MetricsSource, ResponseSender,
+    serve_http,
+};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rpc::message::{Done, Fault, PushPosition, Welcome};
-use rpc::serve::Lanes;
-use rpc::{
-    Address, ConnectionId, Effect, Limits, Listener, Message, ServeConfig, Service, Stop, serve_with_handler,
-};
+use rpc::message::Fault;
+use rpc::{Address, Limits, Listener, Metrics, Stop};
 
 /// Longest wait for anything that must arrive.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) const TOKEN: &[u8] = b"secret";
-
-/// Sends `Welcome` to every connection and answers every tick.
-struct Echo;
-
-impl Service for Echo {
-    fn on_message(
-        &mut self,
-        _now: Duration,
-        connection: ConnectionId,
-        message: Message,
-        out: &mut Vec<Effect>,
-    ) {
-        let applied = PushPosition::default();
-        let message = match message {
-            Message::Hello(hello) => Message::Welcome(Welcome {
-                request: hello.request,
-                incarnation: 1,
-                lanes: 1,
-                window_bytes: 1 << 20,
-                applied,
-                clock: 0,
-                minimum: 0,
-            }),
-            Message::Tick(tick) => Message::Done(Done { request: tick.request, minimum: 0, applied }),
-            other => panic!("not expected: {}", other.kind_name()),
-        };
-        out.push(Effect::Send { connection, message });
-    }
-
-    fn on_closed(&mut self, _now: Duration, _connection: ConnectionId, _out: &mut Vec<Effect>) {}
-
-    fn on_time(&mut self, _now: Duration, _out: &mut Vec<Effect>) {}
-
-    fn next_time(&self) -> Option<Duration> {
-        None
-    }
-
-    fn metrics(&self, _out: &mut rpc::Metrics) {}
-}
 
 /// What the test master does with a call.
 pub(crate) enum TestAction {
@@ -69,9 +29,11 @@ pub(crate) enum TestAction {
     Defer,
 }
 
+type Answer = Box<dyn Fn(&ClientCall) -> TestAction + Send + Sync>;
+
 /// Handles each call with a function of the test.
 pub(crate) struct TestMaster {
-    answer: Box<dyn Fn(&ClientCall) -> TestAction + Send + Sync>,
+    answer: Answer,
     pub(crate) deferred: Mutex<Vec<ResponseSender>>,
 }
 
@@ -82,8 +44,6 @@ impl std::fmt::Debug for TestMaster {
 }
 
 impl MasterHandle for TestMaster {
-    fn start(&self, _lanes: Lanes) {}
-
     fn send(&self, call: ClientCall) -> Result<(), Fault> {
         let reply = match (self.answer)(&call) {
             TestAction::Respond(answer) => call.reply.send(Ok(answer)),
@@ -100,10 +60,10 @@ pub(crate) struct Served {
     pub(crate) address: Address,
     pub(crate) master: Arc<TestMaster>,
     stop: Stop,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<HttpThread>,
 }
 
-/// Limits that close a frame connection without `Hello`, and a connection without a token, after a short time.
+/// Limits that close a connection without a call after a short time.
 pub(crate) fn impatient() -> Limits {
     Limits { hello_time: Duration::from_millis(300), ..Limits::default() }
 }
@@ -118,24 +78,30 @@ impl Served {
         limits: Limits,
         answer: impl Fn(&ClientCall) -> TestAction + Send + Sync + 'static,
     ) -> Self {
-        let master = Arc::new(TestMaster { answer: Box::new(answer), deferred: Mutex::default() });
-        Self::start(limits, GrpcServer::of_master(Arc::clone(&master) as Arc<dyn MasterHandle>), master)
+        Self::start(limits, Some(Box::new(answer)), 0)
     }
 
     pub(crate) fn member() -> Self {
-        let master =
-            Arc::new(TestMaster { answer: Box::new(|_| TestAction::Defer), deferred: Mutex::default() });
-        Self::start(Limits::default(), GrpcServer::of_member(), master)
+        Self::start(Limits::default(), None, 0)
     }
 
-    fn start(limits: Limits, door: GrpcServer, master: Arc<TestMaster>) -> Self {
+    /// `series`: number of time series at `/metrics`.
+    pub(crate) fn start(limits: Limits, answer: Option<Answer>, series: u64) -> Self {
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let (address, stop) = (listener.address().clone(), Stop::new());
-        let config = ServeConfig { token: TOKEN.to_vec(), limits };
-        let raised = stop.clone();
-        let thread = std::thread::spawn(move || {
-            serve_with_handler(vec![listener], vec![Box::new(Echo)], config, Arc::new(door), raised).unwrap();
+        let is_master = answer.is_some();
+        let answer = answer.unwrap_or_else(|| Box::new(|_| TestAction::Defer));
+        let master = Arc::new(TestMaster { answer, deferred: Mutex::default() });
+        let metrics = MetricsSource::new(move || {
+            let mut metrics = Metrics::default();
+            for number in 0..series {
+                metrics.gauge("test_series", "A series", &[("number", &number.to_string())], number);
+            }
+            Box::pin(std::future::ready(Ok(metrics)))
         });
+        let handle = is_master.then(|| Arc::clone(&master) as Arc<dyn MasterHandle>);
+        let config = HttpConfig { token: TOKEN.to_vec(), limits, master: handle, metrics };
+        let thread = serve_http(vec![listener], config, stop.clone()).unwrap();
         Self { address, master, stop, thread: Some(thread) }
     }
 
@@ -159,20 +125,24 @@ impl Served {
         (answer, start.elapsed())
     }
 
+    /// Makes a request of HTTP/1; returns the whole answer.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let (text, _) =
+            self.say(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes());
+        String::from_utf8(text).unwrap()
+    }
+
     /// The value of a counter of connections.
     pub(crate) fn count(&self, name: &str) -> u64 {
-        let (text, _) = self.say(b"GET /metrics HTTP/1.1\r\n\r\n");
-        let text = String::from_utf8(text).unwrap();
-        let name = format!("seraphim_rpc_{name} ");
+        let text = self.get("/metrics");
+        let name = format!("seraphim_http_{name} ");
         let value = text.lines().find_map(|line| line.strip_prefix(&name));
         value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
     }
 
     pub(crate) fn end(&mut self) {
         self.stop.raise();
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
+        self.thread = None;
     }
 
     /// Makes a raw call; returns the code and text of its status.

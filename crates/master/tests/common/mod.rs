@@ -33,6 +33,8 @@ impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for FnRunner<
 /// A master that ends with its test.
 pub(crate) struct Cluster {
     pub(crate) address: Address,
+    /// Where clients connect.
+    pub(crate) http: Address,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
@@ -69,13 +71,13 @@ impl Cluster {
         let stop = Stop::new();
         let wish = stop.clone();
         let thread = std::thread::spawn(move || {
-            master::run(config, Arc::new(runner), wish, |addresses| {
-                ready.send(addresses[0].clone()).unwrap();
+            master::run(config, Arc::new(runner), wish, |ports| {
+                ready.send(ports.addresses()).unwrap();
             })
             .unwrap();
         });
-        let address = is_ready.recv_timeout(LIMIT).unwrap();
-        Self { address, stop, thread: Some(thread) }
+        let (members, clients) = is_ready.recv_timeout(LIMIT).unwrap();
+        Self { address: members[0].clone(), http: clients[0].clone(), stop, thread: Some(thread) }
     }
 
     pub(crate) fn end(&mut self) {
@@ -90,7 +92,7 @@ impl Cluster {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::new(self.address.clone(), b"")
+        Client::new(self.http.clone(), b"")
     }
 
     pub(crate) fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {

@@ -1,18 +1,15 @@
-//! Accepts connections, detects their protocol, and passes them on.
+//! Accepts connections, and passes those with a valid `Hello` to their lanes.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
-use tokio::time::timeout;
 
 use super::counters::{ConnectionSlot, count};
 use super::handshake::handshake;
 use super::lanes::Lanes;
 use super::listener::{AsyncListener, Listener};
-use super::protocol_handler::HandlerFuture;
 use super::socket::{DetachedSocket, Socket};
 use super::{Shared, runtime};
 use crate::codec::put_frame;
@@ -52,14 +49,11 @@ pub(super) struct AuthenticatedConnection {
 pub(super) struct Acceptor {
     pub(super) lanes: Lanes,
     pub(super) shared: Shared,
-    /// Number of connections that protocol handlers serve.
-    handler_count: Cell<usize>,
-    handler_ended: Notify,
 }
 
 impl Acceptor {
     pub(super) fn new(lanes: Lanes, shared: Shared) -> Self {
-        Self { lanes, shared, handler_count: Cell::new(0), handler_ended: Notify::new() }
+        Self { lanes, shared }
     }
 
     /// Runs until the stop is raised.
@@ -76,26 +70,8 @@ impl Acceptor {
             tasks.spawn_local(Rc::clone(&acceptor).accept(accepting));
         }
         let stop = acceptor.shared.stop.clone();
-        tasks.block_on(&runtime, async {
-            stop.raised().await;
-            // The last bytes are still written.
-            let _ = timeout(acceptor.shared.config.limits.close_time, acceptor.handlers_ended()).await;
-        });
+        tasks.block_on(&runtime, stop.raised());
         Ok(())
-    }
-
-    /// Runs the connection of a protocol handler to its end.
-    pub(super) async fn run_handler(&self, visit: HandlerFuture) {
-        self.handler_count.set(self.handler_count.get() + 1);
-        visit.await;
-        self.handler_count.set(self.handler_count.get() - 1);
-        self.handler_ended.notify_one();
-    }
-
-    async fn handlers_ended(&self) {
-        while self.handler_count.get() > 0 {
-            self.handler_ended.notified().await;
-        }
     }
 
     async fn accept(self: Rc<Self>, listener: AsyncListener) {

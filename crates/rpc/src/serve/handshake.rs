@@ -1,8 +1,6 @@
-//! The first bytes of a connection: a `Hello`, which is checked, an HTTP request for metrics or health, or the protocol
-//! of a [`ProtocolHandler`].
+//! The first bytes of a connection: a `Hello`, which is checked. HTTP is told where its port is.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
@@ -11,8 +9,6 @@ use tokio::time::timeout;
 use super::ServeConfig;
 use super::accept::{Acceptor, AuthenticatedConnection, fault_bytes, fault_of};
 use super::counters::{ConnectionSlot, count};
-use super::http;
-use super::protocol_handler::{HandlerConnection, ProtocolHandler};
 use super::socket::Socket;
 use crate::error::Error;
 use crate::limits::FrameLimits;
@@ -24,71 +20,47 @@ const HANDSHAKE_BUFFER_BYTES: usize = 1 << 10;
 /// Most bytes that are read and discarded from a refused connection, so that a reset does not lose the refusal.
 const DISCARDED_BYTES: usize = 64 << 10;
 
-enum DetectedProtocol {
+/// The first bytes of HTTP/1 requests that people and tools send by mistake, and of every HTTP/2 connection.
+const HTTP: [&[u8]; 4] = [b"GET ", b"HEAD", b"POST", b"PRI "];
+
+enum FirstBytes {
     Hello { hello: Hello, stream: u16, checksum: bool },
     Http,
-    Other(Arc<dyn ProtocolHandler>),
 }
 
 /// Runs until the connection is passed on or closed.
 pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place: ConnectionSlot) {
     let limits = &acceptor.shared.config.limits;
     let mut reader = FrameReader::new(FrameLimits::unauthenticated(), HANDSHAKE_BUFFER_BYTES);
-    let Ok(first) = timeout(limits.hello_time, detect_protocol(&acceptor, &mut socket, &mut reader)).await
-    else {
+    let Ok(first) = timeout(limits.hello_time, read_first(&mut socket, &mut reader)).await else {
         let text = format!("no Hello arrived within {:.1} s", limits.hello_time.as_secs_f64());
         let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
         return refuse(&acceptor, socket, fault).await;
     };
     match first {
-        Ok(DetectedProtocol::Http) => {
-            let begun = reader.unparsed().to_vec();
-            let answered = http::answer(&acceptor, &mut socket, begun);
-            let _ = timeout(limits.hello_time, answered).await;
-            close_gracefully(socket, limits.close_time).await;
-        }
-        Ok(DetectedProtocol::Other(guests)) => {
-            let begun = reader.unparsed().to_vec();
-            let (line, house) = HandlerConnection::new(socket, begun, acceptor.shared.clone(), place);
-            acceptor.run_handler(guests.serve(line, house)).await;
-        }
-        Ok(DetectedProtocol::Hello { hello, stream: branch, checksum }) => {
-            match check_hello(&acceptor, &hello) {
-                Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, (branch, checksum), place),
-                Err(fault) => refuse(&acceptor, socket, fault).await,
-            }
-        }
+        Ok(FirstBytes::Http) => refuse_with(&acceptor, socket, http_refusal(&acceptor).as_bytes()).await,
+        Ok(FirstBytes::Hello { hello, stream: branch, checksum }) => match check_hello(&acceptor, &hello) {
+            Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, (branch, checksum), place),
+            Err(fault) => refuse(&acceptor, socket, fault).await,
+        },
         Err((_, Error::Closed | Error::Io { .. })) => {}
         Err((request, error)) => refuse(&acceptor, socket, fault_of(request, &error)).await,
     }
 }
 
-/// Reads the first frame, or detects HTTP or the protocol of the handler. Errors come with the number of the request,
-/// if it is known.
-async fn detect_protocol(
-    acceptor: &Acceptor,
-    socket: &mut Socket,
-    reader: &mut FrameReader,
-) -> Result<DetectedProtocol, (u64, Error)> {
-    let guests = acceptor.shared.handler.as_ref();
-    let of_guests = guests.map(|guests| guests.preface());
+/// Reads the first frame, or detects HTTP. Errors come with the number of the request, if it is known.
+async fn read_first(socket: &mut Socket, reader: &mut FrameReader) -> Result<FirstBytes, (u64, Error)> {
     loop {
         let waiting = reader.unparsed();
-        if waiting.starts_with(http::GET) {
-            return Ok(DetectedProtocol::Http);
+        if HTTP.iter().any(|method| waiting.starts_with(method)) {
+            return Ok(FirstBytes::Http);
         }
-        if let (Some(guests), Some(beginning)) = (guests, of_guests)
-            && waiting.starts_with(beginning)
-        {
-            return Ok(DetectedProtocol::Other(Arc::clone(guests)));
-        }
-        let may_begin = |beginning: &[u8]| !waiting.is_empty() && beginning.starts_with(waiting);
-        let may_be_other = may_begin(http::GET) || of_guests.is_some_and(may_begin);
-        if !may_be_other && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
+        let may_be_http = !waiting.is_empty() && HTTP.iter().any(|method| method.starts_with(waiting));
+        if !may_be_http && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
             let request = frame.header.request;
             let (branch, checksum) = (frame.header.stream, frame.header.checksum);
             return match Message::from_frame(frame).map_err(|error| (request, error))? {
-                Message::Hello(hello) => Ok(DetectedProtocol::Hello { hello, stream: branch, checksum }),
+                Message::Hello(hello) => Ok(FirstBytes::Hello { hello, stream: branch, checksum }),
                 other => {
                     let error = Error::Unexpected { expected: "Hello", actual: other.kind_name() };
                     Err((request, error))
@@ -101,6 +73,21 @@ async fn detect_protocol(
             Err(error) => return Err((0, Error::io("receive a hello", error))),
         }
     }
+}
+
+/// The answer to HTTP, which a person with a browser or `curl` can read.
+fn http_refusal(acceptor: &Acceptor) -> String {
+    let mut text = "this port carries frames only".to_owned();
+    let addresses = &acceptor.shared.config.http;
+    if !addresses.is_empty() {
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        text += &format!("; gRPC, /metrics and /health are at {}", addresses.join(", "));
+    }
+    format!(
+        "HTTP/1.1 421 Misdirected Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{text}\n",
+        text.len() + 1
+    )
 }
 
 fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
@@ -148,12 +135,15 @@ fn hand_to_lane(
     }
 }
 
-async fn refuse(acceptor: &Acceptor, mut socket: Socket, fault: Fault) {
-    count(&acceptor.shared.counters.refused_hello);
+async fn refuse(acceptor: &Acceptor, socket: Socket, fault: Fault) {
     tracing::debug!(kind = ?fault.kind, text = fault.text, "refused a connection");
+    refuse_with(acceptor, socket, &fault_bytes(fault)).await;
+}
+
+async fn refuse_with(acceptor: &Acceptor, mut socket: Socket, bytes: &[u8]) {
+    count(&acceptor.shared.counters.refused_hello);
     let close_time = acceptor.shared.config.limits.close_time;
-    let bytes = fault_bytes(fault);
-    if let Ok(Ok(())) = timeout(close_time, socket.write_all(&bytes)).await {
+    if let Ok(Ok(())) = timeout(close_time, socket.write_all(bytes)).await {
         close_gracefully(socket, close_time).await;
     }
 }

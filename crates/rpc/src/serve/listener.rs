@@ -56,7 +56,7 @@ impl Listener {
     }
 
     /// A listener for the runtime of the calling thread. `self` stays bound and keeps the file.
-    pub(super) fn to_async(&self) -> io::Result<AsyncListener> {
+    pub fn to_async(&self) -> io::Result<AsyncListener> {
         Ok(match &self.socket {
             ListenerSocket::Tcp(listener) => {
                 AsyncListener::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?)
@@ -123,13 +123,15 @@ fn remove_if_dead(path: &Path) {
     }
 }
 
-pub(super) enum AsyncListener {
+/// A listener in a runtime.
+#[derive(Debug)]
+pub enum AsyncListener {
     Tcp(tokio::net::TcpListener),
     Unix(tokio::net::UnixListener),
 }
 
 impl AsyncListener {
-    pub(super) async fn accept(&self) -> io::Result<Socket> {
+    pub async fn accept(&self) -> io::Result<Socket> {
         match self {
             AsyncListener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;

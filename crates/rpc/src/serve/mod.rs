@@ -6,11 +6,10 @@ mod connection;
 mod connection_writer;
 mod counters;
 mod handshake;
-mod http;
 mod lane;
 mod lanes;
 mod listener;
-mod protocol_handler;
+mod ports;
 mod server_stream;
 mod socket;
 mod stream_dispatcher;
@@ -19,13 +18,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use lanes::Lanes;
-pub use listener::Listener;
-pub use protocol_handler::{HandlerConnection, HandlerFuture, ProtocolHandler, ServerContext};
+pub use listener::{AsyncListener, Listener};
+pub use ports::Ports;
+pub use socket::Socket;
 
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::service::Service;
 use crate::stop::Stop;
+use crate::transport::Address;
 use accept::Acceptor;
 use counters::Counters;
 use tokio::sync::mpsc;
@@ -36,6 +37,8 @@ pub struct ServeConfig {
     /// The shared secret; empty when there is none.
     pub token: Vec<u8>,
     pub limits: Limits,
+    /// Where the process serves HTTP. A client that sends HTTP to a port of frames is told these addresses.
+    pub http: Vec<Address>,
 }
 
 /// The state that all threads of a [`serve`] share.
@@ -43,47 +46,23 @@ pub struct ServeConfig {
 struct Shared {
     config: Arc<ServeConfig>,
     counters: Arc<Counters>,
-    handler: Option<Arc<dyn ProtocolHandler>>,
     stop: Stop,
     /// The time from which all times of services count.
     started: Instant,
 }
 
-/// Runs the services, lane 0 first, until `stop` is raised. It returns when all threads have ended.
-pub fn serve(
+/// Runs the services, lane 0 first, until `stop` is raised. It returns when all threads have ended. Before the first
+/// connection is accepted, it gives the lanes to `on_start`, and it drops the returned value after `stop` was raised.
+pub fn serve<T>(
     listeners: Vec<Listener>,
     services: Vec<Box<dyn Service>>,
     config: ServeConfig,
     stop: Stop,
+    on_start: impl FnOnce(Lanes) -> Result<T, Error>,
 ) -> Result<(), Error> {
-    run(listeners, services, config, None, stop)
-}
-
-/// The same as [`serve`], with a protocol handler at the same listeners.
-pub fn serve_with_handler(
-    listeners: Vec<Listener>,
-    services: Vec<Box<dyn Service>>,
-    config: ServeConfig,
-    guests: Arc<dyn ProtocolHandler>,
-    stop: Stop,
-) -> Result<(), Error> {
-    run(listeners, services, config, Some(guests), stop)
-}
-
-fn run(
-    listeners: Vec<Listener>,
-    services: Vec<Box<dyn Service>>,
-    config: ServeConfig,
-    guests: Option<Arc<dyn ProtocolHandler>>,
-    stop: Stop,
-) -> Result<(), Error> {
-    let shared = Shared {
-        config: Arc::new(config),
-        counters: Arc::new(Counters::default()),
-        handler: guests,
-        stop,
-        started: Instant::now(),
-    };
+    let counters = Arc::new(Counters::default());
+    let shared =
+        Shared { config: Arc::new(config), counters: Arc::clone(&counters), stop, started: Instant::now() };
     let (mut lanes, mut threads) = (Vec::new(), Vec::new());
     for (lane, service) in services.into_iter().enumerate() {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -104,18 +83,19 @@ fn run(
         }
         lanes.push(sender);
     }
-    let (stop, lanes) = (shared.stop.clone(), Lanes::new(lanes));
-    if let Some(guests) = &shared.handler {
-        guests.start(lanes.clone());
-    }
-    let accepted = Acceptor::new(lanes, shared).run(&listeners);
-    drop(listeners);
+    let (stop, lanes) = (shared.stop.clone(), Lanes::new(lanes, counters));
+    let served = on_start(lanes.clone()).and_then(|_dropped_at_the_end| {
+        let accepted = Acceptor::new(lanes, shared).run(&listeners);
+        drop(listeners);
+        stop.raise();
+        accepted
+    });
     stop.raise();
     let ended: Vec<_> = threads.into_iter().map(std::thread::JoinHandle::join).collect();
     for (lane, result) in ended.into_iter().enumerate() {
         result.unwrap_or(Err(Error::Lane { lane }))?;
     }
-    accepted
+    served
 }
 
 struct RaiseOnDrop(Stop);
@@ -135,7 +115,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 /// The result of whichever future ends first; that of `one` when both are ready.
-async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+pub async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
     std::future::poll_fn(|context| {
         let polled = one.as_mut().poll(context);

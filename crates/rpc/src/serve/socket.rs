@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
+/// A connection that was accepted.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }

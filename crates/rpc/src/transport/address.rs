@@ -15,6 +15,27 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// Where a process serves HTTP, unless its user names an address: the port after the port of its frames, or the path
+    /// of their socket with `.http` appended.
+    pub fn http(&self) -> Result<Self, Error> {
+        match self {
+            Address::Unix(path) => {
+                let mut beside = path.clone().into_os_string();
+                beside.push(".http");
+                Ok(Address::Unix(beside.into()))
+            }
+            Address::Tcp(place) => {
+                let next = place.rsplit_once(':').and_then(|(host, port)| {
+                    Some(format!("{host}:{}", port.parse::<u16>().ok()?.checked_add(1)?))
+                });
+                let problem = "has no next port for HTTP: give --http";
+                next.map(Address::Tcp).ok_or_else(|| Error::Address { text: self.to_string(), problem })
+            }
+        }
+    }
+}
+
 impl FromStr for Address {
     type Err = Error;
 

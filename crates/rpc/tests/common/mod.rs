@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use matrix::OwnedValues;
 use rpc::message::{Done, Hello, KeyList, Pull, Pulled, PushPosition, Role, Welcome};
+use rpc::serve::Lanes;
 use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, ServeConfig, Service, Stop};
 
 /// Longest wait of a test for anything.
@@ -106,6 +108,7 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
 /// Services that run until this is dropped.
 pub(crate) struct Served {
     pub(crate) address: Address,
+    lanes: Lanes,
     stop: Stop,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -114,11 +117,17 @@ impl Served {
     pub(crate) fn new(address: &str, services: Vec<Box<dyn Service>>, limits: Limits) -> Self {
         let listener = Listener::bind(&address.parse().unwrap()).unwrap();
         let (address, stop) = (listener.address().clone(), Stop::new());
-        let config = ServeConfig { token: TOKEN.to_vec(), limits };
-        let raised = stop.clone();
-        let run = move || rpc::serve(vec![listener], services, config, raised);
+        let http = vec!["127.0.0.1:9".parse().unwrap()];
+        let config = ServeConfig { token: TOKEN.to_vec(), limits, http };
+        let (raised, (started, lanes)) = (stop.clone(), channel());
+        let run = move || {
+            rpc::serve(vec![listener], services, config, raised, |lanes| {
+                started.send(lanes).unwrap();
+                Ok(())
+            })
+        };
         let thread = Some(std::thread::spawn(run));
-        Self { address, stop, thread }
+        Self { address, lanes: lanes.recv().unwrap(), stop, thread }
     }
 
     pub(crate) fn echo() -> Self {
@@ -134,6 +143,12 @@ impl Served {
     /// Waits for `serve` to end by itself; returns its result.
     pub(crate) fn ends_by_itself(mut self) -> Result<(), Error> {
         self.thread.take().unwrap().join().unwrap()
+    }
+
+    /// What `/metrics` shows of the connections and the lanes.
+    pub(crate) fn metrics(&self) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(self.lanes.metrics()).unwrap().text()
     }
 
     pub(crate) fn port(&self) -> String {

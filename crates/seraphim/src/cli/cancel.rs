@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use control::Client;
 
-use super::cluster_args::{master, master_arg, token, token_arg};
+use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::print_text;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -24,11 +24,12 @@ pub(super) fn command() -> Command {
                 .help("Number of the job, as `submit` and `status` show it"),
         )
         .arg(master_arg())
+        .arg(master_http_arg())
         .arg(token_arg())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
-    let (address, token) = (master(matches)?, token(matches)?);
+    let (address, token) = (master_http(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
     let was_live = client.cancel(job, ANSWER_LIMIT).map_err(Error::master(&address))?;

@@ -23,6 +23,25 @@ pub(super) fn master_arg() -> Arg {
         .help("Address of the master: HOST:PORT, or unix:PATH")
 }
 
+/// For commands that call the master over HTTP.
+pub(super) fn master_http_arg() -> Arg {
+    Arg::new("http").long("http").value_name("ADDRESS").help(
+        "Address of the master's HTTP server [default: the port after that of --master, or unix:PATH.http]",
+    )
+}
+
+/// For processes that have a port of frames.
+pub(super) fn http_arg() -> Arg {
+    Arg::new("http")
+        .long("http")
+        .value_name("ADDRESS")
+        .help(
+            "Address to serve HTTP on (gRPC, /metrics, /health) [default: the port after that of --listen, or \
+             unix:PATH.http]; may be repeated",
+        )
+        .action(clap::ArgAction::Append)
+}
+
 pub(super) fn listen_arg(default: &'static str) -> Arg {
     Arg::new("listen")
         .long("listen")
@@ -87,6 +106,14 @@ pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
     address("master", matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str))
 }
 
+/// Returns the address at which the master serves HTTP.
+pub(super) fn master_http(matches: &ArgMatches) -> Result<Address, Error> {
+    match matches.get_one::<String>("http") {
+        Some(text) => address("http", text),
+        None => master(matches)?.http().map_err(Error::process),
+    }
+}
+
 /// Returns the token; empty if there is none.
 pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else {
@@ -103,10 +130,10 @@ pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     Ok(token)
 }
 
-/// Returns the addresses to listen on. Without a token they must be addresses of this machine.
-pub(super) fn listen(matches: &ArgMatches, token: &[u8]) -> Result<Vec<Address>, Error> {
-    let texts = matches.get_many::<String>("listen").into_iter().flatten();
-    let addresses = texts.map(|text| address("listen", text)).collect::<Result<Vec<_>, _>>()?;
+/// Returns the addresses of `--listen` or `--http`. Without a token they must be addresses of this machine.
+pub(super) fn listen(flag: &str, matches: &ArgMatches, token: &[u8]) -> Result<Vec<Address>, Error> {
+    let texts = matches.get_many::<String>(flag).into_iter().flatten();
+    let addresses = texts.map(|text| address(flag, text)).collect::<Result<Vec<_>, _>>()?;
     for address in &addresses {
         if let Address::Tcp(place) = address
             && token.is_empty()

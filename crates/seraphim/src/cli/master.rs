@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
+use rpc::serve::Ports;
 use rpc::stop::Stop;
+use rpc::transport::Address;
 
-use super::cluster_args::{DEFAULT_MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use super::cluster_args::{
+    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, start_log, token, token_arg,
+};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -19,6 +23,7 @@ pub(super) fn command() -> Command {
     Command::new("master")
         .about("Manage the members, the placement and the jobs of a cluster")
         .arg(listen_arg(DEFAULT_MASTER))
+        .arg(http_arg())
         .arg(token_arg())
         .arg(
             Arg::new("max-jobs")
@@ -37,7 +42,8 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     );
     let token = token(matches)?;
     let mut config = master::MasterConfig {
-        listen: listen(matches, &token)?,
+        listen: listen("listen", matches, &token)?,
+        http: listen("http", matches, &token)?,
         token: token.clone(),
         ..master::MasterConfig::default()
     };
@@ -52,10 +58,14 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     });
     let runner = Arc::new(JobRunner::new(true, token, interrupt.clone()));
     let config = config.check().map_err(Error::process)?;
-    let ready = |addresses: &[rpc::transport::Address]| {
-        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        tracing::info!(addresses = addresses.join(", "), "master is ready");
+    let ready = |ports: &Ports| {
+        let (addresses, http) = ports.addresses();
+        tracing::info!(addresses = text(&addresses), http = text(&http), "master is ready");
     };
     master::run(config, runner, stop, ready).map_err(Error::process)?;
     Ok(Exit::Done)
+}
+
+fn text(addresses: &[Address]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

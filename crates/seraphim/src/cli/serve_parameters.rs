@@ -6,12 +6,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::transport::Address;
 use serde_json::json;
 
-use super::cluster_args::{DEFAULT_MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use super::cluster_args::{
+    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, start_log, token, token_arg,
+};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
+use crate::run::cluster::launch::LocalMaster;
 use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
 /// Maximum number of servers on one machine, and of threads of each server.
@@ -25,6 +28,7 @@ pub(super) fn command() -> Command {
             "See docs/parameter-service.md; examples/foreign_client.py is an example client. Ctrl-C stops the service.",
         )
         .arg(listen_arg(DEFAULT_MASTER).action(ArgAction::Set))
+        .arg(http_arg())
         .arg(
             Arg::new("servers")
                 .long("servers")
@@ -64,7 +68,8 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     interrupt.set_stop_message("stopping: sessions are closed; press Ctrl-C again to end at once");
     let token = token(matches)?;
     let service = ParameterServiceConfig {
-        listen: host_and_port(listen(matches, &token)?)?,
+        listen: host_and_port(listen("listen", matches, &token)?)?,
+        http: listen("http", matches, &token)?,
         token,
         token_file: matches.get_one::<String>("token-file").cloned(),
         servers: matches.get_one::<u32>("servers").copied().unwrap_or(1),
@@ -112,13 +117,14 @@ fn memory(matches: &ArgMatches) -> Result<u64, Error> {
     }
 }
 
-fn print_address(service: &ParameterServiceConfig, master: &Address, is_json: bool) -> Result<(), Error> {
-    let address = master.to_string();
-    let address = address.trim_start_matches("tcp:");
+fn print_address(service: &ParameterServiceConfig, master: &LocalMaster, is_json: bool) -> Result<(), Error> {
+    let (address, http) = (master.address.to_string(), master.http.to_string());
+    let (address, http) = (address.trim_start_matches("tcp:"), http.trim_start_matches("tcp:"));
     let lanes = u64::from(service.servers) * u64::from(service.lanes);
     if is_json {
         return print_json(&json!({
             "address": address,
+            "http": http,
             "servers": service.servers,
             "lanes": lanes,
             "memory_limit_bytes": service.memory_limit_bytes * u64::from(service.servers),
@@ -132,7 +138,7 @@ fn print_address(service: &ParameterServiceConfig, master: &Address, is_json: bo
     print_text(&format!(
         "parameter service at {address}: {} servers, {lanes} lanes, at most {}\n\
          clients open their sessions at {address}{secret}\n\
-         its status: seraphim status --master {address}, or http://{address}/metrics; Ctrl-C stops the service\n",
+         its status: seraphim status --http {http}, or http://{http}/metrics; Ctrl-C stops the service\n",
         service.servers,
         crate::progress::bytes(service.memory_limit_bytes * u64::from(service.servers)),
     ))

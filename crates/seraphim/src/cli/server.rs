@@ -10,10 +10,12 @@ use rpc::message::control::MemberKind;
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
 use rpc::transport::{Address, open};
+use serde_json::json;
 use server::OpenJobs;
 
 use super::cluster_args::{
-    host, incarnation, listen, listen_arg, log_args, master, master_arg, start_log, token, token_arg,
+    host, http_arg, incarnation, listen, listen_arg, log_args, master, master_arg, start_log, token,
+    token_arg,
 };
 use crate::error::Error;
 use crate::exit::Exit;
@@ -37,6 +39,7 @@ pub(super) fn command() -> Command {
         .about("Hold partitions of the matrices of a cluster's jobs")
         .arg(master_arg())
         .arg(listen_arg("127.0.0.1:0"))
+        .arg(http_arg())
         .args(member_args())
         .arg(
             Arg::new("lanes")
@@ -127,10 +130,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         })?,
     };
     let open_jobs = OpenJobs::default();
-    let (listen, _folder) = with_socket(listen(matches, &token)?);
+    let http = listen("http", matches, &token)?;
+    let (listen, _folder) = with_socket(listen("listen", matches, &token)?);
     let config = server::ServerConfig {
         open_jobs: open_jobs.clone(),
         listen,
+        http,
         token: token.clone(),
         lanes,
         memory_limit_bytes,
@@ -143,16 +148,17 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let serving = {
         let stop = stop.clone();
         std::thread::spawn(move || {
-            server::run(config, stop, move |addresses| {
+            server::run(config, stop, move |ports| {
                 // The receiver is dropped only when the main thread has stopped waiting.
-                let _ = ready.send(addresses.to_vec());
+                let _ = ready.send(ports.addresses());
                 Ok::<(), server::Error>(())
             })
         })
     };
-    let joined = is_ready.recv().map(|addresses| -> Result<ServerMembership, Error> {
+    let joined = is_ready.recv().map(|(addresses, http)| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
-        let addresses = addresses.iter().map(ToString::to_string).collect();
+        let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (addresses, http) = (texts(&addresses), texts(&http));
         let kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
         let save_limit = save_limit(matches);
         let member = member(matches, "server", kind)?;
@@ -161,6 +167,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             open_jobs,
             save_limit,
             own,
+            http,
             lanes,
             token,
             interrupt: interrupt.clone(),
@@ -203,6 +210,8 @@ struct ServerMembership {
     save_limit: Duration,
     /// An address of this process.
     own: Address,
+    /// Addresses at which this process serves HTTP.
+    http: Vec<String>,
     lanes: u16,
     token: Vec<u8>,
     interrupt: Interrupt,
@@ -213,7 +222,8 @@ impl ServerMembership {
         let master = self.member.master.clone();
         loop {
             let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
-            tracing::info!(id = membership.id(), master = %master, "server joined");
+            membership.set_report(json!({"http": self.http}));
+            tracing::info!(id = membership.id(), master = %master, http = self.http.join(", "), "server joined");
             while !self.interrupt.is_raised() {
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {

@@ -13,7 +13,7 @@ use control::{Client, JobState, JobStatus};
 use rpc::message::control::{Member, MemberKind};
 use serde_json::{Value, json};
 
-use super::cluster_args::{master, master_arg, token, token_arg};
+use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::submit::state_name;
 use super::{print_json, print_text, train};
 use crate::error::Error;
@@ -32,12 +32,13 @@ pub(super) fn command() -> Command {
             "Number of a job: shows its report after its end [default: a summary of all members and jobs]",
         ))
         .arg(master_arg())
+        .arg(master_http_arg())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
-    let (address, token) = (master(matches)?, token(matches)?);
+    let (address, token) = (master_http(matches)?, token(matches)?);
     let client = Client::new(address.clone(), &token);
     let json = matches.get_flag("json");
     if let Some(number) = matches.get_one::<u32>("job").copied() {
@@ -79,13 +80,11 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
                 crate::progress::bytes(*memory_limit_bytes),
                 addresses.join(", ")
             ),
-            MemberKind::Worker { slots } => {
-                let listens = report["listens"].as_array().map_or(&[][..], Vec::as_slice);
-                let listens: Vec<&str> = listens.iter().filter_map(Value::as_str).collect();
-                format!("worker  {slots} slots, at {}", listens.join(", "))
-            }
+            MemberKind::Worker { slots } => format!("worker  {slots} slots"),
         };
-        let what = format!("  {:<24} {what}  ({})", member.name, member.host);
+        let http = report["http"].as_array().map_or(&[][..], Vec::as_slice);
+        let http: Vec<&str> = http.iter().filter_map(Value::as_str).collect();
+        let what = format!("  {:<24} {what}, HTTP at {}  ({})", member.name, http.join(", "), member.host);
         out += &(plain(&what, TEXT_BYTES) + "\n");
     }
     out += &(job_progress::counted(jobs.len() as u64, "job") + "\n");

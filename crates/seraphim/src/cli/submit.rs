@@ -10,7 +10,7 @@ use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
 use rpc::Address;
 use rpc::message::JobId;
 
-use super::cluster_args::{master, master_arg, token, token_arg};
+use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::flags::with_flags;
 use super::{print_json, print_text, train};
 use crate::error::Error;
@@ -40,6 +40,7 @@ pub(super) fn command() -> Command {
         .about("Train on a running cluster; its workers read the data and write the model")
         .arg(what)
         .arg(master_arg())
+        .arg(master_http_arg())
         .arg(token_arg())
         .arg(detach);
     with_flags(command, keys::JobCommand::Train)
@@ -48,7 +49,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     let raw = with_absolute_paths(train::raw(matches)?)?;
     let job = TrainJob::check(&raw)?;
-    let (address, token) = (master(matches)?, token(matches)?);
+    let (address, token) = (master_http(matches)?, token(matches)?);
     let order = JobSubmission {
         title: format!("{} on {}", job.algorithm, job.input.data.join(", ")),
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
@@ -100,7 +101,7 @@ fn flags_of_master(matches: &ArgMatches) -> String {
         let value = matches.get_one::<String>(name)?;
         (matches.value_source(name) == Some(ValueSource::CommandLine)).then(|| format!(" --{name} {value}"))
     };
-    ["master", "token-file"].into_iter().filter_map(flag).collect()
+    ["master", "http", "token-file"].into_iter().filter_map(flag).collect()
 }
 
 fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control::Error) -> Error {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
-use super::cluster_args::{listen, listen_arg, log_args, master_arg, start_log, token, token_arg};
+use super::cluster_args::{http_arg, listen, log_args, master_arg, start_log, token, token_arg};
 use super::server::{member, member_args, save_limit, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -17,7 +17,12 @@ pub(super) fn command() -> Command {
     Command::new("worker")
         .about("Run tasks of a cluster's jobs")
         .arg(master_arg())
-        .arg(listen_arg("127.0.0.1:0"))
+        .arg(
+            // Its only port; `--listen` is the name of earlier releases.
+            http_arg().alias("listen").default_value("127.0.0.1:0").help(
+                "Address to serve HTTP on (/metrics, /health): HOST:PORT, or unix:PATH; may be repeated",
+            ),
+        )
         .args(member_args())
         .arg(
             Arg::new("pause-ms")
@@ -49,7 +54,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots })?,
-        listen: listen(matches, &token(matches)?)?,
+        http: listen("http", matches, &token(matches)?)?,
         slowness: Throttle { pause: Duration::from_millis(pause), every },
         save_limit: save_limit(matches),
     };

@@ -8,11 +8,17 @@ use std::time::Duration;
 /// Longest wait for an answer.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
+/// Returns the place of HTTP of a process whose frames are at `place`: the next port.
+pub(crate) fn http(place: &str) -> String {
+    let (host, port) = place.trim_start_matches("tcp:").rsplit_once(':').expect("it has a port");
+    format!("{host}:{}", port.parse::<u16>().expect("it is a number") + 1)
+}
+
 /// Returns the body of an answer.
 pub(crate) fn get(place: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(place).expect("it takes connections");
     stream.set_read_timeout(Some(ANSWER_LIMIT)).expect("it is a socket");
-    write!(stream, "GET {path} HTTP/1.1\r\n\r\n").expect("it reads");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n").expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");
     let (head, body) = text.split_once("\r\n\r\n").expect("it speaks HTTP");

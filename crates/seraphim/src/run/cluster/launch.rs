@@ -43,17 +43,17 @@ pub fn train(
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
-    let (master, _) = start_master(config, Arc::clone(&runner), stop.clone())?;
+    let master = start_master(config, Arc::clone(&runner), stop.clone())?;
     let mut processes = ChildProcesses { children: Vec::new() };
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
-        processes.start("server", i, &master, &["--listen", &listen, "--lanes", "1"])?;
+        processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
     }
     for i in 0..size.workers {
         let listen = folder.socket(&format!("worker-{i}")).to_string();
-        processes.start("worker", i, &master, &["--listen", &listen])?;
+        processes.start("worker", i, &master.address, &["--http", &listen])?;
     }
-    let result = submit(raw, size, &master, &mut processes);
+    let result = submit(raw, size, &master.http, &mut processes);
     drop(processes);
     stop.raise();
     let value = result.map_err(|error| runner.take_error().unwrap_or(error))?;
@@ -93,7 +93,7 @@ impl LocalServers {
         let config =
             master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
         let runner = Arc::new(JobRunner::new(true, Vec::new(), interrupt.clone()));
-        let (master, _) = start_master(config, runner, stop.0.clone())?;
+        let master = start_master(config, runner, stop.0.clone())?.address;
         let mut processes = ChildProcesses { children: Vec::new() };
         let mut addresses = Vec::new();
         for i in 0..count {
@@ -115,17 +115,26 @@ impl LocalServers {
     }
 }
 
-/// Starts a master in this process; returns its first address, with the actual port, and its thread.
+/// A master in a thread of this process, with its first addresses.
+pub struct LocalMaster {
+    /// Where members connect.
+    pub address: Address,
+    /// Where clients connect.
+    pub http: Address,
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// Starts a master in this process.
 pub(super) fn start_master(
     config: master::MasterConfig,
     runner: Arc<JobRunner>,
     stop: Stop,
-) -> Result<(Address, JoinHandle<()>), Error> {
+) -> Result<LocalMaster, Error> {
     let (ready, is_ready) = channel();
     let failed = ready.clone();
     let thread = std::thread::spawn(move || {
         let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
-            master::run(config, runner, stop, move |addresses| drop(ready.send(Ok(addresses[0].clone()))))
+            master::run(config, runner, stop, move |ports| drop(ready.send(Ok(ports.addresses()))))
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = said {
@@ -134,7 +143,9 @@ pub(super) fn start_master(
         }
     });
     match is_ready.recv_timeout(START_LIMIT) {
-        Ok(Ok(address)) => Ok((address, thread)),
+        Ok(Ok((members, http))) => {
+            Ok(LocalMaster { address: members[0].clone(), http: http[0].clone(), thread })
+        }
         Ok(Err(text)) => Err(Error::Cluster { text, exit: Exit::Io }),
         Err(_) => {
             let text = format!("the master did not start within {} s", START_LIMIT.as_secs());

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rpc::message::{Fault, FaultKind, JobId, Message};
+use control::{HttpConfig, HttpThread, MetricsSource, serve_http};
+use rpc::message::JobId;
 use rpc::metrics::{Label, Metrics};
-use rpc::service::{ConnectionId, Effect, Service};
+use rpc::serve::Ports;
+use rpc::{Address, Limits, Stop};
 use worker::stats::{AgentStats, REQUEST_KINDS, SharedStats};
+
+use crate::error::Error;
 
 /// The metrics of the tasks of a worker by job and task number; shared by task threads and the metrics endpoint.
 #[derive(Clone, Debug, Default)]
@@ -95,27 +99,32 @@ fn write_task_metrics(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskMet
     out.histogram(name, help, &labels, &stats.staleness, stats.staleness_sum);
 }
 
-/// A service that answers only requests for metrics.
-pub(super) struct MetricsService(pub(super) WorkerMetrics);
+/// The metrics endpoint of a worker, until this value is dropped.
+pub(super) struct MetricsEndpoint {
+    pub(super) addresses: Vec<String>,
+    stop: Stop,
+    /// Dropped after the stop was raised.
+    _thread: HttpThread,
+}
 
-impl Service for MetricsService {
-    fn on_message(&mut self, _: Duration, connection: ConnectionId, _: Message, out: &mut Vec<Effect>) {
-        let text =
-            "this is a worker; it serves only /metrics and /health: connect to the master or a server".into();
-        let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
-        out.push(Effect::Send { connection, message: Message::Fault(fault) });
-        out.push(Effect::Close { connection });
+impl MetricsEndpoint {
+    pub(super) fn start(http: &[Address], token: &[u8], metrics: WorkerMetrics) -> Result<Self, Error> {
+        let listeners = Ports::bind_http(http).map_err(Error::process)?;
+        let addresses = listeners.iter().map(|listener| listener.address().to_string()).collect();
+        let metrics = MetricsSource::new(move || {
+            let mut out = Metrics::default();
+            metrics.write_metrics(&mut out);
+            Box::pin(std::future::ready(Ok(out)))
+        });
+        let config = HttpConfig { token: token.to_vec(), limits: Limits::default(), master: None, metrics };
+        let stop = Stop::new();
+        let thread = serve_http(listeners, config, stop.clone()).map_err(Error::process)?;
+        Ok(Self { addresses, stop, _thread: thread })
     }
+}
 
-    fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
-
-    fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
-
-    fn next_time(&self) -> Option<Duration> {
-        None
-    }
-
-    fn metrics(&self, out: &mut Metrics) {
-        self.0.write_metrics(out);
+impl Drop for MetricsEndpoint {
+    fn drop(&mut self) {
+        self.stop.raise();
     }
 }

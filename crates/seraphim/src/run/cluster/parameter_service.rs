@@ -9,7 +9,7 @@ use rpc::stop::Stop;
 use rpc::transport::Address;
 
 use super::job_runner::JobRunner;
-use super::launch::{ChildProcesses, start_master};
+use super::launch::{ChildProcesses, LocalMaster, start_master};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -26,6 +26,8 @@ const MASTER_LOST_LIMIT_S: &str = "5";
 pub struct ParameterServiceConfig {
     /// Address on which the master listens; servers listen on the same host.
     pub listen: String,
+    /// Addresses on which the master serves HTTP; none: the port after that of `listen`.
+    pub http: Vec<Address>,
     /// The shared secret.
     pub token: Vec<u8>,
     /// The file of the shared secret, for the servers.
@@ -40,31 +42,32 @@ pub struct ParameterServiceConfig {
     pub session_limit: Option<usize>,
 }
 
-/// Starts all processes, passes the address to `ready`, and serves until Ctrl-C or the end of a process.
+/// Starts all processes, passes the master to `ready`, and serves until Ctrl-C or the end of a process.
 pub fn serve(
     service: &ParameterServiceConfig,
     interrupt: &Interrupt,
-    ready: impl FnOnce(&Address) -> Result<(), Error>,
+    ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let runner = Arc::new(JobRunner::new(true, service.token.clone(), interrupt.clone()));
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],
+        http: service.http.clone(),
         token: service.token.clone(),
         ..master::MasterConfig::default()
     };
     if let Some(limit) = service.session_limit {
         config.settings.session_limit = limit;
     }
-    let (master, thread) = start_master(config, runner, stop.clone())?;
+    let master = start_master(config, runner, stop.clone())?;
     let mut processes = ChildProcesses { children: Vec::new() };
-    let served = start_servers(service, &master, &mut processes)
-        .and_then(|()| wait_for_servers(service, &master, &mut processes, interrupt))
+    let served = start_servers(service, &master.address, &mut processes)
+        .and_then(|()| wait_for_servers(service, &master.http, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })
         .and_then(|()| wait_for_end(&mut processes, interrupt));
     // Sessions must be closed while the servers still run.
     stop.raise();
-    let ended = thread.join();
+    let ended = master.thread.join();
     drop(processes);
     served?;
     ended.map_err(|_| Error::Cluster { text: "the master panicked".into(), exit: Exit::Internal })

@@ -394,8 +394,8 @@ mod tests {
         let serving = {
             let stop = stop.clone();
             std::thread::spawn(move || {
-                server::run(config, stop, move |addresses| {
-                    ready.send(addresses[0].clone()).expect("the test listens");
+                server::run(config, stop, move |ports| {
+                    ready.send(ports.frames[0].address().clone()).expect("the test listens");
                     Ok::<(), server::Error>(())
                 })
             })

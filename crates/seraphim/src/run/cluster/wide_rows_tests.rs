@@ -30,8 +30,8 @@ impl Served {
         let (ready, is_ready) = channel();
         let told = stop.clone();
         let serving = std::thread::spawn(move || {
-            server::run(config, told, move |addresses| {
-                ready.send(addresses[0].to_string()).expect("the test listens");
+            server::run(config, told, move |ports| {
+                ready.send(ports.frames[0].address().to_string()).expect("the test listens");
                 Ok::<(), server::Error>(())
             })
             .expect("it ends in order");

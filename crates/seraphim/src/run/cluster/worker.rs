@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use control::GrpcServer;
 use data::FormatTable;
 use matrix::FunctionTable;
+use rpc::Address;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{Base64Bytes, ControlBody, JobId};
-use rpc::service::Service;
-use rpc::{Address, Limits, Listener, ServeConfig, Stop};
 use serde_json::json;
 
-use super::metrics_endpoint::{MetricsService, WorkerMetrics};
+use super::metrics_endpoint::{MetricsEndpoint, WorkerMetrics};
 use super::salvage::{self, Salvage};
 use super::server_parameters::ServerConnections;
 use crate::error::Error;
@@ -34,7 +32,7 @@ pub struct WorkerConfig {
     /// Settings of its membership.
     pub member: MemberConfig,
     /// Addresses of the metrics endpoint.
-    pub listen: Vec<Address>,
+    pub http: Vec<Address>,
     /// Artificial slowness, for tests.
     pub slowness: Throttle,
     /// Time for saving jobs after the loss of the master; 0: jobs are not saved.
@@ -62,15 +60,15 @@ enum MembershipEnd {
 /// was restarted, the worker joins again.
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let metrics = WorkerMetrics::default();
-    let endpoint = MetricsEndpoint::start(&config, metrics.clone())?;
+    let endpoint = MetricsEndpoint::start(&config.http, &config.member.token, metrics.clone())?;
     let Environment { formats, functions, interrupt } = environment;
     let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
     let mut worker = Worker { formats, functions, config, metrics, interrupt: interrupt.clone() };
     loop {
         let address = worker.config.member.master.to_string();
         let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
-        membership.set_report(json!({"listens": endpoint.addresses}));
-        tracing::info!(id = membership.id(), master = %address, listens = endpoint.addresses.join(", "), "worker joined");
+        membership.set_report(json!({"http": endpoint.addresses}));
+        tracing::info!(id = membership.id(), master = %address, http = endpoint.addresses.join(", "), "worker joined");
         let mut jobs = BTreeMap::new();
         match worker.handle_events(&membership, &events, &mut jobs) {
             MembershipEnd::Stopped => {
@@ -99,43 +97,6 @@ struct Worker {
     functions: Arc<FunctionTable>,
     metrics: WorkerMetrics,
     interrupt: Interrupt,
-}
-
-/// The metrics endpoint of a worker, until this value is dropped.
-struct MetricsEndpoint {
-    addresses: Vec<String>,
-    stop: Stop,
-}
-
-impl MetricsEndpoint {
-    fn start(config: &WorkerConfig, gauges: WorkerMetrics) -> Result<Self, Error> {
-        let listeners = config
-            .listen
-            .iter()
-            .map(Listener::bind)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(Error::process)?;
-        let addresses = listeners.iter().map(|listener| listener.address().to_string()).collect();
-        let serve = ServeConfig { token: config.member.token.clone(), limits: Limits::default() };
-        let stop = Stop::new();
-        let raised = stop.clone();
-        std::thread::spawn(move || {
-            let (lanes, door) = (
-                vec![Box::new(MetricsService(gauges)) as Box<dyn Service>],
-                Arc::new(GrpcServer::of_member()),
-            );
-            if let Err(error) = rpc::serve_with_handler(listeners, lanes, serve, door, raised) {
-                tracing::warn!(%error, "this worker no longer serves its metrics");
-            }
-        });
-        Ok(Self { addresses, stop })
-    }
-}
-
-impl Drop for MetricsEndpoint {
-    fn drop(&mut self) {
-        self.stop.raise();
-    }
 }
 
 impl Worker {
