@@ -1,11 +1,10 @@
 //! Messages between members and the runners of their jobs.
 
 use control::{JobState, limits::ERROR_BYTES, text};
-use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
+use rpc::message::{Base64Bytes, ControlBody, FaultKind, JobId, RequestId};
 use rpc::reliable_queue::SequenceCheck;
 use rpc::service::{ConnectionId, Effect};
 use rpc::trace::log_control;
-use serde_json::Value;
 
 use crate::broken::Broken;
 use crate::runner::{JobEvent, JobResult, RunnerCommand, RunnerReport};
@@ -46,7 +45,7 @@ impl MasterState {
         from: ConnectionId,
         request: RequestId,
         job: JobId,
-        body: Value,
+        body: Base64Bytes,
         out: &mut Vec<Effect>,
     ) {
         let Some(living) = self.members.get_by_connection(from) else {

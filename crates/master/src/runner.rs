@@ -8,7 +8,7 @@ use std::time::Duration;
 use control::JobSubmission;
 use matrix::MatrixSpec;
 use rpc::message::control::Member;
-use rpc::message::{Fault, JobId};
+use rpc::message::{Base64Bytes, Fault, JobId};
 use rpc::stop::Stop;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ pub struct JobLink {
 impl JobLink {
     /// Sends a message to a worker of the job. It arrives once and in order, unless the worker is lost, which is an
     /// event.
-    pub fn send(&self, worker: u32, body: Value) {
+    pub fn send(&self, worker: u32, body: Base64Bytes) {
         self.input_sender.report(self.job, RunnerReport::ToTask { worker, body });
     }
 
@@ -126,7 +126,7 @@ pub struct JobStart {
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobEvent {
     /// A message of a worker of the job.
-    FromTask { worker: u32, body: Value },
+    FromTask { worker: u32, body: Base64Bytes },
     /// A member of the job is lost and does not return under this number.
     MemberLost {
         member: Member,
@@ -174,7 +174,7 @@ pub enum RunnerReport {
     ToTask {
         /// The number of a member of the job.
         worker: u32,
-        body: Value,
+        body: Base64Bytes,
     },
     /// The result of a call of a session.
     SessionReply { call: u64, result: Result<(), Fault> },

@@ -12,16 +12,24 @@ use common::{Cluster, FnRunner, LIMIT, Proxy, config, next, quick, server, worke
 use control::{Error, JobState, JobStatus};
 use master::{JobEvent, JobLink};
 use rpc::member::{MemberEvent, Membership, join};
-use rpc::message::ControlBody;
+use rpc::message::{Base64Bytes, ControlBody};
 use serde_json::{Value, json};
 
-/// Answers every number with its square, until it receives "end".
+fn encode(number: u64) -> Base64Bytes {
+    Base64Bytes(number.to_le_bytes().to_vec())
+}
+
+fn decode(body: &Base64Bytes) -> Option<u64> {
+    Some(u64::from_le_bytes(body.0.clone().try_into().ok()?))
+}
+
+/// Answers every number with its square, until it receives an empty message.
 fn squares(membership: Membership, events: Receiver<MemberEvent>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         loop {
             if let MemberEvent::Message(ControlBody::ToTask { job, body }) = next(&events) {
-                let Some(number) = body.as_u64() else { break };
-                membership.send(ControlBody::FromTask { job, body: json!(number * number) });
+                let Some(number) = decode(&body) else { break };
+                membership.send(ControlBody::FromTask { job, body: encode(number * number) });
             }
         }
         membership.leave();
@@ -33,13 +41,13 @@ fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
     let count = link.spec.as_u64().ok_or("the job is no number")?;
     let workers: Vec<u32> = link.workers.iter().map(|member| member.id).collect();
     for number in 0..count {
-        link.send(workers[number as usize % workers.len()], json!(number));
+        link.send(workers[number as usize % workers.len()], encode(number));
     }
     let (mut sum, mut heard) = (0, 0);
     while heard < count {
         match link.receive(LIMIT) {
             JobEvent::FromTask { body, .. } => {
-                sum += body.as_u64().ok_or("no number")?;
+                sum += decode(&body).ok_or("no number")?;
                 heard += 1;
                 link.progress(json!({ "heard": heard }));
             }
@@ -48,7 +56,7 @@ fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
         }
     }
     for worker in workers {
-        link.send(worker, json!("end"));
+        link.send(worker, Base64Bytes::default());
     }
     Ok(json!(sum))
 }

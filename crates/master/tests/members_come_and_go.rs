@@ -11,7 +11,7 @@ use common::{Cluster, FnRunner, Proxy, config, next, quick, server, worker};
 use master::JobLink;
 use rpc::Error;
 use rpc::member::{MemberEvent, join};
-use rpc::message::{ControlBody, FaultKind};
+use rpc::message::{Base64Bytes, ControlBody, FaultKind};
 use rpc::transport::Address;
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ fn a_master_that_is_gone_is_given_up_after_the_limit() {
     let MemberEvent::MasterLost { reason } = next(&events) else { panic!() };
     assert!(reason.contains("0.4 s, the limit") && reason.contains("attempts"), "{reason}");
     assert!(events.recv().is_err(), "nothing more will come");
-    membership.send(ControlBody::FromTask { job: 1, body: Value::Null });
+    membership.send(ControlBody::FromTask { job: 1, body: Base64Bytes::default() });
     membership.leave();
 }
 

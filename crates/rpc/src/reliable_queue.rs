@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn body(job: u32) -> ControlBody {
-        ControlBody::ToTask { job, body: serde_json::Value::Null }
+        ControlBody::ToTask { job, body: crate::message::Base64Bytes::default() }
     }
 
     #[test]

@@ -15,6 +15,8 @@ mod checker;
 mod cluster;
 #[path = "simulation/control/mod.rs"]
 mod control;
+#[path = "simulation/driver/mod.rs"]
+mod driver;
 #[path = "simulation/functions.rs"]
 mod functions;
 #[path = "simulation/history.rs"]
@@ -90,6 +92,45 @@ fn every_seed_keeps_every_promise_of_all_together() {
 }
 
 #[test]
+fn every_job_ends_with_its_result_or_its_first_failure() {
+    seeds::check_all(
+        |seed| driver::run(seed, None),
+        |seed| driver::Scenario::of(seed).summary(),
+        driver::Facts::add,
+        driver::Facts::is_whole,
+    );
+}
+
+fn found_in_driver(broken: driver::Broken) {
+    seeds::find(broken, |seed| driver::run(seed, Some(broken)));
+}
+
+#[test]
+fn rows_that_are_not_restored_are_found() {
+    found_in_driver(driver::Broken::RowsAreNotRestored);
+}
+
+#[test]
+fn a_worker_that_is_not_ended_is_found() {
+    found_in_driver(driver::Broken::OneWorkerIsNotEnded);
+}
+
+#[test]
+fn a_first_failure_that_is_not_awaited_is_found() {
+    found_in_driver(driver::Broken::FirstFailureIsNotAwaited);
+}
+
+#[test]
+fn a_stop_that_is_not_sent_is_found() {
+    found_in_driver(driver::Broken::StopIsNotSent);
+}
+
+#[test]
+fn a_decision_that_is_repeated_is_found() {
+    found_in_driver(driver::Broken::DecisionIsRepeated);
+}
+
+#[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
         let history = || format!("{:?}", neighbours::run(&Scenario::of(seed), None, None));
@@ -98,6 +139,8 @@ fn a_seed_gives_the_same_history_again() {
         assert!(told() == told(), "seed {seed} of the master cannot be replayed");
         let reached = || format!("{:?}", whole_cluster::run(seed, None));
         assert!(reached() == reached(), "seed {seed} of all together cannot be replayed");
+        let driven = || driver::history_text(seed);
+        assert!(driven() == driven(), "seed {seed} of the driver cannot be replayed");
     }
 }
 

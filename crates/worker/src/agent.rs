@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, PullTicket, Selection, Values, ValuesMut,
+    Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Prefetch, PullTicket, Selection, Values,
+    ValuesMut,
 };
 use rpc::Message;
 use rpc::WireType;
@@ -417,6 +418,10 @@ impl Agent for RemoteAgent {
         self.pull_selection(matrix, part, None, out)
     }
 
+    fn sends_prefetches(&self) -> bool {
+        self.state.layout().prefetch != Prefetch::Off
+    }
+
     fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
         let ticket = self.state.prefetch(self.now(), matrix, selection, clock);
         self.run_effects();
@@ -485,7 +490,13 @@ impl Agent for RemoteAgent {
 
     fn finish(&mut self) -> Result<(), Error> {
         self.state.finish(self.now());
-        self.run().map(drop)
+        self.run()?;
+        let task = self.task();
+        let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
+        tracing::debug!(task, sent, used, dropped, "prefetched pulls");
+        let CacheCounts { hits, misses, evictions: evicted } = self.cache_counts();
+        tracing::debug!(task, hits, misses, evicted, "cached rows");
+        Ok(())
     }
 }
 

@@ -1,9 +1,8 @@
 //! Tests that a disabled rule makes a difference. The simulation shows it for the other rules.
 
 use rpc::message::ControlBody;
-use serde_json::json;
 
-use super::test_master::{TestMaster, worker};
+use super::test_master::{TestMaster, bytes, worker};
 use crate::runner::JobEvent;
 use crate::{Broken, Settings};
 
@@ -15,8 +14,8 @@ fn what_a_member_says_twice_is_told_twice() {
     let job = world.submit("j", 0, 1);
     world.take_started();
     for _ in 0..2 {
-        world.receive(1, 1, ControlBody::FromTask { job, body: json!("once") });
+        world.receive(1, 1, ControlBody::FromTask { job, body: bytes("once") });
     }
-    let told = JobEvent::FromTask { worker, body: json!("once") };
+    let told = JobEvent::FromTask { worker, body: bytes("once") };
     assert_eq!(world.events_of(job), [told.clone(), told]);
 }

@@ -6,7 +6,7 @@ use rpc::message::{ControlBody, FaultKind};
 use rpc::service::Service;
 use serde_json::{Value, json};
 
-use super::test_master::{LEASE, TestMaster, server, submission, worker};
+use super::test_master::{LEASE, TestMaster, bytes, server, submission, worker};
 use crate::Settings;
 use crate::runner::{JobEvent, JobResult, RunnerReport};
 
@@ -270,17 +270,17 @@ fn words_travel_between_the_runner_and_the_workers_of_its_job_only() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);
     world.take_started();
-    world.runner(job, RunnerReport::ToTask { worker: 2, body: json!("go") });
-    world.runner(job, RunnerReport::ToTask { worker: 3, body: json!("not of this job") });
-    assert_eq!(world.bodies_to(2), [ControlBody::ToTask { job, body: json!("go") }]);
+    world.runner(job, RunnerReport::ToTask { worker: 2, body: bytes("go") });
+    world.runner(job, RunnerReport::ToTask { worker: 3, body: bytes("not of this job") });
+    assert_eq!(world.bodies_to(2), [ControlBody::ToTask { job, body: bytes("go") }]);
     assert!(world.bodies_to(3).is_empty());
-    world.receive(2, 1, ControlBody::FromTask { job, body: json!("done") });
-    world.receive(3, 1, ControlBody::FromTask { job, body: json!("not of this job") });
-    assert_eq!(world.events_of(job), [JobEvent::FromTask { worker: 2, body: json!("done") }]);
-    world.receive(8, 0, ControlBody::FromTask { job, body: json!("who?") });
+    world.receive(2, 1, ControlBody::FromTask { job, body: bytes("done") });
+    world.receive(3, 1, ControlBody::FromTask { job, body: bytes("not of this job") });
+    assert_eq!(world.events_of(job), [JobEvent::FromTask { worker: 2, body: bytes("done") }]);
+    world.receive(8, 0, ControlBody::FromTask { job, body: bytes("who?") });
     assert_eq!(world.fault_to(8).unwrap().0, FaultKind::Invalid);
     world.runner(job, done(Value::Null));
-    world.receive(2, 2, ControlBody::FromTask { job, body: json!("late") });
+    world.receive(2, 2, ControlBody::FromTask { job, body: bytes("late") });
     assert!(world.events_of(job).is_empty());
 }
 

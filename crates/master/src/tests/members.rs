@@ -5,9 +5,8 @@ use std::time::Duration;
 use rpc::Message;
 use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
-use serde_json::json;
 
-use super::test_master::{HEARTBEAT, LEASE, TestMaster, server, worker};
+use super::test_master::{HEARTBEAT, LEASE, TestMaster, bytes, server, worker};
 use crate::Settings;
 use crate::runner::{JobEvent, RunnerReport};
 
@@ -200,27 +199,30 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
     let id = world.register(1, "w", 10, worker()).unwrap();
     let job = world.submit("j", 0, 1);
     assert_eq!(world.take_started().len(), 1);
-    world.runner(job, RunnerReport::ToTask { worker: id, body: json!("one") });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: bytes("one") });
     assert_eq!(world.control_to(1)[0].request, 1);
-    world.receive(1, 1, ControlBody::FromTask { job, body: json!("first") });
+    world.receive(1, 1, ControlBody::FromTask { job, body: bytes("first") });
     world.close(1);
-    world.runner(job, RunnerReport::ToTask { worker: id, body: json!("two") });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: bytes("two") });
     let (name, host) = ("w".to_string(), "here:1".to_string());
     world.receive(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
     let said = world.control_to(2);
-    let to_task = |text: &str| ControlBody::ToTask { job, body: json!(text) };
+    let to_task = |text: &str| ControlBody::ToTask { job, body: bytes(text) };
     assert!(matches!(said[0].body, ControlBody::Registered { id: 1, .. }));
     assert_eq!(said[1].body, ControlBody::Heard { count: 1 });
     assert_eq!(said[2], Control { request: 1, body: to_task("one") });
     assert_eq!(said[3], Control { request: 2, body: to_task("two") });
-    world.receive(2, 1, ControlBody::FromTask { job, body: json!("first") });
-    world.receive(2, 2, ControlBody::FromTask { job, body: json!("second") });
+    world.receive(2, 1, ControlBody::FromTask { job, body: bytes("first") });
+    world.receive(2, 2, ControlBody::FromTask { job, body: bytes("second") });
     let told = world.events_of(job);
-    assert!(matches!(&told[0], JobEvent::FromTask { body, .. } if body == "first"));
+    assert!(matches!(&told[0], JobEvent::FromTask { body, .. } if *body == bytes("first")));
     assert!(matches!(&told[1], JobEvent::MemberReconnected { member } if member.id == id));
-    assert!(matches!(&told[2], JobEvent::FromTask { body, .. } if body == "second"), "the repeat is dropped");
+    assert!(
+        matches!(&told[2], JobEvent::FromTask { body, .. } if *body == bytes("second")),
+        "the repeat is dropped"
+    );
     assert_eq!(told.len(), 3);
-    world.receive(2, 4, ControlBody::FromTask { job, body: json!("fourth") });
+    world.receive(2, 4, ControlBody::FromTask { job, body: bytes("fourth") });
     assert!(world.is_closed(2), "a gap");
 }
 
@@ -229,7 +231,7 @@ fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
     let mut world = TestMaster::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
     world.register(1, "a", 10, worker());
     let job = world.submit("it talks", 0, 1);
-    let word = |number: u32| RunnerReport::ToTask { worker: 1, body: json!(number) };
+    let word = |number: u32| RunnerReport::ToTask { worker: 1, body: bytes(&number.to_string()) };
     (1..=3).for_each(|number| world.runner(job, word(number)));
     assert_eq!(world.bodies_to(1).len(), 2, "the third is above the limit");
     world.receive(1, 0, ControlBody::Heard { count: 2 });
@@ -246,12 +248,12 @@ fn a_member_that_confirms_nothing_is_gone_at_the_limit() {
     let job = world.submit("j", 0, 1);
     world.take_started();
     for number in 0..2 {
-        world.runner(job, RunnerReport::ToTask { worker: id, body: json!(number) });
+        world.runner(job, RunnerReport::ToTask { worker: id, body: bytes(&number.to_string()) });
     }
     world.receive(1, 0, ControlBody::Heard { count: 1 });
-    world.runner(job, RunnerReport::ToTask { worker: id, body: json!(2) });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: bytes("2") });
     assert_eq!(world.control_to(1).len(), 3);
-    world.runner(job, RunnerReport::ToTask { worker: id, body: json!(3) });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: bytes("3") });
     assert_eq!(world.master.next_time(), Some(Duration::ZERO));
     world.at(world.now);
     let told = world.events_of(job);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use control::{ClientId, ClientRequest, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId};
 use rpc::Message;
 use rpc::message::control::MemberKind;
-use rpc::message::{Control, ControlBody, Fault, FaultKind};
+use rpc::message::{Base64Bytes, Control, ControlBody, Fault, FaultKind};
 use rpc::service::{ConnectionId, Effect, Service};
 use serde_json::{Value, json};
 
@@ -23,6 +23,11 @@ pub(crate) struct TestMaster {
     /// Answers to clients that the test has not read yet.
     answers: Vec<(ClientId, control::CallResult)>,
     submission_count: u8,
+}
+
+/// The contents of a message between a runner and a worker.
+pub(crate) fn bytes(text: &str) -> Base64Bytes {
+    Base64Bytes(text.as_bytes().to_vec())
 }
 
 /// A job with its submission id.

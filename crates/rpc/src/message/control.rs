@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JobId, RequestId};
+use super::{Base64Bytes, JobId, RequestId};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
@@ -93,9 +93,9 @@ pub enum ControlBody {
         count: u64,
     },
     /// Master -> worker: a message for a task of a job, or for the worker itself.
-    ToTask { job: JobId, body: Value },
+    ToTask { job: JobId, body: Base64Bytes },
     /// Worker -> master: a message for the runner of a job.
-    FromTask { job: JobId, body: Value },
+    FromTask { job: JobId, body: Base64Bytes },
     /// Master -> members: a member is lost.
     Gone {
         member: Member,

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
 use crate::model::{Manifest, Model};
-use crate::run::epoch_monitor::metrics_text;
+use crate::run::driver::epoch_monitor::metrics_text;
 
 /// Default number of weights that are shown.
 const SHOWN_WEIGHTS: &str = "20";

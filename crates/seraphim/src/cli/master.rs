@@ -10,7 +10,7 @@ use super::cluster_args::{DEFAULT_MASTER, listen, listen_arg, log_args, start_lo
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::run::cluster::driver::Driver;
+use crate::run::cluster::job_runner::JobRunner;
 
 /// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -50,12 +50,12 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
         raised.raise();
     });
-    let driver = Arc::new(Driver::new(true, token, interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(true, token, interrupt.clone()));
     let config = config.check().map_err(Error::process)?;
     let ready = |addresses: &[rpc::transport::Address]| {
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         tracing::info!(addresses = addresses.join(", "), "master is ready");
     };
-    master::run(config, driver, stop, ready).map_err(Error::process)?;
+    master::run(config, runner, stop, ready).map_err(Error::process)?;
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use crate::job::raw::RawJob;
 use crate::progress::counted;
 use crate::report::Report;
 use crate::run::Environment;
-use crate::run::epoch_monitor::metrics_text;
+use crate::run::driver::epoch_monitor::metrics_text;
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
@@ -40,7 +40,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw = raw(matches)?;
     let job = TrainJob::check(&raw)?;
     let report = match job.size {
-        None => crate::run::local::train(&job, environment)?,
+        None => crate::run::local::train(&raw, &job, environment)?,
         Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment)?,
     };
     if job.manner.json {

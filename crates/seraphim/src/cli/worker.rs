@@ -10,8 +10,8 @@ use super::server::{member, member_args, save_limit, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
-use crate::run::cluster::task_runner::Throttle;
 use crate::run::cluster::worker::{WorkerConfig, run as work};
+use crate::run::worker::task_runner::Throttle;
 
 pub(super) fn command() -> Command {
     Command::new("worker")

@@ -8,7 +8,7 @@ use algo::metric::classification::Confusion;
 use serde::Serialize;
 
 use super::Environment;
-use super::epoch_monitor::metrics;
+use super::driver::epoch_monitor::metrics;
 use super::score::{ModelScorer, NOT_ENDED};
 use crate::error::Error;
 use crate::job::EvaluateJob;

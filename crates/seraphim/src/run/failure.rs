@@ -20,6 +20,13 @@ pub struct ReadPosition {
     batch: u64,
 }
 
+impl ReadPosition {
+    /// Creates the position in front of batch `batch` (from 1) of pass `pass` (from 1).
+    pub fn new(pass: u64, batch: u64) -> Self {
+        Self { pass, batch }
+    }
+}
+
 /// The kind of a failure, ordered by which is reported first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +52,11 @@ pub struct FailureRank {
 }
 
 impl FailureRank {
+    /// Returns the rank of a failure because of bad data.
+    pub fn of_cause(position: ReadPosition, task: u32) -> Self {
+        Self { is_echo: false, position, severity: Severity::Cause, task }
+    }
+
     fn of(error: &Error, position: ReadPosition, task: u32) -> Self {
         use algo::Error as A;
         use matrix::Error as M;
@@ -74,8 +86,8 @@ impl FailureRank {
 pub(super) struct RecordedFailure {
     /// Order among the failures of all tasks.
     pub(super) rank: FailureRank,
-    /// The text that other tasks receive.
-    pub(super) reason: String,
+    /// The text of the error.
+    pub(super) error: String,
     pub(super) exit: Exit,
 }
 
@@ -118,7 +130,7 @@ impl Failures {
             Err(panic) => panic_error(reading.task, &*panic),
         };
         let rank = FailureRank::of(&error, reading.position(), reading.task);
-        let reason = format!("task {} failed: {error}", reading.task);
+        let text = error.to_string();
         let exit = error.exit();
         if let Some(limit) = rank.limit() {
             self.limit_to(limit);
@@ -127,7 +139,7 @@ impl Failures {
         if state.rank.is_none_or(|first| rank < first) {
             (state.rank, state.error) = (Some(rank), Some(error));
         }
-        Some(RecordedFailure { rank, reason, exit })
+        Some(RecordedFailure { rank, error: text, exit })
     }
 
     /// Sets a limit: something failed at `position`, perhaps in another process, so no task needs to read behind it.
@@ -251,9 +263,14 @@ impl Drop for ReadTracker<'_> {
 }
 
 fn panic_error(task: u32, panic: &(dyn Any + Send)) -> Error {
+    Error::Panic { task, message: panic_message(panic).to_owned() }
+}
+
+/// Returns the message of a panic.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::Panic { task, message: text.unwrap_or("no message").to_owned() }
+    text.unwrap_or("no message")
 }
 
 #[cfg(test)]
@@ -293,7 +310,7 @@ mod tests {
         assert!(failures.record(&zero, Ok::<Result<(), _>, _>(Err(echo.into()))).is_some());
         let caught = std::panic::catch_unwind(|| -> Result<(), Error> { panic!("broken") });
         read(&one, 2);
-        assert!(failures.record(&one, caught).is_some_and(|noted| noted.reason.contains("task 1")));
+        assert!(failures.record(&one, caught).is_some_and(|noted| noted.error.contains("broken")));
         assert!(failures.record(&one, Ok(Ok(()))).is_none());
         assert!(matches!(failures.take(), Err(Error::Panic { task: 1, .. })));
     }

@@ -1,27 +1,24 @@
-//! Runs: in one process, where tasks are threads that share a parameter store, or on servers and workers ([`cluster`]).
+//! Runs of jobs. A training job has one [`driver`] and one or more [`worker`]s, in one process ([`local`]) or on a
+//! [`cluster`].
 
 pub mod apply;
 pub mod cluster;
-pub mod coordinator;
-pub mod epoch_monitor;
+pub mod driver;
 pub mod evaluate;
-mod failure;
+pub mod failure;
 mod input;
 pub mod local;
-mod memory_check;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod predict;
 mod resume;
 mod run_info;
-mod scan;
 pub mod score;
-pub mod semaphore;
-mod settings_chooser;
 pub mod task_count;
 pub mod task_streams;
 pub mod totals;
 mod training_checks;
+pub mod worker;
 
 use data::FormatTable;
 use matrix::FunctionTable;

@@ -7,7 +7,7 @@ use algo::{DataFacts, Job};
 use data::{LabelRule, Schema};
 use matrix::{ExportedRows, MatrixSpec, Partitioner};
 
-use super::epoch_monitor::{StopReason, TrainingSummary};
+use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::totals::Totals;
 use super::training_checks;
 use crate::error::Error;
@@ -35,7 +35,7 @@ pub(super) struct RunInfo<'a> {
 }
 
 /// Returns the error when the validation share leaves no records for training.
-pub(super) fn all_held_out_error(validation_share: f64) -> Error {
+pub(crate) fn all_held_out_error(validation_share: f64) -> Error {
     held_out_error(validation_share, "all", "take a smaller share, or give --validate FILES")
 }
 

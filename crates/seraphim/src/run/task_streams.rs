@@ -1,26 +1,24 @@
-//! The data streams of one task, with measurement: bytes read go to the progress display, and validation time is
-//! measured.
+//! The data streams of one task, with measurement: bytes read are counted, and validation time is measured.
 
 use std::time::{Duration, Instant};
 
 use data::{Batch, BatchStream, MemoryStream, ReadSummary, TaskData};
 
 use super::failure::ReadTracker;
-use crate::progress::Progress;
 
-/// The training data of one task, whose read bytes are reported to the progress display.
+/// The training data of one task, whose read bytes are counted.
 pub struct MeteredStream<'a> {
     pub data: TaskData,
-    progress: &'a Progress,
+    on_bytes: &'a (dyn Fn(u64) + Sync),
     reported_bytes: u64,
     at_end: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 impl<'a> MeteredStream<'a> {
-    /// Creates a stream that reports the bytes read to `progress`.
-    pub fn new(data: TaskData, progress: &'a Progress) -> Self {
-        let told_bytes = data.reader().summary().bytes_read;
-        Self { data, progress, reported_bytes: told_bytes, at_end: None }
+    /// Creates a stream that calls `on_bytes` with the number of bytes read since the last call.
+    pub fn new(data: TaskData, on_bytes: &'a (dyn Fn(u64) + Sync)) -> Self {
+        let reported_bytes = data.reader().summary().bytes_read;
+        Self { data, on_bytes, reported_bytes, at_end: None }
     }
 
     /// Sets a callback for the end of an epoch: it checks for Ctrl-C, which ends standard input too.
@@ -37,7 +35,10 @@ impl<'a> MeteredStream<'a> {
 
     fn report_bytes(&mut self) {
         let bytes = self.data.reader().summary().bytes_read;
-        self.progress.add_bytes(bytes.saturating_sub(self.reported_bytes));
+        let count = bytes.saturating_sub(self.reported_bytes);
+        if count > 0 {
+            (self.on_bytes)(count);
+        }
         self.reported_bytes = bytes;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::epoch_monitor::TrainingSummary;
+use super::driver::epoch_monitor::TrainingSummary;
 use crate::report::EpochLine;
 
 /// Maximum relative difference at which a loss still counts as no worse than another.
@@ -213,7 +213,7 @@ fn lowest_and_last_loss(losses: impl Iterator<Item = Option<f64>>) -> Option<(us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::epoch_monitor::StopReason;
+    use crate::run::driver::epoch_monitor::StopReason;
 
     fn outcome(training: &[f64], validation: &[f64], constant: f64) -> TrainingSummary {
         let metrics = |loss: &f64| BTreeMap::from([("loss".to_owned(), *loss)]);

@@ -12,7 +12,7 @@ use control::{Client, JobSubmission, SubmissionId};
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
-use super::driver::Driver;
+use super::job_runner::JobRunner;
 use super::socket_folder::SocketFolder;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -38,12 +38,12 @@ pub fn train(
 ) -> Result<Report, Error> {
     job.check_outputs()?;
     let folder = SocketFolder::new()?;
-    let driver = Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
-    let driver = Arc::new(driver.with_shared_folder());
+    let runner = JobRunner::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
+    let runner = Arc::new(runner.with_shared_folder());
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
-    let (master, _) = start_master(config, Arc::clone(&driver), stop.clone())?;
+    let (master, _) = start_master(config, Arc::clone(&runner), stop.clone())?;
     let mut processes = ChildProcesses { children: Vec::new() };
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
@@ -56,7 +56,7 @@ pub fn train(
     let result = submit(raw, size, &master, &mut processes);
     drop(processes);
     stop.raise();
-    let value = result.map_err(|error| driver.take_error().unwrap_or(error))?;
+    let value = result.map_err(|error| runner.take_error().unwrap_or(error))?;
     let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
         text: format!("the report of the job cannot be read: {error}"),
         exit: Exit::Internal,
@@ -92,8 +92,8 @@ impl LocalServers {
         let stop = StopOnDrop(Stop::new());
         let config =
             master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
-        let driver = Arc::new(Driver::new(true, Vec::new(), interrupt.clone()));
-        let (master, _) = start_master(config, driver, stop.0.clone())?;
+        let runner = Arc::new(JobRunner::new(true, Vec::new(), interrupt.clone()));
+        let (master, _) = start_master(config, runner, stop.0.clone())?;
         let mut processes = ChildProcesses { children: Vec::new() };
         let mut addresses = Vec::new();
         for i in 0..count {
@@ -118,14 +118,14 @@ impl LocalServers {
 /// Starts a master in this process; returns its first address, with the actual port, and its thread.
 pub(super) fn start_master(
     config: master::MasterConfig,
-    driver: Arc<Driver>,
+    runner: Arc<JobRunner>,
     stop: Stop,
 ) -> Result<(Address, JoinHandle<()>), Error> {
     let (ready, is_ready) = channel();
     let failed = ready.clone();
     let thread = std::thread::spawn(move || {
         let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
-            master::run(config, driver, stop, move |addresses| drop(ready.send(Ok(addresses[0].clone()))))
+            master::run(config, runner, stop, move |addresses| drop(ready.send(Ok(addresses[0].clone()))))
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = said {

@@ -11,7 +11,7 @@ use worker::stats::{AgentStats, REQUEST_KINDS, SharedStats};
 
 /// The metrics of the tasks of a worker by job and task number; shared by task threads and the metrics endpoint.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WorkerMetrics(Arc<Mutex<BTreeMap<(JobId, u32), TaskMetrics>>>);
+pub struct WorkerMetrics(Arc<Mutex<BTreeMap<(JobId, u32), TaskMetrics>>>);
 
 #[derive(Clone, Debug, Default)]
 struct TaskMetrics {
@@ -30,7 +30,7 @@ impl WorkerMetrics {
     }
 
     /// Counts a step of a task.
-    pub(super) fn record_step(&self, job: JobId, task: u32, records: u64) {
+    pub(crate) fn record_step(&self, job: JobId, task: u32, records: u64) {
         if let Some(gauge) = self.lock().get_mut(&(job, task)) {
             gauge.steps += 1;
             gauge.records += records;
@@ -38,7 +38,7 @@ impl WorkerMetrics {
     }
 
     /// Removes a job that has ended on this worker.
-    pub(super) fn remove_job(&self, job: JobId) {
+    pub(crate) fn remove_job(&self, job: JobId) {
         self.lock().retain(|(of, _), _| *of != job);
     }
 

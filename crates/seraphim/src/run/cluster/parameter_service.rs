@@ -8,7 +8,7 @@ use control::Client;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
-use super::driver::Driver;
+use super::job_runner::JobRunner;
 use super::launch::{ChildProcesses, start_master};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -46,7 +46,7 @@ pub fn serve(
     interrupt: &Interrupt,
     ready: impl FnOnce(&Address) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let driver = Arc::new(Driver::new(true, service.token.clone(), interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(true, service.token.clone(), interrupt.clone()));
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],
@@ -56,7 +56,7 @@ pub fn serve(
     if let Some(limit) = service.session_limit {
         config.settings.session_limit = limit;
     }
-    let (master, thread) = start_master(config, driver, stop.clone())?;
+    let (master, thread) = start_master(config, runner, stop.clone())?;
     let mut processes = ChildProcesses { children: Vec::new() };
     let served = start_servers(service, &master, &mut processes)
         .and_then(|()| wait_for_servers(service, &master, &mut processes, interrupt))

@@ -3,13 +3,11 @@
 //! ordinary model, checksummed and renamed when complete, whose manifest also records how far the job came.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use data::Schema;
 use rpc::message::TaskStats;
-use worker::JobLayout;
 
 use super::servers::{Servers, TasksReply};
 use super::shutdown_barrier::{BarrierAction, ShutdownBarrier};
@@ -17,13 +15,13 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
-use crate::job::raw::RawJob;
 use crate::model::manifest::UnfinishedJob;
-use crate::model::{Manifest, Model, TrainingPosition};
-use crate::report::EpochLine;
-use crate::run::epoch_monitor::{StopReason, TrainingSummary};
+use crate::model::{Manifest, Model};
+use crate::run::driver::epoch_monitor::{StopReason, TrainingSummary};
 use crate::run::run_info::{RunInfo, save};
 use crate::run::totals::Totals;
+use crate::run::worker::coordinator::EpochProgress;
+use crate::run::worker::job::{SalvageContext, SaveStatus};
 
 /// Time between two requests to the lanes for the state of the tasks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -33,29 +31,6 @@ const BARRIER_SHARE: u32 = 2;
 const SAVE_TURN_SHARE: u32 = 4;
 /// Maximum number of names that are tried: `OUT.unfinished`, `OUT.unfinished-2`, ...
 const NAME_LIMIT: u32 = 1000;
-
-/// What a worker needs to save a job without its master.
-#[derive(Clone, Debug)]
-pub(super) struct SalvageContext {
-    pub(super) raw: RawJob,
-    pub(super) schema: Schema,
-    pub(super) layout: JobLayout,
-    pub(super) model: algo::Model,
-    /// The ranges of tasks of the workers.
-    pub(super) worker_tasks: Vec<Range<u32>>,
-    /// Index of this worker in `worker_tasks`.
-    pub(super) own_index: usize,
-    pub(super) start: TrainingPosition,
-}
-
-/// How far the tasks of a worker have come in a job.
-#[derive(Clone, Debug, Default)]
-pub(super) struct EpochProgress {
-    /// Complete epochs, for which the driver has decided.
-    pub(super) epochs: Vec<EpochLine>,
-    /// The epoch in which the tasks stopped, from 0, and the planned number of epochs.
-    pub(super) last: Option<(u64, u64)>,
-}
 
 /// The salvage of one job.
 pub(super) struct Salvage<'a> {
@@ -228,17 +203,6 @@ impl Salvage<'_> {
         });
         Ok(manifest)
     }
-}
-
-/// Status of the driver's request to save the finished model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SaveStatus {
-    /// There was no request, or saving failed.
-    Nothing,
-    /// Saving is in progress.
-    Running,
-    /// The model is at this path.
-    Done(PathBuf),
 }
 
 /// Returns the path of an unfinished model: beside the requested one.

@@ -3,16 +3,14 @@
 //! driver.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use algo::Epochs;
 use rpc::message::{StatsReply, TaskState, TaskStats};
 use rpc::stop::Stop;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use worker::JobLayout;
 
 use super::servers::{Servers, tasks_of};
-use crate::report::EpochLine;
 
 /// Time between two polls of the lanes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -49,53 +47,6 @@ impl StatsPoller {
     /// Returns the latest statistics in the form of a job's progress.
     pub(super) fn latest(&self) -> Value {
         lock(&self.latest).clone()
-    }
-}
-
-/// Summary of a job's progress.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct JobProgress {
-    start: Instant,
-    /// Number of epochs; known when the first epoch has ended, or earlier.
-    epoch_count: Option<u64>,
-    /// Number of records in all epochs.
-    records: u64,
-    /// Number of records in the current epoch.
-    epoch_records: u64,
-    loss_sum: f64,
-}
-
-impl JobProgress {
-    pub(super) fn new(start: Instant, epochs: Epochs) -> Self {
-        let epoch_count = if let Epochs::Fixed(count) = epochs { Some(count) } else { None };
-        Self { start, epoch_count, records: 0, epoch_records: 0, loss_sum: 0.0 }
-    }
-
-    /// Adds steps that were made.
-    pub(super) fn record_steps(&mut self, records: u64, loss_sum: f64) {
-        self.records += records;
-        self.epoch_records += records;
-        self.loss_sum += loss_sum;
-    }
-
-    /// Records that all tasks have ended an epoch, of `epoch_count`.
-    pub(super) fn epoch_done(&mut self, epoch_count: u64) {
-        self.epoch_count = Some(epoch_count);
-        (self.epoch_records, self.loss_sum) = (0, 0.0);
-    }
-
-    /// Returns the summary as JSON; `last` is the last complete epoch.
-    pub(super) fn to_json(self, last: Option<&EpochLine>) -> Map<String, Value> {
-        let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
-        let of_last = last.and_then(|line| line.training.get("loss")).copied();
-        let seen = json!({
-            "records": self.records,
-            "seconds": self.start.elapsed().as_secs_f64(),
-            "epochs": last.map_or(0, |line| line.epoch + 1),
-            "epoch_count": self.epoch_count,
-            "loss": mean.or(of_last),
-        });
-        if let Value::Object(seen) = seen { seen } else { Map::new() }
     }
 }
 

@@ -1,39 +1,35 @@
 //! A worker: runs tasks of jobs for their drivers until it is asked to stop or the master is lost.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Events, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use control::GrpcServer;
 use data::FormatTable;
 use matrix::FunctionTable;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
-use rpc::message::{ControlBody, JobId};
+use rpc::message::{Base64Bytes, ControlBody, JobId};
 use rpc::service::Service;
 use rpc::{Address, Limits, Listener, ServeConfig, Stop};
 use serde_json::json;
-use worker::CancellationToken;
 
-use super::messages::{FromWorker, HexEncoded, ToWorker};
 use super::metrics_endpoint::{MetricsService, WorkerMetrics};
-use super::salvage::{self, Salvage, SalvageContext, SaveStatus};
-use super::task_runner::{MessageSender, RemoteCoordinator, Throttle};
-use super::worker_job::{WorkerJob, lock};
+use super::salvage::{self, Salvage};
+use super::server_parameters::ServerConnections;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::run::Environment;
-use crate::run::failure::BusyGuard;
+use crate::run::driver::messages::{ToWorker, decode, encode};
+use crate::run::worker::WorkerContext;
+use crate::run::worker::job_handle::JobHandle;
+use crate::run::worker::task_runner::Throttle;
 
 /// Time between two checks whether the worker must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum wait of a stopping worker for the threads of its jobs. Their waits end at once; a thread that is in the
 /// middle of a read or a write ends with the process.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Time between two checks whether the threads have ended.
-const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
-
 pub struct WorkerConfig {
     /// Settings of its membership.
     pub member: MemberConfig,
@@ -45,15 +41,11 @@ pub struct WorkerConfig {
     pub save_limit: Duration,
 }
 
-/// A running job: what the worker needs to reach its thread.
-struct JobHandle {
-    sender: Sender<(ToWorker, BusyGuard)>,
-    coordinator: Arc<RemoteCoordinator>,
+/// A running job.
+struct ClusterJob {
+    handle: JobHandle,
     /// Ends reading and writing of files.
     interrupt: Interrupt,
-    training: Arc<Mutex<Option<SalvageContext>>>,
-    save_status: Arc<Mutex<SaveStatus>>,
-    thread: JoinHandle<()>,
 }
 
 /// Why a membership ended.
@@ -69,16 +61,16 @@ enum MembershipEnd {
 /// Runs until `interrupt` is raised or the master is lost. Jobs whose master is lost are saved first. When the master
 /// was restarted, the worker joins again.
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
-    let gauges = WorkerMetrics::default();
-    let face = MetricsEndpoint::start(&config, gauges.clone())?;
+    let metrics = WorkerMetrics::default();
+    let endpoint = MetricsEndpoint::start(&config, metrics.clone())?;
     let Environment { formats, functions, interrupt } = environment;
     let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
-    let mut worker = Worker { formats, functions, config, gauges, interrupt: interrupt.clone() };
+    let mut worker = Worker { formats, functions, config, metrics, interrupt: interrupt.clone() };
     loop {
         let address = worker.config.member.master.to_string();
         let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
-        membership.set_report(json!({"listens": face.addresses}));
-        tracing::info!(id = membership.id(), master = %address, listens = face.addresses.join(", "), "worker joined");
+        membership.set_report(json!({"listens": endpoint.addresses}));
+        tracing::info!(id = membership.id(), master = %address, listens = endpoint.addresses.join(", "), "worker joined");
         let mut jobs = BTreeMap::new();
         match worker.handle_events(&membership, &events, &mut jobs) {
             MembershipEnd::Stopped => {
@@ -105,7 +97,7 @@ struct Worker {
     config: WorkerConfig,
     formats: Arc<FormatTable>,
     functions: Arc<FunctionTable>,
-    gauges: WorkerMetrics,
+    metrics: WorkerMetrics,
     interrupt: Interrupt,
 }
 
@@ -151,25 +143,25 @@ impl Worker {
         &self,
         membership: &Membership,
         events: &Events<MemberEvent>,
-        jobs: &mut BTreeMap<JobId, JobHandle>,
+        jobs: &mut BTreeMap<JobId, ClusterJob>,
     ) -> MembershipEnd {
         loop {
             if self.interrupt.is_raised() {
                 return MembershipEnd::Stopped;
             }
-            jobs.retain(|_, here| !here.thread.is_finished());
+            jobs.retain(|_, running| !running.handle.is_finished());
             match events.recv_timeout(POLL_INTERVAL) {
                 Ok(MemberEvent::Message(ControlBody::ToTask { job, body })) => {
-                    let here = jobs.entry(job).or_insert_with(|| self.start(job, membership));
-                    here.on_message(job, body);
+                    let running = jobs.entry(job).or_insert_with(|| self.start(job, membership));
+                    running.on_message(job, &body);
                 }
                 Ok(MemberEvent::MasterLost { reason }) => return MembershipEnd::MasterLost(reason),
                 Ok(MemberEvent::MasterRestarted) => return MembershipEnd::MasterRestarted,
                 // The jobs of this worker have ended without it, and no message will report that.
                 Ok(MemberEvent::LeaseExpired { .. }) => {
-                    for (job, here) in std::mem::take(jobs) {
+                    for (job, running) in std::mem::take(jobs) {
                         tracing::warn!(job, "the lease of this worker has expired: the job has ended");
-                        here.cancel("the lease of this worker has expired");
+                        running.cancel("the lease of this worker has expired");
                     }
                 }
                 Ok(MemberEvent::Message(_) | MemberEvent::Reconnected) | Err(RecvTimeoutError::Timeout) => {}
@@ -179,96 +171,59 @@ impl Worker {
     }
 
     /// Salvages jobs in parallel; returns the result of each as text.
-    fn salvage_jobs(&self, jobs: BTreeMap<JobId, JobHandle>, why: &str) -> Vec<String> {
+    fn salvage_jobs(&self, jobs: BTreeMap<JobId, ClusterJob>, why: &str) -> Vec<String> {
         std::thread::scope(|scope| {
             let ends: Vec<_> = jobs
                 .into_iter()
-                .map(|(job, here)| scope.spawn(move || here.salvage(self, job, why)))
+                .map(|(job, running)| scope.spawn(move || running.salvage(self, job, why)))
                 .collect();
             ends.into_iter().filter_map(|end| end.join().ok()).collect()
         })
     }
 
-    fn start(&self, job: JobId, membership: &Membership) -> JobHandle {
+    fn start(&self, job: JobId, membership: &Membership) -> ClusterJob {
         let membership = membership.clone();
-        let say: MessageSender = Arc::new(move |message| {
-            let body = serde_json::to_value(message).expect("messages are strings, numbers and lists");
-            membership.send(ControlBody::FromTask { job, body });
-        });
-        // The default until the job sets another limit.
-        let wait_limit = Duration::from_hours(24);
-        let cancellation = CancellationToken::default();
-        let gauges = self.gauges.clone();
-        let coordinator =
-            RemoteCoordinator::new(Arc::clone(&say), job, gauges, wait_limit, cancellation.clone());
-        let (sender, receiver) = channel();
-        let (training, ordered) = (Arc::default(), Arc::new(Mutex::new(SaveStatus::Nothing)));
-        let interrupt = Interrupt::new();
-        let part = WorkerJob {
-            sender: say,
-            coordinator: Arc::clone(&coordinator),
-            token: self.config.member.token.clone(),
-            slowness: self.config.slowness,
+        let (interrupt, token) = (Interrupt::new(), self.config.member.token.clone());
+        let context = WorkerContext {
+            job,
+            sender: Arc::new(move |message| {
+                membership.send(ControlBody::FromTask { job, body: encode(&message) });
+            }),
+            parameters: Arc::new(ServerConnections::new(token, self.metrics.clone())),
             formats: Arc::clone(&self.formats),
             functions: Arc::clone(&self.functions),
             interrupt: interrupt.clone(),
-            cancellation,
-            checked_job: Mutex::default(),
-            salvage_context: Arc::clone(&training),
-            save_status: Arc::clone(&ordered),
-            names: Mutex::default(),
+            threads: None,
+            throttle: self.config.slowness,
+            metrics: self.metrics.clone(),
         };
-        let gauges = self.gauges.clone();
-        let thread = std::thread::spawn(move || {
-            let mut ready = None;
-            for (message, busy) in receiver {
-                let mut busy = Some(busy);
-                if matches!(message, ToWorker::End { .. }) {
-                    break;
-                }
-                if let Err(error) = part.handle_message(message, &mut ready, &mut busy) {
-                    *lock(&part.save_status) = SaveStatus::Nothing;
-                    tracing::info!(job, %error, "a job failed on this worker");
-                    let (rank, exit) = (part.coordinator.failures().rank(), error.exit() as u8);
-                    (part.sender)(FromWorker::Failed { error: error.to_string(), exit, rank });
-                }
-            }
-            gauges.remove_job(job);
-        });
-        JobHandle { sender, coordinator, interrupt, training, save_status: ordered, thread }
+        ClusterJob { handle: JobHandle::start(context), interrupt }
     }
 }
 
 /// Ends the jobs of a stopping worker in parallel.
-fn stop_all(jobs: BTreeMap<JobId, JobHandle>, reason: &str) {
-    for here in jobs.values() {
-        here.cancel(reason);
+fn stop_all(jobs: BTreeMap<JobId, ClusterJob>, reason: &str) {
+    for running in jobs.values() {
+        running.cancel(reason);
     }
     let deadline = Instant::now() + STOP_LIMIT;
-    for (job, here) in jobs {
-        if !here.join(deadline) {
+    for (job, running) in jobs {
+        if !running.join(deadline) {
             tracing::warn!(job, "the job is still reading or writing: it ends with the process");
         }
     }
 }
 
-impl JobHandle {
+impl ClusterJob {
     /// Ends all waits of the tasks.
     fn cancel(&self, reason: &str) {
-        self.coordinator.fail(reason);
+        self.handle.cancel(reason);
         self.interrupt.raise();
     }
 
     /// Waits for the thread; false if it has not ended by the deadline.
     fn join(self, deadline: Instant) -> bool {
-        drop(self.sender);
-        while !self.thread.is_finished() {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            std::thread::sleep(JOIN_POLL_INTERVAL);
-        }
-        true
+        self.handle.join(deadline)
     }
 
     /// Cancels the job and waits for its thread.
@@ -279,13 +234,12 @@ impl JobHandle {
 
     /// Saves the state of the job without the master, by this worker or another; returns the result as text.
     fn salvage(self, worker: &Worker, job: JobId, why: &str) -> String {
-        let training = lock(&self.training).clone();
         let limit = worker.config.save_limit;
-        let Some(training) = training.filter(|_| !limit.is_zero()) else {
+        let Some(training) = self.handle.salvage_state().context.filter(|_| !limit.is_zero()) else {
             self.fail(why);
             return format!("job {job} is not saved: it had not begun to train, or --save-limit is 0");
         };
-        self.coordinator.on_master_lost();
+        self.handle.on_master_lost();
         let member = &worker.config.member;
         let salvage = Salvage {
             training: &training,
@@ -294,36 +248,24 @@ impl JobHandle {
             limit,
             interrupt: &worker.interrupt,
         };
-        let end = salvage.run(|| lock(&self.save_status).clone(), || self.coordinator.epoch_progress());
+        let handle = &self.handle;
+        let end = salvage.run(|| handle.salvage_state().save_status, || handle.epoch_progress());
         let text = end.unwrap_or_else(|error| format!("the state of job {job} could not be saved: {error}"));
         tracing::warn!(job, "{text}");
         self.fail(&text);
         text
     }
 
-    fn on_message(&self, job: JobId, body: serde_json::Value) {
-        let busy = BusyGuard::new(self.coordinator.failures());
-        match serde_json::from_value(body) {
-            Ok(ToWorker::Verdict { epoch, verdict, line: HexEncoded(line) }) => {
-                self.coordinator.set_verdict(epoch, verdict, line);
-            }
-            Ok(ToWorker::Stop) => self.coordinator.stop(),
-            Ok(ToWorker::Settle { position }) => self.coordinator.finish_reading(position),
-            Ok(ToWorker::End { reason }) => {
-                if let Some(reason) = &reason {
-                    self.cancel(reason);
-                }
-                // An error is ignored: the thread may have ended already.
-                let _ = self.sender.send((ToWorker::End { reason }, busy));
-            }
+    fn on_message(&self, job: JobId, body: &Base64Bytes) {
+        match decode(body) {
             Ok(message) => {
-                if matches!(message, ToWorker::Save { .. }) {
-                    *lock(&self.save_status) = SaveStatus::Running;
+                if matches!(message, ToWorker::End { reason: Some(_) }) {
+                    self.interrupt.raise();
                 }
-                drop(self.sender.send((message, busy)));
+                self.handle.on_message(message);
             }
             Err(error) => {
-                tracing::warn!(job, %error, "this version does not understand a message of the driver");
+                tracing::warn!(job, error, "this version does not understand a message of the driver");
             }
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::client_port::JobRequest;
 use super::history::{ControlEvent, MemberMessage};
 use super::world::{ClusterEvent, Event, World};
+use super::{bytes, numbers};
 
 /// One job of this many fails by itself.
 const FAILS: u64 = 8;
@@ -104,7 +105,7 @@ impl World {
         let what = match event {
             Told::FromTask { worker, body } => {
                 runner.heard += 1;
-                let number = body.get("number").and_then(Value::as_u64).unwrap_or(u64::MAX);
+                let number = numbers(&body).first().copied().unwrap_or(u64::MAX);
                 ControlEvent::Heard { id: worker, job, number }
             }
             Told::MemberLost { member, .. } => {
@@ -161,7 +162,7 @@ impl World {
         if self.living.iter().any(|seen| seen.id == worker) {
             self.note(ControlEvent::Said { id: worker, word: MemberMessage::ToTask { job, number } });
         }
-        let body = json!({ "number": number, "answers": answers });
+        let body = bytes(&[number, answers]);
         let mut effects = Vec::new();
         self.door.runner_says(job, RunnerReport::ToTask { worker, body }, &mut effects);
         let progress = RunnerReport::Progress(json!({ "asked": number }));

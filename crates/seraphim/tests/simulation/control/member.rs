@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use rpc::Message;
 use rpc::message::{Control, ControlBody, FaultKind, Hello, JobId, MemberKind, Role};
 use rpc::reliable_queue::{ReliableQueue, SequenceCheck};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::history::{ControlEvent, MemberMessage, Process};
 use super::scenario::Seat;
 use super::world::{ClusterEvent, Event, MasterConnection, World};
+use super::{bytes, numbers};
 use crate::network::{Item, Pipe};
 
 /// First pause between two attempts to connect, in microseconds; doubled up to [`LONGEST_PAUSE`].
@@ -285,10 +286,10 @@ impl World {
                 self.drop_line(process);
             }
             (SequenceCheck::New, ControlBody::ToTask { job, body }) => {
-                let at = |name: &str| body.get(name).and_then(Value::as_u64).unwrap_or(0);
-                let word = MemberMessage::ToTask { job, number: at("number") };
+                let [number, answers] = numbers(&body)[..] else { panic!("a runner sends two numbers") };
+                let word = MemberMessage::ToTask { job, number };
                 self.note(ControlEvent::Told { process, id, word });
-                for _ in 0..at("answers") {
+                for _ in 0..answers {
                     let think = self.think();
                     self.schedule.put(self.now + think, Event::Answer { process, id, job });
                 }
@@ -313,7 +314,7 @@ impl World {
         let spoke = member.spoke.entry(job).or_default();
         let number = *spoke;
         *spoke += 1;
-        let body = ControlBody::FromTask { job, body: json!({ "number": number }) };
+        let body = ControlBody::FromTask { job, body: bytes(&[number]) };
         let control = member.kept.enqueue(body);
         self.note(ControlEvent::Spoke { id, job, number });
         self.send(process, control.request, control.body);

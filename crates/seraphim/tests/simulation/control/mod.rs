@@ -12,10 +12,21 @@ mod scenario;
 pub(crate) mod world;
 
 use master::Broken;
+use rpc::message::Base64Bytes;
 
 pub(crate) use checker::check;
 pub(crate) use history::{Facts, Process};
 pub(crate) use scenario::Scenario;
+
+/// The contents of a message between a runner and a worker: a list of numbers.
+fn bytes(numbers: &[u64]) -> Base64Bytes {
+    Base64Bytes(numbers.iter().flat_map(|number| number.to_le_bytes()).collect())
+}
+
+fn numbers(body: &Base64Bytes) -> Vec<u64> {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes"));
+    body.0.chunks_exact(8).map(number).collect()
+}
 
 /// Returns the faults of a run, and the counts of what happened.
 pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {

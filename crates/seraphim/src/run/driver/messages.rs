@@ -1,19 +1,17 @@
-//! Messages between driver and workers: the contents of `ToTask` and `FromTask` in the control plane.
+//! Messages between driver and workers. Inside one process they travel as they are; on a cluster they are the contents
+//! of `ToTask` and `FromTask` in the control plane, as [`encode`]d MessagePack.
 //!
-//! The driver starts: it sends `Look` to one worker, `Prepare` to all, then `Train`; `Verdict` after each epoch; `Save`
-//! to one worker; `End` to all. Messages survive the loss and return of a connection to the master. A worker that died
-//! is not replaced: its job fails with an error that names the worker.
-//!
-//! The messages are JSON with the name of a message around its contents (`{"train": {...}}`), so that serde parses the
-//! contents directly. With the name inside (a `tag`), serde first buffers the contents in a type that cannot represent
-//! maps with numbers as keys. Numbers that may be infinite or NaN are sent as [`HexEncoded`].
+//! The driver starts: it sends `InspectData` to one worker, `PrepareData` to all, then `Train`; `EpochDecided` after
+//! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
+//! master. A worker that died is not replaced: its job fails with an error that names the worker.
 
 use std::collections::BTreeMap;
 
 use algo::{EpochDecision, EpochReport};
 use data::{BadLineTotal, Schema};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use rpc::message::Base64Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use worker::JobLayout;
 
 use crate::job::raw::RawJob;
@@ -22,56 +20,41 @@ use crate::report::EpochLine;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::totals::TaskSummary;
 
-/// A value as compact bytes in hexadecimal: it preserves numbers that are not finite, and long lists stay short.
-#[derive(Clone, Debug)]
-pub struct HexEncoded<T>(pub T);
-
-impl<T: Serialize> Serialize for HexEncoded<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes = postcard::to_allocvec(&self.0).map_err(serde::ser::Error::custom)?;
-        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-        let text: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        serializer.serialize_str(&text)
-    }
+/// Encodes a message as MessagePack with the names of its fields. Unlike JSON, it represents numbers that are not
+/// finite, and maps whose keys are numbers.
+///
+/// # Panics
+/// Never for the messages of this file: they consist of texts, numbers, lists and maps.
+pub fn encode(message: &impl Serialize) -> Base64Bytes {
+    Base64Bytes(rmp_serde::to_vec_named(message).expect("texts, numbers, lists and maps can be encoded"))
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for HexEncoded<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let digit = |byte: u8| {
-            char::from(byte).to_digit(16).ok_or_else(|| D::Error::custom("expected hexadecimal digits"))
-        };
-        let bytes = text.as_bytes().chunks(2).map(|pair| match pair {
-            [high, low] => Ok((digit(*high)? << 4 | digit(*low)?) as u8),
-            _ => Err(D::Error::custom("expected an even number of digits")),
-        });
-        let bytes = bytes.collect::<Result<Vec<u8>, D::Error>>()?;
-        postcard::from_bytes(&bytes).map(Self).map_err(D::Error::custom)
-    }
+/// Decodes a message; the error says what is not understood.
+pub fn decode<T: DeserializeOwned>(bytes: &Base64Bytes) -> Result<T, String> {
+    rmp_serde::from_slice(&bytes.0).map_err(|error| error.to_string())
 }
 
 /// Number of names of keys in one message: some megabytes of text, so that millions of names do not delay heartbeats.
 pub const NAMES_PER_MESSAGE: usize = 1 << 16;
 
 /// Splits names into groups that each fit in one message.
-pub fn split_names(mut names: BTreeMap<u64, String>, mut say: impl FnMut(BTreeMap<u64, String>)) {
+pub fn split_names(mut names: BTreeMap<u64, String>, mut send: impl FnMut(BTreeMap<u64, String>)) {
     while let Some(next) = names.keys().nth(NAMES_PER_MESSAGE).copied() {
         let rest = names.split_off(&next);
-        say(std::mem::replace(&mut names, rest));
+        send(std::mem::replace(&mut names, rest));
     }
     if !names.is_empty() {
-        say(names);
+        send(names);
     }
 }
 
 /// Messages from the driver to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum ToWorker {
-    /// Requests to open and inspect the data. Answered by `Looked`.
-    Look { job: RawJob },
-    /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `Prepared`.
-    Prepare {
+    /// Requests to open and inspect the data. Answered by `DataInspected`.
+    InspectData { job: RawJob },
+    /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `DataPrepared`.
+    PrepareData {
         job: RawJob,
         /// Schema of the data, as the first worker found it.
         schema: Schema,
@@ -86,8 +69,8 @@ pub enum ToWorker {
         /// Whether to survey the data, so that the open settings of the job can be chosen.
         survey: bool,
     },
-    /// Requests to import the earlier model to the servers. Answered by `Imported`.
-    Import { layout: JobLayout },
+    /// Requests to import the earlier model to the servers. Answered by `ModelImported`.
+    ImportModel { layout: JobLayout },
     /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
     Train {
         /// All parameters of the algorithm, with none open.
@@ -101,25 +84,26 @@ pub enum ToWorker {
         worker_tasks: Vec<(u32, u32)>,
     },
     /// The decision after an epoch.
-    Verdict {
+    EpochDecided {
         epoch: u64,
         /// The decision for all tasks.
-        verdict: EpochDecision,
+        decision: EpochDecision,
         /// Metrics of the epoch.
-        line: HexEncoded<EpochLine>,
+        line: EpochLine,
     },
     /// Requests all tasks to stop at their next step.
     Stop,
-    /// Reports that a task has failed, perhaps on another worker. Answered by `Settled` when no task of the worker
-    /// reads any more.
-    Settle {
+    /// Reports that a task has failed, perhaps on another worker. Answered by `ReadingFinished` when no task of the
+    /// worker reads any more.
+    FinishReading {
         /// Position of the failure: nothing behind it needs to be read.
         position: Option<ReadPosition>,
     },
-    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then `Save`.
-    Names { names: BTreeMap<u64, String> },
-    /// Requests to write the model. Answered by `Saved`.
-    Save {
+    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then
+    /// `SaveModel`.
+    KeyNames { names: BTreeMap<u64, String> },
+    /// Requests to write the model. Answered by `ModelSaved`.
+    SaveModel {
         layout: JobLayout,
         /// The manifest without matrices and files.
         manifest: Box<Manifest>,
@@ -133,10 +117,9 @@ pub enum ToWorker {
 
 /// Messages from a worker to the driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum FromWorker {
     /// Describes the data.
-    Looked {
+    DataInspected {
         schema: Schema,
         /// Size of the input in bytes, if known.
         size_bytes: Option<u64>,
@@ -152,14 +135,14 @@ pub enum FromWorker {
         start: TrainingPosition,
     },
     /// Reports that the worker's share of the data is open.
-    Prepared {
+    DataPrepared {
         /// Whether the data were scanned.
         scanned: bool,
         /// Summary of each task.
-        summaries: HexEncoded<Vec<TaskSummary>>,
+        summaries: Vec<TaskSummary>,
     },
     /// Reports that the earlier model is on the servers.
-    Imported {
+    ModelImported {
         /// Notices for the user.
         notices: Vec<String>,
     },
@@ -171,29 +154,35 @@ pub enum FromWorker {
         loss_sum: f64,
         /// Number of input bytes read.
         bytes: u64,
+        /// Number of input bytes read by a scan before the first step.
+        scanned_bytes: u64,
     },
     /// Reports that a task has ended an epoch.
-    Epoch {
-        report: HexEncoded<EpochReport>,
+    EpochEnded {
+        report: EpochReport,
+        /// Whether the tasks of this worker have been requested to stop: then the report may be incomplete.
+        is_stopped: bool,
         /// Bad lines of all tasks of this worker so far, in training and in validation.
         bad_lines: [BadLineTotal; 2],
     },
     /// Names of keys in a task's data. The worker sends as many of these as necessary, then `TaskEnded` of the task.
-    Names { names: BTreeMap<u64, String> },
+    KeyNames { names: BTreeMap<u64, String> },
     /// Reports that a task has ended.
     TaskEnded {
         task: u32,
         /// Summary of what the task has read.
-        summary: HexEncoded<TaskSummary>,
+        summary: TaskSummary,
     },
     /// Reports that the model is written.
-    Saved {
+    ModelSaved {
         manifest: Box<Manifest>,
         /// Seconds of waiting for the disk.
         sync_s: f64,
     },
     /// Reports a failure.
     Failed {
+        /// The task that failed; none if the worker failed before its tasks started.
+        task: Option<u32>,
         /// The text of the error.
         error: String,
         /// Exit code of a command that ends with this error.
@@ -202,7 +191,7 @@ pub enum FromWorker {
         rank: Option<FailureRank>,
     },
     /// Reports that no task of the worker reads any more.
-    Settled {},
+    ReadingFinished,
 }
 
 #[cfg(test)]
@@ -216,12 +205,10 @@ mod tests {
 
     #[test]
     fn names_of_keys_come_back() {
-        let body = serde_json::to_value(FromWorker::Names { names: names(3) }).unwrap();
-        let back: FromWorker = serde_json::from_value(body).unwrap();
-        assert!(matches!(back, FromWorker::Names { names: back } if back == names(3)));
-        let body = serde_json::to_value(ToWorker::Names { names: names(3) }).unwrap();
-        let back: ToWorker = serde_json::from_value(body).unwrap();
-        assert!(matches!(back, ToWorker::Names { names: back } if back == names(3)));
+        let back = decode(&encode(&FromWorker::KeyNames { names: names(3) })).unwrap();
+        assert!(matches!(back, FromWorker::KeyNames { names: back } if back == names(3)));
+        let back = decode(&encode(&ToWorker::KeyNames { names: names(3) })).unwrap();
+        assert!(matches!(back, ToWorker::KeyNames { names: back } if back == names(3)));
     }
 
     #[test]
@@ -239,14 +226,20 @@ mod tests {
     }
 
     #[test]
-    fn packed_values_come_back_whatever_they_are() {
+    fn numbers_that_are_not_finite_come_back() {
         let values = vec![f64::NAN, f64::NEG_INFINITY, -0.0, 1.5];
-        let text = serde_json::to_string(&HexEncoded(values.clone())).unwrap();
-        let back: HexEncoded<Vec<f64>> = serde_json::from_str(&text).unwrap();
+        let back: Vec<f64> = decode(&encode(&values)).unwrap();
         let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&back.0), bits(&values));
-        for bad in ["\"0\"", "\"0g\"", "\"ffffffffffffffffffffff\"", "3"] {
-            assert!(serde_json::from_str::<HexEncoded<Vec<f64>>>(bad).is_err(), "{bad}");
+        assert_eq!(bits(&back), bits(&values));
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        let whole = encode(&FromWorker::KeyNames { names: names(3) });
+        let unknown = Base64Bytes(rmp_serde::to_vec_named(&("Unknown", 3)).unwrap());
+        let cut = Base64Bytes(whole.0[..whole.0.len() - 1].to_vec());
+        for bytes in [Base64Bytes::default(), unknown, cut] {
+            assert!(decode::<FromWorker>(&bytes).is_err(), "{:?}", bytes.0);
         }
     }
 }

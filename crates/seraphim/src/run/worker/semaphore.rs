@@ -76,20 +76,19 @@ impl Drop for ReacquireOnDrop<'_> {
 }
 
 /// An agent that releases the permit of its task while it may wait.
-#[derive(Debug)]
-pub struct PermittedAgent<A> {
-    agent: A,
+pub struct PermittedAgent {
+    agent: Box<dyn Agent>,
     permits: Arc<Semaphore>,
 }
 
-impl<A: Agent> PermittedAgent<A> {
+impl PermittedAgent {
     /// The task of `agent` must have a permit.
-    pub fn new(agent: A, permits: Arc<Semaphore>) -> Self {
+    pub fn new(agent: Box<dyn Agent>, permits: Arc<Semaphore>) -> Self {
         Self { agent, permits }
     }
 }
 
-impl<A: Agent> Agent for PermittedAgent<A> {
+impl Agent for PermittedAgent {
     fn task(&self) -> u32 {
         self.agent.task()
     }
@@ -109,6 +108,10 @@ impl<A: Agent> Agent for PermittedAgent<A> {
         out: ValuesMut<'_>,
     ) -> Result<(), matrix::Error> {
         self.permits.release_while(|| self.agent.pull(matrix, part, out))
+    }
+
+    fn sends_prefetches(&self) -> bool {
+        self.agent.sends_prefetches()
     }
 
     fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {

@@ -5,10 +5,10 @@ use algo::{DataProfile, Job, Resolution, ResolvedSettings};
 use data::{ColumnKind, Schema, Survey};
 use matrix::Consistency;
 
-use super::run_info::all_held_out_error;
-use super::totals::{TaskSummary, Totals};
 use crate::error::Error;
 use crate::job::TrainJob;
+use crate::run::run_info::all_held_out_error;
+use crate::run::totals::{TaskSummary, Totals};
 
 /// What the open settings of a job are chosen from before the data are surveyed.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The decision after an epoch, both for runs in one process and on servers.
+//! The decision after an epoch.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -93,13 +93,13 @@ pub struct EpochMonitor {
 }
 
 impl EpochMonitor {
-    /// Creates a monitor; the first epoch starts now.
-    pub fn new(stopping: Option<EarlyStopping>) -> Self {
+    /// Creates a monitor; the first epoch starts at `now`.
+    pub fn new(stopping: Option<EarlyStopping>, now: Instant) -> Self {
         Self {
             stopping,
             best_epoch: None,
             epochs: Vec::new(),
-            epoch_start: Instant::now(),
+            epoch_start: now,
             end: StopReason::Finished,
             notices: Vec::new(),
             constant_losses: (None, None),
@@ -109,6 +109,7 @@ impl EpochMonitor {
     /// Merges the reports of all tasks (in the order of tasks), prints the epoch, and decides.
     pub fn decide(
         &mut self,
+        now: Instant,
         reports: &[EpochReport],
         interrupted: InterruptState,
         progress: &Progress,
@@ -127,7 +128,7 @@ impl EpochMonitor {
             epoch,
             clock: reports[0].clock,
             records: reports.iter().map(|report| report.record_count).sum(),
-            seconds: self.epoch_start.elapsed().as_secs_f64(),
+            seconds: now.saturating_duration_since(self.epoch_start).as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),
             validation: finished.as_ref().map(finite_metrics),
             calibration_table: validation
@@ -155,7 +156,7 @@ impl EpochMonitor {
         }
         let value = self.monitored_value(finished.as_ref())?;
         self.epochs.push(line);
-        self.epoch_start = Instant::now();
+        self.epoch_start = now;
         let mut keep = false;
         if let (Some(rule), Some(value)) = (&mut self.stopping, value) {
             let judgement = rule.observe(epoch, value);
@@ -279,14 +280,19 @@ mod tests {
         };
         let interrupted = InterruptState { stop_sent: false, requested: raised };
         judge
-            .decide(&[report], interrupted, &Progress::new(true, None, algo::Epochs::Fixed(epoch_count)))
+            .decide(
+                Instant::now(),
+                &[report],
+                interrupted,
+                &Progress::new(true, None, algo::Epochs::Fixed(epoch_count)),
+            )
             .unwrap()
     }
 
     /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training
     /// continues.
     fn course(patience: u64, epoch_count: u64, losses: &[f64]) -> (Vec<(bool, bool, bool)>, TrainingSummary) {
-        let mut judge = EpochMonitor::new(Some(watching(patience)));
+        let mut judge = EpochMonitor::new(Some(watching(patience)), Instant::now());
         let decided = losses
             .iter()
             .zip(0..)
@@ -326,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_interrupted_ends_with_its_best_weights_too() {
-        let mut judge = EpochMonitor::new(Some(watching(9)));
+        let mut judge = EpochMonitor::new(Some(watching(9)), Instant::now());
         decide(&mut judge, 0, 9, 0.4, false);
         let decision = decide(&mut judge, 1, 9, 0.5, true);
         assert_eq!(decision, Decision { verdict: EpochDecision::Stop, save_best: false, restore_best: true });
@@ -348,7 +354,7 @@ mod tests {
 
     #[test]
     fn an_infinite_loss_is_no_improvement_and_no_error() {
-        let mut judge = EpochMonitor::new(Some(watching(9)));
+        let mut judge = EpochMonitor::new(Some(watching(9)), Instant::now());
         decide(&mut judge, 0, 9, 0.4, false);
         let decision = decide(&mut judge, 1, 9, f64::INFINITY, false);
         assert_eq!(

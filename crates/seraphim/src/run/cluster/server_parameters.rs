@@ -1,0 +1,65 @@
+//! The servers of a job as the tasks of a worker reach them.
+
+use matrix::{Agent, ExportedRows, FunctionTable};
+use worker::{CancellationToken, JobLayout, Multiplexer, RemoteAgent};
+
+use super::metrics_endpoint::WorkerMetrics;
+use super::servers::Servers;
+use crate::error::Error;
+use crate::run::worker::{MatrixAccess, TaskParameters};
+
+/// Connections to the servers of a job.
+pub(super) struct ServerConnections {
+    token: Vec<u8>,
+    metrics: WorkerMetrics,
+    /// The tasks of this worker share its connections.
+    multiplexer: Multiplexer,
+    cancellation: CancellationToken,
+}
+
+impl ServerConnections {
+    pub(super) fn new(token: Vec<u8>, metrics: WorkerMetrics) -> Self {
+        let (multiplexer, cancellation) = (Multiplexer::default(), CancellationToken::default());
+        Self { token, metrics, multiplexer, cancellation }
+    }
+}
+
+impl TaskParameters for ServerConnections {
+    fn agent(
+        &self,
+        layout: &JobLayout,
+        task: u32,
+        functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error> {
+        let agent = RemoteAgent::new(layout.clone(), task, self.token.clone())
+            .map_err(Error::process)?
+            .with_functions(functions.clone())
+            .with_cancellation(self.cancellation.clone())
+            .with_multiplexer(self.multiplexer.clone());
+        self.metrics.add_task(layout.job, task, agent.shared_stats(), layout.lanes.len());
+        Ok(Box::new(agent))
+    }
+
+    fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
+        let cancellation = self.cancellation.clone();
+        let servers = Servers::connect(layout, &self.token)?;
+        Ok(Box::new(servers.with_cancellation(move || cancellation.is_cancelled())))
+    }
+
+    /// The agent of a failed task is kept, so its clock no longer advances, and the driver ends the job.
+    fn on_task_failed(&self, _task: u32, _reason: &str) {}
+
+    fn cancel(&self, reason: &str) {
+        self.cancellation.cancel(reason);
+    }
+}
+
+impl MatrixAccess for Servers {
+    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
+        Self::export(self, matrix)
+    }
+
+    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
+        Self::import(self, matrix, rows)
+    }
+}

@@ -1,0 +1,155 @@
+//! The layout of a job: where its partitions are, and which workers run its tasks.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use algo::Job;
+use data::{BadLinePolicy, BadLineTotal};
+use matrix::MatrixSpec;
+use rpc::WireType;
+use rpc::message::{Member, MemberKind};
+use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
+
+use super::memory_check::check_memory;
+use super::{DriverConfig, WorkerInfo};
+use crate::error::Error;
+use crate::job::TrainJob;
+
+/// Number of partitions of each matrix per lane, so that placement can change without splitting partitions.
+const PARTITIONS_PER_LANE: u32 = 4;
+/// Partitions of each matrix per task that computes at the same time in one process: with so many, two tasks seldom
+/// need the same partition at once. A single task has one partition. The bytes of the model do not depend on this
+/// number.
+const PARTITIONS_PER_TASK: u32 = 8;
+/// Maximum number of unacknowledged bytes from a task to a lane.
+const WINDOW_BYTES: u64 = 8 << 20;
+
+/// Where the parameters of a job are.
+#[derive(Clone, Debug)]
+pub enum ParameterPlace {
+    /// In the process of the only worker.
+    Process {
+        /// Number of tasks that compute at the same time.
+        threads: u32,
+        /// Memory of the machine in bytes, if it is known.
+        memory_bytes: Option<u64>,
+    },
+    Servers(Vec<Member>),
+}
+
+/// Returns the layout of the parameters: partitions in equal blocks over all lanes of all servers of the job.
+pub(super) fn layout(
+    config: &DriverConfig,
+    job: &TrainJob,
+    algorithm: &dyn Job,
+    model: &algo::Model,
+    task_count: u32,
+) -> Result<JobLayout, Error> {
+    let lanes = config.parameters.lanes();
+    let partitions = config.parameters.partition_count(lanes.len() as u32, task_count);
+    let matrices = algorithm.matrices(model, job.consistency, partitions, job.seed)?;
+    config.parameters.check_memory(&matrices)?;
+    let owners_of =
+        |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
+    let is_remote = !lanes.is_empty();
+    let owners = matrices.iter().filter(|_| is_remote).map(owners_of).collect();
+    // The optimizer's vectors after them must be exact, because a line search depends on their last digits.
+    let may_be_rounded = model.matrix_count();
+    let wire = |(i, spec): (usize, &MatrixSpec)| {
+        if i < may_be_rounded && can_be_rounded(spec) { job.wire } else { WireType::F32 }
+    };
+    let wire = matrices.iter().enumerate().map(wire).collect();
+    Ok(JobLayout {
+        job: config.job,
+        task_count,
+        wait_limit: job.wait_limit,
+        window_bytes: WINDOW_BYTES,
+        wire,
+        prefetch: job.prefetch,
+        cache_bytes: job.cache_bytes,
+        matrices,
+        lanes,
+        owners,
+        home: 0,
+    })
+}
+
+impl ParameterPlace {
+    /// Returns all lanes of the servers; none in one process.
+    fn lanes(&self) -> Vec<LaneAddress> {
+        let mut lanes = Vec::new();
+        let Self::Servers(servers) = self else { return lanes };
+        for server in servers {
+            if let MemberKind::Server { addresses, lanes: count, .. } = &server.kind {
+                let place =
+                    |lane| LaneAddress { addresses: addresses.clone(), lane, server: server.name.clone() };
+                lanes.extend((0..*count).map(place));
+            }
+        }
+        lanes
+    }
+
+    /// Returns the number of partitions of each matrix.
+    fn partition_count(&self, lane_count: u32, task_count: u32) -> u32 {
+        match self {
+            Self::Process { threads, .. } if task_count.min(*threads) <= 1 => 1,
+            Self::Process { threads, .. } => PARTITIONS_PER_TASK * task_count.min(*threads),
+            Self::Servers(_) => PARTITIONS_PER_LANE * lane_count,
+        }
+    }
+
+    fn check_memory(&self, matrices: &[MatrixSpec]) -> Result<(), Error> {
+        match self {
+            Self::Process { memory_bytes, .. } => {
+                let Some(limit) = *memory_bytes else { return Ok(()) };
+                let advice = "leave dimensions out, so that only features that occur take memory; or give --servers \
+                              on machines with more memory";
+                check_memory(matrices, limit, "this machine", advice)
+            }
+            Self::Servers(servers) => {
+                let limit_of = |server: &Member| match &server.kind {
+                    MemberKind::Server { memory_limit_bytes, .. } => *memory_limit_bytes,
+                    MemberKind::Worker { .. } => 0,
+                };
+                let limit = servers.iter().map(limit_of).fold(0, u64::saturating_add);
+                let holders = format!("the {} servers together", servers.len());
+                let advice = "start more servers, or servers with a higher --memory-limit";
+                check_memory(matrices, limit, &holders, advice)
+            }
+        }
+    }
+}
+
+/// A worker and the range of its tasks.
+pub(super) struct WorkerTasks {
+    pub(super) worker: u32,
+    pub(super) tasks: Range<u32>,
+}
+
+/// Checks the limit of bad lines over all tasks of the job. `of_workers` has the bad lines of each worker's tasks, in
+/// training and in validation, when all of them have reported the epoch.
+pub(super) fn check_bad_lines(
+    rule: BadLinePolicy,
+    worker_tasks: &[WorkerTasks],
+    of_workers: &BTreeMap<u32, [BadLineTotal; 2]>,
+) -> Result<(), data::Error> {
+    for of_what in 0..2 {
+        let mut total = BadLineTotal::default();
+        let in_order = worker_tasks.iter().filter_map(|share| of_workers.get(&share.worker));
+        in_order.for_each(|totals| total.add(&totals[of_what]));
+        rule.check(&total)?;
+    }
+    Ok(())
+}
+
+/// Assigns tasks to workers in contiguous blocks.
+pub(super) fn assign_tasks(workers: &[WorkerInfo], task_count: u32) -> Vec<WorkerTasks> {
+    let count = workers.len() as u32;
+    let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;
+    workers
+        .iter()
+        .zip(0u32..)
+        .map(|(info, i)| WorkerTasks { worker: info.id, tasks: bound(i)..bound(i + 1) })
+        .filter(|share| !share.tasks.is_empty())
+        .collect()
+}

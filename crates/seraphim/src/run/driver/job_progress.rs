@@ -1,0 +1,68 @@
+//! The progress of a job that `status` shows: records, epochs, loss.
+
+use std::time::{Duration, Instant};
+
+use algo::Epochs;
+use serde_json::{Map, Value, json};
+
+use crate::report::EpochLine;
+
+/// Time between two reports of the progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Sums of a job's steps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobProgress {
+    start: Instant,
+    reported_at: Instant,
+    /// Number of epochs; known when the first epoch has ended, or earlier.
+    epoch_count: Option<u64>,
+    /// Number of records in all epochs.
+    records: u64,
+    /// Number of records in the current epoch.
+    epoch_records: u64,
+    loss_sum: f64,
+}
+
+impl JobProgress {
+    pub(super) fn new(start: Instant, epochs: Epochs) -> Self {
+        let epoch_count = if let Epochs::Fixed(count) = epochs { Some(count) } else { None };
+        Self { start, reported_at: start, epoch_count, records: 0, epoch_records: 0, loss_sum: 0.0 }
+    }
+
+    /// Adds steps that were made.
+    pub(super) fn add_steps(&mut self, records: u64, loss_sum: f64) {
+        self.records += records;
+        self.epoch_records += records;
+        self.loss_sum += loss_sum;
+    }
+
+    /// Records that all tasks have ended an epoch, of `epoch_count`.
+    pub(super) fn epoch_done(&mut self, epoch_count: u64) {
+        self.epoch_count = Some(epoch_count);
+        (self.epoch_records, self.loss_sum) = (0, 0.0);
+    }
+
+    /// Whether it is time for a report; then the next one is due after the interval.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let due = now.saturating_duration_since(self.reported_at) >= REPORT_INTERVAL;
+        if due {
+            self.reported_at = now;
+        }
+        due
+    }
+
+    /// Returns the progress as JSON; `last` is the last complete epoch.
+    pub(super) fn to_json(self, now: Instant, last: Option<&EpochLine>) -> Map<String, Value> {
+        let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
+        let of_last = last.and_then(|line| line.training.get("loss")).copied();
+        let progress = json!({
+            "records": self.records,
+            "seconds": now.saturating_duration_since(self.start).as_secs_f64(),
+            "epochs": last.map_or(0, |line| line.epoch + 1),
+            "epoch_count": self.epoch_count,
+            "loss": mean.or(of_last),
+        });
+        if let Value::Object(progress) = progress { progress } else { Map::new() }
+    }
+}

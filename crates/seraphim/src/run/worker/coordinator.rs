@@ -1,0 +1,241 @@
+//! The coordinator of the tasks of one worker: it reports their progress to the driver, waits for the driver's decision
+//! after each epoch, and passes stops and failures to the tasks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use algo::{Coordinator, EpochDecision, EpochReport, StepDecision};
+
+use super::semaphore::Semaphore;
+use super::{MessageSender, WorkerContext, lock};
+use crate::report::EpochLine;
+use crate::run::driver::messages::FromWorker;
+use crate::run::failure::{Failures, ReadPosition};
+use crate::run::input::TrainingInput;
+
+/// Time between two progress reports to the driver.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum wait of a task for a decision. The driver has the limit of the job, and reports who is late.
+const DECISION_LIMIT: Duration = Duration::from_hours(24);
+
+/// The coordinator between the tasks of this worker and the driver.
+pub(crate) struct TaskCoordinator {
+    context: WorkerContext,
+    stop_requested: AtomicBool,
+    failures: Arc<Failures>,
+    state: Mutex<State>,
+    decided: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    decision: Option<(u64, EpochDecision)>,
+    /// The master is lost, so no decision will arrive.
+    master_lost: bool,
+    epoch_progress: EpochProgress,
+    failure: Option<String>,
+    unreported: Unreported,
+    reported_at: Option<Instant>,
+}
+
+/// Sums since the last report.
+#[derive(Clone, Copy, Default)]
+struct Unreported {
+    steps: u64,
+    records: u64,
+    loss_sum: f64,
+    bytes: u64,
+    scanned_bytes: u64,
+}
+
+/// How far the tasks of a worker have come in a job.
+#[derive(Clone, Debug, Default)]
+pub struct EpochProgress {
+    /// Complete epochs, for which the driver has decided.
+    pub epochs: Vec<EpochLine>,
+    /// The epoch in which the tasks stopped, from 0, and the planned number of epochs.
+    pub last: Option<(u64, u64)>,
+}
+
+impl TaskCoordinator {
+    pub(super) fn new(context: WorkerContext) -> Arc<Self> {
+        Arc::new(Self {
+            context,
+            stop_requested: AtomicBool::new(false),
+            failures: Arc::default(),
+            state: Mutex::default(),
+            decided: Condvar::new(),
+        })
+    }
+
+    /// Returns what the worker needs for the job.
+    pub(super) fn context(&self) -> &WorkerContext {
+        &self.context
+    }
+
+    /// Returns the failures of the tasks of this worker.
+    pub(super) fn failures(&self) -> &Arc<Failures> {
+        &self.failures
+    }
+
+    /// Sends a message to the driver.
+    pub(super) fn send(&self, message: FromWorker) {
+        (self.context.sender)(message);
+    }
+
+    /// Handles a failure, perhaps on another worker: the tasks read on to `position`, because one of them may fail
+    /// before it.
+    pub(super) fn finish_reading(&self, position: Option<ReadPosition>) {
+        if let Some(position) = position {
+            self.failures.limit_to(position);
+        }
+        let sender: MessageSender = Arc::clone(&self.context.sender);
+        self.failures.on_idle(move || sender(FromWorker::ReadingFinished));
+    }
+
+    /// Sets the driver's decision.
+    pub(super) fn set_decision(&self, epoch: u64, decision: EpochDecision, line: EpochLine) {
+        let mut state = self.lock();
+        state.decision = Some((epoch, decision));
+        state.epoch_progress.epochs.push(line);
+        drop(state);
+        self.decided.notify_all();
+    }
+
+    /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
+    pub(super) fn on_master_lost(&self) {
+        self.stop();
+        self.lock().master_lost = true;
+        self.decided.notify_all();
+    }
+
+    /// Returns how far the tasks of this worker have come.
+    pub(super) fn epoch_progress(&self) -> EpochProgress {
+        self.lock().epoch_progress.clone()
+    }
+
+    /// Requests the tasks to stop at their next step.
+    pub(super) fn stop(&self) {
+        self.stop_requested.store(true, Ordering::SeqCst);
+    }
+
+    /// Fails the job: all waits for other tasks and for the parameters end.
+    pub(super) fn fail(&self, reason: &str) {
+        self.stop();
+        self.lock().failure.get_or_insert_with(|| reason.to_owned());
+        self.decided.notify_all();
+        self.context.parameters.cancel(reason);
+    }
+
+    /// Whether the tasks must stop now. A task that stops leaves its epoch incomplete, and the report of that epoch
+    /// says so.
+    pub(super) fn is_stop_requested(&self) -> bool {
+        // Ctrl-C also ends standard input, so it must be noticed at once.
+        if self.context.interrupt.is_raised() {
+            self.stop();
+        }
+        self.stop_requested.load(Ordering::SeqCst)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Counts bytes that tasks have read.
+    pub(super) fn add_bytes(&self, count: u64) {
+        self.lock().unreported.bytes += count;
+    }
+
+    /// Counts bytes that a scan has read, and reports them.
+    pub(super) fn add_scanned_bytes(&self, count: u64) {
+        let mut state = self.lock();
+        state.unreported.scanned_bytes += count;
+        self.report(&mut state, false);
+    }
+
+    /// Reports the accumulated progress if the last report is old enough, or in any case if `all` is true.
+    fn report(&self, state: &mut State, all: bool) {
+        let is_due = state.reported_at.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL);
+        let Unreported { steps, records, loss_sum, bytes, scanned_bytes } = state.unreported;
+        if (steps > 0 || scanned_bytes > 0) && (is_due || all) {
+            state.reported_at = Some(Instant::now());
+            state.unreported = Unreported::default();
+            self.send(FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes });
+        }
+    }
+
+    fn add_step(&self, task: u32, record_count: u64, loss_sum: f64) -> StepDecision {
+        self.context.metrics.record_step(self.context.job, task, record_count);
+        let mut state = self.lock();
+        state.unreported.steps += 1;
+        state.unreported.records += record_count;
+        if loss_sum.is_finite() {
+            state.unreported.loss_sum += loss_sum;
+        }
+        self.report(&mut state, false);
+        drop(state);
+        if self.is_stop_requested() { StepDecision::Stop } else { StepDecision::Continue }
+    }
+
+    fn report_epoch(&self, report: EpochReport, input: &TrainingInput) {
+        let mut state = self.lock();
+        self.report(&mut state, true);
+        state.epoch_progress.last = Some((report.epoch, report.epoch_count));
+        // Sent under the lock, so that the last report of this worker contains the bad lines of all its tasks.
+        let (is_stopped, bad_lines) = (self.stop_requested.load(Ordering::SeqCst), input.bad_lines());
+        self.send(FromWorker::EpochEnded { report, is_stopped, bad_lines });
+    }
+
+    /// Waits for the driver's decision after an epoch.
+    fn wait_for_decision(&self, task: u32, epoch: u64) -> Result<EpochDecision, algo::Error> {
+        let deadline = Instant::now() + DECISION_LIMIT;
+        let mut state = self.lock();
+        loop {
+            if let Some(reason) = &state.failure {
+                return Err(matrix::Error::Stopped { reason: reason.clone() }.into());
+            }
+            if let Some((decided, decision)) = state.decision
+                && decided >= epoch
+            {
+                return Ok(decision);
+            }
+            if state.master_lost {
+                return Ok(EpochDecision::Stop);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let reason = format!(
+                    "task {task} waited {} s at the end of epoch {epoch} for the master's decision; raise --wait-limit \
+                     if this is expected",
+                    DECISION_LIMIT.as_secs()
+                );
+                return Err(algo::Error::Coordinator { reason });
+            }
+            state = self.decided.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The coordinator of tasks that read `TrainingInput`: its epoch reports include their bad lines.
+pub(super) struct InputCoordinator<'a> {
+    pub(super) coordinator: &'a TaskCoordinator,
+    pub(super) input: &'a TrainingInput,
+    pub(super) permits: Option<&'a Semaphore>,
+}
+
+impl Coordinator for InputCoordinator<'_> {
+    fn report_progress(&self, task: u32, record_count: u64, loss_sum: f64) -> StepDecision {
+        self.coordinator.add_step(task, record_count, loss_sum)
+    }
+
+    fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, algo::Error> {
+        let (task, epoch) = (report.task, report.epoch);
+        self.coordinator.report_epoch(report, self.input);
+        let wait = || self.coordinator.wait_for_decision(task, epoch);
+        match self.permits {
+            Some(permits) => permits.release_while(wait),
+            None => wait(),
+        }
+    }
+}

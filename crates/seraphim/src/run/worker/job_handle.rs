@@ -1,0 +1,111 @@
+//! A running job on a worker, with the thread that handles the driver's messages one after the other. Messages that must
+//! reach running tasks do not wait for that thread.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::coordinator::{EpochProgress, TaskCoordinator};
+use super::job::{SalvageState, SaveStatus, WorkerJob};
+use super::{WorkerContext, lock};
+use crate::run::driver::messages::ToWorker;
+use crate::run::failure::BusyGuard;
+
+/// Time between two checks whether the thread has ended.
+const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A running job: what its owner needs to reach its thread.
+pub struct JobHandle {
+    sender: Sender<(ToWorker, BusyGuard)>,
+    coordinator: Arc<TaskCoordinator>,
+    shared: Arc<Mutex<SalvageState>>,
+    thread: JoinHandle<()>,
+}
+
+impl JobHandle {
+    /// Starts the thread of a job. It ends with the message `End`, or when the handle is dropped.
+    pub fn start(context: WorkerContext) -> Self {
+        let coordinator = TaskCoordinator::new(context);
+        let (sender, receiver) = channel::<(ToWorker, BusyGuard)>();
+        let shared = Arc::<Mutex<SalvageState>>::default();
+        let mut job = WorkerJob::new(Arc::clone(&coordinator), Arc::clone(&shared));
+        let running = Arc::clone(&coordinator);
+        let thread = std::thread::spawn(move || {
+            for (message, busy) in receiver {
+                if matches!(message, ToWorker::End { .. }) {
+                    break;
+                }
+                job.on_message(message, busy);
+            }
+            let WorkerContext { job, metrics, .. } = running.context();
+            metrics.remove_job(*job);
+        });
+        Self { sender, coordinator, shared, thread }
+    }
+
+    /// Handles a message of the driver.
+    pub fn on_message(&self, message: ToWorker) {
+        let busy = BusyGuard::new(self.coordinator.failures());
+        match message {
+            ToWorker::EpochDecided { epoch, decision, line } => {
+                self.coordinator.set_decision(epoch, decision, line);
+            }
+            ToWorker::Stop => self.coordinator.stop(),
+            ToWorker::FinishReading { position } => self.coordinator.finish_reading(position),
+            message => {
+                match &message {
+                    ToWorker::End { reason: Some(reason) } => self.cancel(reason),
+                    ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,
+                    _ => {}
+                }
+                // An error is ignored: the thread may have ended already.
+                let _ = self.sender.send((message, busy));
+            }
+        }
+    }
+
+    /// Ends all waits of the tasks.
+    pub fn cancel(&self, reason: &str) {
+        self.coordinator.fail(reason);
+    }
+
+    /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
+    pub fn on_master_lost(&self) {
+        self.coordinator.on_master_lost();
+    }
+
+    /// Returns what is needed to save the job without the driver.
+    pub fn salvage_state(&self) -> SalvageState {
+        lock(&self.shared).clone()
+    }
+
+    /// Returns how far the tasks of this worker have come.
+    pub fn epoch_progress(&self) -> EpochProgress {
+        self.coordinator.epoch_progress()
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the thread; false if it has not ended by the deadline.
+    pub fn join(self, deadline: Instant) -> bool {
+        drop(self.sender);
+        while !self.thread.is_finished() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(JOIN_POLL_INTERVAL);
+        }
+        true
+    }
+
+    /// Waits for the thread.
+    pub fn wait(self) {
+        drop(self.sender);
+        // Panics of tasks are caught in their threads; any other one was printed.
+        let _ = self.thread.join();
+    }
+}

@@ -1,0 +1,82 @@
+//! A worker of a job does what the driver requests: it opens its share of the data, runs the tasks, saves the model. It
+//! is the same in one process and on a cluster; [`TaskParameters`] is what differs.
+//!
+//! | file | contents |
+//! |---|---|
+//! | [`job_handle`] | a running job and its thread |
+//! | `job` | handles each message of the driver |
+//! | `task_runner` | the threads of the tasks |
+//! | `coordinator` | between the tasks and the driver: progress, decisions, stops |
+//! | `scan` | reads the data before the first step |
+//! | `semaphore` | how many tasks compute at once |
+
+pub(super) mod coordinator;
+pub(super) mod job;
+pub mod job_handle;
+mod scan;
+pub mod semaphore;
+pub mod task_runner;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use data::FormatTable;
+use matrix::{Agent, ExportedRows, FunctionTable};
+use rpc::message::JobId;
+use worker::JobLayout;
+
+use self::task_runner::Throttle;
+use super::driver::messages::FromWorker;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::run::cluster::metrics_endpoint::WorkerMetrics;
+
+/// Sends a message to the driver.
+pub type MessageSender = Arc<dyn Fn(FromWorker) + Send + Sync>;
+
+/// The parameters of a job as a worker reaches them: through connections to servers, or in a store of its process.
+pub trait TaskParameters: Send + Sync {
+    /// Creates the agent of a task.
+    fn agent(
+        &self,
+        layout: &JobLayout,
+        task: u32,
+        functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error>;
+
+    /// Returns access to whole matrices.
+    fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error>;
+
+    /// Records the failure of a task whose agent still exists.
+    fn on_task_failed(&self, task: u32, reason: &str);
+
+    /// Ends all waits of the tasks.
+    fn cancel(&self, reason: &str);
+}
+
+/// Access to whole matrices, by their number.
+pub trait MatrixAccess {
+    /// Returns all rows, keys ascending.
+    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error>;
+
+    /// Replaces all rows.
+    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error>;
+}
+
+/// What a worker needs for a job.
+pub struct WorkerContext {
+    pub job: JobId,
+    pub sender: MessageSender,
+    pub parameters: Arc<dyn TaskParameters>,
+    pub formats: Arc<FormatTable>,
+    pub functions: Arc<FunctionTable>,
+    /// Ends reading and writing of files, and stops the tasks.
+    pub interrupt: Interrupt,
+    /// Number of tasks that compute at the same time; none: all of them.
+    pub threads: Option<usize>,
+    pub throttle: Throttle,
+    pub metrics: WorkerMetrics,
+}
+
+pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

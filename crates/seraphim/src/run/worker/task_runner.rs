@@ -1,0 +1,217 @@
+//! The tasks of a job on one worker: threads that train.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use algo::{Job, TrainTask};
+use data::{BatchStream, LookAhead, Reader, TaskData};
+use matrix::{Agent, FunctionTable};
+use worker::JobLayout;
+
+use super::coordinator::{InputCoordinator, TaskCoordinator};
+use super::semaphore::{PermittedAgent, Semaphore, with_permit};
+use super::{WorkerContext, lock};
+use crate::error::Error;
+use crate::run::driver::messages::{FromWorker, split_names};
+use crate::run::failure::{BusyGuard, ReadTracker};
+use crate::run::input::{TaskDataPlan, TrainingInput};
+use crate::run::run_info::with_job_context;
+use crate::run::task_streams::{CountedStream, MeteredStream, TimedValidation};
+use crate::run::totals::TaskSummary;
+
+/// Runs the tasks of a worker.
+pub(super) struct TaskRunner<'a> {
+    pub(super) plan: TaskDataPlan<'a>,
+    pub(super) algorithm: &'a dyn Job,
+    pub(super) layout: &'a JobLayout,
+    pub(super) functions: &'a FunctionTable,
+    pub(super) model: &'a algo::Model,
+    pub(super) resumed: bool,
+    pub(super) coordinator: &'a TaskCoordinator,
+    pub(super) permits: Option<Arc<Semaphore>>,
+}
+
+/// The agents of tasks that have failed. They are kept until all tasks have ended, so that other tasks do not take a
+/// failed task for one that has finished.
+type FailedAgents = Mutex<Vec<Box<dyn Agent>>>;
+
+/// Slows a worker down, for tests: its tasks pause before every N-th batch. The pauses of different tasks are at
+/// different steps, unless there are more tasks than steps between two pauses.
+#[derive(Clone, Copy, Debug)]
+pub struct Throttle {
+    /// Length of a pause; 0: no pause.
+    pub pause: Duration,
+    /// Pause before every N-th batch; 1: before every batch.
+    pub every: u64,
+}
+
+impl Throttle {
+    /// Whether a task pauses before a batch, counted from 0 over all epochs.
+    fn is_due(self, task: u32, task_count: u32, batch: u64) -> bool {
+        let turn = u64::from(task) * self.every / u64::from(task_count);
+        !self.pause.is_zero() && batch % self.every == turn
+    }
+}
+
+impl TaskRunner<'_> {
+    /// Runs all tasks to their end; `begun` is dropped when all of them read. It reports each failure to the driver,
+    /// which ends the job.
+    pub(super) fn run(&self, shares: Vec<TaskData>, begun: Option<BusyGuard>) -> Result<(), Error> {
+        let validations = self.plan.validation_readers()?;
+        let failed_agents = FailedAgents::default();
+        std::thread::scope(|scope| {
+            for (task, (share, validation)) in
+                self.plan.tasks.clone().zip(shares.into_iter().zip(validations))
+            {
+                let reading = ReadTracker::new(self.coordinator.failures(), task);
+                let failed_agents = &failed_agents;
+                scope.spawn(move || self.run_task(&reading, share, validation, failed_agents));
+            }
+            drop(begun);
+        });
+        Ok(())
+    }
+
+    fn run_task(
+        &self,
+        reading: &ReadTracker<'_>,
+        share: TaskData,
+        validation: Option<Reader>,
+        failed_agents: &FailedAgents,
+    ) {
+        let task = reading.task();
+        let on_bytes = |count| self.coordinator.add_bytes(count);
+        let is_stop_requested = || self.coordinator.is_stop_requested();
+        let mut data = MeteredStream::new(share, &on_bytes);
+        if self.plan.opened.source.size_bytes().is_none() {
+            data = data.on_epoch_end(&is_stop_requested);
+        }
+        let mut validation = self.plan.validation_stream(validation, &mut data, &is_stop_requested);
+        let mut agent = None;
+        let run = || {
+            let agent = agent.insert(self.agent(task)?).as_mut();
+            let permits = self.permits.as_deref();
+            with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
+                |error| {
+                    let TrainingInput { source, needs, .. } = self.plan.opened;
+                    let (share, rule) = (needs.validation_share, needs.label_rule);
+                    with_job_context(error, self.plan.job, share, rule, source.schema())
+                },
+            )
+        };
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
+        if let Some(failure) = self.coordinator.failures().record(reading, ended) {
+            let reason = format!("task {task} failed: {}", failure.error);
+            tracing::warn!(job = self.layout.job, task, reason, "a task failed on this worker");
+            lock(failed_agents).extend(agent);
+            self.context().parameters.on_task_failed(task, &reason);
+            let (error, exit) = (failure.error, failure.exit as u8);
+            self.coordinator.send(FromWorker::Failed {
+                task: Some(task),
+                error,
+                exit,
+                rank: Some(failure.rank),
+            });
+            return;
+        }
+        let summary = TaskSummary::of(&data.data, validation.as_ref());
+        let names = data.data.reader_mut().take_dictionary();
+        split_names(names, |names| self.coordinator.send(FromWorker::KeyNames { names }));
+        self.coordinator.send(FromWorker::TaskEnded { task, summary });
+    }
+
+    fn context(&self) -> &WorkerContext {
+        self.coordinator.context()
+    }
+
+    fn agent(&self, task: u32) -> Result<Box<dyn Agent>, Error> {
+        let agent = self.context().parameters.agent(self.layout, task, self.functions)?;
+        Ok(match &self.permits {
+            Some(permits) => Box::new(PermittedAgent::new(agent, Arc::clone(permits))),
+            None => agent,
+        })
+    }
+
+    /// Trains a task to its end. The algorithm can look ahead at its batches if its agent sends prefetches.
+    fn train(
+        &self,
+        agent: &mut dyn Agent,
+        reading: &ReadTracker<'_>,
+        data: &mut MeteredStream<'_>,
+        validation: Option<&mut TimedValidation<'_>>,
+    ) -> Result<(), Error> {
+        let (throttle, task, task_count) = (self.context().throttle, reading.task(), self.layout.task_count);
+        let mut paced = ThrottledStream { stream: data, throttle, task, task_count, batch: 0 };
+        let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
+        let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
+        let mut look_ahead;
+        let data: &mut dyn BatchStream = if agent.sends_prefetches() {
+            look_ahead = LookAhead::new(&mut paced);
+            &mut look_ahead
+        } else {
+            &mut paced
+        };
+        let data = &mut CountedStream::new(data, reading);
+        let (input, permits) = (self.plan.opened, self.permits.as_deref());
+        let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
+        let (model, resumed) = (self.model, self.resumed);
+        self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
+        Ok(())
+    }
+}
+
+/// A stream that pauses before batches, for slow workers in tests.
+struct ThrottledStream<'a, 'b> {
+    stream: &'a mut MeteredStream<'b>,
+    throttle: Throttle,
+    task: u32,
+    task_count: u32,
+    batch: u64,
+}
+
+impl ThrottledStream<'_, '_> {
+    fn pause(&mut self) {
+        if self.throttle.is_due(self.task, self.task_count, self.batch) {
+            std::thread::sleep(self.throttle.pause);
+        }
+        self.batch += 1;
+    }
+}
+
+impl BatchStream for ThrottledStream<'_, '_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&data::Batch>, data::Error> {
+        self.pause();
+        self.stream.next()
+    }
+
+    fn next_into(&mut self, batch: &mut data::Batch) -> Result<bool, data::Error> {
+        self.pause();
+        self.stream.next_into(batch)
+    }
+
+    fn release_cache(&mut self) {
+        self.stream.release_cache();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_pause_in_turns() {
+        let pauses = |every: u64| -> Vec<Vec<u64>> {
+            let slowness = Throttle { pause: Duration::from_millis(1), every };
+            (0..4).map(|task| (0..16).filter(|batch| slowness.is_due(task, 4, *batch)).collect()).collect()
+        };
+        assert_eq!(pauses(8), [[0, 8], [2, 10], [4, 12], [6, 14]]);
+        assert!(pauses(1).iter().all(|batches| batches.len() == 16), "before every batch");
+        let never = Throttle { pause: Duration::ZERO, every: 1 };
+        assert!(!never.is_due(0, 4, 0));
+    }
+}
