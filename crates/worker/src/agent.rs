@@ -354,34 +354,6 @@ impl RemoteAgent {
         }
     }
 
-    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
-    fn pull_selection(
-        &mut self,
-        matrix: MatrixId,
-        selection: Selection<'_>,
-        ticket: Option<&PullTicket>,
-        out: ValuesMut<'_>,
-    ) -> Result<(), Error> {
-        let specs = &self.state.layout().matrices;
-        if let Some(spec) = specs.get(matrix.0 as usize)
-            && spec.element != out.element_type()
-        {
-            let (expected, actual) = (spec.element, out.element_type());
-            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
-        }
-        if let Some(list) = self.state.long_key_list(matrix, selection)
-            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
-        {
-            return self.pull_in_parts(matrix, selection, list, out);
-        }
-        match ticket {
-            Some(ticket) => self.state.wait(self.now(), ticket),
-            None => self.state.pull(self.now(), matrix, selection),
-        }
-        self.run()?;
-        self.state.read_pulled(out)
-    }
-
     pub(crate) fn push_whole(
         &mut self,
         matrix: MatrixId,
