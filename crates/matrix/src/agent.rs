@@ -75,6 +75,11 @@ pub trait Agent: Send {
     /// never pushed have their initial values; a pull creates no rows.
     fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
 
+    /// Whether prefetches are sent before their wait. If not, a prefetch gains nothing.
+    fn sends_prefetches(&self) -> bool {
+        false
+    }
+
     /// Requests a pull before its values are needed. `clock` is the clock at which the task means to wait for the ticket:
     /// the current clock or a later one. An agent of servers sends the request as early as [`crate::Prefetch`] allows.
     /// An agent in the process of the matrices pulls at the wait. What is wrong with the selection is an error of the

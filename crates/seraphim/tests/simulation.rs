@@ -29,6 +29,8 @@ mod neighbours;
 mod network;
 #[path = "simulation/probe.rs"]
 mod probe;
+#[path = "simulation/pulls.rs"]
+mod pulls;
 #[path = "simulation/rows.rs"]
 mod rows;
 #[path = "simulation/scenario.rs"]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, PullTicket, Selection, Values, ValuesMut,
+    Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Prefetch, PullTicket, Selection, Values,
+    ValuesMut,
 };
 use rpc::Message;
 use rpc::WireType;
@@ -353,34 +354,6 @@ impl RemoteAgent {
         }
     }
 
-    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
-    fn pull_selection(
-        &mut self,
-        matrix: MatrixId,
-        selection: Selection<'_>,
-        ticket: Option<&PullTicket>,
-        out: ValuesMut<'_>,
-    ) -> Result<(), Error> {
-        let specs = &self.state.layout().matrices;
-        if let Some(spec) = specs.get(matrix.0 as usize)
-            && spec.element != out.element_type()
-        {
-            let (expected, actual) = (spec.element, out.element_type());
-            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
-        }
-        if let Some(list) = self.state.long_key_list(matrix, selection)
-            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
-        {
-            return self.pull_in_parts(matrix, selection, list, out);
-        }
-        match ticket {
-            Some(ticket) => self.state.wait(self.now(), ticket),
-            None => self.state.pull(self.now(), matrix, selection),
-        }
-        self.run()?;
-        self.state.read_pulled(out)
-    }
-
     pub(crate) fn push_whole(
         &mut self,
         matrix: MatrixId,
@@ -415,6 +388,10 @@ impl Agent for RemoteAgent {
 
     fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         self.pull_selection(matrix, part, None, out)
+    }
+
+    fn sends_prefetches(&self) -> bool {
+        self.state.layout().prefetch != Prefetch::Off
     }
 
     fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
@@ -497,7 +474,13 @@ impl Agent for RemoteAgent {
             "prefetched and cached"
         );
         self.state.finish(self.now());
-        self.run().map(drop)
+        self.run()?;
+        let task = self.task();
+        let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
+        tracing::debug!(task, sent, used, dropped, "prefetched pulls");
+        let CacheCounts { hits, misses, evictions: evicted } = self.cache_counts();
+        tracing::debug!(task, hits, misses, evicted, "cached rows");
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
+use matrix::{Error, Keys, MatrixId, Placement, PullTicket, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::pending_pull::PrefetchPurpose;
@@ -103,9 +103,37 @@ impl AgentState {
 }
 
 impl RemoteAgent {
+    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
+    pub(crate) fn pull_selection(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        ticket: Option<&PullTicket>,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        let specs = &self.state.layout().matrices;
+        if let Some(spec) = specs.get(matrix.0 as usize)
+            && spec.element != out.element_type()
+        {
+            let (expected, actual) = (spec.element, out.element_type());
+            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
+        }
+        if let Some(list) = self.state.long_key_list(matrix, selection)
+            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
+        {
+            return self.pull_in_parts(matrix, selection, list, out);
+        }
+        match ticket {
+            Some(ticket) => self.state.wait(self.now(), ticket),
+            None => self.state.pull(self.now(), matrix, selection),
+        }
+        self.run()?;
+        self.state.read_pulled(out)
+    }
+
     /// Pulls a long list. Some parts are prefetched before the first is read, and one more after each part that was
     /// read.
-    pub(crate) fn pull_in_parts(
+    fn pull_in_parts(
         &mut self,
         matrix: MatrixId,
         part: Selection<'_>,

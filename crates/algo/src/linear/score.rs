@@ -87,9 +87,9 @@ impl BatchScorer {
         let scaled_count = self.scaled_columns(batch).len();
         resize(&mut self.moments, scaled_count * MOMENT_COLUMNS as usize);
         let [weights, intercept, moments] = self.selections(batch);
-        pull_or_wait(agent, weights, &tickets[0], ValuesMut::F32(&mut self.weights))?;
-        pull_or_wait(agent, intercept, &tickets[1], ValuesMut::F32(&mut self.bias))?;
-        pull_or_wait(agent, moments, &tickets[2], ValuesMut::F64(&mut self.moments))
+        pull_or_wait(agent, weights, tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
+        pull_or_wait(agent, intercept, tickets[1].as_ref(), ValuesMut::F32(&mut self.bias))?;
+        pull_or_wait(agent, moments, tickets[2].as_ref(), ValuesMut::F64(&mut self.moments))
     }
 
     /// Computes `scores` of the batch, from the parameters that the agent may see now.
@@ -154,7 +154,7 @@ impl BatchScorer {
 fn pull_or_wait(
     agent: &mut dyn Agent,
     pull: Option<(MatrixId, Selection<'_>)>,
-    ticket: &Option<PullTicket>,
+    ticket: Option<&PullTicket>,
     out: ValuesMut<'_>,
 ) -> Result<(), Error> {
     match (ticket, pull) {

@@ -19,21 +19,21 @@ const REFUSED: u64 = 20;
 #[derive(Debug)]
 pub(crate) struct Task {
     id: u32,
-    agent: AgentState,
+    pub(crate) agent: AgentState,
     probe: Probe,
     /// Per lane.
     connections: Vec<Option<usize>>,
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
     /// The open call, and the time at which it began.
-    call: Option<(TaskCall, u64)>,
+    pub(crate) call: Option<(TaskCall, u64)>,
     generation: u64,
     is_over: bool,
     timer: u64,
     error: Option<matrix::Error>,
     attempt: Attempt,
     /// What the task has prefetched and not read yet: matrix, partitions and ticket.
-    tickets: Vec<(usize, u64, PullTicket)>,
+    pub(crate) tickets: Vec<(usize, u64, PullTicket)>,
     /// Number of pushes, those of earlier attempts included; and number of pushes in the history.
     push_count: usize,
     noted_count: usize,
@@ -142,16 +142,7 @@ impl Cluster {
         task.call = Some((act.clone(), self.now));
         match act {
             TaskCall::Pull { matrix, partitions } => self.pull(at, matrix, partitions),
-            TaskCall::Prefetch { matrix, partitions, ticks } => {
-                let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
-                let selection = part(&self.scenario.counters[matrix].spec, &keys);
-                let task = &mut self.tasks[at];
-                let clock = task.agent.clock() + ticks;
-                let ticket = task.agent.prefetch(now, MatrixId(matrix as u32), selection, clock);
-                task.tickets.push((matrix, partitions, ticket));
-                task.call = None;
-                self.schedule.put(self.now, Event::Think { task: at });
-            }
+            TaskCall::Prefetch { matrix, partitions, ticks } => self.prefetch(at, matrix, partitions, ticks),
             TaskCall::Ask { matrix } => {
                 let call = pull_call(&self.scenario.counters[matrix].spec);
                 task.agent.pull_function(now, MatrixId(matrix as u32), &call);
@@ -182,20 +173,6 @@ impl Cluster {
         }
         self.run_effects(at);
         self.listen(at);
-    }
-
-    /// Pulls, or waits for the last ticket of this pull whose clock has come.
-    fn pull(&mut self, at: usize, matrix: usize, partitions: u64) {
-        let (now, keys) = (time(self.now), self.cells(matrix, partitions));
-        let Task { agent, tickets, .. } = &mut self.tasks[at];
-        let is_due = |(of, some, ticket): &(usize, u64, PullTicket)| {
-            (*of, *some) == (matrix, partitions) && ticket.clock() <= agent.clock()
-        };
-        if let Some(due) = tickets.iter().rposition(is_due) {
-            return agent.wait(now, &tickets.remove(due).2);
-        }
-        let keys: Vec<u64> = keys.iter().map(|cell| cell.0).collect();
-        agent.pull(now, MatrixId(matrix as u32), part(&self.scenario.counters[matrix].spec, &keys));
     }
 
     /// Adds to the own counters of the task, by a push or by a function.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use algo::Job;
 use data::{BadLinePolicy, BadLineTotal};
-use matrix::{MatrixSpec, Prefetch};
+use matrix::MatrixSpec;
 use rpc::WireType;
 use rpc::message::{Member, MemberKind};
 use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
@@ -65,7 +65,7 @@ pub(super) fn layout(
         wait_limit: job.wait_limit,
         window_bytes: WINDOW_BYTES,
         wire,
-        prefetch: if is_remote { job.prefetch } else { Prefetch::Off },
+        prefetch: job.prefetch,
         cache_bytes: job.cache_bytes,
         matrices,
         lanes,

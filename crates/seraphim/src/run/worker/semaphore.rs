@@ -110,6 +110,10 @@ impl Agent for PermittedAgent {
         self.permits.release_while(|| self.agent.pull(matrix, part, out))
     }
 
+    fn sends_prefetches(&self) -> bool {
+        self.agent.sends_prefetches()
+    }
+
     fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
         self.agent.prefetch(matrix, selection, clock)
     }

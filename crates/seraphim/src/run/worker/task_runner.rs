@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use algo::{Job, TrainTask};
 use data::{BatchStream, LookAhead, Reader, TaskData};
-use matrix::{Agent, FunctionTable, Prefetch};
+use matrix::{Agent, FunctionTable};
 use worker::JobLayout;
 
 use super::coordinator::{InputCoordinator, TaskCoordinator};
@@ -90,14 +90,15 @@ impl TaskRunner<'_> {
         let mut validation = self.plan.validation_stream(validation, &mut data, &is_stop_requested);
         let mut agent = None;
         let run = || {
-            let agent = agent.insert(self.agent(task)?);
+            let agent = agent.insert(self.agent(task)?).as_mut();
             let permits = self.permits.as_deref();
-            with_permit(permits, || self.train(agent.as_mut(), reading, &mut data, validation.as_mut()))
-                .map_err(|error| {
+            with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
+                |error| {
                     let TrainingInput { source, needs, .. } = self.plan.opened;
                     let (share, rule) = (needs.validation_share, needs.label_rule);
                     with_job_context(error, self.plan.job, share, rule, source.schema())
-                })
+                },
+            )
         };
         let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
         if let Some(failure) = self.coordinator.failures().record(reading, ended) {
@@ -127,12 +128,12 @@ impl TaskRunner<'_> {
     fn agent(&self, task: u32) -> Result<Box<dyn Agent>, Error> {
         let agent = self.context().parameters.agent(self.layout, task, self.functions)?;
         Ok(match &self.permits {
-            None => agent,
             Some(permits) => Box::new(PermittedAgent::new(agent, Arc::clone(permits))),
+            None => agent,
         })
     }
 
-    /// Trains a task to its end. The algorithm can look ahead at its batches if the layout lets it prefetch.
+    /// Trains a task to its end. The algorithm can look ahead at its batches if its agent sends prefetches.
     fn train(
         &self,
         agent: &mut dyn Agent,
@@ -145,12 +146,11 @@ impl TaskRunner<'_> {
         let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
         let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
         let mut look_ahead;
-        let data: &mut dyn BatchStream = match self.layout.prefetch {
-            Prefetch::Off => &mut paced,
-            Prefetch::Exact | Prefetch::Stale => {
-                look_ahead = LookAhead::new(&mut paced);
-                &mut look_ahead
-            }
+        let data: &mut dyn BatchStream = if agent.sends_prefetches() {
+            look_ahead = LookAhead::new(&mut paced);
+            &mut look_ahead
+        } else {
+            &mut paced
         };
         let data = &mut CountedStream::new(data, reading);
         let (input, permits) = (self.plan.opened, self.permits.as_deref());
