@@ -7,8 +7,6 @@ use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
-use crate::function::view::with_values;
-
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,6 +53,19 @@ pub enum OwnedValues {
     I64(Vec<i64>),
 }
 
+/// Expands to the same expression for the values of each element type.
+#[macro_export]
+macro_rules! with_values {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            $crate::Values::F32($slice) => $body,
+            $crate::Values::F64($slice) => $body,
+            $crate::Values::I64($slice) => $body,
+        }
+    };
+}
+pub use with_values;
+
 impl<'a> Values<'a> {
     /// Returns the elements of a range. Panics when the range is out of bounds.
     #[must_use]
@@ -93,11 +104,7 @@ impl Values<'_> {
     }
 
     pub fn len(&self) -> usize {
-        match self {
-            Values::F32(values) => values.len(),
-            Values::F64(values) => values.len(),
-            Values::I64(values) => values.len(),
-        }
+        with_values!(self, values => values.len())
     }
 
     pub fn is_empty(&self) -> bool {

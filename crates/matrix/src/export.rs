@@ -139,7 +139,9 @@ pub(crate) fn import_rows<E: RuleElement>(
 ) -> Result<(), Error> {
     let (values, slots) = check_import(spec, rows)?;
     if clear {
-        partitions.iter_mut().for_each(|(_, partition)| partition.clear());
+        for (_, partition) in &mut *partitions {
+            partition.clear();
+        }
     }
     CheckedImport { spec, placement, keys: &rows.keys, values, slots }.set(partitions)
 }

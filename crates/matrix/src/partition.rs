@@ -134,8 +134,8 @@ impl<E: RuleElement> Partition<E> {
     }
 
     /// Merges a push at once, or stages it until its clock has ended.
-    pub(crate) fn push(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
-        if self.stages_pushes { self.stage(run, id, values) } else { self.apply(run, id.clock, values) }
+    pub(crate) fn push(&mut self, mut run: PositionedRun<'_>, id: PushId, values: &[E]) {
+        if self.stages_pushes { self.stage(&mut run, id, values) } else { self.apply(run, id.clock, values) }
     }
 
     fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
@@ -147,7 +147,7 @@ impl<E: RuleElement> Partition<E> {
         *generation = self.generation;
     }
 
-    fn stage(&mut self, run: PositionedRun<'_>, id: PushId, values: &[E]) {
+    fn stage(&mut self, run: &mut PositionedRun<'_>, id: PushId, values: &[E]) {
         self.clear_stale_positions(run.generation, run.positions);
         let mut push = self.free_buffers.pop().unwrap_or_default();
         push.id = id;

@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use matrix::{Clock, Consistency, Element, ElementType, KeyRuns, MatrixSpec, OwnedValues, Values, ValuesMut};
+use matrix::{
+    Clock, Consistency, Element, ElementType, KeyRuns, MatrixSpec, OwnedValues, Values, ValuesMut,
+    with_values,
+};
 
 use crate::lane_keys::element_size;
 use crate::pending_pull::CachedRows;
@@ -205,12 +208,8 @@ pub(crate) fn copy_values(
     to: ValuesMut<'_>,
     places: impl Iterator<Item = (u32, u32)>,
 ) {
-    match (from, to) {
-        (Values::F32(from), ValuesMut::F32(to)) => copy_rows(columns, from, to, places),
-        (Values::F64(from), ValuesMut::F64(to)) => copy_rows(columns, from, to, places),
-        (Values::I64(from), ValuesMut::I64(to)) => copy_rows(columns, from, to, places),
-        _ => unreachable!("values of one matrix have one element type"),
-    }
+    let one_type = "values of one matrix have one element type";
+    with_values!(from, from => copy_rows(columns, from, Element::slice_mut(to).expect(one_type), places));
 }
 
 fn copy_rows<E: Element>(columns: usize, from: &[E], to: &mut [E], places: impl Iterator<Item = (u32, u32)>) {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use matrix::function::view::with_values;
-use matrix::{Element, ElementType, KeyRuns, Keys, MatrixSpec, OwnedValues, RoutedKeys, Values, ValuesMut};
+use matrix::{
+    Element, ElementType, KeyRuns, Keys, MatrixSpec, OwnedValues, RoutedKeys, Values, ValuesMut, with_values,
+};
 use rpc::Message;
 use rpc::message::{KeyList, PartitionRun};
 

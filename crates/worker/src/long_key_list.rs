@@ -33,7 +33,7 @@ impl LongKeyList {
 }
 
 /// The keys of a selection at the indices `places`.
-fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
+fn subset(part: Selection<'_>, places: Range<usize>) -> Selection<'_> {
     match part {
         Selection::Rows(keys) => Selection::Rows(keys.slice(places)),
         Selection::Columns { row, keys } => Selection::Columns { row, keys: keys.slice(places) },

@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
+use crate::element::with_values;
 use crate::element::{Element, Values};
-use crate::function::view::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// An extreme of one row: its column and its value. An `i64` beyond 2^53 is rounded in the answer, not in the search.

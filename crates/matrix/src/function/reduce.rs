@@ -3,9 +3,9 @@
 
 use multiversion::multiversion;
 
+use crate::element::with_values;
 use crate::element::{Element, Values};
 use crate::function::sum::RangeSum;
-use crate::function::view::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// Sums over one row.

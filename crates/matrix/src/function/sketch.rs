@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::element::Element;
-use crate::function::view::with_values;
+use crate::element::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real};
 
 /// Minimum relative error: with it, a sketch of all doubles has 1.4 million buckets.

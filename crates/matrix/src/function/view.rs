@@ -102,19 +102,6 @@ impl<E> TypedBlock<'_, E> {
     }
 }
 
-/// Expands to the same expression for the values of each element type.
-#[macro_export]
-macro_rules! with_values {
-    ($values:expr, $slice:ident => $body:expr) => {
-        match $values {
-            $crate::Values::F32($slice) => $body,
-            $crate::Values::F64($slice) => $body,
-            $crate::Values::I64($slice) => $body,
-        }
-    };
-}
-pub use with_values;
-
 /// Expands to the same expression for a block of each element type.
 #[macro_export]
 macro_rules! with_block {

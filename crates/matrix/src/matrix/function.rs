@@ -63,7 +63,7 @@ impl Matrix {
 
     pub(crate) fn push_program(&self, program: PushProgram, id: PushId) -> Result<(), Error> {
         if self.spec.consistency.stages_pushes() {
-            return with_partitions!(&self.partitions, partitions => partitions.stage(Arc::new(program), id));
+            return with_partitions!(&self.partitions, partitions => partitions.stage(&Arc::new(program), id));
         }
         // If a step asks for it, the program is first tried on all partitions.
         let modes =
@@ -95,10 +95,12 @@ impl<E: RuleElement> Partitions<E> {
         Ok(parts)
     }
 
-    fn stage(&self, program: Arc<PushProgram>, id: PushId) -> Result<(), Error> {
+    fn stage(&self, program: &Arc<PushProgram>, id: PushId) -> Result<(), Error> {
         let mut locked = self.lock_all()?;
         let count = locked.len();
-        locked.iter_mut().for_each(|(_, partition)| partition.stage_call(id, &program, count));
+        for (_, partition) in &mut locked {
+            partition.stage_call(id, program, count);
+        }
         Ok(())
     }
 

@@ -6,10 +6,8 @@
 //! in [`super::quasi_newton`].
 
 use crate::descent::function::quasi_newton::{Penalty, check_penalty, penalized};
-use matrix::Element;
-use matrix::function::view::with_block;
 use matrix::function::{Arity, Block, Shape, check_real};
-use matrix::{FunctionFault, PushFunction};
+use matrix::{Element, FunctionFault, PushFunction, with_block};
 
 /// Reads s, n, d (the sum of `x + u`, the number of tasks that have the column, its scale) and computes `into[0] = z`.
 /// A column that no task has, and that has no penalty either, becomes 0. The argument is penalty and rho.

@@ -12,11 +12,9 @@
 use crate::descent::function::quasi_newton::{
     HISTORY_ROWS, Penalty, StepVectors, check_pairs, fill_step_vectors, penalized, products,
 };
-use matrix::Element;
 use matrix::function::sum::RangeSum;
-use matrix::function::view::with_values;
 use matrix::function::{Arity, Columns, Shape};
-use matrix::{FunctionFault, PullFunction};
+use matrix::{Element, FunctionFault, PullFunction, with_values};
 
 /// Number of scalars in the answer of [`OrthantProducts`] before the numbers of the pairs.
 pub const ORTHANT_SCALARS: usize = 4;

@@ -15,11 +15,9 @@
 
 use multiversion::multiversion;
 
-use matrix::Element;
 use matrix::function::sum::RangeSum;
-use matrix::function::view::with_values;
 use matrix::function::{Arity, Columns, Shape, check_real, floats_only};
-use matrix::{FunctionFault, PullFunction};
+use matrix::{Element, FunctionFault, PullFunction, with_values};
 
 /// `(l1, l2, free_from)`.
 pub type Penalty = (f64, f64, u64);

@@ -4,10 +4,8 @@
 use multiversion::multiversion;
 
 use crate::descent::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gradient};
-use matrix::Element;
-use matrix::function::view::with_block;
 use matrix::function::{Arity, Block, Shape, check_real};
-use matrix::{FunctionFault, PushFunction};
+use matrix::{Element, FunctionFault, PushFunction, with_block};
 
 /// Number of columns that are computed at a time.
 const CHUNK: usize = 512;
