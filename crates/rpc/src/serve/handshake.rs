@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::ServeConfig;
@@ -152,7 +153,7 @@ async fn refuse_with(acceptor: &Acceptor, mut socket: Socket, bytes: &[u8]) {
 /// overtake the written bytes.
 async fn close_gracefully(mut socket: Socket, limit: Duration) {
     let discard = async {
-        socket.shutdown_write().await?;
+        socket.shutdown().await?;
         let (mut buffer, mut total) = ([0; 1024], 0);
         while total < DISCARDED_BYTES {
             match socket.read(&mut buffer).await? {
