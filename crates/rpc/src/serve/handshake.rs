@@ -78,12 +78,14 @@ async fn read_first(socket: &mut Socket, reader: &mut FrameReader) -> Result<Fir
 
 /// The answer to HTTP, which a person with a browser or `curl` can read.
 fn http_refusal(acceptor: &Acceptor) -> String {
-    let mut text = "this port carries frames only".to_owned();
-    let addresses = &acceptor.shared.config.http;
-    if !addresses.is_empty() {
-        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        text += &format!("; gRPC, /metrics and /health are at {}", addresses.join(", "));
-    }
+    let addresses: Vec<String> = acceptor.shared.config.http.iter().map(ToString::to_string).collect();
+    let text = match addresses.as_slice() {
+        [] => "this port carries frames only".to_owned(),
+        _ => format!(
+            "this port carries frames only; gRPC, /metrics and /health are at {}",
+            addresses.join(", ")
+        ),
+    };
     format!(
         "HTTP/1.1 421 Misdirected Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n{text}\n",
