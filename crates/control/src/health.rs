@@ -7,7 +7,6 @@ use crate::pb::health::health_check_response::ServingStatus;
 use crate::pb::health::health_server::Health;
 use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};
 
-#[derive(Clone, Debug)]
 pub(crate) struct HealthService {
     pub(crate) metrics: MetricsSource,
     /// Names of the services of this process.
@@ -27,7 +26,7 @@ impl Health for HealthService {
             let text = format!("no service {service:?}: this process has {:?}", self.services);
             return Err(Status::not_found(text));
         }
-        let status = match self.metrics.read().await {
+        let status = match (self.metrics)().await {
             Ok(_) => ServingStatus::Serving,
             Err(text) => {
                 tracing::warn!(text, "health check failed");

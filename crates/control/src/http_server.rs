@@ -1,6 +1,5 @@
 //! The HTTP port of a process: gRPC, `/metrics` and `/health`, on a thread of its own.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,37 +24,18 @@ use crate::routes;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 type MetricsFuture = Pin<Box<dyn Future<Output = Result<Metrics, String>> + Send>>;
+/// Reads the metrics of a process. A process without metrics is not healthy; the error says why.
+pub type MetricsSource = Arc<dyn Fn() -> MetricsFuture + Send + Sync>;
 
-/// Where the metrics of a process come from. A process without metrics is not healthy; the error says why.
-#[derive(Clone)]
-pub struct MetricsSource(Arc<dyn Fn() -> MetricsFuture + Send + Sync>);
-
-impl MetricsSource {
-    pub fn new(read: impl Fn() -> MetricsFuture + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-
-    /// The metrics of the lanes of a process and of their connections.
-    pub fn of_lanes(lanes: Lanes) -> Self {
-        Self::new(move || {
-            let lanes = lanes.clone();
-            Box::pin(async move { lanes.metrics().await })
-        })
-    }
-
-    pub(crate) async fn read(&self) -> Result<Metrics, String> {
-        (self.0)().await
-    }
-}
-
-impl fmt::Debug for MetricsSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MetricsSource")
-    }
+/// The metrics of the lanes of a process and of their connections.
+pub fn metrics_of_lanes(lanes: Lanes) -> MetricsSource {
+    Arc::new(move || {
+        let lanes = lanes.clone();
+        Box::pin(async move { lanes.metrics().await })
+    })
 }
 
 /// What a process serves at its HTTP port.
-#[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// The shared secret; empty when there is none.
     pub token: Vec<u8>,

@@ -49,7 +49,7 @@ mod pb {
 
 pub use client::Client;
 pub use error::Error;
-pub use http_server::{HttpConfig, HttpThread, MetricsSource, serve_http};
+pub use http_server::{HttpConfig, HttpThread, metrics_of_lanes, serve_http};
 pub use master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
 pub use request::{ClientRequest, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId};
 pub use tonic::Code;

@@ -71,7 +71,7 @@ fn path(service: &str) -> String {
 type Source = State<(MetricsSource, Arc<Counters>)>;
 
 async fn answer_metrics(State((source, counters)): Source) -> Response {
-    match source.read().await {
+    match source().await {
         Ok(mut metrics) => {
             counters.metrics(&mut metrics);
             ([(CONTENT_TYPE, METRICS_TYPE)], metrics.text()).into_response()
@@ -81,7 +81,7 @@ async fn answer_metrics(State((source, counters)): Source) -> Response {
 }
 
 async fn answer_health(State((source, _)): Source) -> Response {
-    match source.read().await {
+    match source().await {
         Ok(_) => "ok\n".into_response(),
         Err(text) => (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response(),
     }

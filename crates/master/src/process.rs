@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::{HttpConfig, MetricsSource, serve_http};
+use control::{HttpConfig, metrics_of_lanes, serve_http};
 use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -114,7 +114,7 @@ pub fn run(
     let config = ServeConfig { token: token.clone(), limits, http: ports.addresses().1 };
     let served = rpc::serve(ports.frames, vec![Box::new(desk)], config, sockets.clone(), |lanes| {
         bell.set_lanes(lanes.clone());
-        let metrics = MetricsSource::of_lanes(lanes);
+        let metrics = metrics_of_lanes(lanes);
         serve_http(ports.http, HttpConfig { token, limits, master: Some(handle), metrics }, sockets.clone())
     });
     sockets.raise();

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use common::cluster::{Cluster, Process};
@@ -91,6 +93,23 @@ fn masters_servers_and_workers_answer_for_their_health() {
     }
     let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();
     assert!(error.contains("this process is not a master"), "{error}");
+}
+
+#[test]
+fn whoever_takes_the_wrong_port_is_told_so() {
+    let cluster = Cluster::start(0, 0, 0);
+    let (frames, http) = (cluster.address.as_str(), http(&cluster.address));
+    let (code, _, error) = Process::start(&["worker", "--master", &http]).end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains("this is an HTTP port") && error.contains("the port before it"), "{error}");
+    let error = fail(5, &["status", "--http", frames]);
+    assert!(error.contains("does not speak gRPC") && error.contains("at the next port"), "{error}");
+    assert!(succeed(&["status", "--http", &http]).contains("0 jobs"));
+    let mut browser = TcpStream::connect(frames).expect("it takes connections");
+    browser.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    browser.read_to_string(&mut text).expect("it answers");
+    assert!(text.starts_with("HTTP/1.1 421 ") && text.ends_with(&format!(" are at tcp:{http}\n")), "{text}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use control::{HttpConfig, MetricsSource, serve_http};
+use control::{HttpConfig, metrics_of_lanes, serve_http};
 use matrix::FunctionTable;
 use rpc::serve::Ports;
 use rpc::{Address, Limits, ServeConfig, Service, Stop};
@@ -150,7 +150,7 @@ pub fn run<E: From<Error>>(
     let (token, limits) = (config.token, config.limits);
     let serve = ServeConfig { token: token.clone(), limits, http };
     rpc::serve(ports.frames, lanes, serve, stop.clone(), |lanes| {
-        let metrics = MetricsSource::of_lanes(lanes);
+        let metrics = metrics_of_lanes(lanes);
         serve_http(ports.http, HttpConfig { token, limits, master: None, metrics }, stop)
     })
     .map_err(Error::from)?;

@@ -7,9 +7,9 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use control::http_server::MetricsSource;
 use control::{
-    Client, ClientCall, ClientResponse, HttpConfig, HttpThread, MasterHandle, MetricsSource, ResponseSender,
-    serve_http,
+    Client, ClientCall, ClientResponse, HttpConfig, HttpThread, MasterHandle, ResponseSender, serve_http,
 };
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
@@ -92,7 +92,7 @@ impl Served {
         let is_master = answer.is_some();
         let answer = answer.unwrap_or_else(|| Box::new(|_| TestAction::Defer));
         let master = Arc::new(TestMaster { answer, deferred: Mutex::default() });
-        let metrics = MetricsSource::new(move || {
+        let metrics: MetricsSource = Arc::new(move || {
             let mut metrics = Metrics::default();
             for number in 0..series {
                 metrics.gauge("test_series", "A series", &[("number", &number.to_string())], number);

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::ServeConfig;
@@ -77,12 +78,14 @@ async fn read_first(socket: &mut Socket, reader: &mut FrameReader) -> Result<Fir
 
 /// The answer to HTTP, which a person with a browser or `curl` can read.
 fn http_refusal(acceptor: &Acceptor) -> String {
-    let mut text = "this port carries frames only".to_owned();
-    let addresses = &acceptor.shared.config.http;
-    if !addresses.is_empty() {
-        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        text += &format!("; gRPC, /metrics and /health are at {}", addresses.join(", "));
-    }
+    let addresses: Vec<String> = acceptor.shared.config.http.iter().map(ToString::to_string).collect();
+    let text = match addresses.as_slice() {
+        [] => "this port carries frames only".to_owned(),
+        _ => format!(
+            "this port carries frames only; gRPC, /metrics and /health are at {}",
+            addresses.join(", ")
+        ),
+    };
     format!(
         "HTTP/1.1 421 Misdirected Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n{text}\n",
@@ -152,7 +155,7 @@ async fn refuse_with(acceptor: &Acceptor, mut socket: Socket, bytes: &[u8]) {
 /// overtake the written bytes.
 async fn close_gracefully(mut socket: Socket, limit: Duration) {
     let discard = async {
-        socket.shutdown_write().await?;
+        socket.shutdown().await?;
         let (mut buffer, mut total) = ([0; 1024], 0);
         while total < DISCARDED_BYTES {
             match socket.read(&mut buffer).await? {

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 /// A connection that was accepted.
@@ -32,33 +32,11 @@ pub(super) enum WriteHalf {
 }
 
 impl Socket {
-    pub(super) async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.read(into).await,
-            Socket::Unix(stream) => stream.read(into).await,
-        }
-    }
-
-    pub(super) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.write_all(bytes).await,
-            Socket::Unix(stream) => stream.write_all(bytes).await,
-        }
-    }
-
     /// Writes as much as the socket accepts at once.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.try_write(bytes),
             Socket::Unix(stream) => stream.try_write(bytes),
-        }
-    }
-
-    /// Ends the writing direction.
-    pub(super) async fn shutdown_write(&mut self) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.shutdown().await,
-            Socket::Unix(stream) => stream.shutdown().await,
         }
     }
 

@@ -9,6 +9,7 @@ use rpc::transport::Address;
 use tracing_subscriber::EnvFilter;
 
 use crate::error::Error;
+use crate::job::check::parse_bytes;
 
 /// Default address of the master.
 pub(super) const DEFAULT_MASTER: &str = "127.0.0.1:7070";
@@ -104,6 +105,18 @@ pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
 
 pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
     address("master", matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str))
+}
+
+/// Returns the limit of the memory for parameters, in bytes.
+pub(super) fn memory_limit(matches: &ArgMatches) -> Result<u64, Error> {
+    match matches.get_one::<String>("memory-limit") {
+        None => Ok(crate::machine::memory_share() * 2),
+        Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
+            place: "--memory-limit".into(),
+            actual: text.clone(),
+            expected: "a number of bytes, as in 512MiB or 2GiB".into(),
+        }),
+    }
 }
 
 /// Returns the address at which the master serves HTTP.

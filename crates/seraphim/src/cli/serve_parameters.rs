@@ -7,13 +7,12 @@ use rpc::transport::Address;
 use serde_json::json;
 
 use super::cluster_args::{
-    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, start_log, token, token_arg,
+    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, start_log, token, token_arg,
 };
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::job::check::parse_bytes;
 use crate::run::cluster::launch::LocalMaster;
 use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
@@ -77,7 +76,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         memory_limit_bytes: 0,
         session_limit: matches.get_one::<u32>("max-sessions").map(|count| *count as usize),
     };
-    let all = memory(matches)?;
+    let all = memory_limit(matches)?;
     let service =
         ParameterServiceConfig { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
     let is_json = matches.get_flag("json");
@@ -103,17 +102,6 @@ fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
         }
         Some(other) => Err(bad(&other.to_string(), "HOST:PORT: clients connect over TCP")),
         None => Err(bad("empty", "HOST:PORT")),
-    }
-}
-
-fn memory(matches: &ArgMatches) -> Result<u64, Error> {
-    match matches.get_one::<String>("memory-limit") {
-        None => Ok(crate::machine::memory_share() * 2),
-        Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
-            place: "--memory-limit".into(),
-            actual: text.clone(),
-            expected: "a number of bytes, as in 512MiB or 2GiB".into(),
-        }),
     }
 }
 

@@ -14,13 +14,12 @@ use serde_json::json;
 use server::OpenJobs;
 
 use super::cluster_args::{
-    host, http_arg, incarnation, listen, listen_arg, log_args, master, master_arg, start_log, token,
-    token_arg,
+    host, http_arg, incarnation, listen, listen_arg, log_args, master, master_arg, memory_limit, start_log,
+    token, token_arg,
 };
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::job::check::parse_bytes;
 use crate::run::Environment;
 use crate::run::cluster::socket_folder::SocketFolder;
 
@@ -121,14 +120,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let token = token(matches)?;
     let lanes =
         matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
-    let memory_limit_bytes = match matches.get_one::<String>("memory-limit") {
-        None => crate::machine::memory_share() * 2,
-        Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
-            place: "--memory-limit".into(),
-            actual: text.clone(),
-            expected: "a number of bytes, as in 512MiB or 2GiB".into(),
-        })?,
-    };
+    let memory_limit_bytes = memory_limit(matches)?;
     let open_jobs = OpenJobs::default();
     let http = listen("http", matches, &token)?;
     let (listen, _folder) = with_socket(listen("listen", matches, &token)?);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use control::{HttpConfig, HttpThread, MetricsSource, serve_http};
+use control::{HttpConfig, HttpThread, serve_http};
 use rpc::message::JobId;
 use rpc::metrics::{Label, Metrics};
 use rpc::serve::Ports;
@@ -111,12 +111,16 @@ impl MetricsEndpoint {
     pub(super) fn start(http: &[Address], token: &[u8], metrics: WorkerMetrics) -> Result<Self, Error> {
         let listeners = Ports::bind_http(http).map_err(Error::process)?;
         let addresses = listeners.iter().map(|listener| listener.address().to_string()).collect();
-        let metrics = MetricsSource::new(move || {
-            let mut out = Metrics::default();
-            metrics.write_metrics(&mut out);
-            Box::pin(std::future::ready(Ok(out)))
-        });
-        let config = HttpConfig { token: token.to_vec(), limits: Limits::default(), master: None, metrics };
+        let config = HttpConfig {
+            token: token.to_vec(),
+            limits: Limits::default(),
+            master: None,
+            metrics: Arc::new(move || {
+                let mut out = Metrics::default();
+                metrics.write_metrics(&mut out);
+                Box::pin(std::future::ready(Ok(out)))
+            }),
+        };
         let stop = Stop::new();
         let thread = serve_http(listeners, config, stop.clone()).map_err(Error::process)?;
         Ok(Self { addresses, stop, _thread: thread })
