@@ -76,26 +76,40 @@ pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
         .env("RUSTFLAGS", RUSTFLAGS)
         .env("CARGO_TARGET_DIR", &built)
         .run()?;
-    for target in known.iter().filter(|name| request.targets.is_empty() || request.targets.contains(name)) {
-        let grown = built.join("corpus").join(target);
-        let artifacts = folder.join("artifacts").join(target);
-        std::fs::create_dir_all(&grown)?;
-        std::fs::create_dir_all(&artifacts)?;
-        Cmd::new(built.join(&host).join("release").join(target), root)
-            .args([
-                format!("-max_total_time={}", request.seconds),
-                format!("-artifact_prefix={}/", artifacts.display()),
-                format!("-rss_limit_mb={MEMORY_LIMIT_MB}"),
-                format!("-timeout={INPUT_LIMIT_SECONDS}"),
-                format!("-max_len={INPUT_LIMIT_BYTES}"),
-                "-print_final_stats=0".to_owned(),
-                "-verbosity=0".to_owned(),
-            ])
-            .args([grown, folder.join("corpus").join(target)])
-            .run()
-            .with_context(|| format!("fuzz target {target:?}: the input lies in fuzz/artifacts/{target}"))?;
+    let programs = built.join(&host).join("release");
+    let is_selected = |name: &&String| request.targets.is_empty() || request.targets.contains(name);
+    let selected: Vec<&String> = known.iter().filter(is_selected).collect();
+    // A target is one thread, so as many targets as there are cores run at a time.
+    let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
+    for group in selected.chunks(at_a_time) {
+        std::thread::scope(|scope| {
+            let run = |target| run_target(root, &folder, &programs, target, request.seconds);
+            let runs: Vec<_> = group.iter().map(|target| scope.spawn(move || run(target))).collect();
+            runs.into_iter().try_for_each(|run| run.join().expect("running a program does not panic"))
+        })?;
     }
     Ok(())
+}
+
+/// Runs one target on its stored corpus and on new inputs.
+fn run_target(root: &Path, folder: &Path, programs: &Path, target: &str, seconds: u64) -> Result<()> {
+    let grown = folder.join("target/corpus").join(target);
+    let artifacts = folder.join("artifacts").join(target);
+    std::fs::create_dir_all(&grown)?;
+    std::fs::create_dir_all(&artifacts)?;
+    Cmd::new(programs.join(target), root)
+        .args([
+            format!("-max_total_time={seconds}"),
+            format!("-artifact_prefix={}/", artifacts.display()),
+            format!("-rss_limit_mb={MEMORY_LIMIT_MB}"),
+            format!("-timeout={INPUT_LIMIT_SECONDS}"),
+            format!("-max_len={INPUT_LIMIT_BYTES}"),
+            "-print_final_stats=0".to_owned(),
+            "-verbosity=0".to_owned(),
+        ])
+        .args([grown, folder.join("corpus").join(target)])
+        .run()
+        .with_context(|| format!("fuzz target {target:?}: the input lies in fuzz/artifacts/{target}"))
 }
 
 /// Names of the targets: the files of `fuzz/fuzz_targets`, sorted.

@@ -105,15 +105,7 @@ fn partition_column(folder: &Path) -> Option<(String, String)> {
 
 /// Decodes percent escapes such as `%2F` for `/`.
 fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let code = behind.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = &behind[if byte.is_some() { 2 } else { 0 }..];
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Returns the columns that the folders of a file give, from the outer folder to the inner one.

@@ -14,6 +14,7 @@ mod max;
 mod min;
 mod momentum;
 mod rmsprop;
+mod setting_range;
 mod sgd;
 #[cfg(test)]
 mod twin;
@@ -24,6 +25,7 @@ use crate::clock::Clock;
 use crate::element::{Element, Float};
 use crate::function::BlockElement;
 use crate::schedule::Schedule;
+use setting_range::SettingRange;
 
 /// A push rule with its settings. The optimizers take gradients; their slots are hidden columns beside the values.
 ///
@@ -306,31 +308,6 @@ impl PushRule {
             }
         };
         own.into_iter().chain(penalties).collect()
-    }
-}
-
-#[derive(Clone, Copy)]
-enum SettingRange {
-    Positive,
-    NonNegative,
-    UnitInterval,
-}
-
-impl SettingRange {
-    fn contains(self, x: f64) -> bool {
-        match self {
-            SettingRange::Positive => x > 0.0 && x.is_finite(),
-            SettingRange::NonNegative => x >= 0.0 && x.is_finite(),
-            SettingRange::UnitInterval => (0.0..1.0).contains(&x),
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            SettingRange::Positive => "a finite number > 0",
-            SettingRange::NonNegative => "a finite number >= 0",
-            SettingRange::UnitInterval => "a number in [0, 1)",
-        }
     }
 }
 
