@@ -71,11 +71,10 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn on_reading_finished(&mut self, worker: u32) -> Result<(), Error> {
+    pub(super) fn on_reading_finished(&mut self, worker: u32) {
         if let Phase::Failing(failing) = &mut self.phase {
             failing.finished.insert(worker);
         }
-        Ok(())
     }
 
     /// Ends the job with the first failure, when no task can fail before it, or when that takes too long.

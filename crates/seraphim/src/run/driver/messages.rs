@@ -1,5 +1,5 @@
 //! Messages between driver and workers. Inside one process they travel as they are; on a cluster they are the contents
-//! of `ToTask` and `FromTask` in the control plane, as [`encode`]d MessagePack.
+//! of `ToTask` and `FromTask` in the control plane, as `MessagePack` (see [`encode`]).
 //!
 //! The driver starts: it sends `InspectData` to one worker, `PrepareData` to all, then `Train`; `EpochDecided` after
 //! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
@@ -20,7 +20,7 @@ use crate::report::EpochLine;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::totals::TaskSummary;
 
-/// Encodes a message as MessagePack with the names of its fields. Unlike JSON, it represents numbers that are not
+/// Encodes a message as `MessagePack` with the names of its fields. Unlike JSON, it represents numbers that are not
 /// finite, and maps whose keys are numbers.
 ///
 /// # Panics

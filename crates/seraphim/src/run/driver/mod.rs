@@ -72,6 +72,7 @@ pub struct DriverConfig {
 
 /// What the driver learns.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one event exists at a time")]
 pub enum Event {
     /// A message of a worker of the job.
     FromWorker { worker: u32, message: FromWorker },
@@ -88,6 +89,7 @@ pub enum Event {
 
 /// What the driver wants done. Effects are carried out in their order.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few effects exist at a time")]
 pub enum Effect {
     Send {
         worker: u32,
@@ -210,7 +212,10 @@ impl Driver {
         }
         let handled = match event {
             Event::FromWorker { worker, message } => self.on_message(now, worker, message),
-            Event::ParametersDone(value) => self.on_parameters_done(now, value),
+            Event::ParametersDone(value) => {
+                self.on_parameters_done(now, value);
+                Ok(())
+            }
             Event::Failed(error) => Err(error),
             Event::StopRequested => self.on_stop_requested(),
             Event::Timeout => Ok(()),
@@ -234,56 +239,38 @@ impl Driver {
                 start,
             } => {
                 let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start);
-                self.on_data_inspected(now, plan, &greeting)
+                return self.on_data_inspected(now, plan, &greeting);
             }
             FromWorker::DataPrepared { scanned, summaries } => {
-                self.on_data_prepared(now, worker, scanned, summaries)
+                return self.on_data_prepared(now, worker, scanned, summaries);
+            }
+            FromWorker::EpochEnded { report, is_stopped, bad_lines } => {
+                return self.on_epoch_ended(now, worker, report, is_stopped, bad_lines);
+            }
+            FromWorker::TaskEnded { task, summary } => return self.on_task_ended(now, task, summary),
+            FromWorker::Failed { task, error, exit, rank } => {
+                let error = self.worker_error(worker, task, &error, exit);
+                return self.on_failed(now, error, rank);
             }
             FromWorker::ModelImported { notices } => self.on_model_imported(now, notices),
             FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes } => {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(steps, records, loss_sum, bytes);
-                Ok(())
             }
-            FromWorker::EpochEnded { report, is_stopped, bad_lines } => {
-                self.on_epoch_ended(now, worker, report, is_stopped, bad_lines)
-            }
-            FromWorker::KeyNames { names } => {
-                self.on_key_names(names);
-                Ok(())
-            }
-            FromWorker::TaskEnded { task, summary } => self.on_task_ended(now, task, summary),
-            FromWorker::ModelSaved { manifest, sync_s } => {
-                self.on_model_saved(now, *manifest, sync_s);
-                Ok(())
-            }
-            FromWorker::Failed { task, error, exit, rank } => {
-                let error = self.worker_error(worker, task, &error, exit);
-                self.on_failed(now, error, rank)
-            }
+            FromWorker::KeyNames { names } => self.on_key_names(names),
+            FromWorker::ModelSaved { manifest, sync_s } => self.on_model_saved(now, *manifest, sync_s),
             FromWorker::ReadingFinished => self.on_reading_finished(worker),
         }
+        Ok(())
     }
 
-    fn on_parameters_done(&mut self, now: Instant, value: Value) -> Result<(), Error> {
+    fn on_parameters_done(&mut self, now: Instant, value: Value) {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Creating(setup) => {
-                self.on_parameters_created(now, setup);
-                Ok(())
-            }
-            Phase::Training(training) => {
-                self.phase = Phase::Training(training);
-                self.send_decision();
-                Ok(())
-            }
-            Phase::Saving(saving) => {
-                self.on_final_stats(now, *saving, value);
-                Ok(())
-            }
-            // The answer is not needed any more.
+            Phase::Creating(setup) => self.on_parameters_created(now, setup),
+            Phase::Saving(saving) => self.on_final_stats(now, *saving, value),
             phase => {
                 self.phase = phase;
-                Ok(())
+                self.send_decision();
             }
         }
     }

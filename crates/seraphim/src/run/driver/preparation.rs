@@ -219,7 +219,7 @@ impl Driver {
         self.phase = Phase::Importing(setup);
     }
 
-    pub(super) fn on_model_imported(&mut self, now: Instant, notices: Vec<String>) -> Result<(), Error> {
+    pub(super) fn on_model_imported(&mut self, now: Instant, notices: Vec<String>) {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Importing(mut setup) => {
                 setup.notices.extend(notices);
@@ -227,7 +227,6 @@ impl Driver {
             }
             phase => self.phase = phase,
         }
-        Ok(())
     }
 
     /// Starts the tasks.

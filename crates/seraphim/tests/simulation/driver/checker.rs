@@ -215,10 +215,10 @@ impl Checker<'_> {
                         self.faults.push("training continues after the stop".into());
                     }
                 }
-                (Seen::Received(FromWorker::Progress { steps: 1.., .. }), Some(stopped)) => {
-                    if time - stopped > STOP_LIMIT {
-                        self.faults.push(format!("a step {} us after the stop", time - stopped));
-                    }
+                (Seen::Received(FromWorker::Progress { steps: 1.., .. }), Some(stopped))
+                    if time - stopped > STOP_LIMIT =>
+                {
+                    self.faults.push(format!("a step {} us after the stop", time - stopped));
                 }
                 _ => {}
             }

@@ -61,7 +61,7 @@ impl Scenario {
         let losses = (0..epochs).map(|_| random.below(8) as f64).collect();
         let mut failures = Vec::new();
         if random.below(3) == 0 {
-            for _ in 0..1 + random.below(3) {
+            for _ in 0..=random.below(3) {
                 let task = random.below(u64::from(tasks)) as u32;
                 if failures.iter().all(|(_, _, other)| *other != task) {
                     failures.push((random.below(epochs), 1 + random.below(batches), task));

@@ -33,6 +33,7 @@ pub(crate) const PARAMETERS_FAILED: &str = "the parameters failed";
 
 /// Something that a checker can see.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run is short")]
 pub(crate) enum Seen {
     /// The driver has sent a message.
     Sent {
@@ -65,6 +66,7 @@ pub(crate) struct History {
     pub(crate) ended_workers: u32,
 }
 
+#[expect(clippy::large_enum_variant, reason = "few events are planned at a time")]
 enum Planned {
     ToWorker { worker: u32, message: ToWorker },
     ToDriver(u32, FromWorker),
