@@ -5,11 +5,10 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 
 use common::cluster::Cluster;
+use common::metrics::{get, http, value};
 use common::{Folder, bytes_of, clicks, fail, number, real_data, succeed};
 
 /// Largest difference of a metric on a9a from the model whose values were sent exactly.
@@ -54,17 +53,6 @@ fn in_one_process_nothing_travels_and_so_it_is_refused() {
     succeed(&["train", "lr", "--data", &data, "--model", &model, "--wire", "f32"]);
 }
 
-/// Returns the sum of a counter of a server.
-fn counted(place: &str, name: &str) -> f64 {
-    let mut stream = TcpStream::connect(place).expect("it takes connections");
-    write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it answers");
-    let series =
-        text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
-    series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
-}
-
 /// Bytes of values that left the server, and all bytes in and out, of a job on a cluster with one server.
 fn traffic(folder: &Folder, data: &str, wire: &str) -> (f64, f64) {
     let cluster = Cluster::start(1, 1, 0);
@@ -76,9 +64,10 @@ fn traffic(folder: &Folder, data: &str, wire: &str) -> (f64, f64) {
     let members = status["members"].as_array().expect("it is a list");
     let server = members.iter().find(|entry| entry["member"]["kind"] == "server").expect("there is one");
     let address = server["member"]["addresses"][0].as_str().expect("it says where it is");
-    let place = address.trim_start_matches("tcp:");
-    let both = counted(place, "seraphim_rpc_bytes_in_total") + counted(place, "seraphim_rpc_bytes_out_total");
-    (counted(place, "seraphim_value_bytes_out_total"), both)
+    let metrics = get(&http(address), "/metrics");
+    let counted = |name: &str| value(&metrics, name, &[]);
+    let both = counted("seraphim_rpc_bytes_in_total") + counted("seraphim_rpc_bytes_out_total");
+    (counted("seraphim_value_bytes_out_total"), both)
 }
 
 #[test]
