@@ -96,24 +96,24 @@ pub fn run(
     let CheckedConfig(MasterConfig { listen, http, token, settings, shutdown_limit: hold_for, limits }) =
         config;
     let ports = Ports::bind(&listen, &http)?;
-    let bell = Arc::new(Waker::default());
-    let (port, words) = InputSender::new(Arc::clone(&bell));
+    let waker = Arc::new(Waker::default());
+    let (port, words) = InputSender::new(Arc::clone(&waker));
     let handle = Arc::new(port.clone());
     let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
     let state = MasterState::new(settings, incarnation());
-    let desk = MasterService::new(state, runner, (port, words), Arc::clone(&bell), ending.clone());
+    let service = MasterService::new(state, runner, (port, words), Arc::clone(&waker), ending.clone());
     let sockets = ending.close_sockets.clone();
     let watch = std::thread::Builder::new()
         .name("master-end".into())
         .spawn({
-            let bell = Arc::clone(&bell);
-            move || wait_for_end(&stop, &ending, &bell, hold_for)
+            let waker = Arc::clone(&waker);
+            move || wait_for_end(&stop, &ending, &waker, hold_for)
         })
         .map_err(|source| rpc::Error::Io { what: "start a thread of the master".into(), source })?;
     on_ready(&ports);
     let config = ServeConfig { token: token.clone(), limits, http: ports.addresses().1 };
-    let served = rpc::serve(ports.frames, vec![Box::new(desk)], config, sockets.clone(), |lanes| {
-        bell.set_lanes(lanes.clone());
+    let served = rpc::serve(ports.frames, vec![Box::new(service)], config, sockets.clone(), |lanes| {
+        waker.set_lanes(lanes.clone());
         let metrics = metrics_of_lanes(lanes);
         serve_http(ports.http, HttpConfig { token, limits, master: Some(handle), metrics }, sockets.clone())
     });
@@ -124,7 +124,7 @@ pub fn run(
 }
 
 /// Waits for the request to end, then cancels the jobs, and after `shutdown_limit` closes the sockets.
-fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration) {
+fn wait_for_end(stop: &Stop, ending: &Shutdown, waker: &Waker, hold_for: Duration) {
     while !stop.wait(POLL_INTERVAL) {
         if ending.close_sockets.is_raised() {
             return;
@@ -132,7 +132,7 @@ fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration
     }
     ending.is_requested.store(true, Ordering::SeqCst);
     let since = Instant::now();
-    bell.wake();
+    waker.wake();
     if ending.close_sockets.wait(hold_for) {
         return;
     }

@@ -93,8 +93,8 @@ fn minimize(settings: Settings, f: Objective<'_>) -> Minimized {
     let mut store = LocalStore::with_functions(config, crate::functions());
     store.create(vectors.spec(3)).unwrap();
     let mut agent = Counting { agent: Arc::new(store).agent(0), visits: 0 };
-    let mut driver = Minimizer::new(settings, vectors, COLUMNS as u64);
-    driver.start(&mut agent).unwrap();
+    let mut minimizer = Minimizer::new(settings, vectors, COLUMNS as u64);
+    minimizer.start(&mut agent).unwrap();
     agent.barrier().unwrap();
     let all = |row| Selection::Columns { row, keys: Keys::Range(0, COLUMNS as u64) };
     let mut points = Vec::new();
@@ -105,7 +105,7 @@ fn minimize(settings: Settings, f: Objective<'_>) -> Minimized {
         let (value, gradient) = f(&z);
         agent.push(MatrixId(0), all(GRADIENT), Values::F64(&gradient)).unwrap();
         agent.barrier().unwrap();
-        let order = driver.observe(&mut agent, value).unwrap();
+        let order = minimizer.observe(&mut agent, value).unwrap();
         agent.barrier().unwrap();
         if order.iteration {
             agent.pull(MatrixId(0), all(order.row), ValuesMut::F64(&mut z)).unwrap();

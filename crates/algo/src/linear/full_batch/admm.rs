@@ -64,8 +64,8 @@ pub(in super::super) fn train(
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let free_from = super::penalized_columns(model);
-    let driver = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, free_from));
-    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
+    let minimizer = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, free_from));
+    let mut share = survey(settings, &mut task, class_weights, minimizer.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
     let mut own = AdmmTask::new(consensus, vectors, (settings.l1, settings.l2, free_from));
     let mut reported = 0;

@@ -45,7 +45,7 @@ pub(super) fn survey<'a>(
     settings: &Settings,
     task: &mut TrainTask<'a, Model>,
     class_weights: Vec<f64>,
-    driver: Option<&Minimizer>,
+    minimizer: Option<&Minimizer>,
 ) -> Result<LocalProblem<'a>, Error> {
     let model = task.model;
     let (keys, mut labels) = scan_features(model, task, &class_weights)?;
@@ -73,8 +73,8 @@ pub(super) fn survey<'a>(
     }
     push_first_point(model, task, &share, &means)?;
     task.agent.barrier()?;
-    if let Some(driver) = driver {
-        driver.start(task.agent)?;
+    if let Some(minimizer) = minimizer {
+        minimizer.start(task.agent)?;
     }
     task.agent.barrier()?;
     share.read_scales(task.agent)?;

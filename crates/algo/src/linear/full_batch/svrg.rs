@@ -41,8 +41,8 @@ pub(in super::super) fn train(
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let penalty = (0.0, settings.l2, super::penalized_columns(model));
-    let driver = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, penalty.2));
-    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
+    let minimizer = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, penalty.2));
+    let mut share = survey(settings, &mut task, class_weights, minimizer.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
     let rate = job.params.learning_rate;
     let (mut first, mut best) = (f64::INFINITY, f64::INFINITY);

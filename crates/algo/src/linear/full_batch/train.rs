@@ -25,15 +25,15 @@ pub(in super::super) fn train(
     let model = task.model;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
-    let mut driver = (task.agent.task() == 0)
+    let mut minimizer = (task.agent.task() == 0)
         .then(|| Minimizer::new(settings.clone(), vectors, super::penalized_columns(model)));
-    let mut share = survey(settings, &mut task, class_weights, driver.as_ref())?;
+    let mut share = survey(settings, &mut task, class_weights, minimizer.as_ref())?;
     let validates = any_task(&mut task, |task| task.validation.is_some())?;
     let (mut iteration, mut record_count) = (0, 0);
     for pass in 0.. {
         let passed = share.evaluate(&mut task, POINT, pass)?;
         record_count += passed.parts.record_count();
-        let (order, flow) = sum_and_decide(model, &mut task, &passed, driver.as_mut(), pass)?;
+        let (order, flow) = sum_and_decide(model, &mut task, &passed, minimizer.as_mut(), pass)?;
         if !order.iteration {
             continue;
         }
@@ -108,7 +108,7 @@ fn sum_and_decide(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
     passed: &PassResult,
-    driver: Option<&mut Minimizer>,
+    minimizer: Option<&mut Minimizer>,
     pass: u64,
 ) -> Result<(DescentCommand, StepDecision), Error> {
     let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
@@ -123,9 +123,9 @@ fn sum_and_decide(
             return Err(Error::NonFiniteStart { loss });
         }
     }
-    let own = match driver {
-        Some(driver) if flow == StepDecision::Stop => Some(driver.stop()),
-        Some(driver) => Some(driver.observe(task.agent, loss)?),
+    let own = match minimizer {
+        Some(minimizer) if flow == StepDecision::Stop => Some(minimizer.stop()),
+        Some(minimizer) => Some(minimizer.observe(task.agent, loss)?),
         None => None,
     };
     let mut word = own.map_or([0.0; 3], |order| {

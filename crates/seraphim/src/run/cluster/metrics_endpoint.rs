@@ -51,11 +51,11 @@ impl WorkerMetrics {
     }
 
     fn write_metrics(&self, out: &mut Metrics) {
-        let gauges = self.lock().clone();
-        let mut jobs: Vec<JobId> = gauges.keys().map(|(job, _)| *job).collect();
+        let tasks = self.lock().clone();
+        let mut jobs: Vec<JobId> = tasks.keys().map(|(job, _)| *job).collect();
         jobs.dedup();
         out.gauge("seraphim_worker_jobs", "Jobs with tasks on this worker", &[], jobs.len() as u64);
-        for ((job, task), gauge) in &gauges {
+        for ((job, task), gauge) in &tasks {
             write_task_metrics(out, [("job", &job.to_string()), ("task", &task.to_string())], gauge);
         }
     }

@@ -144,8 +144,8 @@ impl EpochMonitor {
                 self.notices.push(notice);
             }
         }
-        let told = reports.iter().filter_map(|report| report.notice.clone());
-        for notice in told {
+        let task_notices = reports.iter().filter_map(|report| report.notice.clone());
+        for notice in task_notices {
             if !self.notices.contains(&notice) {
                 self.notices.push(notice);
             }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Returns the decision after an epoch with this validation loss.
-    fn decide(judge: &mut EpochMonitor, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
+    fn decide(monitor: &mut EpochMonitor, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
         let mut parts = algo::metric::RealAccumulator::default();
         parts.loss.add(loss, 1.0);
         let parts = MetricAccumulator::Real(parts);
@@ -279,7 +279,7 @@ mod tests {
             notice: None,
         };
         let interrupted = InterruptState { stop_sent: false, requested: raised };
-        judge
+        monitor
             .decide(
                 Instant::now(),
                 &[report],
@@ -291,17 +291,21 @@ mod tests {
 
     /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training
     /// continues.
-    fn course(patience: u64, epoch_count: u64, losses: &[f64]) -> (Vec<(bool, bool, bool)>, TrainingSummary) {
-        let mut judge = EpochMonitor::new(Some(watching(patience)), Instant::now());
+    fn decisions(
+        patience: u64,
+        epoch_count: u64,
+        losses: &[f64],
+    ) -> (Vec<(bool, bool, bool)>, TrainingSummary) {
+        let mut monitor = EpochMonitor::new(Some(watching(patience)), Instant::now());
         let decided = losses
             .iter()
             .zip(0..)
-            .map(|(&loss, epoch)| decide(&mut judge, epoch, epoch_count, loss, false))
+            .map(|(&loss, epoch)| decide(&mut monitor, epoch, epoch_count, loss, false))
             .map(|decision| {
                 (decision.save_best, decision.restore_best, decision.verdict == EpochDecision::Continue)
             })
             .collect();
-        (decided, judge.summary(0))
+        (decided, monitor.summary(0))
     }
 
     #[test]
@@ -311,18 +315,18 @@ mod tests {
 
     #[test]
     fn at_the_end_the_weights_of_the_best_epoch_are_put_back() {
-        let (decided, outcome) = course(2, 9, &[0.5, 0.4, 0.6, 0.7]);
+        let (decided, outcome) = decisions(2, 9, &[0.5, 0.4, 0.6, 0.7]);
         let expected = [(true, false, true), (true, false, true), (false, false, true), (false, true, false)];
         assert_eq!(decided, expected, "after its patience");
         assert_eq!((outcome.end, outcome.best_epoch), (StopReason::EarlyStopping, Some(1)));
-        let (decided, outcome) = course(5, 3, &[0.4, 0.5, 0.6]);
+        let (decided, outcome) = decisions(5, 3, &[0.4, 0.5, 0.6]);
         assert_eq!(
             decided,
             [(true, false, true), (false, false, true), (false, true, false)],
             "after all epochs"
         );
         assert_eq!((outcome.end, outcome.best_epoch), (StopReason::Finished, Some(0)));
-        let (decided, _) = course(5, 2, &[0.5, 0.4]);
+        let (decided, _) = decisions(5, 2, &[0.5, 0.4]);
         assert_eq!(
             decided,
             [(true, false, true), (true, false, false)],
@@ -332,11 +336,11 @@ mod tests {
 
     #[test]
     fn a_run_that_is_interrupted_ends_with_its_best_weights_too() {
-        let mut judge = EpochMonitor::new(Some(watching(9)), Instant::now());
-        decide(&mut judge, 0, 9, 0.4, false);
-        let decision = decide(&mut judge, 1, 9, 0.5, true);
+        let mut monitor = EpochMonitor::new(Some(watching(9)), Instant::now());
+        decide(&mut monitor, 0, 9, 0.4, false);
+        let decision = decide(&mut monitor, 1, 9, 0.5, true);
         assert_eq!(decision, Decision { verdict: EpochDecision::Stop, save_best: false, restore_best: true });
-        assert_eq!(judge.summary(0).end, StopReason::Interrupted);
+        assert_eq!(monitor.summary(0).end, StopReason::Interrupted);
     }
 
     #[test]
@@ -354,9 +358,9 @@ mod tests {
 
     #[test]
     fn an_infinite_loss_is_no_improvement_and_no_error() {
-        let mut judge = EpochMonitor::new(Some(watching(9)), Instant::now());
-        decide(&mut judge, 0, 9, 0.4, false);
-        let decision = decide(&mut judge, 1, 9, f64::INFINITY, false);
+        let mut monitor = EpochMonitor::new(Some(watching(9)), Instant::now());
+        decide(&mut monitor, 0, 9, 0.4, false);
+        let decision = decide(&mut monitor, 1, 9, f64::INFINITY, false);
         assert_eq!(
             decision,
             Decision { verdict: EpochDecision::Continue, save_best: false, restore_best: false }

@@ -91,6 +91,7 @@ impl Driver {
     ) -> Result<(), Error> {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         training.stop_sent |= is_stopped;
+        self.stop_requested |= is_stopped;
         training.bad_lines.insert(worker, bad_lines);
         training.first_report.get_or_insert(now);
         let task = report.task as usize;
