@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches};
 use rpc::transport::Address;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::error::Error;
 use crate::job::check::parse_bytes;
@@ -77,22 +79,33 @@ pub(super) fn log_args() -> [Arg; 2] {
 /// Starts the log.
 pub(super) fn start_log(matches: &ArgMatches) -> Result<(), Error> {
     let text = matches.get_one::<String>("log").map_or("info", String::as_str);
-    let filter = EnvFilter::try_new(text).map_err(|error| Error::BadValue {
-        place: "--log".into(),
-        actual: text.to_owned(),
-        expected: format!("a level or module=level ({error})"),
-    })?;
+    let filter = log_filter(text)?;
     // A file gets no colours.
-    let is_terminal = std::io::stderr().is_terminal();
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    let registry = tracing_subscriber::registry();
     // If a log exists already, because one process runs several commands, it stays in use.
     let _ = if matches.get_one::<String>("log-format").is_some_and(|format| format == "json") {
-        log.json().try_init()
+        registry.with(layer.json().with_filter(filter)).try_init()
     } else {
-        log.try_init()
+        registry.with(layer.with_filter(filter)).try_init()
     };
     Ok(())
+}
+
+/// Parses the value of `--log`. A word alone must be a level: as the name of a module it would silence all others.
+fn log_filter(text: &str) -> Result<Targets, Error> {
+    let is_known =
+        |part: &str| !part.is_empty() && (part.contains('=') || part.parse::<LevelFilter>().is_ok());
+    match text.parse() {
+        Ok(filter) if text.split(',').all(is_known) => Ok(filter),
+        _ => Err(Error::BadValue {
+            place: "--log".into(),
+            actual: text.to_owned(),
+            expected: "error, warn, info, debug or trace, or module=level, separated by commas".into(),
+        }),
+    }
 }
 
 pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
@@ -175,4 +188,20 @@ pub(super) fn host() -> String {
 pub(super) fn incarnation() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     math::hash::mix64(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_takes_levels_and_levels_of_modules_only() {
+        for text in ["warn", "DEBUG", "info,rpc=debug", "worker::agent=trace"] {
+            assert!(log_filter(text).is_ok(), "{text}");
+        }
+        for text in ["verbose", "rpc=loud", "info,rpc", ""] {
+            let error = log_filter(text).map(drop).unwrap_err().to_string();
+            assert!(error.contains("--log") && error.contains("module=level"), "{text}: {error}");
+        }
+    }
 }
