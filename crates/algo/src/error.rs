@@ -13,6 +13,26 @@ pub enum Error {
         /// All names.
         known: String,
     },
+    #[error(
+        "the model is of the family {name:?}, which this program does not have; it knows {known}. Use the program that \
+         has trained the model, or add the family to this one (docs/library.md)"
+    )]
+    UnknownFamily {
+        name: String,
+        /// The names of the families that the program has.
+        known: String,
+    },
+    #[error("the fields of a model of the family {family:?} cannot be read: {source}")]
+    BadModel { family: &'static str, source: serde_json::Error },
+    #[error(
+        "a model of the family {actual:?} was given to a job of another family: train with an algorithm of its own"
+    )]
+    ModelFamily {
+        /// The family of the model.
+        actual: String,
+    },
+    #[error("the program has a family or an algorithm of the name {name:?} already: choose another")]
+    FamilyTaken { name: String },
     #[error("{algorithm} has no parameter {name:?}{}; `seraphim algorithms {algorithm}` lists them all", nearest_text(.nearest.as_deref()))]
     UnknownParameter {
         algorithm: &'static str,

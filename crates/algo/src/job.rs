@@ -1,14 +1,59 @@
-//! The interface between a job of any family of algorithms and the caller that runs it. It names no family: the
-//! families depend on this file, and the table of algorithms depends on the families.
+//! The interface between a job of any family of algorithms and the caller that runs it.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle, Survey};
-use matrix::Agent;
+use matrix::{Agent, Consistency, MatrixSpec};
 
 use crate::coordinator::Coordinator;
 use crate::error::Error;
+use crate::family::Model;
 use crate::metric::MetricAccumulator;
+use crate::stopping::EarlyStopping;
+
+/// Checked parameters of one algorithm. The caller goes through these steps in order: `resolve_settings`, and a new job
+/// from the resolved settings; `data_needs`; open the data; `label_rule`; `model`; `matrices`; create them in that
+/// order as `MatrixId(0)`, `MatrixId(1)`, ...; `train` on the thread of each task; save the model with the matrices.
+pub trait Job: Debug + Send + Sync {
+    fn algorithm(&self) -> &'static str;
+
+    /// Every parameter with its value in force.
+    fn settings(&self) -> BTreeMap<&'static str, String>;
+
+    /// Chooses values for the settings that are left open. With `previous`, training continues from that model. If the
+    /// data must be surveyed first, they are opened with the `data_needs` of this unresolved job.
+    fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&dyn Model>,
+    ) -> Result<Resolution, Error>;
+
+    /// What the job requires of the data.
+    fn data_needs(&self) -> DataNeeds;
+
+    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
+    fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error>;
+
+    /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
+    fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
+
+    /// The matrices, in order of creation.
+    fn matrices(
+        &self,
+        model: &dyn Model,
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Result<Vec<MatrixSpec>, Error>;
+
+    /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
+    fn train(&self, task: TrainTask<'_>) -> Result<(), Error>;
+
+    /// The rule for early stopping; `None` if it is off.
+    fn stopping(&self) -> Option<EarlyStopping>;
+}
 
 /// How often the training data are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +86,7 @@ impl Epochs {
 /// What a job requires of the caller that opens the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataNeeds {
-    /// How labels become numbers before their names are known. [`Job::label_rule`](crate::Job::label_rule) decides it
+    /// How labels become numbers before their names are known. [`Job::label_rule`] decides it
     /// once they are.
     pub label_rule: LabelRule,
     /// The training data must be scanned before epoch 0 (`TaskData::scan`), for classes, moments or class counts.
@@ -154,6 +199,15 @@ pub trait Scorer: Send {
     ) -> Result<(), Error>;
 }
 
+/// Computes the metrics over all batches of a stream (its epoch 0).
+pub fn evaluate(
+    model: &dyn Model,
+    agent: &mut dyn Agent,
+    stream: &mut dyn BatchStream,
+) -> Result<MetricAccumulator, Error> {
+    score_all(model.scorer().as_mut(), model.metric_accumulator(), agent, stream)
+}
+
 /// Adds all batches of a stream (its epoch 0) to `parts`.
 pub(crate) fn score_all(
     scorer: &mut dyn Scorer,
@@ -169,7 +223,7 @@ pub(crate) fn score_all(
 }
 
 /// One task of a job.
-pub struct TrainTask<'a, M> {
+pub struct TrainTask<'a> {
     /// Access to the parameters.
     pub agent: &'a mut dyn Agent,
     /// The task's share of the training data.
@@ -179,15 +233,7 @@ pub struct TrainTask<'a, M> {
     /// Receives the progress, and decides after each epoch.
     pub coordinator: &'a dyn Coordinator,
     /// What scoring needs besides the matrices.
-    pub model: &'a M,
+    pub model: &'a dyn Model,
     /// Whether the matrices already contain an earlier model.
     pub resumed: bool,
-}
-
-impl<'a, M> TrainTask<'a, M> {
-    /// The same task, with the model type of its family.
-    pub(crate) fn with_model<F>(self, model: &'a F) -> TrainTask<'a, F> {
-        let Self { agent, data, validation, coordinator, model: _, resumed } = self;
-        TrainTask { agent, data, validation, coordinator, model, resumed }
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`mod@algorithm`] | the table of algorithms; [`Job`] and [`Model`], which cover all families |
+//! | [`family`] | what the program knows of a family: its row, its models; the table of families |
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
@@ -11,22 +11,33 @@
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
-pub mod algorithm;
 pub mod coordinator;
 pub mod descent;
 pub mod error;
+pub mod family;
 pub mod job;
 pub mod linear;
 pub mod metric;
 pub mod param;
 pub mod stopping;
 
-pub use algorithm::{
-    Algorithm, DataFacts, DataNeeds, DataProfile, Epochs, Job, Model, Output, Resolution, ResolvedSettings,
-    Scorer, TrainTask, algorithm, algorithms, evaluate, functions,
-};
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
+pub use family::{Algorithm, Families, Family, Model, SavedModel};
+pub use job::{
+    DataFacts, DataNeeds, DataProfile, Epochs, Job, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
+    evaluate,
+};
 pub use metric::MetricAccumulator;
 pub use param::{ParamKind, ParamSpec};
 pub use stopping::{EarlyStopping, StoppingDecision};
+
+/// The families of this crate. A new one is a folder and a row here.
+pub const FAMILIES: &[&Family] = &[&linear::FAMILY];
+
+/// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
+pub fn functions() -> matrix::FunctionTable {
+    let mut table = matrix::FunctionTable::builtin();
+    Families::default().add_functions(&mut table).expect("the names of the functions differ");
+    table
+}

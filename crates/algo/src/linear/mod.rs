@@ -34,6 +34,7 @@
 mod auto;
 mod choices;
 pub mod csr;
+mod family;
 mod full_batch;
 mod labels;
 pub mod loss;
@@ -53,6 +54,7 @@ use std::collections::BTreeMap;
 use data::LabelRule;
 use matrix::{Consistency, MatrixSpec};
 
+pub use family::FAMILY;
 pub use model::{LabelScale, Model, Standardize};
 pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 pub use params::{ClassWeights, Params};
@@ -278,7 +280,7 @@ impl Linear {
     }
 
     /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
-    pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
+    pub fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
         match &self.params.training {
             Training::Push(push) => train::train(self, push.gradient, task),
             Training::Descent(settings) => full_batch::train(self, settings, task),

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::job::TrainTask;
 
 /// Reads the data once if moments or counts are needed. Returns the weights of classes, empty if all are 1.
-pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_, Model>) -> Result<Vec<f64>, Error> {
+pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
     let moments = model.standardize.filter(|_| !task.resumed);
     let balanced = job.params.class_weights == ClassWeights::Balanced;
     if moments.is_none() && !balanced {
@@ -86,7 +86,7 @@ impl DataCounts {
 
 fn push_moments(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     moments: &BTreeMap<u64, [f64; 3]>,
     record_count: f64,
 ) -> Result<(), Error> {

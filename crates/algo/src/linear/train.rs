@@ -16,12 +16,8 @@ use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
 /// Trains one task until training ends.
-pub(super) fn train(
-    job: &Linear,
-    gradient: BatchGradient,
-    mut task: TrainTask<'_, Model>,
-) -> Result<(), Error> {
-    let model = task.model;
+pub(super) fn train(job: &Linear, gradient: BatchGradient, mut task: TrainTask<'_>) -> Result<(), Error> {
+    let model: &Model = task.model.of()?;
     let class_weights = scan(job, model, &mut task)?;
     let mut step = Step::new(job, model, gradient, class_weights);
     let mut epoch_count = None;
@@ -63,7 +59,7 @@ pub(super) fn train(
 fn run_epoch(
     job: &Linear,
     step: &mut Step<'_>,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     epoch: u64,
 ) -> Result<(MetricAccumulator, StepDecision), Error> {
     let mut parts = step.model.metric_accumulator();
@@ -117,7 +113,7 @@ impl Totals {
 /// Sums over all tasks at the end of an epoch, which is also a barrier: afterwards every push is visible, and every
 /// task has the same totals, so all tasks make the same decisions.
 fn sum_over_tasks(
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     parts: &MetricAccumulator,
     step: &Step<'_>,
 ) -> Result<(Totals, f64), Error> {

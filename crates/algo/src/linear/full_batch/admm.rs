@@ -58,9 +58,9 @@ pub(in super::super) fn train(
     job: &Linear,
     settings: &Settings,
     consensus: &Consensus,
-    mut task: TrainTask<'_, Model>,
+    mut task: TrainTask<'_>,
 ) -> Result<(), Error> {
-    let model = task.model;
+    let model: &Model = task.model.of()?;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let free_from = super::penalized_columns(model);
@@ -105,7 +105,7 @@ pub(in super::super) fn train(
 /// Sums the results at z over all tasks: losses, residuals, and whether any task was told to stop.
 fn sum_residuals(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     passed: &PassResult,
     residuals: &Residuals,
     meeting: u64,
@@ -170,7 +170,7 @@ impl AdmmTask {
     /// Updates u, then reads the share at z.
     fn evaluate_at_consensus(
         &mut self,
-        task: &mut TrainTask<'_, Model>,
+        task: &mut TrainTask<'_>,
         share: &mut LocalProblem<'_>,
     ) -> Result<(PassResult, Residuals), Error> {
         let z = share.pull_point(task.agent, POINT)?;
@@ -215,11 +215,7 @@ impl AdmmTask {
     }
 
     /// Reads the share once, at its current weights.
-    fn read(
-        &mut self,
-        task: &mut TrainTask<'_, Model>,
-        share: &mut LocalProblem<'_>,
-    ) -> Result<PassResult, Error> {
+    fn read(&mut self, task: &mut TrainTask<'_>, share: &mut LocalProblem<'_>) -> Result<PassResult, Error> {
         let passed = share.read(task, self.pass_count)?;
         self.pass_count += 1;
         self.records_read += passed.parts.record_count();
@@ -227,11 +223,7 @@ impl AdmmTask {
     }
 
     /// Step 1: from z towards the minimum of this task's local problem. Returns false if the task was told to stop.
-    fn solve(
-        &mut self,
-        task: &mut TrainTask<'_, Model>,
-        share: &mut LocalProblem<'_>,
-    ) -> Result<bool, Error> {
+    fn solve(&mut self, task: &mut TrainTask<'_>, share: &mut LocalProblem<'_>) -> Result<bool, Error> {
         if !self.has_records {
             return Ok(true);
         }
@@ -251,7 +243,7 @@ impl AdmmTask {
     /// Step 2: pushes `x + u` and has task 0 compute z from the sums, unless a task was told to stop.
     fn push_and_average(
         &mut self,
-        task: &mut TrainTask<'_, Model>,
+        task: &mut TrainTask<'_>,
         share: &LocalProblem<'_>,
         ended: bool,
     ) -> Result<(), Error> {

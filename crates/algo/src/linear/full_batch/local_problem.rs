@@ -175,7 +175,7 @@ impl<'a> LocalProblem<'a> {
     /// class.
     pub(super) fn curvature(
         &mut self,
-        task: &mut TrainTask<'_, Model>,
+        task: &mut TrainTask<'_>,
         curvatures: &[f64],
     ) -> Result<Vec<f64>, Error> {
         let width = self.model.width();
@@ -244,7 +244,7 @@ impl<'a> LocalProblem<'a> {
     /// is not finite.
     pub(super) fn evaluate(
         &mut self,
-        task: &mut TrainTask<'_, Model>,
+        task: &mut TrainTask<'_>,
         row: u32,
         pass: u64,
     ) -> Result<PassResult, Error> {
@@ -258,7 +258,7 @@ impl<'a> LocalProblem<'a> {
 
     /// Reads the share at the current weights. It ends early if the coordinator stops the task; otherwise `gradient`
     /// becomes the gradient with respect to the point.
-    pub(super) fn read(&mut self, task: &mut TrainTask<'_, Model>, pass: u64) -> Result<PassResult, Error> {
+    pub(super) fn read(&mut self, task: &mut TrainTask<'_>, pass: u64) -> Result<PassResult, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
         let parts = self.model.metric_accumulator();

@@ -43,11 +43,11 @@ impl LabelSums {
 /// first point.
 pub(super) fn survey<'a>(
     settings: &Settings,
-    task: &mut TrainTask<'a, Model>,
+    task: &mut TrainTask<'a>,
     class_weights: Vec<f64>,
     minimizer: Option<&Minimizer>,
 ) -> Result<LocalProblem<'a>, Error> {
-    let model = task.model;
+    let model: &Model = task.model.of()?;
     let (keys, mut labels) = scan_features(model, task, &class_weights)?;
     let task_count = task.agent.task_count() as usize;
     let mut counts = vec![0.0; task_count];
@@ -84,7 +84,7 @@ pub(super) fn survey<'a>(
 /// The first reading: features and sums of labels.
 fn scan_features(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     class_weights: &[f64],
 ) -> Result<(KeySet, LabelSums), Error> {
     let mut keys = KeySet::new();
@@ -126,7 +126,7 @@ fn curvatures(model: &Model, means: &[f64]) -> Vec<f64> {
 /// Pushes the weights of an earlier model; otherwise the weights are 0 and the intercept fits the mean of the labels.
 fn push_first_point(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     share: &LocalProblem<'_>,
     means: &[f64],
 ) -> Result<(), Error> {
@@ -168,7 +168,7 @@ fn push_first_point(
 /// Writes the weights of the point in `row` of the vectors to the matrices of the model.
 pub(super) fn write_weights(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     share: &mut LocalProblem<'_>,
     row: u32,
 ) -> Result<(), Error> {

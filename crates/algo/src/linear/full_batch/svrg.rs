@@ -35,9 +35,9 @@ const DIVERGED: f64 = 10.0;
 pub(in super::super) fn train(
     job: &Linear,
     settings: &Settings,
-    mut task: TrainTask<'_, Model>,
+    mut task: TrainTask<'_>,
 ) -> Result<(), Error> {
-    let model = task.model;
+    let model: &Model = task.model.of()?;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let penalty = (0.0, settings.l2, super::penalized_columns(model));
@@ -95,7 +95,7 @@ struct ObjectiveSums {
 
 fn objective(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     passed: &PassResult,
     vectors: VectorLayout,
     penalty: &Penalty,
@@ -128,7 +128,7 @@ fn objective(
 
 /// Makes one step for each batch; then prepares the gradient for the next reading of all records.
 fn run_inner_loop(
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     share: &mut LocalProblem<'_>,
     (vectors, penalty): (VectorLayout, &Penalty),
     factor: f64,

@@ -20,9 +20,9 @@ use crate::metric::MetricAccumulator;
 pub(in super::super) fn train(
     job: &Linear,
     settings: &Settings,
-    mut task: TrainTask<'_, Model>,
+    mut task: TrainTask<'_>,
 ) -> Result<(), Error> {
-    let model = task.model;
+    let model: &Model = task.model.of()?;
     let class_weights = scan(job, model, &mut task)?;
     let vectors = super::vector_layout(model, settings);
     let mut minimizer = (task.agent.task() == 0)
@@ -61,7 +61,7 @@ pub(in super::super) fn train(
 /// tasks were told to stop.
 pub(super) fn report(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     training: MetricAccumulator,
     flow: StepDecision,
     (epoch, epoch_count, record_count): (u64, u64, u64),
@@ -95,8 +95,8 @@ fn notice(why: DescentFailure, iteration: u64) -> Option<String> {
 
 /// Whether `own` is true for any task; all tasks get the same answer.
 pub(super) fn any_task(
-    task: &mut TrainTask<'_, Model>,
-    own: impl Fn(&TrainTask<'_, Model>) -> bool,
+    task: &mut TrainTask<'_>,
+    own: impl Fn(&TrainTask<'_>) -> bool,
 ) -> Result<bool, Error> {
     let mut sums = [f64::from(u8::from(own(task)))];
     task.agent.all_reduce(&mut sums)?;
@@ -106,7 +106,7 @@ pub(super) fn any_task(
 /// Sums the losses, has task 0 decide, and sends its command to all tasks.
 fn sum_and_decide(
     model: &Model,
-    task: &mut TrainTask<'_, Model>,
+    task: &mut TrainTask<'_>,
     passed: &PassResult,
     minimizer: Option<&mut Minimizer>,
     pass: u64,

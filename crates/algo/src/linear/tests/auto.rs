@@ -4,7 +4,7 @@ use data::{Batch, Survey};
 use math::random::{Purpose, stream};
 
 use super::harness::{Record, build, job};
-use crate::algorithm::{DataProfile, Resolution, ResolvedSettings};
+use crate::job::{DataProfile, Resolution, ResolvedSettings};
 
 const TABLE: DataProfile<'static> =
     DataProfile { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };

@@ -9,19 +9,20 @@ use math::random::{Purpose, stream};
 use math::special::sigmoid;
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
-use crate::algorithm::{DataFacts, Job, Model, TrainTask, algorithm, evaluate};
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
+use crate::family::{Families, Model};
+use crate::job::{DataFacts, Job, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
 
 /// How long a task of a test waits for another task.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A job with settings `name=value`.
-pub(super) fn job(name: &str, settings: &str) -> Result<Box<dyn Job>, Error> {
+pub(super) fn job(name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
     let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
     let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    (algorithm(name)?.configure)(&set)
+    Families::default().configure(name, &set)
 }
 
 /// A label and its entries.
@@ -81,7 +82,7 @@ pub(super) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
 /// The results of a finished run.
 pub(super) struct Run {
     pub(super) store: Arc<LocalStore>,
-    pub(super) model: Model,
+    pub(super) model: Arc<dyn Model>,
     /// Merged metrics, one per epoch.
     pub(super) training: Vec<Metrics>,
     pub(super) validation: Vec<Metrics>,
@@ -155,7 +156,7 @@ impl Run {
         let model = job.model(&facts, None)?;
         let config = LocalConfig { task_count: tasks.len() as u32, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, crate::functions());
-        for spec in job.matrices(&model, consistency, partition_count, 1)? {
+        for spec in job.matrices(&*model, consistency, partition_count, 1)? {
             store.create(spec)?;
         }
         let store = Arc::new(store);
@@ -175,7 +176,7 @@ impl Run {
                 data: &mut MemoryStream::new(batches),
                 validation: held.as_mut().map(|held| held as &mut dyn BatchStream),
                 coordinator: &hub,
-                model: &model,
+                model: &*model,
                 resumed: false,
             })
             .inspect_err(|error| store.stop(error.to_string()))
@@ -212,7 +213,7 @@ impl Run {
             scorer.predict(&mut agent, batch, &mut out).unwrap();
             all.extend_from_slice(&out);
         }
-        let parts = evaluate(&self.model, &mut agent, &mut MemoryStream::new(data.to_vec())).unwrap();
+        let parts = evaluate(&*self.model, &mut agent, &mut MemoryStream::new(data.to_vec())).unwrap();
         (all, parts.finish())
     }
 }

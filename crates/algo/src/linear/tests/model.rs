@@ -5,13 +5,13 @@ use matrix::{Consistency, Partitioner, PushRule, Storage};
 
 use super::super::Model;
 use super::harness::job;
-use crate::algorithm::{self, DataFacts};
+use crate::job::DataFacts;
 use crate::metric::MetricAccumulator;
 
 fn model(name: &str) -> Model {
     let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
-    let algorithm::Model::Linear(model) = job(name, "").unwrap().model(&facts, None).unwrap();
-    model
+    let model = job(name, "").unwrap().model(&facts, None).unwrap();
+    model.of::<Model>().unwrap().clone()
 }
 
 #[test]

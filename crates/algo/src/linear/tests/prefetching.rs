@@ -9,8 +9,8 @@ use matrix::{
 };
 
 use super::harness::{WAIT_LIMIT, clicks, f32s, job};
-use crate::algorithm::{DataFacts, TrainTask};
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
+use crate::job::{DataFacts, TrainTask};
 
 const BATCH_COUNT: usize = 4;
 const EPOCHS: u64 = 2;
@@ -106,7 +106,7 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
     let job = job("lr", &settings).unwrap();
     let model = job.model(&DataFacts::default(), None).unwrap();
     let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-    for spec in job.matrices(&model, Consistency::Bsp, 5, 1).unwrap() {
+    for spec in job.matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
         store.create(spec).unwrap();
     }
     let store = Arc::new(store);
@@ -124,7 +124,7 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
         data,
         validation: None,
         coordinator: &NullCoordinator,
-        model: &model,
+        model: &*model,
         resumed: false,
     })
     .unwrap();

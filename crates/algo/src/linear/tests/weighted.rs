@@ -4,7 +4,7 @@ use data::{Batch, BatchBuilder};
 use matrix::{Consistency, MatrixId};
 
 use super::harness::{clicks, f32s, train};
-use crate::algorithm::algorithms;
+use crate::linear::FAMILY;
 
 /// The records of `batch` in groups and with labels from `label`; `times` gives how often each is repeated, and its
 /// weight.
@@ -29,7 +29,7 @@ fn in_every_metric_a_record_of_weight_two_counts_as_two_and_one_of_weight_zero_n
     // Sums of 200 terms in f64, in another order.
     const TOLERANCE: f64 = 1e-12;
     let batch = clicks(3, 1, 200).remove(0);
-    for row in algorithms() {
+    for row in FAMILY.algorithms {
         let label = |r: usize| match row.name {
             "softmax" => (r % 3) as f32,
             "linear" | "huber" => (r % 7) as f32 - 3.0,

@@ -1,0 +1,223 @@
+//! Families of algorithms, and the table of those that a program knows. This file names no family: each is a folder with
+//! a [`Family`] row, and a program may add rows of its own.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use data::LabelRule;
+use matrix::{FunctionTable, MatrixSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::job::{Job, Output, Scorer};
+use crate::metric::MetricAccumulator;
+use crate::param::{self, ParamSpec, nearest};
+
+/// Checks the parameters of one algorithm; unknown names and values out of range are errors.
+pub type Configure = fn(&BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error>;
+
+/// An algorithm as the command line lists it.
+#[derive(Debug)]
+pub struct Algorithm {
+    /// The name as typed on the command line.
+    pub name: &'static str,
+    pub title: &'static str,
+    pub parameters: &'static [ParamSpec],
+    pub configure: Configure,
+}
+
+impl Algorithm {
+    /// The meaning of a parameter, with the choices that read it and those that it offers.
+    pub fn help_text(&self, spec: &ParamSpec) -> String {
+        param::help_text(self.parameters, spec)
+    }
+}
+
+/// Algorithms that share a form of model.
+#[derive(Debug)]
+pub struct Family {
+    /// The name in `model.json`.
+    pub name: &'static str,
+    pub algorithms: &'static [Algorithm],
+    /// Restores a model from what its [`Model::save`] returned.
+    pub load: fn(&Value) -> Result<Arc<dyn Model>, serde_json::Error>,
+    /// Adds the PS functions of the family.
+    pub functions: fn(&mut FunctionTable) -> Result<(), matrix::function::FunctionFault>,
+}
+
+/// What scoring needs besides the matrices. It is saved with them.
+pub trait Model: Any + Debug + Send + Sync {
+    /// The name of the family.
+    fn family(&self) -> &'static str;
+
+    /// The fields of `model.json`, an object that [`Family::load`] reads.
+    fn save(&self) -> Value;
+
+    /// The matrices for prediction: in the order of [`Job::matrices`], with the same names and shapes, without
+    /// optimizer slots, and with ASP consistency. A job may create more after them; those belong to its optimizer and
+    /// are not saved.
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec>;
+
+    /// What the numbers of a prediction mean.
+    fn output(&self) -> Output;
+
+    /// How labels become numbers when data are evaluated with this model.
+    fn label_rule(&self) -> LabelRule;
+
+    /// Whether zeros of dense formats must be kept as entries.
+    fn keep_zeros(&self) -> bool {
+        false
+    }
+
+    /// Feature numbers must be below this limit; `None` allows any number.
+    fn key_limit(&self) -> Option<u64> {
+        None
+    }
+
+    /// A scorer with its own scratch memory; each thread needs one.
+    fn scorer(&self) -> Box<dyn Scorer>;
+
+    /// An empty metric accumulator for this kind of model.
+    fn metric_accumulator(&self) -> MetricAccumulator;
+}
+
+impl dyn Model {
+    /// The model as the type of its family.
+    ///
+    /// # Errors
+    /// [`Error::ModelFamily`] if the model belongs to another family.
+    pub fn of<M: Model>(&self) -> Result<&M, Error> {
+        let any: &dyn Any = self;
+        any.downcast_ref().ok_or_else(|| Error::ModelFamily { actual: self.family().to_owned() })
+    }
+
+    /// The number of matrices of the model.
+    pub fn matrix_count(&self) -> usize {
+        self.matrices(1).len()
+    }
+}
+
+/// A model without its matrices as it is stored and sent: the fields of its family, with the name of the family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedModel {
+    pub family: String,
+    #[serde(flatten)]
+    fields: serde_json::Map<String, Value>,
+}
+
+impl SavedModel {
+    /// # Panics
+    /// If the family saves something else than an object.
+    pub fn new(model: &dyn Model) -> Self {
+        let Value::Object(fields) = model.save() else {
+            panic!("family {:?} must save an object", model.family())
+        };
+        Self { family: model.family().to_owned(), fields }
+    }
+}
+
+/// The families that a program knows. Every process of a job has the same.
+#[derive(Clone, Debug)]
+pub struct Families(Vec<&'static Family>);
+
+impl Default for Families {
+    fn default() -> Self {
+        Self(crate::FAMILIES.to_vec())
+    }
+}
+
+impl Families {
+    /// The same table with another family.
+    ///
+    /// # Errors
+    /// [`Error::FamilyTaken`] if the name of the family or of one of its algorithms exists already.
+    pub fn with(mut self, family: &'static Family) -> Result<Self, Error> {
+        let taken = |name: &str| Error::FamilyTaken { name: name.to_owned() };
+        if self.0.iter().any(|known| known.name == family.name) {
+            return Err(taken(family.name));
+        }
+        if let Some(row) = family.algorithms.iter().find(|row| self.algorithm(row.name).is_ok()) {
+            return Err(taken(row.name));
+        }
+        self.0.push(family);
+        Ok(self)
+    }
+
+    /// The algorithms of all families, in order.
+    pub fn algorithms(&self) -> impl Iterator<Item = &'static Algorithm> + '_ {
+        self.0.iter().flat_map(|family| family.algorithms)
+    }
+
+    /// The row of `name`, or an error that suggests the nearest name.
+    pub fn algorithm(&self, name: &str) -> Result<&'static Algorithm, Error> {
+        self.algorithms().find(|row| row.name == name).ok_or_else(|| Error::UnknownAlgorithm {
+            name: name.to_owned(),
+            nearest: nearest(name, self.algorithms().map(|row| row.name)),
+            known: self.algorithms().map(|row| row.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Checks the parameters of the algorithm `name`.
+    pub fn configure(&self, name: &str, given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
+        (self.algorithm(name)?.configure)(given)
+    }
+
+    /// Restores a model.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFamily`] for a model of another program; [`Error::BadModel`] if the family cannot read the
+    /// fields.
+    pub fn load(&self, saved: &SavedModel) -> Result<Arc<dyn Model>, Error> {
+        let family = self.0.iter().find(|family| family.name == saved.family);
+        let family = family.ok_or_else(|| Error::UnknownFamily {
+            name: saved.family.clone(),
+            known: self.0.iter().map(|family| family.name).collect::<Vec<_>>().join(", "),
+        })?;
+        (family.load)(&Value::Object(saved.fields.clone()))
+            .map_err(|source| Error::BadModel { family: family.name, source })
+    }
+
+    /// Adds the PS functions of all families to `table`.
+    ///
+    /// # Errors
+    /// If two functions have the same name.
+    pub fn add_functions(&self, table: &mut FunctionTable) -> Result<(), matrix::function::FunctionFault> {
+        self.0.iter().try_for_each(|family| (family.functions)(table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHER: Family = Family {
+        name: "other",
+        algorithms: &[],
+        load: |_| Err(serde::de::Error::custom("a field is missing")),
+        functions: |_| Ok(()),
+    };
+
+    #[test]
+    fn a_model_of_an_unknown_family_and_bad_fields_are_errors_that_say_what_to_do() {
+        let saved = SavedModel { family: "other".to_owned(), fields: serde_json::Map::new() };
+        let error = Families::default().load(&saved).unwrap_err().to_string();
+        assert!(error.contains("\"other\"") && error.contains("linear") && error.contains("add"), "{error}");
+        let known = Families::default().with(&OTHER).unwrap();
+        let error = known.load(&saved).unwrap_err().to_string();
+        assert!(error.contains("\"other\"") && error.contains("a field is missing"), "{error}");
+        let linear = SavedModel { family: "linear".to_owned(), ..saved };
+        assert!(matches!(known.load(&linear), Err(Error::BadModel { family: "linear", .. })));
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        const SAME_ALGORITHM: Family = Family { algorithms: crate::linear::FAMILY.algorithms, ..OTHER };
+        let twice = Families::default().with(&crate::linear::FAMILY);
+        assert!(matches!(twice, Err(Error::FamilyTaken { name }) if name == "linear"));
+        let lr = Families::default().with(&SAME_ALGORITHM);
+        assert!(matches!(lr, Err(Error::FamilyTaken { name }) if name == "lr"));
+    }
+}
