@@ -89,6 +89,8 @@ pub struct DataNeeds {
     /// How labels become numbers before their names are known. [`Job::label_rule`] decides it
     /// once they are.
     pub label_rule: LabelRule,
+    /// The family learns from labels. If not, a table without `--label` has none, and all its columns are features.
+    pub labels: bool,
     /// The training data must be scanned before epoch 0 (`TaskData::scan`), for classes, moments or class counts.
     pub scan: bool,
     /// That scan also counts the distinct features of each task's training data.
@@ -172,6 +174,8 @@ pub enum Output {
     Value,
     /// One probability per class, in this order.
     Classes(Vec<f32>),
+    /// One number for each of these columns, which are no prediction of a label.
+    Columns(&'static [&'static str]),
 }
 
 impl Output {
@@ -180,6 +184,7 @@ impl Output {
         match self {
             Self::Probability | Self::Margin | Self::Value => 1,
             Self::Classes(classes) => classes.len(),
+            Self::Columns(names) => names.len(),
         }
     }
 }
@@ -236,4 +241,6 @@ pub struct TrainTask<'a> {
     pub model: &'a dyn Model,
     /// Whether the matrices already contain an earlier model.
     pub resumed: bool,
+    /// The seed of the job.
+    pub seed: u64,
 }

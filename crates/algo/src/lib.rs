@@ -7,6 +7,7 @@
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
+//! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
@@ -16,10 +17,13 @@ pub mod descent;
 pub mod error;
 pub mod family;
 pub mod job;
+pub mod kmeans;
 pub mod linear;
 pub mod metric;
 pub mod param;
 pub mod stopping;
+#[cfg(test)]
+mod test_harness;
 
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
@@ -33,7 +37,7 @@ pub use param::{ParamKind, ParamSpec};
 pub use stopping::{EarlyStopping, StoppingDecision};
 
 /// The families of this crate. A new one is a folder and a row here.
-pub const FAMILIES: &[&Family] = &[&linear::FAMILY];
+pub const FAMILIES: &[&Family] = &[&kmeans::FAMILY, &linear::FAMILY];
 
 /// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
 pub fn functions() -> matrix::FunctionTable {

@@ -16,6 +16,8 @@ pub enum Purpose {
     /// Generation of synthetic data.
     Generate = 4,
     Test = 5,
+    /// Choice of the first centres of clusters.
+    Seeding = 6,
 }
 
 /// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. It has 8 bytes of state, so that a

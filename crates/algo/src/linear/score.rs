@@ -282,6 +282,7 @@ pub(super) fn add_to_metrics(
                 parts.regression.add(score, label, weight);
             }
         }
+        MetricAccumulator::Named(_) => unreachable!("a linear model makes the accumulators of its loss"),
     }
     Ok(parts.loss().loss_sum - before)
 }

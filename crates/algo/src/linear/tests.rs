@@ -4,7 +4,6 @@ mod admm;
 mod auto;
 mod balanced;
 mod full;
-mod harness;
 mod model;
 mod prefetching;
 mod slow_task;
@@ -24,6 +23,7 @@ use crate::error::Error;
 use crate::family::{self, Families, SavedModel};
 use crate::job::DataFacts;
 use crate::param::ParamSpec;
+use crate::test_harness as harness;
 use harness::{Run, batches, clicks, job, train};
 
 #[test]

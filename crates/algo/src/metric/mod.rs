@@ -9,16 +9,19 @@
 //! | [`classification`] | accuracy, precision, recall, F1 of two or more classes, confusion matrix |
 //! | [`calibration`] | mean prediction / mean label, in total and in bins |
 //! | [`regression`] | RMSE, MAE, R2 |
+//! | [`named`] | sums and means that a family names itself |
 
 pub mod auc;
 pub mod calibration;
 pub mod classification;
 pub mod gauc;
 pub mod loss;
+pub mod named;
 pub mod regression;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use auc::AucAccumulator;
@@ -26,10 +29,11 @@ use calibration::{CalibrationAccumulator, CalibrationRow};
 use classification::{BinaryCounts, ClassCounts, Confusion};
 use gauc::GaucAccumulator;
 use loss::LossAccumulator;
+use named::NamedAccumulator;
 use regression::RegressionAccumulator;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
-pub type Metrics = BTreeMap<&'static str, f64>;
+pub type Metrics = BTreeMap<Cow<'static, str>, f64>;
 
 /// A metric that early stopping may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub enum MetricAccumulator {
     Classes(Box<ClassAccumulator>),
     /// Real numbers.
     Real(RealAccumulator),
+    /// The metrics of a family that predicts no labels.
+    Named(NamedAccumulator),
 }
 
 /// Two classes.
@@ -122,6 +128,7 @@ impl MetricAccumulator {
             Self::Binary(parts) => &parts.loss,
             Self::Classes(parts) => &parts.loss,
             Self::Real(parts) => &parts.loss,
+            Self::Named(parts) => &parts.loss,
         }
     }
 
@@ -149,6 +156,7 @@ impl MetricAccumulator {
                 a.loss.merge(&b.loss);
                 a.regression.merge(&b.regression);
             }
+            (Self::Named(a), Self::Named(b)) => a.merge(b),
             (a, b) => panic!("merge: parts of different models: {a:?} and {b:?}"),
         }
     }
@@ -181,6 +189,7 @@ impl MetricAccumulator {
                 put(&mut out, "mae", parts.regression.mae());
                 put(&mut out, "r2", parts.regression.r2());
             }
+            Self::Named(parts) => out.extend(parts.values()),
         }
         out
     }
@@ -191,7 +200,7 @@ impl MetricAccumulator {
         match &mut self {
             Self::Binary(parts) => parts.threshold = threshold,
             Self::Classes(parts) => parts.confusion = Some(Confusion::default()),
-            Self::Real(_) => {}
+            Self::Real(_) | Self::Named(_) => {}
         }
         self
     }
@@ -201,7 +210,7 @@ impl MetricAccumulator {
         match self {
             Self::Binary(parts) => Some(parts.counts.confusion()),
             Self::Classes(parts) => parts.confusion.clone(),
-            Self::Real(_) => None,
+            Self::Real(_) | Self::Named(_) => None,
         }
     }
 
@@ -209,7 +218,7 @@ impl MetricAccumulator {
     pub fn calibration_table(&self) -> Vec<CalibrationRow> {
         match self {
             Self::Binary(parts) if parts.probabilities => parts.calibration.table(),
-            Self::Binary(_) | Self::Classes(_) | Self::Real(_) => Vec::new(),
+            Self::Binary(_) | Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
         }
     }
 
@@ -228,7 +237,7 @@ impl MetricAccumulator {
             }
             Self::Classes(parts) => Some(parts.counts.shares()?.into_iter().map(entropy).sum()),
             // R2 makes this comparison.
-            Self::Real(_) => None,
+            Self::Real(_) | Self::Named(_) => None,
         }
     }
 
@@ -236,7 +245,7 @@ impl MetricAccumulator {
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::Binary(parts) => parts.auc.notice().into_iter().chain(parts.gauc.notice()).collect(),
-            Self::Classes(_) | Self::Real(_) => Vec::new(),
+            Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
         }
     }
 }
@@ -248,6 +257,6 @@ fn entropy(share: f64) -> f64 {
 
 fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {
     if let Some(value) = value {
-        out.insert(name, value);
+        out.insert(Cow::Borrowed(name), value);
     }
 }

@@ -126,6 +126,7 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
         coordinator: &NullCoordinator,
         model: &*model,
         resumed: false,
+        seed: 1,
     })
     .unwrap();
     let first = agent.calls.iter().position(|call| *call == Call::Pull(MatrixId(0))).unwrap();

@@ -16,20 +16,20 @@ use crate::job::{DataFacts, Job, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
 
 /// How long a task of a test waits for another task.
-pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A job with settings `name=value`.
-pub(super) fn job(name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
+pub(crate) fn job(name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
     let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
     let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     Families::default().configure(name, &set)
 }
 
 /// A label and its entries.
-pub(super) type Record = (f32, Vec<(u64, f32)>);
+pub(crate) type Record = (f32, Vec<(u64, f32)>);
 
 /// Records in batches of `size`.
-pub(super) fn build(records: &[Record], size: usize) -> Vec<Batch> {
+pub(crate) fn build(records: &[Record], size: usize) -> Vec<Batch> {
     let chunk = |records: &[Record]| {
         let mut builder = BatchBuilder::new();
         for (label, entries) in records {
@@ -46,7 +46,7 @@ pub(super) fn build(records: &[Record], size: usize) -> Vec<Batch> {
 }
 
 /// Sparse records with the value 1 in some of 64 features, and labels drawn from a logistic model.
-pub(super) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
+pub(crate) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut record = || {
         let mut keys: Vec<u64> = (0..6).map(|_| random.below(64)).collect();
@@ -61,7 +61,7 @@ pub(super) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
 }
 
 /// The records of `batch`, each repeated as often as `times` returns.
-pub(super) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
+pub(crate) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
     let mut records: Vec<Record> = Vec::new();
     for r in 0..batch.record_count() {
         let entries: Vec<_> =
@@ -72,7 +72,7 @@ pub(super) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
 }
 
 /// The values of an f32 matrix.
-pub(super) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
+pub(crate) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
     match store.export(id).unwrap().values {
         OwnedValues::F32(values) => values,
         other => panic!("f32 expected: {other:?}"),
@@ -80,18 +80,18 @@ pub(super) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
 }
 
 /// The results of a finished run.
-pub(super) struct Run {
-    pub(super) store: Arc<LocalStore>,
-    pub(super) model: Arc<dyn Model>,
+pub(crate) struct Run {
+    pub(crate) store: Arc<LocalStore>,
+    pub(crate) model: Arc<dyn Model>,
     /// Merged metrics, one per epoch.
-    pub(super) training: Vec<Metrics>,
-    pub(super) validation: Vec<Metrics>,
-    pub(super) notices: Vec<String>,
-    pub(super) record_count: u64,
+    pub(crate) training: Vec<Metrics>,
+    pub(crate) validation: Vec<Metrics>,
+    pub(crate) notices: Vec<String>,
+    pub(crate) record_count: u64,
 }
 
 /// Trains with one task for each list of batches.
-pub(super) fn train(
+pub(crate) fn train(
     name: &str,
     settings: &str,
     tasks: Vec<Vec<Batch>>,
@@ -104,7 +104,7 @@ pub(super) fn train(
 }
 
 /// Like [`train`] under BSP, with this number of partitions.
-pub(super) fn train_on(
+pub(crate) fn train_on(
     partition_count: u32,
     name: &str,
     settings: &str,
@@ -115,7 +115,7 @@ pub(super) fn train_on(
 }
 
 impl Run {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &str,
         settings: &str,
         tasks: Vec<Vec<Batch>>,
@@ -178,6 +178,7 @@ impl Run {
                 coordinator: &hub,
                 model: &*model,
                 resumed: false,
+                seed: 1,
             })
             .inspect_err(|error| store.stop(error.to_string()))
         };
@@ -199,7 +200,7 @@ impl Run {
     }
 
     /// Predictions and metrics of a store that has only the exported values.
-    pub(super) fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
+    pub(crate) fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
         let mut loaded = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
         for spec in self.model.matrices(3) {
             let id = loaded.create(spec).unwrap();

@@ -1,0 +1,220 @@
+//! Mini-batches: each step assigns the records of a batch and moves each centre to the mean of all records that were
+//! ever assigned to it. The data are read batch by batch and not kept.
+//!
+//! A step pulls the sums of all features that the task has seen, not only those of its batch, because the norm of a
+//! centre has a part from each of its features. Features that only other tasks have seen are left out of the norms in
+//! training; the norms that are saved have all of them.
+
+use data::Batch;
+use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+
+use super::lloyd::own_features;
+use super::points::{Centres, Nearest, Points, factor};
+use super::{ClusterScorer, KMeans, Model, accumulator};
+use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use crate::error::Error;
+use crate::job::{TrainTask, score_all};
+use crate::metric::MetricAccumulator;
+
+/// The first centres are chosen among at least this many times as many records as there are clusters.
+const SAMPLE: usize = 3;
+
+/// Trains one task until training ends.
+pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> {
+    let model: &Model = task.model.of()?;
+    if !task.resumed {
+        seed(job, model, &mut task)?;
+    }
+    let mut step = Step { model, features: Vec::new() };
+    for epoch in 0..job.epochs {
+        let mut training = accumulator();
+        let mut flow = StepDecision::Continue;
+        task.data.start_epoch(epoch)?;
+        while flow == StepDecision::Continue
+            && let Some(batch) = task.data.next()?
+        {
+            let loss_sum = step.run(task.agent, batch, &mut training)?;
+            let count = batch.record_count() as u64;
+            flow = task.coordinator.report_progress(task.agent.task(), count, loss_sum);
+        }
+        let mut stops = [f64::from(u8::from(flow == StepDecision::Stop)), training.loss().weight_sum];
+        task.agent.all_reduce(&mut stops)?;
+        let is_stopped = stops[0] > 0.0;
+        if stops[1] == 0.0 && !is_stopped {
+            return Err(Error::NoWeight { what: "every training record has the weight 0" });
+        }
+        step.write_centres(&mut task)?;
+        let validation = match &mut task.validation {
+            Some(stream) if !is_stopped => {
+                Some(score_all(&mut ClusterScorer::new(model), accumulator(), task.agent, *stream)?)
+            }
+            _ => None,
+        };
+        let report = EpochReport {
+            task: task.agent.task(),
+            epoch,
+            epoch_count: job.epochs,
+            clock: task.agent.clock(),
+            record_count: training.record_count(),
+            training,
+            validation,
+            notice: None,
+        };
+        if task.coordinator.report_epoch(report)? == EpochDecision::Stop {
+            break;
+        }
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+/// Chooses the first centres among the first records of each task, and writes them.
+fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
+    let mut sample = Vec::new();
+    let mut count = 0;
+    task.data.start_epoch(0)?;
+    while count < SAMPLE * job.clusters.max(job.batch_size)
+        && let Some(batch) = task.data.next()?
+    {
+        count += batch.record_count();
+        sample.push(batch.clone());
+    }
+    // The stream is read to its end before its next epoch.
+    while task.data.next()?.is_some() {}
+    let points = Points::of_batches(sample, model.distance)?;
+    let chosen = super::seeding::choose(task.agent, &points, (model.clusters, job.seeding, task.seed))?;
+    if task.agent.task() == 0 {
+        let chosen = Points::of_points(&chosen, Vec::new());
+        let centres = chosen.as_centres();
+        if chosen.width() > 0 {
+            let rows = Selection::Rows(Keys::Sorted(&chosen.features));
+            task.agent.push(Model::CENTRES, rows, Values::F32(&centres.values))?;
+        }
+        let row = Selection::Rows(Keys::Range(0, 1));
+        task.agent.push(Model::NORMS, row, Values::F64(&centres.squares))?;
+    }
+    Ok(task.agent.barrier()?)
+}
+
+/// What a task keeps from step to step.
+struct Step<'a> {
+    model: &'a Model,
+    /// The features that the task has seen, ascending.
+    features: Vec<u64>,
+}
+
+impl Step<'_> {
+    /// Learns a batch. Returns the sum of weight x squared distance before.
+    fn run(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        training: &mut MetricAccumulator,
+    ) -> Result<f64, Error> {
+        let k = self.model.clusters;
+        self.add_features(&batch.columns);
+        let points = Points::of_batches(vec![batch.clone()], self.model.distance)?;
+        let (all, _) = self.pull_centres(agent)?;
+        let mut centres = Centres { values: Vec::with_capacity(points.width() * k), squares: all.squares };
+        for key in &points.features {
+            let f = self.features.binary_search(key).expect("the features of the batch were added");
+            centres.values.extend_from_slice(&all.values[f * k..][..k]);
+        }
+        let MetricAccumulator::Named(parts) = training else { unreachable!("made by this file") };
+        let before = parts.loss.loss_sum;
+        let mut counts = vec![0.0; k];
+        let mut clusters = vec![0; points.count()];
+        let records: Vec<u32> = (0..points.count() as u32).collect();
+        points.for_each_nearest(&records, &centres, |i, found: Nearest| {
+            let weight = points.weight(i);
+            super::score::add_to_metrics(self.model, &found, weight, parts);
+            counts[found.centre as usize] += weight;
+            clusters[i] = found.centre as usize;
+        });
+        let width = points.width();
+        let mut sums = vec![0.0; k * width];
+        for (i, &c) in clusters.iter().enumerate() {
+            points.add_to(i, points.weight(i), &mut sums[c * width..][..width]);
+        }
+        if width > 0 {
+            let turned: Vec<f64> = (0..width)
+                .flat_map(|f| (0..k).map(move |c| (f, c)))
+                .map(|(f, c)| sums[c * width + f])
+                .collect();
+            agent.push(Model::SUMS, Selection::Rows(Keys::Sorted(&points.features)), Values::F64(&turned))?;
+        }
+        agent.push(Model::COUNTS, Selection::Rows(Keys::Range(0, 1)), Values::F64(&counts))?;
+        agent.tick()?;
+        Ok(parts.loss.loss_sum - before)
+    }
+
+    fn add_features(&mut self, columns: &[u64]) {
+        let known = self.features.len();
+        for key in columns {
+            if self.features[..known].binary_search(key).is_err() {
+                self.features.push(*key);
+            }
+        }
+        if self.features.len() > known {
+            self.features.sort_unstable();
+        }
+    }
+
+    /// The centres over the features of the task: the means of their records, or the first centres of clusters that
+    /// have none. Returns the counts too.
+    fn pull_centres(&self, agent: &mut dyn Agent) -> Result<(Centres, Vec<f64>), Error> {
+        let k = self.model.clusters;
+        let rows = Selection::Rows(Keys::Sorted(&self.features));
+        let row = Selection::Rows(Keys::Range(0, 1));
+        let (mut sums, mut counts) = (vec![0.0; self.features.len() * k], vec![0.0; k]);
+        agent.pull(Model::SUMS, rows, ValuesMut::F64(&mut sums))?;
+        agent.pull(Model::COUNTS, row, ValuesMut::F64(&mut counts))?;
+        let mut centres = Centres { values: vec![0.0; sums.len()], squares: vec![0.0; k] };
+        if counts.contains(&0.0) {
+            agent.pull(Model::CENTRES, rows, ValuesMut::F32(&mut centres.values))?;
+            agent.pull(Model::NORMS, row, ValuesMut::F64(&mut centres.squares))?;
+        }
+        let squares = squares_of(&sums, k);
+        let mut factors = vec![0.0; k];
+        for c in (0..k).filter(|&c| counts[c] > 0.0) {
+            factors[c] = factor(self.model.distance, counts[c], squares[c]);
+            centres.squares[c] = squares[c] * factors[c] * factors[c];
+        }
+        for (row, values) in sums.chunks_exact(k).zip(centres.values.chunks_exact_mut(k)) {
+            for c in (0..k).filter(|&c| counts[c] > 0.0) {
+                values[c] = (row[c] * factors[c]) as f32;
+            }
+        }
+        Ok((centres, counts))
+    }
+
+    /// Writes the centres for prediction. Afterwards every task can read them.
+    fn write_centres(&self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+        let k = self.model.clusters;
+        let (centres, _) = self.pull_centres(task.agent)?;
+        let is_owner = own_features(&self.features, task)?;
+        let owned = || (0..self.features.len()).filter(|f| is_owner[*f]);
+        let keys: Vec<u64> = owned().map(|f| self.features[f]).collect();
+        let values: Vec<f32> = owned().flat_map(|f| &centres.values[f * k..][..k]).copied().collect();
+        let exact: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+        let mut squares = squares_of(&exact, k);
+        task.agent.all_reduce(&mut squares)?;
+        if !keys.is_empty() {
+            task.agent.push(Model::CENTRES, Selection::Rows(Keys::Sorted(&keys)), Values::F32(&values))?;
+        }
+        if task.agent.task() == 0 {
+            let row = Selection::Rows(Keys::Range(0, 1));
+            task.agent.push(Model::NORMS, row, Values::F64(&squares))?;
+        }
+        Ok(task.agent.barrier()?)
+    }
+}
+
+/// The sum of squares of each column of `values` (rows x k).
+fn squares_of(values: &[f64], k: usize) -> Vec<f64> {
+    let mut squares = vec![0.0; k];
+    for row in values.chunks_exact(k) {
+        squares.iter_mut().zip(row).for_each(|(square, value)| *square += value * value);
+    }
+    squares
+}

@@ -1,0 +1,397 @@
+//! KMeans: k centres such that the sum of the squared distances of the records from their nearest centres is small.
+//!
+//! **Sources.** Lloyd, "Least squares quantization in PCM", 1982 (`method=lloyd`); Sculley, "Web-scale k-means
+//! clustering", WWW 2010, algorithm 1 (`method=mini_batch`); the first centres: [`seeding`]; `distance=cosine` is the
+//! spherical k-means of Dhillon and Modha, 2001: records and centres have the length 1.
+//!
+//! **Notation.** n records of a task, d features that occur in them, k centres. X: n x d; C: d x k; S: d x k, the sums of
+//! the records of each cluster by weight; N: k, the weights.
+//!
+//! **Matrices.**
+//!
+//! | matrix | shape | element | push rule |
+//! |---|---|---|---|
+//! | `centres` | features x k, sparse by hash | f32 | assign |
+//! | `norms` | 1 x k: `|c|^2` | f64 | assign |
+//! | `sums`, in training | features x k, sparse by hash: S | f64 | add |
+//! | `counts`, in training | 1 x k: N | f64 | add |
+//! | `owners`, in training | features x 1: the first task that has the feature | i64 | min |
+//!
+//! **An iteration** of a task: pull S of its features and N; C = S / N; assign the records whose nearest centre may have
+//! changed; push the changes of S and N; tick. S and N are sums, so every task sees the same centres, and mini-batches
+//! are the same with records that are only added: S / N is then the running mean of algorithm 1.
+//!
+//! **Cost** of an iteration: at most 2 n d k multiply-adds, fewer as clusters come to rest; 8 d k bytes pulled and as
+//! many pushed.
+
+mod exchange;
+mod lloyd;
+mod mini_batch;
+mod points;
+mod score;
+mod seeding;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use data::{BatchSize, LabelRule, Shuffle};
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use score::ClusterScorer;
+
+use crate::error::Error;
+use crate::family::{self, Algorithm, Family};
+use crate::job::{
+    DataFacts, DataNeeds, DataProfile, Epochs, Job, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
+};
+use crate::metric::MetricAccumulator;
+use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
+use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::stopping::EarlyStopping;
+
+/// Clusters of records.
+pub const FAMILY: Family = Family {
+    name: "kmeans",
+    algorithms: &[Algorithm {
+        name: "kmeans",
+        title: "KMeans: clusters of records around their means",
+        parameters: PARAMETERS,
+        configure: |given| Ok(Arc::new(KMeans::new(given)?)),
+    }],
+    load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
+    functions: |_| Ok(()),
+};
+
+/// How records are assigned and centres moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Method {
+    Lloyd,
+    MiniBatch,
+}
+
+impl Choice for Method {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("lloyd", Self::Lloyd), ("mini_batch", Self::MiniBatch)]
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Lloyd => "all records at each step, kept in memory; exact",
+            Self::MiniBatch => "a batch at each step, for data of any size",
+        }
+    }
+
+    fn reads(self) -> &'static [&'static ParamSpec] {
+        match self {
+            Self::Lloyd => &[&MAX_ITERATIONS, &TOLERANCE],
+            Self::MiniBatch => &[&EPOCHS, &BATCH_SIZE],
+        }
+    }
+}
+
+/// How the first centres are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Seeding {
+    PlusPlus,
+    Parallel,
+    Random,
+}
+
+impl Choice for Seeding {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("kmeans++", Self::PlusPlus), ("kmeans||", Self::Parallel), ("random", Self::Random)]
+    }
+}
+
+/// What is near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distance {
+    /// `|x - c|`.
+    Euclidean,
+    /// `1 - x . c / (|x| |c|)`.
+    Cosine,
+}
+
+impl Choice for Distance {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("euclidean", Self::Euclidean), ("cosine", Self::Cosine)]
+    }
+}
+
+const CLUSTERS: ParamSpec =
+    param("k", ParamKind::Integer { low: 1, high: CLUSTER_LIMIT }, "8", "clusters", "Number of clusters");
+const METHOD: ParamSpec = param("method", ParamKind::Choice(words::<Method>), "lloyd", "", "Method");
+const DISTANCE: ParamSpec = param(
+    "distance",
+    ParamKind::Choice(words::<Distance>),
+    "euclidean",
+    "",
+    "Distance of a record from a centre",
+);
+const SEEDING: ParamSpec = param(
+    "init",
+    ParamKind::Choice(words::<Seeding>),
+    "kmeans++",
+    "",
+    "Choice of the first centres among the records; kmeans|| reads the data less often, for large k",
+);
+const MAX_ITERATIONS: ParamSpec = param(
+    "max_iterations",
+    ParamKind::Integer { low: 1, high: 1_000_000 },
+    "300",
+    "iterations",
+    "Largest number of iterations",
+);
+const TOLERANCE: ParamSpec = param(
+    "tolerance",
+    ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh },
+    "0.00001",
+    "",
+    "Training ends when an iteration lowers the inertia by no more than this share of it",
+);
+const EPOCHS: ParamSpec =
+    param("epochs", ParamKind::Integer { low: 1, high: 1_000_000 }, "4", "passes", "Passes over the data");
+const BATCH_SIZE: ParamSpec =
+    param("batch_size", ParamKind::Integer { low: 1, high: 1 << 20 }, "1024", "records", "Records per step");
+
+const PARAMETERS: &[ParamSpec] =
+    &[CLUSTERS, METHOD, DISTANCE, SEEDING, MAX_ITERATIONS, TOLERANCE, EPOCHS, BATCH_SIZE];
+
+/// Largest k: a row of centres has one f32 per cluster.
+const CLUSTER_LIMIT: u64 = 65_536;
+/// Records that are read at once by a method that keeps all in memory.
+const READ_SIZE: usize = 4096;
+
+/// A job of KMeans.
+#[derive(Clone, Debug)]
+struct KMeans {
+    given: BTreeMap<String, String>,
+    checked: CheckedParams,
+    clusters: usize,
+    method: Method,
+    distance: Distance,
+    seeding: Seeding,
+    max_iterations: u64,
+    tolerance: f64,
+    epochs: u64,
+    batch_size: usize,
+}
+
+impl KMeans {
+    fn new(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        let checked = CheckedParams::new("kmeans", PARAMETERS, given)?;
+        Ok(Self {
+            given: given.clone(),
+            clusters: checked.integer(&CLUSTERS) as usize,
+            method: checked.choice(&METHOD),
+            distance: checked.choice(&DISTANCE),
+            seeding: checked.choice(&SEEDING),
+            max_iterations: checked.integer(&MAX_ITERATIONS),
+            tolerance: checked.real(&TOLERANCE),
+            epochs: checked.integer(&EPOCHS),
+            batch_size: checked.integer(&BATCH_SIZE) as usize,
+            checked,
+        })
+    }
+}
+
+/// A model without its matrices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// Number of clusters.
+    pub clusters: usize,
+    pub distance: Distance,
+}
+
+impl Model {
+    const CENTRES: MatrixId = MatrixId(0);
+    const NORMS: MatrixId = MatrixId(1);
+    const SUMS: MatrixId = MatrixId(2);
+    const COUNTS: MatrixId = MatrixId(3);
+    const OWNERS: MatrixId = MatrixId(4);
+
+    /// A matrix with a row for each feature.
+    fn of_features(
+        &self,
+        name: &str,
+        element: ElementType,
+        rule: PushRule,
+        partition_count: u32,
+    ) -> MatrixSpec {
+        MatrixSpec {
+            name: name.to_owned(),
+            element,
+            rows: 1 << 63,
+            columns: self.clusters as u64,
+            axis: Axis::Row,
+            storage: Storage::Sparse,
+            partitioner: Partitioner::Hash { partition_count },
+            initializer: Initializer::Zero,
+            rule,
+            consistency: Consistency::Asp,
+            seed: 0,
+        }
+    }
+
+    /// A matrix of one row.
+    fn of_clusters(&self, name: &str, rule: PushRule) -> MatrixSpec {
+        let partitioner = Partitioner::Range { partition_count: 1 };
+        let spec = self.of_features(name, ElementType::F64, rule, 1);
+        MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..spec }
+    }
+}
+
+/// The metrics of clusters, in this order.
+fn metrics() -> Vec<NamedMetric> {
+    vec![
+        NamedMetric::new("inertia", MergeRule::Sum),
+        NamedMetric::new("simplified_silhouette", MergeRule::Mean),
+    ]
+}
+
+fn accumulator() -> MetricAccumulator {
+    MetricAccumulator::Named(NamedAccumulator { metrics: metrics(), ..NamedAccumulator::default() })
+}
+
+fn empty_notice(empty: usize, clusters: usize) -> String {
+    format!(
+        "{empty} of {clusters} clusters have no records: the data have fewer distinct records than clusters; choose a \
+         smaller k"
+    )
+}
+
+impl family::Model for Model {
+    fn family(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn save(&self) -> Value {
+        serde_json::to_value(self).expect("a model has no keys but texts")
+    }
+
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
+        vec![
+            self.of_features("centres", ElementType::F32, PushRule::Assign, partition_count),
+            self.of_clusters("norms", PushRule::Assign),
+        ]
+    }
+
+    fn output(&self) -> Output {
+        Output::Columns(&["cluster", "distance"])
+    }
+
+    fn label_rule(&self) -> LabelRule {
+        LabelRule::Real
+    }
+
+    fn keep_zeros(&self) -> bool {
+        false
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer> {
+        Box::new(ClusterScorer::new(self))
+    }
+
+    fn metric_accumulator(&self) -> MetricAccumulator {
+        accumulator()
+    }
+}
+
+impl Job for KMeans {
+    fn algorithm(&self) -> &'static str {
+        self.checked.algorithm()
+    }
+
+    fn settings(&self) -> BTreeMap<&'static str, String> {
+        self.checked.values().clone()
+    }
+
+    fn resolve_settings(
+        &self,
+        _: &DataProfile<'_>,
+        _: Option<&dyn family::Model>,
+    ) -> Result<Resolution, Error> {
+        Ok(Resolution::Resolved(ResolvedSettings { settings: self.given.clone(), reasons: Vec::new() }))
+    }
+
+    fn data_needs(&self) -> DataNeeds {
+        let (epochs, size) = match self.method {
+            // The tasks keep the records in a form of their own.
+            Method::Lloyd => (1, READ_SIZE),
+            Method::MiniBatch => (self.epochs, self.batch_size),
+        };
+        DataNeeds {
+            label_rule: LabelRule::Real,
+            labels: false,
+            scan: false,
+            count_features: false,
+            epochs: Epochs::Fixed(epochs),
+            batch_size: BatchSize::Fixed(size),
+            shuffle: if epochs > 1 { Shuffle::Records } else { Shuffle::None },
+            keep_zeros: false,
+            key_limit: None,
+            validation_share: 0.0,
+            validation_required: false,
+        }
+    }
+
+    fn label_rule(&self, _: &[String]) -> Result<LabelRule, Error> {
+        Ok(LabelRule::Real)
+    }
+
+    fn model(
+        &self,
+        _: &DataFacts,
+        previous: Option<&dyn family::Model>,
+    ) -> Result<Arc<dyn family::Model>, Error> {
+        let model = Model { clusters: self.clusters, distance: self.distance };
+        if let Some(previous) = previous {
+            let previous: &Model = previous.of()?;
+            let pairs = [
+                ("k", model.clusters.to_string(), previous.clusters.to_string()),
+                ("distance", model.distance.name().to_owned(), previous.distance.name().to_owned()),
+            ];
+            if let Some((what, job, model)) = pairs.into_iter().find(|(_, job, model)| job != model) {
+                return Err(Error::ModelMismatch { what, model, job });
+            }
+        }
+        Ok(Arc::new(model))
+    }
+
+    fn matrices(
+        &self,
+        model: &dyn family::Model,
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Result<Vec<MatrixSpec>, Error> {
+        let own: &Model = model.of()?;
+        let mut specs = model.matrices(partition_count);
+        let owners = own.of_features("owners", ElementType::I64, PushRule::Min, partition_count);
+        specs.push(own.of_features("sums", ElementType::F64, PushRule::Add, partition_count));
+        specs.push(own.of_clusters("counts", PushRule::Add));
+        specs.push(MatrixSpec { columns: 1, ..owners });
+        for spec in &mut specs {
+            (spec.consistency, spec.seed) = (consistency, seed);
+        }
+        Ok(specs)
+    }
+
+    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
+        match self.method {
+            Method::Lloyd => lloyd::train(self, task),
+            Method::MiniBatch => mini_batch::train(self, task),
+        }
+    }
+
+    fn stopping(&self) -> Option<EarlyStopping> {
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! The first centres: records of the data, far from each other.
+//!
+//! **Sources.** Arthur, Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007, with several trials a
+//! round as their section 7 proposes; Bahmani et al., "Scalable k-means++", VLDB 2012 (k-means||, algorithm 2).
+//!
+//! Each task needs the distances of its own records only. What all must know are the chosen records and the sums of the
+//! distances. Random numbers depend on the seed, the task and the round.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use math::random::{Purpose, RandomStream, stream};
+use matrix::{Agent, LocalConfig, LocalStore};
+
+use super::Seeding;
+use super::exchange::{gather, gather_points, position_of};
+use super::points::{Centres, Points, SparsePoint};
+use crate::error::Error;
+
+/// Rounds of k-means||.
+const ROUNDS: u64 = 5;
+/// Records that a round of k-means|| chooses on average, for each centre.
+const OVERSAMPLING: f64 = 2.0;
+/// Number of the random stream that all tasks share. Tasks have numbers of 32 bits.
+const SHARED: u64 = u64::MAX;
+
+/// The squared distance of each record from its nearest centre so far, and which that is.
+struct Distances {
+    all: Vec<u32>,
+    squared: Vec<f64>,
+    nearest: Vec<u32>,
+    centre_count: u32,
+}
+
+impl Distances {
+    fn new(points: &Points) -> Self {
+        let count = points.count();
+        let all = (0..count as u32).collect();
+        Self { all, squared: vec![f64::INFINITY; count], nearest: vec![0; count], centre_count: 0 }
+    }
+
+    /// Adds centres.
+    fn add(&mut self, points: &Points, centres: &[SparsePoint]) {
+        if centres.is_empty() {
+            return;
+        }
+        let first = self.centre_count;
+        points.for_each_nearest(&self.all, &Centres::of_points(centres, &points.features), |i, found| {
+            if found.first < self.squared[i] {
+                self.squared[i] = found.first;
+                self.nearest[i] = first + found.centre;
+            }
+        });
+        self.centre_count += centres.len() as u32;
+    }
+
+    fn weighted<'a>(&'a self, points: &'a Points) -> impl Iterator<Item = f64> + Clone + 'a {
+        self.squared.iter().enumerate().map(|(i, square)| points.weight(i) * square)
+    }
+}
+
+/// Chooses `k` records of all tasks; every task gets the same.
+///
+/// # Errors
+/// [`Error::TooFewRecords`] if the tasks together have fewer records with a weight above 0.
+pub(super) fn choose(
+    agent: &mut dyn Agent,
+    points: &Points,
+    (k, seeding, seed): (usize, Seeding, u64),
+) -> Result<Vec<SparsePoint>, Error> {
+    let weighted = (0..points.count()).filter(|&i| points.weight(i) > 0.0).count();
+    let record_count: f64 = gather(agent, weighted as f64)?.iter().sum();
+    if record_count < k as f64 {
+        return Err(Error::TooFewRecords { clusters: k, record_count: record_count as u64 });
+    }
+    let mut random = stream(seed, Purpose::Seeding, SHARED, 0);
+    match seeding {
+        Seeding::PlusPlus => plus_plus(agent, points, k, &mut random),
+        Seeding::Parallel => parallel(agent, points, k, seed, &mut random),
+        Seeding::Random => {
+            let mut chosen = Vec::new();
+            let mut left: Vec<f64> = (0..points.count()).map(|i| points.weight(i)).collect();
+            while chosen.len() < k {
+                let (own, found) = choose_one(agent, points, left.iter().copied(), &mut random)?;
+                own.into_iter().for_each(|i| left[i] = 0.0);
+                chosen.extend(found);
+            }
+            Ok(chosen)
+        }
+    }
+}
+
+/// Chooses a record of all tasks with a probability proportional to its weight. Returns its position, at the task that
+/// has it, and the record. All equal weights of 0 choose nothing.
+fn choose_one(
+    agent: &mut dyn Agent,
+    points: &Points,
+    weights: impl Iterator<Item = f64> + Clone,
+    random: &mut RandomStream,
+) -> Result<(Option<usize>, Vec<SparsePoint>), Error> {
+    let sums = gather(agent, weights.clone().sum())?;
+    let target = random.uniform() * sums.iter().sum::<f64>();
+    let Some(task) = position_of(sums.iter().copied(), target) else { return Ok((None, Vec::new())) };
+    let own = if task == agent.task() as usize {
+        position_of(weights, target - sums[..task].iter().sum::<f64>())
+    } else {
+        None
+    };
+    let point: Vec<SparsePoint> = own.map(|i| points.get(i)).into_iter().collect();
+    Ok((own, gather_points(agent, &point)?))
+}
+
+/// k-means++: each further centre is a record chosen with a probability proportional to its squared distance from the
+/// nearest centre. Of several trials the one is taken that leaves the smallest sum of distances.
+fn plus_plus(
+    agent: &mut dyn Agent,
+    points: &Points,
+    k: usize,
+    random: &mut RandomStream,
+) -> Result<Vec<SparsePoint>, Error> {
+    let trial_count = 2 + (k as f64).ln() as usize;
+    let weights = || (0..points.count()).map(|i| points.weight(i));
+    let mut chosen = choose_one(agent, points, weights(), random)?.1;
+    let mut distances = Distances::new(points);
+    distances.add(points, &chosen);
+    while chosen.len() < k {
+        let mut trials = Vec::new();
+        for _ in 0..trial_count {
+            trials.extend(choose_one(agent, points, distances.weighted(points), random)?.1);
+        }
+        if trials.is_empty() {
+            // Every record equals a centre.
+            chosen.extend(choose_one(agent, points, weights(), random)?.1);
+            continue;
+        }
+        let mut sums = vec![0.0; trials.len()];
+        let centres = Centres::of_points(&trials, &points.features);
+        let (mut gathered, mut products) = (Vec::new(), Vec::new());
+        for block in distances.all.chunks(super::points::BLOCK) {
+            points.products(block, &centres, &mut gathered, &mut products);
+            for (&i, products) in block.iter().zip(products.chunks_exact(trials.len())) {
+                let i = i as usize;
+                for ((sum, &product), square) in sums.iter_mut().zip(products).zip(&centres.squares) {
+                    let distance = (points.squares[i] + square - 2.0 * f64::from(product)).max(0.0);
+                    *sum += points.weight(i) * distance.min(distances.squared[i]);
+                }
+            }
+        }
+        agent.all_reduce(&mut sums)?;
+        let best = (0..sums.len()).min_by(|&a, &b| sums[a].total_cmp(&sums[b])).unwrap_or(0);
+        let best = trials.swap_remove(best);
+        distances.add(points, std::slice::from_ref(&best));
+        chosen.push(best);
+    }
+    Ok(chosen)
+}
+
+/// k-means||: a few rounds in which every task chooses several records at once; then k-means++ among the chosen ones,
+/// each with the weight of the records that it is nearest to.
+fn parallel(
+    agent: &mut dyn Agent,
+    points: &Points,
+    k: usize,
+    seed: u64,
+    random: &mut RandomStream,
+) -> Result<Vec<SparsePoint>, Error> {
+    let weights = (0..points.count()).map(|i| points.weight(i));
+    let mut candidates = choose_one(agent, points, weights, random)?.1;
+    let mut distances = Distances::new(points);
+    distances.add(points, &candidates);
+    for round in 1..=ROUNDS {
+        let sum: f64 = gather(agent, distances.weighted(points).sum())?.iter().sum();
+        if sum == 0.0 {
+            break;
+        }
+        let mut random = stream(seed, Purpose::Seeding, u64::from(agent.task()), round);
+        let factor = OVERSAMPLING * k as f64 / sum;
+        let is_chosen = |square: f64| random.uniform() < factor * square;
+        let own = distances.weighted(points).map(is_chosen).enumerate().filter(|(_, chosen)| *chosen);
+        let own: Vec<SparsePoint> = own.map(|(i, _)| points.get(i)).collect();
+        let new = gather_points(agent, &own)?;
+        distances.add(points, &new);
+        candidates.extend(new);
+    }
+    if candidates.len() <= k {
+        return plus_plus(agent, points, k, random);
+    }
+    let mut weights = vec![0.0; candidates.len()];
+    for (i, &nearest) in distances.nearest.iter().enumerate() {
+        weights[nearest as usize] += points.weight(i);
+    }
+    agent.all_reduce(&mut weights)?;
+    let weights = weights.into_iter().map(|weight| weight as f32).collect();
+    // Every task has all candidates, and chooses the same.
+    let config = LocalConfig { task_count: 1, wait_limit: Duration::ZERO };
+    let mut alone = Arc::new(LocalStore::new(config)).agent(0);
+    plus_plus(&mut alone, &Points::of_points(&candidates, weights), k, random)
+}
