@@ -16,7 +16,7 @@ use crate::metadata;
 /// The version to install, fixed so that every machine makes the same faults.
 const VERSION: &str = "27.1.0";
 /// Crates that are sampled if none is named.
-const CRATES: [&str; 7] = ["matrix", "algo", "data", "server", "worker", "master", "seraphim"];
+const CRATES: [&str; 8] = ["matrix", "algo", "data", "model", "server", "worker", "master", "seraphim"];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
 /// Minimum share of the compiling faults that tests must detect, in percent.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use control::Code;
+use model::error::io_advice;
 
 use crate::exit::Exit;
 
@@ -61,9 +62,6 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The target of a new model exists.
-    #[error("{} already exists; choose another --model, or add --overwrite to replace it", path.display())]
-    ModelExists { path: PathBuf },
     /// The target of a file exists.
     #[error("{} already exists; choose another {flag}, or add --overwrite to replace it", path.display())]
     FileExists {
@@ -71,82 +69,9 @@ pub enum Error {
         /// The flag that sets the path.
         flag: String,
     },
-    /// `--overwrite` names a model whose folder also contains other files.
-    #[error(
-        "{} contains {}, which is not part of the model, so --overwrite does not replace the folder; move the file \
-         away, or choose another --model",
-        path.display(),
-        file.display()
-    )]
-    ForeignFileInModel {
-        path: PathBuf,
-        /// The name of a file that is not part of the model.
-        file: PathBuf,
-    },
-    /// `--overwrite` names something that is neither a model nor an empty folder.
-    #[error(
-        "{} is neither a model nor an empty folder, so --overwrite does not replace it; choose another --model",
-        path.display()
-    )]
-    NotReplaceable { path: PathBuf },
-    /// The path is not a model directory.
-    #[error("{} is not a model: {reason}; give the directory that `seraphim train --model` wrote", path.display())]
-    NotAModel {
-        path: PathBuf,
-        /// What is missing.
-        reason: String,
-    },
-    /// Another version of the program wrote the model.
-    #[error(
-        "{} has model format version {found}, this program ({}) reads version {known}; use the program that wrote it ({written_by}), or train again{}",
-        path.display(),
-        env!("CARGO_PKG_VERSION"),
-        damage_note(*damage)
-    )]
-    ModelVersion {
-        /// The path of the manifest.
-        path: PathBuf,
-        /// The format version in the file.
-        found: u64,
-        /// The newest format version that this program reads.
-        known: u64,
-        /// The version of the program that wrote the file.
-        written_by: String,
-        /// Recorded and actual checksum when they differ: then the version itself may be corrupt.
-        damage: Option<(u32, u32)>,
-    },
-    /// The checksum of a file differs from the recorded one.
-    #[error(
-        "{} is damaged: its checksum is {actual:08x}, the recorded one is {expected:08x}; restore the file or train \
-         again",
-        path.display()
-    )]
-    Checksum {
-        path: PathBuf,
-        /// Recorded CRC-32C.
-        expected: u32,
-        /// CRC-32C of the bytes in the file.
-        actual: u32,
-    },
-    /// The length of a file differs from the recorded one.
-    #[error(
-        "{} is damaged: it has {actual} bytes, the recorded length is {expected}; restore the file or train again",
-        path.display()
-    )]
-    Length {
-        path: PathBuf,
-        /// Recorded length in bytes.
-        expected: u64,
-        /// Actual length in bytes.
-        actual: u64,
-    },
-    /// The contents of a model file are invalid.
-    #[error("{}: {what}; restore the model or train again", path.display())]
-    BadModel {
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    /// An error of a model directory.
+    #[error(transparent)]
+    Model(#[from] model::Error),
     /// An error of reading data.
     #[error(transparent)]
     Data(#[from] data::Error),
@@ -202,15 +127,8 @@ impl Error {
             | Self::BadValue { .. }
             | Self::JobFile { .. }
             | Self::InvalidRequest { .. } => Exit::Usage,
-            Self::ModelExists { .. }
-            | Self::FileExists { .. }
-            | Self::ForeignFileInModel { .. }
-            | Self::NotReplaceable { .. } => Exit::Usage,
-            Self::NotAModel { .. }
-            | Self::ModelVersion { .. }
-            | Self::Checksum { .. }
-            | Self::Length { .. }
-            | Self::BadModel { .. } => Exit::Model,
+            Self::FileExists { .. } => Exit::Usage,
+            Self::Model(error) => model_exit(error),
             Self::Io { .. } => Exit::Io,
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
@@ -277,23 +195,16 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-fn damage_note(damage: Option<(u32, u32)>) -> String {
-    damage.map_or_else(String::new, |(expected, actual)| {
-        format!(
-            " (the file was changed after it was written: its checksum is {actual:08x}, the recorded one is \
-             {expected:08x})"
-        )
-    })
-}
-
-fn io_advice(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space or choose another path",
-        std::io::ErrorKind::PermissionDenied => {
-            "; check the permissions of the folder or choose another path"
-        }
-        std::io::ErrorKind::NotFound => "; check the path",
-        _ => "",
+fn model_exit(error: &model::Error) -> Exit {
+    use model::Error as E;
+    match error {
+        E::Io { .. } => Exit::Io,
+        E::ModelExists { .. } | E::ForeignFileInModel { .. } | E::NotReplaceable { .. } => Exit::Usage,
+        E::NotAModel { .. }
+        | E::ModelVersion { .. }
+        | E::Checksum { .. }
+        | E::Length { .. }
+        | E::BadModel { .. } => Exit::Model,
     }
 }
 

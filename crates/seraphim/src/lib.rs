@@ -16,13 +16,11 @@
 pub mod cli;
 pub mod error;
 pub mod exit;
-mod file_identity;
 pub mod generate;
 pub mod interrupt;
 pub mod job;
 mod labels;
 mod machine;
-pub mod model;
 pub mod modules;
 mod outputs;
 pub mod progress;
@@ -36,3 +34,4 @@ pub use wasm;
 
 pub use error::Error;
 pub use exit::Exit;
+pub use model;

@@ -1,4 +1,4 @@
-//! Facts about the machine: its name, cores and memory, the peak memory of this process, and which processes exist.
+//! Facts about the machine: its cores and memory, and the peak memory of this process.
 
 /// The default memory limit of kept records is the machine's memory divided by this number.
 const MEMORY_SHARE: u64 = 4;
@@ -23,21 +23,6 @@ pub(crate) fn memory_share() -> u64 {
 /// Peak resident memory of this process in bytes; none where the system does not report it.
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     kib_of("/proc/self/status", "VmHWM:").map(|kib| kib * 1024)
-}
-
-/// The name of the machine; empty where the system does not report it.
-pub(crate) fn host() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
-}
-
-/// Whether this machine has no process of this number, or only a zombie. False where the system does not report it.
-pub(crate) fn is_dead(process: u32) -> bool {
-    let state = |process: &str| {
-        let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The line is `NUMBER (NAME) STATE ...`, and the name may contain any character.
-        line.rsplit_once(") ")?.1.chars().next()
-    };
-    state("self").is_some() && matches!(state(&process.to_string()), None | Some('Z' | 'X'))
 }
 
 fn kib_of(file: &str, key: &str) -> Option<u64> {

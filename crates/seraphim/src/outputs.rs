@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use model::file_identity::{self, FileIdentity};
+use model::manifest;
+
 use crate::error::Error;
-use crate::file_identity::{self, FileIdentity};
-use crate::model::{self, manifest};
 
 /// Bytes at either end of a file that are inspected to recognize what wrote the file.
 const SNIFF_BYTES: u64 = 64 << 10;
@@ -160,7 +161,7 @@ impl Outputs {
             let what = format!("{flag} {shown} lies inside the model {}", model.display());
             return Err(Error::InvalidRequest { what, advice: advice() });
         }
-        model::check_target(path, self.overwrite)
+        Ok(model::check_target(path, self.overwrite)?)
     }
 
     /// Returns the model that contains a path: a model of this command, or any other.

@@ -13,6 +13,8 @@ use matrix::{
     Agent, Consistency, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
     LocalStore, MatrixId, MatrixSpec, OwnedValues, Prefetch, PushRule, Selection, VectorPool,
 };
+use model::manifest::AppliedFunction;
+use model::{Model, StoredMatrix};
 use rpc::WireType;
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
@@ -21,8 +23,6 @@ use super::Environment;
 use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
 use crate::error::Error;
-use crate::model::manifest::AppliedFunction;
-use crate::model::{self, Model, StoredMatrix};
 use crate::modules::Modules;
 use crate::outputs::Outputs;
 
@@ -326,6 +326,7 @@ fn write(
     });
     let saved: Vec<StoredMatrix<'_>> =
         specs.iter().zip(&matrices).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
-    model::write(output, asked.overwrite, manifest, &saved, false, &dictionary, environment.interrupt)?;
+    let outputs = environment.interrupt.temp_outputs();
+    model::write(output, asked.overwrite, manifest, &saved, false, &dictionary, outputs)?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use algo::Output;
 use algo::metric::calibration::CalibrationRow;
 use algo::metric::classification::Confusion;
+use model::Model;
 use serde::Serialize;
 
 use super::Environment;
@@ -13,7 +14,6 @@ use super::score::{ModelScorer, NOT_ENDED};
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
-use crate::model::Model;
 
 /// The result of `evaluate`.
 #[derive(Clone, Debug, Serialize)]

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use algo::Output;
 use data::{Batch, LabelRule, PassthroughColumn, PassthroughTexts, Schema};
+use model::{Model, TempOutput};
 use serde::Serialize;
 
 use super::Environment;
 use super::score::{ModelScorer, NOT_ENDED};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, TempOutput};
+use crate::interrupt::Interrupt;
 use crate::job::PredictJob;
 use crate::labels;
-use crate::model::Model;
 use crate::outputs::{self, Outputs};
 
 /// The name of standard output.

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use matrix::{ExportedRows, MatrixSpec, PushRule, Schedule};
+use model::{Manifest, Model, TrainingPosition};
 
 use crate::job::TrainJob;
-use crate::model::{Manifest, Model, TrainingPosition};
 
 /// Returns the position at which a job continues from `previous`. Schedules always continue; the order of epochs
 /// continues only if the job reads the same data with the same number of tasks and the same seed, and otherwise

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use algo::{DataFacts, Job};
 use data::{LabelRule, Schema};
 use matrix::{ExportedRows, MatrixSpec, Partitioner};
+use model::{Manifest, StoredMatrix, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::totals::Totals;
@@ -14,7 +15,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Manifest, StoredMatrix, TrainingPosition, TrainingRecord, WriteResult, manifest};
 use crate::report::{InputReport, ModelReport, Report, Timings};
 
 /// What is known of a run besides its parameters.
@@ -254,5 +254,7 @@ pub(super) fn save(
     let saved: Vec<StoredMatrix<'_>> =
         specs.iter().zip(rows).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
     dictionary.retain(|key, _| rows.iter().any(|rows| rows.keys.binary_search(key).is_ok()));
-    model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary, interrupt)
+    let outputs = interrupt.temp_outputs();
+    let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
+    Ok(model::write(&job.model, overwrite, manifest, &saved, with_slots, &dictionary, outputs)?)
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use algo::Scorer;
 use data::{BadLinePolicy, Batch, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
+use model::Model;
 
 use super::totals::Totals;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::Input;
-use crate::model::Model;
 
 /// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
 /// same bits.
@@ -49,11 +49,11 @@ impl ModelScorer {
             let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
             else {
                 let what = format!("matrix {:?} is missing", spec.name);
-                return Err(Error::BadModel { path: model.path.clone(), what });
+                return Err(bad_model(model, what));
             };
             // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of
             // the program.
-            let unfit = |what: String| Error::BadModel { path: model.path.clone(), what };
+            let unfit = |what: String| bad_model(model, what);
             spec.check().map_err(|error| unfit(error.to_string()))?;
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
@@ -123,6 +123,10 @@ enum ChunkMessage<T> {
     Output(T),
     Finished(Box<ReadSummary>),
     Failed(Error),
+}
+
+fn bad_model(model: &Model, what: String) -> Error {
+    model::Error::BadModel { path: model.path.clone(), what }.into()
 }
 
 /// Reads and scores one chunk; false if the receiver is closed or an error occurred.

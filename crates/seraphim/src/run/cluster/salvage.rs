@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use data::Schema;
+use model::manifest::UnfinishedJob;
+use model::{Manifest, Model};
 use rpc::message::TaskStats;
 
 use super::servers::{Servers, TasksReply};
@@ -15,8 +17,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
-use crate::model::manifest::UnfinishedJob;
-use crate::model::{Manifest, Model};
 use crate::run::driver::epoch_monitor::{StopReason, TrainingSummary};
 use crate::run::run_info::{RunInfo, save};
 use crate::run::totals::Totals;
@@ -135,7 +135,8 @@ impl Salvage<'_> {
             match save(&job, manifest.clone(), &layout.matrices, &rows, names.clone(), self.interrupt) {
                 Ok(_) => break,
                 // An existing model stays, and the next name is tried.
-                Err(Error::ModelExists { .. } | Error::NotReplaceable { .. }) if number < NAME_LIMIT => {}
+                Err(Error::Model(model::Error::ModelExists { .. } | model::Error::NotReplaceable { .. }))
+                    if number < NAME_LIMIT => {}
                 Err(error) => return Err(error),
             }
         }

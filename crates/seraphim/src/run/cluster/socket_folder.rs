@@ -5,10 +5,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::machine::is_dead;
 use rpc::Address;
 
 use crate::error::Error;
-use crate::machine;
 
 /// Prefix of the name of a folder; the process number follows.
 const NAME_PREFIX: &str = "seraphim-";
@@ -65,7 +65,7 @@ fn remove_stale_folders(parent: &Path, least_age: Duration) {
             name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX)?.split_once('-')?.0.parse().ok());
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let age = entry.metadata().and_then(|data| data.modified()).ok().and_then(|at| at.elapsed().ok());
-        if !is_folder || !process.is_some_and(machine::is_dead) || age.is_none_or(|age| age < least_age) {
+        if !is_folder || !process.is_some_and(is_dead) || age.is_none_or(|age| age < least_age) {
             continue;
         }
         if let Ok(folder) = File::open(entry.path())

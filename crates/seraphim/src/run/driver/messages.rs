@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use algo::{EpochDecision, EpochReport};
 use data::{BadLineTotal, Schema};
+use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use worker::JobLayout;
 
 use crate::job::raw::RawJob;
-use crate::model::{Manifest, TrainingPosition};
 use crate::report::EpochLine;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::totals::TaskSummary;

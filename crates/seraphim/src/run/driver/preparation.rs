@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use algo::ResolvedSettings;
 use data::{LabelRule, Schema};
+use model::TrainingPosition;
 use worker::JobLayout;
 
 use super::job_layout::{WorkerTasks, assign_tasks, layout};
@@ -13,7 +14,6 @@ use super::settings_chooser::SettingsChooser;
 use super::training::Training;
 use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase};
 use crate::error::Error;
-use crate::model::TrainingPosition;
 use crate::progress::{Progress, counted};
 use crate::run::resume;
 use crate::run::run_info::RunInfo;

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use model::Manifest;
 use serde_json::{Value, json};
 
 use super::epoch_monitor::{StopReason, TrainingSummary};
@@ -9,7 +10,6 @@ use super::messages::{ToWorker, split_names};
 use super::preparation::Plan;
 use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase};
 use crate::error::Error;
-use crate::model::Manifest;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
 /// The state of a job whose model is saved.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use algo::Job;
 use data::{Schema, TaskData};
 use matrix::FunctionTable;
+use model::{Manifest, Model, TrainingPosition};
 use worker::JobLayout;
 
 use super::coordinator::TaskCoordinator;
@@ -20,7 +21,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Manifest, Model, TrainingPosition};
 use crate::run::Environment;
 use crate::run::driver::messages::{FromWorker, ToWorker};
 use crate::run::failure::{BusyGuard, panic_message};

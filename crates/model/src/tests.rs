@@ -11,7 +11,6 @@ use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
 use super::write::{StoredMatrix, write};
 use super::*;
 use crate::error::Error;
-use crate::interrupt::Interrupt;
 
 /// Returns the manifest of the smallest possible job.
 fn manifest() -> Manifest {
@@ -109,7 +108,7 @@ fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
         let path = folder.path().join(name);
         let saved = [StoredMatrix { spec: &spec, rows: &rows }];
         let names = std::collections::BTreeMap::new();
-        write(&path, false, manifest(), &saved, true, &names, &Interrupt::new()).unwrap();
+        write(&path, false, manifest(), &saved, true, &names, &TempOutputs::default()).unwrap();
         assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
         let without = &Model::read(&path, false).unwrap().matrices[0];
         let OwnedValues::F32(weights) = &rows.values else { panic!("{name}") };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The identity of a file or folder, which also recognizes it behind links.
 #[derive(Clone, Debug)]
-pub(crate) struct FileIdentity {
+pub struct FileIdentity {
     /// The path without links and dots, as far as it exists.
     canonical: PathBuf,
     /// Device and inode number of the existing file.
@@ -13,22 +13,23 @@ pub(crate) struct FileIdentity {
 
 impl FileIdentity {
     /// Returns the identity of what is, or would be, at a path.
-    pub(crate) fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         Self { canonical: canonical(path), inode: inode(path) }
     }
 
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether both paths mean the same file or folder.
+    pub fn is_same(&self, other: &Self) -> bool {
         self.canonical == other.canonical || self.inode.is_some() && self.inode == other.inode
     }
 
     /// Whether this path lies in the folder `other`, at any depth.
-    pub(crate) fn is_inside(&self, other: &Self) -> bool {
+    pub fn is_inside(&self, other: &Self) -> bool {
         self.canonical != other.canonical && self.canonical.starts_with(&other.canonical)
     }
 }
 
 /// Returns the folder of a path; the current folder if the path has none.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -67,7 +68,7 @@ fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> std::i
 }
 
 /// Renames `from` to `to` if `to` does not exist; otherwise the error has the kind `AlreadyExists`.
-pub(crate) fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
+pub fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     if rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE)? {
         return Ok(());

@@ -19,7 +19,7 @@ use super::tensors::{self, Dtype, Tensor};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
 use crate::file_identity::{exchange, folder_of};
-use crate::interrupt::{Interrupt, OLD, PROBE, sibling};
+use crate::temp_output::{OLD, PROBE, TempOutputs, sibling};
 
 /// Buffer size of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -56,7 +56,7 @@ impl Write for ChecksumWriter {
 
 /// Checks before any work that a model can be written to `path`: the path must be absent, an empty folder or, with
 /// `overwrite`, a model without other files. Also checks that the parent is writable and that an empty folder can be
-/// replaced (a mount or `.` cannot). `crate::outputs` checks the other paths of a command.
+/// replaced (a mount or `.` cannot).
 pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
     let path = &*resolve_link(path);
     if path.exists() {
@@ -79,7 +79,7 @@ pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
 }
 
 /// Whether a folder is a model, intact or damaged.
-pub(crate) fn is_model(folder: &Path) -> bool {
+pub fn is_model(folder: &Path) -> bool {
     std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| {
         let name = manifest::FORMAT_NAME.as_bytes();
         bytes.windows(name.len()).any(|window| window == name)
@@ -129,11 +129,11 @@ pub fn write(
     matrices: &[StoredMatrix<'_>],
     keep_optimizer: bool,
     dictionary: &BTreeMap<u64, String>,
-    interrupt: &Interrupt,
+    outputs: &TempOutputs,
 ) -> Result<WriteResult, Error> {
     let path = &*resolve_link(path);
     check_target(path, overwrite)?;
-    let unfinished = interrupt.temp_output(path);
+    let unfinished = outputs.temp_output(path);
     let folder = unfinished.path().to_owned();
     let sync = DiskSync::default();
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
