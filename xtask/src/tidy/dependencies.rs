@@ -19,10 +19,18 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("master", &["math", "matrix", "rpc", "control"]),
     ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
     (
-        "seraphim",
+        "cluster",
         &["math", "data", "matrix", "wasm", "algo", "model", "rpc", "control", "server", "master", "worker"],
     ),
-    ("python", &["data", "matrix", "algo", "seraphim"]),
+    // Only this crate knows flags and terminals.
+    (
+        "seraphim",
+        &[
+            "math", "data", "matrix", "algo", "model", "rpc", "control", "server", "master", "worker",
+            "cluster",
+        ],
+    ),
+    ("python", &["data", "matrix", "algo", "model", "cluster"]),
     ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
     ("xtask", &[]),
 ];

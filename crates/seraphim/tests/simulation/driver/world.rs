@@ -1,8 +1,10 @@
 //! The surroundings of a driver: virtual time, the links to its workers, the parameters.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::progress::SilentProgress;
 use math::random::{Purpose, RandomStream, stream};
 use rpc::message::{Member, MemberKind};
 use seraphim::job::TrainJob;
@@ -131,7 +133,7 @@ impl World {
             job: 1,
             workers: (0..scenario.workers).map(worker).collect(),
             parameters: ParameterPlace::Servers(vec![server]),
-            quiet: true,
+            progress: Arc::new(SilentProgress),
         };
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),

@@ -189,7 +189,7 @@ impl TrainJob {
     }
 
     /// Checks only the report: the model may be written on another machine.
-    pub(crate) fn check_report(&self) -> Result<(), Error> {
+    pub fn check_report(&self) -> Result<(), Error> {
         let Some(report) = &self.report else { return Ok(()) };
         let models = [&self.model].into_iter().chain(&self.from);
         let outputs = models.fold(self.outputs(), |outputs, model| outputs.with_model(model));

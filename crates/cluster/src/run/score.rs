@@ -57,7 +57,7 @@ impl ModelScorer {
             spec.check().map_err(|error| unfit(error.to_string()))?;
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
-                let (needed, memory) = (crate::progress::bytes(bytes), crate::progress::bytes(memory));
+                let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
                 let what = format!("matrix {:?} takes {needed}, this machine has {memory}", spec.name);
                 return Err(unfit(what));
             }

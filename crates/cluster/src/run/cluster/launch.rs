@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::raw::RawJob;
 use crate::job::{ClusterSize, TrainJob};
+use crate::progress::{ProgressListener, SilentProgress};
 use crate::report::Report;
 use crate::run::Environment;
 
@@ -29,16 +30,18 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two checks whether the servers listen.
 const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Trains on servers and workers of this machine, which are started for the job and end with it.
+/// Trains on servers and workers of this machine, which are started for the job and end with it. `progress` learns of it,
+/// unless the job is quiet.
 pub fn train(
     raw: &RawJob,
     job: &TrainJob,
     size: ClusterSize,
     environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
 ) -> Result<Report, Error> {
     job.check_outputs()?;
     let folder = SocketFolder::new()?;
-    let runner = JobRunner::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
+    let runner = JobRunner::new(progress, Vec::new(), environment.interrupt.clone());
     let runner = Arc::new(runner.with_shared_folder());
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
@@ -92,7 +95,7 @@ impl LocalServers {
         let stop = StopOnDrop(Stop::new());
         let config =
             master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
-        let runner = Arc::new(JobRunner::new(true, Vec::new(), interrupt.clone()));
+        let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), Vec::new(), interrupt.clone()));
         let master = start_master(config, runner, stop.0.clone())?.address;
         let mut processes = ChildProcesses { children: Vec::new() };
         let mut addresses = Vec::new();

@@ -29,7 +29,7 @@ pub fn explain(asked: Option<u64>, count: u32, source: &Source) -> String {
     let plural = if count == 1 { "task" } else { "tasks" };
     match (asked, source.size_bytes()) {
         (Some(_), _) => format!("{count} {plural}"),
-        (None, Some(bytes)) => format!("{count} {plural} (auto, for {})", crate::progress::bytes(bytes)),
+        (None, Some(bytes)) => format!("{count} {plural} (auto, for {})", crate::amounts::bytes(bytes)),
         (None, None) => format!("{count} {plural} (auto, standard input is not split)"),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn text(label: f32, names: &[String]) -> String {
 }
 
 /// Returns the label that a model of two classes counts as 1, as the user writes it; none for other models.
-pub(crate) fn positive(model: &Model, schema: &Schema) -> Option<String> {
+pub fn positive(model: &Model, schema: &Schema) -> Option<String> {
     match (model.output(), model.label_rule()) {
         (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
             Some(text(positive.unwrap_or(1.0), &schema.label_names))

@@ -6,7 +6,7 @@ use data::{
 use serde::{Deserialize, Serialize};
 
 use super::task_streams::TimedValidation;
-use crate::progress::counted;
+use crate::amounts::counted;
 
 /// Maximum number of bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;

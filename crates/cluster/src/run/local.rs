@@ -22,14 +22,20 @@ use crate::exit::Exit;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
 use crate::machine;
+use crate::progress::ProgressListener;
 use crate::report::Report;
 use crate::run::cluster::metrics_endpoint::WorkerMetrics;
 
 /// Number of the only job and of its worker.
 const JOB: u32 = 0;
 
-/// Trains in this process.
-pub fn train(raw: &RawJob, job: &TrainJob, environment: Environment<'_>) -> Result<Report, Error> {
+/// Trains in this process. `progress` learns of it, unless the job is quiet.
+pub fn train(
+    raw: &RawJob,
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<Report, Error> {
     let start = Instant::now();
     if job.wire != WireType::F32 {
         return Err(Error::InvalidRequest {
@@ -46,7 +52,7 @@ pub fn train(raw: &RawJob, job: &TrainJob, environment: Environment<'_>) -> Resu
         job: JOB,
         workers: vec![WorkerInfo { id: JOB, name: None }],
         parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
-        quiet: job.manner.quiet,
+        progress,
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
     let (sender, events) = channel();

@@ -16,7 +16,7 @@ const SNIFF_BYTES: u64 = 64 << 10;
 
 /// The kind of a file that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputKind {
+pub enum OutputKind {
     /// Scores of `predict`.
     Scores,
     /// The report of `train`.
@@ -58,7 +58,7 @@ impl OutputKind {
 }
 
 /// The file in which `generate` describes the data that it wrote.
-pub(crate) const GENERATED_META: &str = "meta.json";
+pub const GENERATED_META: &str = "meta.json";
 
 /// Returns the first and the last bytes of a file.
 fn head_and_tail(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
@@ -77,7 +77,7 @@ fn json_of(path: &Path) -> Option<serde_json::Value> {
 
 /// The inputs of a command, and whether the command may replace earlier outputs.
 #[derive(Debug)]
-pub(crate) struct Outputs {
+pub struct Outputs {
     overwrite: bool,
     inputs: Vec<(FileIdentity, PathBuf)>,
     models: Vec<(FileIdentity, PathBuf)>,
@@ -85,7 +85,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// For a command that reads nothing.
-    pub(crate) fn new(overwrite: bool) -> Self {
+    pub fn new(overwrite: bool) -> Self {
         Self { overwrite, inputs: Vec::new(), models: Vec::new() }
     }
 
@@ -103,7 +103,7 @@ impl Outputs {
     }
 
     /// Checks that the command may write a file to `path`, which `flag` sets.
-    pub(crate) fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
+    pub fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
         let shown = path.display();
         if path.is_dir() {
             let advice = format!("name a file for {flag}");
@@ -176,7 +176,7 @@ impl Outputs {
 
 /// Returns a function that moves a finished file to its target. It keeps a file that has appeared there since the
 /// check, unless `overwrite` is set.
-pub(crate) fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
+pub fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
         let is_empty = std::fs::metadata(to).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
         let put = if overwrite || is_empty {

@@ -8,7 +8,7 @@ use algo::{EarlyStopping, EpochDecision, EpochReport, MetricAccumulator};
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::progress::Progress;
+use crate::progress::ProgressListener;
 use crate::report::EpochLine;
 
 /// Returns the error when some tasks have not reported an epoch within the limit.
@@ -112,7 +112,7 @@ impl EpochMonitor {
         now: Instant,
         reports: &[EpochReport],
         interrupted: InterruptState,
-        progress: &Progress,
+        progress: &dyn ProgressListener,
     ) -> Result<Decision, algo::Error> {
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merge_parts(reports.iter().map(|report| &report.training));
@@ -244,7 +244,7 @@ fn is_printed(epoch: u64, epoch_count: u64) -> bool {
 }
 
 fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
-    let speed = crate::progress::count(line.records as f64 / line.seconds.max(1e-9));
+    let speed = crate::amounts::count(line.records as f64 / line.seconds.max(1e-9));
     let mut text = format!("epoch {}/{epoch_count}  {} records  {speed}/s", line.epoch + 1, line.records);
     text += &format!("\n  training    {}", metrics_text(&line.training));
     if let Some(validation) = &line.validation {
@@ -258,6 +258,7 @@ mod tests {
     use algo::MetricAccumulator;
 
     use super::*;
+    use crate::progress::SilentProgress;
 
     fn watching(patience: u64) -> EarlyStopping {
         EarlyStopping::new(patience, algo::metric::STOPPING_METRICS[0])
@@ -279,14 +280,7 @@ mod tests {
             notice: None,
         };
         let interrupted = InterruptState { stop_sent: false, requested: raised };
-        monitor
-            .decide(
-                Instant::now(),
-                &[report],
-                interrupted,
-                &Progress::new(true, None, algo::Epochs::Fixed(epoch_count)),
-            )
-            .unwrap()
+        monitor.decide(Instant::now(), &[report], interrupted, &SilentProgress).unwrap()
     }
 
     /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training

@@ -2,8 +2,8 @@
 
 use matrix::{MatrixSpec, Storage};
 
+use crate::amounts;
 use crate::error::Error;
-use crate::progress;
 
 /// Refuses matrices that cannot fit: dense matrices allocate all rows at the start. `holders` names what has `limit`
 /// bytes.
@@ -18,7 +18,7 @@ pub(super) fn check_memory(
         let size = if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
         u128::from(spec.key_bound()) * spec.table_count() as u128 * width * size
     };
-    let shown = |bytes: u128| progress::bytes(u64::try_from(bytes).unwrap_or(u64::MAX));
+    let shown = |bytes: u128| amounts::bytes(u64::try_from(bytes).unwrap_or(u64::MAX));
     let dense: Vec<&MatrixSpec> = matrices.iter().filter(|spec| spec.storage == Storage::Dense).collect();
     let sum: u128 = dense.iter().map(|spec| bytes(spec)).sum();
     if sum <= u128::from(limit) {
@@ -31,7 +31,7 @@ pub(super) fn check_memory(
             "the matrices take {} ({}), the limit of {holders} is {}",
             shown(sum),
             parts.join(" + "),
-            progress::bytes(limit)
+            amounts::bytes(limit)
         ),
         advice: advice.into(),
     })

@@ -14,13 +14,14 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::submission::{self, PathBase, Submission};
+use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
 use crate::run::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
 
 pub struct JobRunner {
-    /// Whether to print no progress; true except for a cluster that was started for one job.
-    quiet: bool,
+    /// Learns of the progress of jobs that are not quiet; silent except for a cluster that was started for one job.
+    progress: Arc<dyn ProgressListener>,
     token: Vec<u8>,
     interrupt: Interrupt,
     /// The folder to which the members of its jobs resolve relative paths.
@@ -31,8 +32,8 @@ pub struct JobRunner {
 
 impl JobRunner {
     /// Creates a runner whose jobs stop when `interrupt` is raised.
-    pub fn new(quiet: bool, token: Vec<u8>, interrupt: Interrupt) -> Self {
-        Self { quiet, token, interrupt, folder: PathBase::Unknown, failed: Arc::default() }
+    pub fn new(progress: Arc<dyn ProgressListener>, token: Vec<u8>, interrupt: Interrupt) -> Self {
+        Self { progress, token, interrupt, folder: PathBase::Unknown, failed: Arc::default() }
     }
 
     /// Returns the same runner for members that were started in the folder of the submitting process.
@@ -59,7 +60,7 @@ impl JobRunner {
             job: link.job,
             workers: link.workers.iter().map(name).collect(),
             parameters: ParameterPlace::Servers(link.servers.clone()),
-            quiet: self.quiet,
+            progress: Arc::clone(&self.progress),
         };
         let mut driver = Driver::new(config, raw, job, algorithm, Instant::now());
         let mut workers = MasterLink { link, lost_member: None };

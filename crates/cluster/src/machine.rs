@@ -6,7 +6,7 @@ const MEMORY_SHARE: u64 = 4;
 const MEMORY_FALLBACK_BYTES: u64 = 1 << 30;
 
 /// Number of cores that this process may use.
-pub(crate) fn core_count() -> usize {
+pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn memory_bytes() -> Option<u64> {
 }
 
 /// A quarter of the machine's memory, in bytes.
-pub(crate) fn memory_share() -> u64 {
+pub fn memory_share() -> u64 {
     memory_bytes().map_or(MEMORY_FALLBACK_BYTES, |bytes| bytes / MEMORY_SHARE)
 }
 

@@ -1,6 +1,7 @@
 //! From the inspection of the data to the first step.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use algo::ResolvedSettings;
@@ -13,8 +14,8 @@ use super::messages::ToWorker;
 use super::settings_chooser::SettingsChooser;
 use super::training::Training;
 use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase};
+use crate::amounts::counted;
 use crate::error::Error;
-use crate::progress::{Progress, counted};
 use crate::run::resume;
 use crate::run::run_info::RunInfo;
 use crate::run::totals::{TaskSummary, Totals};
@@ -93,8 +94,10 @@ impl Driver {
         if !matches!(self.phase, Phase::Inspecting) {
             return Ok(());
         }
-        let quiet = self.config.quiet || self.job.manner.quiet;
-        self.progress = Progress::new(quiet, plan.size_bytes, self.algorithm.data_needs().epochs);
+        if !self.job.manner.quiet {
+            self.progress = Arc::clone(&self.config.progress);
+        }
+        self.progress.started(plan.size_bytes, self.algorithm.data_needs().epochs);
         self.progress.print_line(&match &self.config.parameters {
             ParameterPlace::Process { .. } => greeting.to_owned(),
             ParameterPlace::Servers(servers) => {

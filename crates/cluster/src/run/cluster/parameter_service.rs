@@ -13,6 +13,7 @@ use super::launch::{ChildProcesses, LocalMaster, start_master};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::progress::SilentProgress;
 
 /// Maximum wait for all servers to join.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -48,7 +49,7 @@ pub fn serve(
     interrupt: &Interrupt,
     ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let runner = Arc::new(JobRunner::new(true, service.token.clone(), interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), service.token.clone(), interrupt.clone()));
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],

@@ -30,6 +30,7 @@ mod saving;
 mod settings_chooser;
 mod training;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use algo::Job;
@@ -48,7 +49,7 @@ use self::training::Training;
 use crate::error::Error;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::progress::Progress;
+use crate::progress::{ProgressListener, SilentProgress};
 use crate::report::{Report, Timings};
 
 /// A worker of a job.
@@ -66,8 +67,8 @@ pub struct DriverConfig {
     /// At least one.
     pub workers: Vec<WorkerInfo>,
     pub parameters: ParameterPlace,
-    /// Whether to print no progress.
-    pub quiet: bool,
+    /// Learns of the progress, unless the job is quiet.
+    pub progress: Arc<dyn ProgressListener>,
 }
 
 /// What the driver learns.
@@ -143,7 +144,8 @@ pub struct Driver {
     algorithm: Box<dyn Job>,
     /// The settings that the program chose, and why.
     reasons: Vec<String>,
-    progress: Progress,
+    /// Silent until the data are inspected.
+    progress: Arc<dyn ProgressListener>,
     start: Instant,
     timings: Timings,
     job_progress: JobProgress,
@@ -188,7 +190,7 @@ impl Driver {
             job,
             algorithm,
             reasons: Vec::new(),
-            progress: Progress::silent(),
+            progress: Arc::new(SilentProgress),
             start: now,
             timings: Timings::default(),
             job_progress,
