@@ -20,7 +20,7 @@ const CRATES: [&str; 9] =
     ["matrix", "algo", "data", "model", "server", "worker", "master", "cluster", "seraphim"];
 /// The crate whose promises are mostly checked by the tests of others, and these with it.
 const TESTED_ABOVE: &str = "cluster";
-const TESTS_ABOVE: [&str; 2] = ["cluster", "seraphim"];
+const TESTS_ABOVE: [&str; 3] = ["cluster", "seraphim", "simulation"];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
 /// Minimum share of the compiling faults that tests must detect, in percent.

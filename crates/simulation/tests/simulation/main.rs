@@ -9,39 +9,22 @@
 //!
 //! Everything depends on the seed only. `cargo xtask simulate --seeds N --start S` runs any seeds.
 
-#[path = "simulation/checker.rs"]
 mod checker;
-#[path = "simulation/cluster.rs"]
 mod cluster;
-#[path = "simulation/control/mod.rs"]
 mod control;
-#[path = "simulation/driver/mod.rs"]
 mod driver;
-#[path = "simulation/functions.rs"]
 mod functions;
-#[path = "simulation/history.rs"]
 mod history;
-#[path = "simulation/lanes.rs"]
 mod lanes;
-#[path = "simulation/neighbours.rs"]
 mod neighbours;
-#[path = "simulation/network.rs"]
 mod network;
-#[path = "simulation/probe.rs"]
 mod probe;
-#[path = "simulation/pulls.rs"]
 mod pulls;
-#[path = "simulation/rows.rs"]
 mod rows;
-#[path = "simulation/scenario.rs"]
 mod scenario;
-#[path = "simulation/schedule.rs"]
 mod schedule;
-#[path = "simulation/seeds.rs"]
 mod seeds;
-#[path = "simulation/task.rs"]
 mod task;
-#[path = "simulation/whole_cluster.rs"]
 mod whole_cluster;
 
 use history::Facts;

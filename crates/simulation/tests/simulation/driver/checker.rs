@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algo::EpochDecision;
-use seraphim::run::driver::messages::{FromWorker, ToWorker};
+use cluster::run::driver::messages::{FromWorker, ToWorker};
 
 use super::Facts;
 use super::scenario::{Misfortune, Scenario, WAIT_LIMIT};

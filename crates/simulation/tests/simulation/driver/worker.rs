@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use algo::metric::RealAccumulator;
 use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator};
+use cluster::run::driver::messages::{FromWorker, ToWorker};
+use cluster::run::failure::{FailureRank, ReadPosition};
+use cluster::run::totals::TaskSummary;
 use data::{Schema, Survey};
-use seraphim::model::TrainingPosition;
-use seraphim::run::driver::messages::{FromWorker, ToWorker};
-use seraphim::run::failure::{FailureRank, ReadPosition};
-use seraphim::run::totals::TaskSummary;
+use model::TrainingPosition;
 
 use super::scenario::{Misfortune, Scenario};
 

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::job::TrainJob;
+use cluster::job::raw::RawJob;
 use cluster::progress::SilentProgress;
-use math::random::{Purpose, RandomStream, stream};
-use rpc::message::{Member, MemberKind};
-use seraphim::job::TrainJob;
-use seraphim::job::raw::RawJob;
-use seraphim::run::driver::messages::{FromWorker, ToWorker};
-use seraphim::run::driver::{
+use cluster::run::driver::messages::{FromWorker, ToWorker};
+use cluster::run::driver::{
     Driver, DriverConfig, Effect, Event, ParameterPlace, ParametersRequest, WorkerInfo,
 };
-use seraphim::{Error, Exit};
+use cluster::{Error, Exit};
+use math::random::{Purpose, RandomStream, stream};
+use rpc::message::{Member, MemberKind};
 use serde_json::{Value, json};
 
 use super::Broken;
