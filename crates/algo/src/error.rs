@@ -79,20 +79,11 @@ pub enum Error {
     /// There is nothing to learn from.
     #[error("the training data have no records")]
     NoRecords,
-    /// Fewer records than clusters.
-    #[error(
-        "k={clusters} is more than the {record_count} training records with a weight above 0: choose a smaller k, or \
-         give more data"
-    )]
-    TooFewRecords { clusters: usize, record_count: u64 },
-    /// A record without a direction.
-    #[error(
-        "record {record} of a task has only zeros, and distance=cosine compares directions: leave such records out, or \
-         choose distance=euclidean"
-    )]
-    ZeroRecord {
-        /// The record, from 1.
-        record: u64,
+    /// The data do not suit the algorithm.
+    #[error("{reason}")]
+    UnsuitableData {
+        /// What is wrong, and what to do.
+        reason: String,
     },
     /// The training data have only one class.
     #[error(

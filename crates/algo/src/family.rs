@@ -64,6 +64,11 @@ pub trait Model: Any + Debug + Send + Sync {
     /// What the numbers of a prediction mean.
     fn output(&self) -> Output;
 
+    /// Whether an evaluation needs labels.
+    fn uses_labels(&self) -> bool {
+        true
+    }
+
     /// How labels become numbers when data are evaluated with this model.
     fn label_rule(&self) -> LabelRule;
 

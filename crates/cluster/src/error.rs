@@ -265,7 +265,8 @@ fn matrix_exit(error: &matrix::Error) -> Exit {
 fn algo_exit(error: &algo::Error) -> Exit {
     use algo::Error as E;
     match error {
-        E::UnknownAlgorithm { .. }
+        E::FamilyTaken { .. }
+        | E::UnknownAlgorithm { .. }
         | E::UnknownParameter { .. }
         | E::Parameter { .. }
         | E::Conflict { .. }
@@ -282,11 +283,14 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::ClassCount { .. }
         | E::UnknownClass { .. }
         | E::UndefinedMetric { .. }
-        | E::NoWeight { .. } => Exit::Data,
+        | E::NoWeight { .. }
+        | E::UnsuitableData { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NonFiniteStart { .. } | E::LargeValues { .. } => {
             Exit::Data
         }
-        E::ModelMismatch { .. } => Exit::Model,
+        E::ModelMismatch { .. } | E::UnknownFamily { .. } | E::BadModel { .. } | E::ModelFamily { .. } => {
+            Exit::Model
+        }
         E::Coordinator { .. } => Exit::Io,
         E::Matrix(error) => matrix_exit(error),
         E::Data(error) => data_exit(error),

@@ -37,7 +37,7 @@ pub(crate) fn text(label: f32, names: &[String]) -> String {
 }
 
 /// Returns the label that a model of two classes counts as 1, as the user writes it; none for other models.
-pub fn positive(model: &Model, schema: &Schema) -> Option<String> {
+pub fn positive(model: &dyn Model, schema: &Schema) -> Option<String> {
     match (model.output(), model.label_rule()) {
         (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
             Some(text(positive.unwrap_or(1.0), &schema.label_names))
@@ -48,7 +48,7 @@ pub fn positive(model: &Model, schema: &Schema) -> Option<String> {
 
 /// Returns the labels of a classifier in the order of its classes, as the user writes them; empty for other models.
 /// `seen` has the labels of the data, which distinguish 0 from -1.
-pub(crate) fn classes(model: &Model, schema: &Schema, seen: &LabelStats) -> Vec<String> {
+pub(crate) fn classes(model: &dyn Model, schema: &Schema, seen: &LabelStats) -> Vec<String> {
     if let Output::Classes(classes) = model.output() {
         return classes.iter().map(|class| text(*class, &schema.label_names)).collect();
     }

@@ -25,6 +25,8 @@ pub struct FormatOptions {
     pub label: Option<String>,
     /// Whether lines have a label at all; prediction does not need one.
     pub has_label: bool,
+    /// Whether labels are used. If not, a table has none: its label column is not read, and no other is taken for it.
+    pub uses_labels: bool,
     pub purpose: InputPurpose,
     /// Column of record weights.
     pub weight: Option<String>,
@@ -54,6 +56,7 @@ impl Default for FormatOptions {
         Self {
             label: None,
             has_label: true,
+            uses_labels: true,
             purpose: InputPurpose::Training,
             weight: None,
             group: None,
@@ -95,11 +98,18 @@ impl FormatOptions {
         self.keep_zeros |= schema.keep_zeros;
     }
 
+    /// Skips the label column.
+    pub(crate) fn skip_label(&mut self) {
+        self.has_label = false;
+        self.skip_columns.extend(self.label.take());
+    }
+
     /// Drops settings of columns that belong to training data of another format when lines have no columns.
     pub(crate) fn drop_columns_for(&mut self, format: &str) {
         if WITHOUT_COLUMNS.contains(&format) {
             let kept = Self {
                 has_label: self.has_label,
+                uses_labels: self.uses_labels,
                 purpose: self.purpose,
                 keep_columns: std::mem::take(&mut self.keep_columns),
                 group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
@@ -123,6 +133,7 @@ mod tests {
         FormatOptions {
             label: some(),
             has_label: false,
+            uses_labels: false,
             purpose: InputPurpose::Prediction,
             weight: some(),
             group: some(),

@@ -76,6 +76,9 @@ impl Source {
             (None, None) => formats.recognize(&files)?,
         };
         let mut options = config.options.clone();
+        if !options.uses_labels && !WITHOUT_COLUMNS.contains(&row.name) {
+            options.skip_label();
+        }
         if let Some(schema) = like {
             if row.name == schema.format {
                 options.delimiter = options.delimiter.or(schema.delimiter);

@@ -1,6 +1,7 @@
 //! `model.json`: the description of a model, how it was trained, and the checksum of every file. It does not depend on
 //! time or machine, so equal runs write equal bytes.
 
+use algo::SavedModel;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub struct Manifest {
     /// Columns and kinds of the training data.
     pub schema: Schema,
     /// Data that scoring needs besides the matrices.
-    pub model: algo::Model,
+    pub model: SavedModel,
     /// The matrices, in the order of creation.
     pub matrices: Vec<MatrixEntry>,
     /// How it was trained.

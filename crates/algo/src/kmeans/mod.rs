@@ -291,7 +291,7 @@ impl family::Model for Model {
         LabelRule::Real
     }
 
-    fn keep_zeros(&self) -> bool {
+    fn uses_labels(&self) -> bool {
         false
     }
 

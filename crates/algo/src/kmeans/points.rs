@@ -128,7 +128,7 @@ impl Points {
     /// Reads a task's share of the data.
     ///
     /// # Errors
-    /// [`Error::ZeroRecord`] for a record without a direction, if the distance is that of directions.
+    /// [`Error::UnsuitableData`] for a record without a direction, if the distance is that of directions.
     pub(super) fn read(data: &mut dyn BatchStream, distance: Distance) -> Result<Self, Error> {
         let mut batches = Vec::new();
         data.start_epoch(0)?;
@@ -172,7 +172,7 @@ impl Points {
             let factor = match distance {
                 Distance::Euclidean => 1.0,
                 Distance::Cosine if norm > 0.0 => (1.0 / norm.sqrt()) as f32,
-                Distance::Cosine => return Err(Error::ZeroRecord { record: self.squares.len() as u64 + 1 }),
+                Distance::Cosine => return Err(zero_record(self.squares.len() + 1)),
             };
             match &mut self.rows {
                 Rows::Dense(rows) => {
@@ -342,6 +342,14 @@ impl Points {
             }
         }
     }
+}
+
+fn zero_record(number: usize) -> Error {
+    let reason = format!(
+        "record {number} of a task has only zeros, and distance=cosine compares directions: leave such records out, or \
+         choose distance=euclidean"
+    );
+    Error::UnsuitableData { reason }
 }
 
 /// The range of `records` if they follow one another.

@@ -62,7 +62,7 @@ impl Distances {
 /// Chooses `k` records of all tasks; every task gets the same.
 ///
 /// # Errors
-/// [`Error::TooFewRecords`] if the tasks together have fewer records with a weight above 0.
+/// [`Error::UnsuitableData`] if the tasks together have fewer records with a weight above 0.
 pub(super) fn choose(
     agent: &mut dyn Agent,
     points: &Points,
@@ -71,7 +71,11 @@ pub(super) fn choose(
     let weighted = (0..points.count()).filter(|&i| points.weight(i) > 0.0).count();
     let record_count: f64 = gather(agent, weighted as f64)?.iter().sum();
     if record_count < k as f64 {
-        return Err(Error::TooFewRecords { clusters: k, record_count: record_count as u64 });
+        let reason = format!(
+            "k={k} is more than the {record_count} training records with a weight above 0: choose a smaller k, or give \
+             more data"
+        );
+        return Err(if record_count > 0.0 { Error::UnsuitableData { reason } } else { Error::NoRecords });
     }
     let mut random = stream(seed, Purpose::Seeding, SHARED, 0);
     match seeding {

@@ -211,11 +211,11 @@ fn equal_records_leave_clusters_empty_with_a_notice() {
 fn more_clusters_than_records_and_records_without_direction_are_errors() {
     let records = blobs(2, 20, (2, 3), true);
     let error = run("k=21", tasks(&records, 2)).map(drop).unwrap_err();
-    assert!(matches!(error, Error::TooFewRecords { clusters: 21, record_count: 20 }), "{error}");
+    assert!(error.to_string().starts_with("k=21 is more than the 20 training records"), "{error}");
     let mut records = records;
     records.push((0.0, Vec::new()));
     let error = run("k=2 distance=cosine", vec![build(&records, 50)]).map(drop).unwrap_err();
-    assert!(matches!(error, Error::ZeroRecord { record: 21 }), "{error}");
+    assert!(error.to_string().starts_with("record 21 of a task has only zeros"), "{error}");
     assert!(run("k=2", vec![build(&records, 50)]).is_ok(), "a record of zeros has a place");
     let error = run("k=2", vec![Vec::new()]).map(drop).unwrap_err();
     assert!(matches!(error, Error::NoRecords), "{error}");

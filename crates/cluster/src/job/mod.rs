@@ -10,8 +10,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use algo::{Algorithm, Families};
 use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
@@ -81,8 +83,10 @@ pub struct ClusterSize {
 /// A checked `train` job.
 #[derive(Clone, Debug)]
 pub struct TrainJob {
-    /// Name in the table of algorithms.
-    pub algorithm: String,
+    /// The row of the table of algorithms.
+    pub algorithm: &'static Algorithm,
+    /// The algorithm with its parameters, as far as they are known.
+    pub parameters: Arc<dyn algo::Job>,
     /// Training data.
     pub input: Input,
     /// Validation data; empty if there are none.
@@ -93,7 +97,7 @@ pub struct TrainJob {
     pub from: Option<PathBuf>,
     /// Whether an existing model is replaced.
     pub overwrite: bool,
-    /// Parameters of the algorithm as texts.
+    /// The given parameters as texts.
     pub set: BTreeMap<String, String>,
     /// WebAssembly modules with PS functions.
     pub modules: Modules,
@@ -147,20 +151,24 @@ pub struct EvaluateJob {
 
 impl TrainJob {
     /// Checks the settings of a raw job.
-    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+    pub fn check(raw: &RawJob, families: &Families) -> Result<Self, Error> {
         let checker = Checker::new(raw, JobCommand::Train);
-        let Some(algorithm) = raw.algorithm.clone() else {
+        let Some(algorithm) = &raw.algorithm else {
             let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
             return Err(Error::MissingKey { command: "train", what: "an algorithm", flag });
         };
+        let input = input_for(&checker, InputPurpose::Training)?;
+        let set = parameters(&checker)?;
+        let algorithm = families.algorithm(algorithm)?;
         Ok(Self {
             algorithm,
-            input: input_for(&checker, InputPurpose::Training)?,
+            parameters: (algorithm.configure)(&set)?,
+            input,
             validate: checker.list("validate"),
             model: checker.required_path("model", "a directory for the model")?,
             from: checker.path("from")?,
             overwrite: checker.switch("overwrite")?,
-            set: parameters(&checker)?,
+            set,
             modules: raw.modules()?.clone(),
             size: cluster_size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
@@ -182,6 +190,13 @@ impl TrainJob {
 }
 
 impl TrainJob {
+    /// Replaces the parameters of the algorithm.
+    pub(crate) fn apply_settings(&mut self, set: BTreeMap<String, String>) -> Result<(), Error> {
+        self.parameters = (self.algorithm.configure)(&set)?;
+        self.set = set;
+        Ok(())
+    }
+
     /// Checks before any work that the job may write its outputs.
     pub(crate) fn check_outputs(&self) -> Result<(), Error> {
         self.outputs().check_model("--model", &self.model)?;

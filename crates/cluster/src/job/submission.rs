@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use algo::Job;
+use algo::Families;
 use control::JobSubmission;
 
 use super::TrainJob;
@@ -15,8 +15,6 @@ use crate::error::Error;
 pub struct Submission {
     pub raw: RawJob,
     pub job: TrainJob,
-    /// The algorithm with its parameters.
-    pub algorithm: Box<dyn Job>,
 }
 
 /// The folder to which the members of a job resolve relative paths.
@@ -29,13 +27,12 @@ pub enum PathBase {
 }
 
 /// Checks a submission.
-pub fn check(order: &JobSubmission, folder: PathBase) -> Result<Submission, Error> {
+pub fn check(order: &JobSubmission, folder: PathBase, families: &Families) -> Result<Submission, Error> {
     let raw = RawJob::from_submitted(&order.spec)?;
-    let job = TrainJob::check(&raw)?;
-    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    let job = TrainJob::check(&raw, families)?;
     check_size(order, &job)?;
     check_paths(&raw, folder)?;
-    Ok(Submission { raw, job, algorithm })
+    Ok(Submission { raw, job })
 }
 
 fn check_size(order: &JobSubmission, job: &TrainJob) -> Result<(), Error> {

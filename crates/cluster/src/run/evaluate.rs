@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use algo::Output;
 use algo::metric::calibration::CalibrationRow;
 use algo::metric::classification::Confusion;
 use model::Model;
 use serde::Serialize;
 
-use super::Environment;
 use super::driver::epoch_monitor::metrics;
 use super::score::{ModelScorer, NOT_ENDED};
+use super::{Environment, load_model};
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
@@ -69,8 +71,8 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
         }
         (Output::Probability, asked) => Ok(Some(asked.unwrap_or(0.5))),
         (Output::Margin, asked) => Ok(Some(asked.unwrap_or(0.0))),
-        (Output::Value | Output::Classes(_), None) => Ok(None),
-        (Output::Value | Output::Classes(_), Some(_)) => {
+        (Output::Value | Output::Classes(_) | Output::Columns(_), None) => Ok(None),
+        (Output::Value | Output::Classes(_) | Output::Columns(_), Some(_)) => {
             refused("--threshold is for models of two classes", "leave it out")
         }
     }
@@ -78,10 +80,12 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
 
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
     let model = Model::read(&job.model, false)?;
+    let scoring = load_model(&model, environment.families)?;
     let mut input = job.input.clone();
-    input.options.label_rule = model.manifest.model.label_rule();
-    input.options.keep_zeros = model.manifest.model.keep_zeros();
-    input.options.key_limit = model.manifest.model.key_limit();
+    input.options.label_rule = scoring.label_rule();
+    input.options.uses_labels = scoring.uses_labels();
+    input.options.keep_zeros = scoring.keep_zeros();
+    input.options.key_limit = scoring.key_limit();
     let source = data::Source::open_with_schema(
         &input.source_config(environment.interrupt),
         &model.manifest.schema,
@@ -90,11 +94,11 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     environment.interrupt.check(NOT_ENDED)?;
     let source = source?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scoring = ModelScorer::new(&model, workers)?;
-    let threshold = threshold(job.threshold, &model.manifest.model.output())?;
-    let mut parts = model.manifest.model.metric_accumulator().with_confusion(job.threshold);
+    let scorer = ModelScorer::new(&model, Arc::clone(&scoring), workers)?;
+    let threshold = threshold(job.threshold, &scoring.output())?;
+    let mut parts = scoring.metric_accumulator().with_confusion(job.threshold);
     let empty = parts.clone();
-    let totals = scoring.run(
+    let totals = scorer.run(
         &source,
         &input,
         environment.interrupt,
@@ -111,14 +115,14 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
     notices.extend(parts.notices());
     notices.extend(super::training_checks::notice_of_evaluation(&metrics(&parts)));
-    let classes = labels::classes(&model.manifest.model, source.schema(), &totals.labels);
+    let classes = labels::classes(&*scoring, source.schema(), &totals.labels);
     Ok(Evaluation {
         metrics: metrics(&parts),
         threshold,
         confusion: parts.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
         calibration_table: parts.calibration_table(),
         records: totals.records,
-        labels: labels::describe(&totals.labels, source.schema(), model.manifest.model.label_rule()),
+        labels: labels::describe(&totals.labels, source.schema(), scoring.label_rule()),
         model: job.model.display().to_string(),
         algorithm: model.manifest.algorithm,
         data: job.input.data.clone(),

@@ -43,7 +43,6 @@ pub fn train(
             advice: "give --servers N and --workers N, or leave it out".into(),
         });
     }
-    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let functions = job.modules.extend_table(environment.functions)?;
     job.check_outputs()?;
     let threads = job.manner.threads;
@@ -53,11 +52,12 @@ pub fn train(
         workers: vec![WorkerInfo { id: JOB, name: None }],
         parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
         progress,
+        families: environment.families.clone(),
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
     let (sender, events) = channel();
     let context = worker_context(sender, Arc::clone(&store), threads, environment);
-    let mut driver = Driver::new(config, raw.clone(), job.clone(), algorithm, start);
+    let mut driver = Driver::new(config, raw.clone(), job.clone(), start);
     let mut link = ChannelLink { worker: JobHandle::start(context), events };
     let mut parameters = LocalParameters { store, copies: Vec::new() };
     let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);
@@ -83,6 +83,7 @@ fn worker_context(
         }),
         parameters: store,
         formats: Arc::new(environment.formats.clone()),
+        families: environment.families.clone(),
         functions: Arc::new(environment.functions.clone()),
         interrupt: environment.interrupt.clone(),
         threads: Some(threads),

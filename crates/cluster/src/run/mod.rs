@@ -20,9 +20,14 @@ pub mod totals;
 mod training_checks;
 pub mod worker;
 
+use std::sync::Arc;
+
+use algo::Families;
 use data::FormatTable;
 use matrix::FunctionTable;
+use model::Model;
 
+use crate::error::Error;
 use crate::interrupt::Interrupt;
 
 /// The dependencies of a run.
@@ -30,7 +35,17 @@ use crate::interrupt::Interrupt;
 pub struct Environment<'a> {
     /// The formats of input files.
     pub formats: &'a FormatTable,
+    /// The families of algorithms.
+    pub families: &'a Families,
     /// The PS functions that tasks may call, also on servers.
     pub functions: &'a FunctionTable,
     pub interrupt: &'a Interrupt,
+}
+
+/// Restores the model of a model directory as its family knows it.
+fn load_model(model: &Model, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
+    families.load(&model.manifest.model).map_err(|error| {
+        let (path, what) = (model.path.clone(), error.to_string());
+        model::Error::BadModel { path, what }.into()
+    })
 }

@@ -30,7 +30,7 @@ impl ScoreFile {
     }
 
     pub(super) fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
-        let width = layout.classes.len().max(1);
+        let width = layout.width();
         let rows = || scored.scores.chunks_exact(width);
         let mut columns: Vec<Values> = Vec::new();
         for column in layout.carried {

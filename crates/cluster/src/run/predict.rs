@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algo::Output;
 use data::{Batch, LabelRule, PassthroughColumn, PassthroughTexts, Schema};
 use model::{Model, TempOutput};
 use serde::Serialize;
 
-use super::Environment;
 use super::score::{ModelScorer, NOT_ENDED};
+use super::{Environment, load_model};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::PredictJob;
@@ -47,6 +48,8 @@ pub(crate) struct ScoreColumns<'a> {
     pub(crate) label: bool,
     /// The classes, with one probability column each; empty if there is one score.
     pub(crate) classes: Vec<f32>,
+    /// Names of the scores; for classes the name of the predicted one, which is before the probabilities.
+    scores: &'static [&'static str],
     /// Names of labels; empty if labels are numbers.
     pub(crate) label_names: &'a [String],
 }
@@ -58,11 +61,12 @@ impl<'a> ScoreColumns<'a> {
         carried: &'a [PassthroughColumn],
         label: bool,
     ) -> Result<Self, Error> {
-        let classes = match output {
-            Output::Classes(classes) => classes,
-            Output::Probability | Output::Margin | Output::Value => Vec::new(),
+        let (classes, scores) = match output {
+            Output::Classes(classes) => (classes, ["predicted"].as_slice()),
+            Output::Columns(names) => (Vec::new(), names),
+            Output::Probability | Output::Margin | Output::Value => (Vec::new(), ["score"].as_slice()),
         };
-        let layout = Self { carried, label, classes, label_names: &schema.label_names };
+        let layout = Self { carried, label, classes, scores, label_names: &schema.label_names };
         let mut names = layout.columns();
         names.sort_unstable();
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -77,14 +81,15 @@ impl<'a> ScoreColumns<'a> {
     pub(crate) fn columns(&self) -> Vec<String> {
         let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
         columns.extend(self.label.then(|| "label".to_owned()));
-        if self.classes.is_empty() {
-            columns.push("score".to_owned());
-        } else {
-            columns.push("predicted".to_owned());
-            columns
-                .extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
-        }
+        columns.extend(self.scores.iter().map(|&name| name.to_owned()));
+        columns.extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
         columns
+    }
+
+    /// Returns how many numbers a record has.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
+    pub(crate) fn width(&self) -> usize {
+        if self.classes.is_empty() { self.scores.len() } else { self.classes.len() }
     }
 
     /// Returns a label as the user writes it.
@@ -125,10 +130,12 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         outputs.check_file("--output", &job.output, outputs::OutputKind::Scores)?;
     }
     let model = Model::read(&job.model, false)?;
+    let scoring = load_model(&model, environment.families)?;
     let mut input = job.input.clone();
     input.options.label_rule = LabelRule::Real;
-    input.options.keep_zeros = model.manifest.model.keep_zeros();
-    input.options.key_limit = model.manifest.model.key_limit();
+    input.options.uses_labels = scoring.uses_labels();
+    input.options.keep_zeros = scoring.keep_zeros();
+    input.options.key_limit = scoring.key_limit();
     let schema = &model.manifest.schema;
     let source = data::Source::open_with_schema(
         &input.source_config(environment.interrupt),
@@ -137,11 +144,12 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     );
     environment.interrupt.check(NOT_ENDED)?;
     let source = source.map_err(|error| without_label(error, job, schema))?;
-    let output = model.manifest.model.output();
+    let output = scoring.output();
     let (width, text) = (output.width(), !is_parquet(&job.output));
-    let layout = ScoreColumns::new(output, schema, source.passthrough_columns(), input.options.has_label)?;
+    let has_label = input.options.has_label && scoring.uses_labels();
+    let layout = ScoreColumns::new(output, schema, source.passthrough_columns(), has_label)?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scoring = ModelScorer::new(&model, workers)?;
+    let scorer = ModelScorer::new(&model, Arc::clone(&scoring), workers)?;
     let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
     // The header is written with the first scores, so that standard output stays empty when the data cannot be read.
     let mut header = Some(header(&layout.columns()));
@@ -159,13 +167,13 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         header.take().map_or(Ok(()), |header| sink.text(&header))?;
         sink.write(&scored, &layout)
     };
-    let totals = scoring.run(&source, &input, environment.interrupt, work, take)?;
+    let totals = scorer.run(&source, &input, environment.interrupt, work, take)?;
     sink.finish(job.overwrite)?;
     Ok(Prediction {
         records: totals.records,
         output: job.output.display().to_string(),
         columns: layout.columns(),
-        positive_label: labels::positive(&model.manifest.model, schema),
+        positive_label: labels::positive(&*scoring, schema),
         bad_lines: totals.bad_lines,
         notices: source.notices().iter().cloned().chain(totals.all_notices()).collect(),
     })

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use algo::{DataFacts, Job};
+use algo::{DataFacts, SavedModel};
 use data::{LabelRule, Schema};
 use matrix::{ExportedRows, MatrixSpec, Partitioner};
 use model::{Manifest, StoredMatrix, TrainingPosition, TrainingRecord, WriteResult, manifest};
@@ -20,7 +20,6 @@ use crate::report::{InputReport, ModelReport, Report, Timings};
 /// What is known of a run besides its parameters.
 pub(super) struct RunInfo<'a> {
     pub(super) job: &'a TrainJob,
-    pub(super) algorithm: &'a dyn Job,
     /// How labels become numbers.
     pub(super) label_rule: LabelRule,
     pub(super) schema: &'a Schema,
@@ -71,7 +70,7 @@ impl RunInfo<'_> {
 
     /// Returns `error` of a task in the terms of the job.
     pub(super) fn with_job_context(&self, error: Error) -> Error {
-        let share = self.algorithm.data_needs().validation_share;
+        let share = self.job.parameters.data_needs().validation_share;
         with_job_context(error, self.job, share, self.label_rule, self.schema)
     }
 
@@ -94,17 +93,12 @@ impl RunInfo<'_> {
     }
 
     /// Returns the manifest of the model without its matrices and files.
-    pub(super) fn manifest(
-        &self,
-        model: algo::Model,
-        outcome: &TrainingSummary,
-        totals: &Totals,
-    ) -> Manifest {
+    pub(super) fn manifest(&self, model: SavedModel, outcome: &TrainingSummary, totals: &Totals) -> Manifest {
         Manifest {
             format: manifest::FORMAT_NAME.into(),
             format_version: manifest::FORMAT_VERSION,
             program_version: env!("CARGO_PKG_VERSION").into(),
-            algorithm: self.job.algorithm.clone(),
+            algorithm: self.job.algorithm.name.to_owned(),
             settings: self.settings(),
             schema: self.schema.clone(),
             model,
@@ -115,7 +109,7 @@ impl RunInfo<'_> {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        self.algorithm.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        self.job.parameters.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn trained(&self, outcome: &TrainingSummary, totals: &Totals) -> TrainingRecord {
@@ -161,7 +155,7 @@ impl RunInfo<'_> {
         notices.extend(more_notices);
         Report {
             program_version: env!("CARGO_PKG_VERSION").into(),
-            algorithm: self.job.algorithm.clone(),
+            algorithm: self.job.algorithm.name.to_owned(),
             settings: self.settings(),
             choices: self.reasons.to_vec(),
             seed: self.job.seed,

@@ -36,15 +36,15 @@ const WAIT_LIMIT: Duration = Duration::from_mins(10);
 /// A model in a store, ready for scoring.
 pub struct ModelScorer {
     store: Arc<LocalStore>,
-    model: algo::Model,
+    model: Arc<dyn algo::Model>,
     workers: usize,
 }
 
 impl ModelScorer {
-    /// Loads a model for `workers` threads.
-    pub fn new(model: &Model, workers: usize) -> Result<Self, Error> {
+    /// Loads a model for `workers` threads. `scoring` is the same model as its family knows it.
+    pub fn new(model: &Model, scoring: Arc<dyn algo::Model>, workers: usize) -> Result<Self, Error> {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
-        for spec in model.manifest.model.matrices(PARTITION_COUNT) {
+        for spec in scoring.matrices(PARTITION_COUNT) {
             debug_assert_eq!(spec.consistency, Consistency::Asp);
             let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
             else {
@@ -65,7 +65,7 @@ impl ModelScorer {
             let imported = store.import(id, &model.matrices[position]);
             imported.map_err(|error| unfit(error.to_string()))?;
         }
-        Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
+        Ok(Self { store: Arc::new(store), model: scoring, workers })
     }
 
     /// Runs `work` on every batch and passes its results to `take`, in the order of the input.

@@ -1,6 +1,6 @@
 //! `seraphim algorithms [lr]`: the table of algorithms, or all parameters of one algorithm.
 
-use algo::{Algorithm, ParamSpec};
+use algo::{Algorithm, Families, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ pub(super) fn command() -> Command {
         .arg(switch("markdown", "Print the tables as Markdown, as docs/parameters.md has them"))
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
-    let chosen = matches.get_one::<String>("name").map(|name| algo::algorithm(name)).transpose()?;
+pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Error> {
+    let chosen = matches.get_one::<String>("name").map(|name| families.algorithm(name)).transpose()?;
     if matches.get_flag("json") {
         match chosen {
             Some(row) => print_json(&value_of(row))?,
-            None => print_json(&algo::algorithms().iter().map(value_of).collect::<Vec<_>>())?,
+            None => print_json(&families.algorithms().map(value_of).collect::<Vec<_>>())?,
         }
     } else if matches.get_flag("markdown") {
-        let rows = chosen.map_or_else(|| algo::algorithms().iter().collect(), |row| vec![row]);
+        let rows = chosen.map_or_else(|| families.algorithms().collect(), |row| vec![row]);
         print_text(&rows.into_iter().map(markdown).collect::<Vec<_>>().join("\n"))?;
     } else {
-        print_text(&chosen.map_or_else(table, parameters))?;
+        print_text(&chosen.map_or_else(|| table(families), parameters))?;
     }
     Ok(Exit::Done)
 }
@@ -44,8 +44,8 @@ fn value_of(row: &Algorithm) -> Value {
     json!({"name": row.name, "title": row.title, "parameters": parameters})
 }
 
-fn table() -> String {
-    let rows = algo::algorithms().iter().map(|row| format!("{:<10} {}\n", row.name, row.title));
+fn table(families: &Families) -> String {
+    let rows = families.algorithms().map(|row| format!("{:<10} {}\n", row.name, row.title));
     rows.collect::<String>()
         + "\n`seraphim algorithms NAME` lists the parameters of one; give them as --set name=value.\n"
 }

@@ -39,7 +39,7 @@ pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let raw = raw(matches)?;
-    let job = TrainJob::check(&raw)?;
+    let job = TrainJob::check(&raw, environment.families)?;
     let progress = Arc::new(Progress::new());
     let report = match job.size {
         None => crate::run::local::train(&raw, &job, environment, progress)?,

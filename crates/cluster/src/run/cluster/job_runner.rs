@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use algo::Families;
 use control::JobSubmission;
 use master::{JobEvent, JobLink, JobResult, Runner};
 use rpc::message::{Member, MemberKind};
@@ -24,6 +25,7 @@ pub struct JobRunner {
     progress: Arc<dyn ProgressListener>,
     token: Vec<u8>,
     interrupt: Interrupt,
+    families: Families,
     /// The folder to which the members of its jobs resolve relative paths.
     folder: PathBase,
     /// The error of the last failed job, for code in this process.
@@ -32,8 +34,13 @@ pub struct JobRunner {
 
 impl JobRunner {
     /// Creates a runner whose jobs stop when `interrupt` is raised.
-    pub fn new(progress: Arc<dyn ProgressListener>, token: Vec<u8>, interrupt: Interrupt) -> Self {
-        Self { progress, token, interrupt, folder: PathBase::Unknown, failed: Arc::default() }
+    pub fn new(
+        progress: Arc<dyn ProgressListener>,
+        token: Vec<u8>,
+        interrupt: Interrupt,
+        families: Families,
+    ) -> Self {
+        Self { progress, token, interrupt, families, folder: PathBase::Unknown, failed: Arc::default() }
     }
 
     /// Returns the same runner for members that were started in the folder of the submitting process.
@@ -54,15 +61,16 @@ impl JobRunner {
             servers: link.servers.len() as u32,
             workers: link.workers.len() as u32,
         };
-        let Submission { raw, job, algorithm } = submission::check(&order, self.folder)?;
+        let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
         let name = |member: &Member| WorkerInfo { id: member.id, name: Some(member.name.clone()) };
         let config = DriverConfig {
             job: link.job,
             workers: link.workers.iter().map(name).collect(),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
+            families: self.families.clone(),
         };
-        let mut driver = Driver::new(config, raw, job, algorithm, Instant::now());
+        let mut driver = Driver::new(config, raw, job, Instant::now());
         let mut workers = MasterLink { link, lost_member: None };
         let mut servers = ServerParameters { link, token: &self.token, servers: None, poller: None };
         let finished = drive(&mut driver, &mut workers, &mut servers, &self.interrupt)?;
@@ -86,7 +94,7 @@ impl Runner for JobRunner {
     }
 
     fn check(&self, order: &JobSubmission) -> Result<(), String> {
-        submission::check(order, self.folder).map(drop).map_err(|error| error.to_string())
+        submission::check(order, self.folder, &self.families).map(drop).map_err(|error| error.to_string())
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -41,7 +42,8 @@ pub fn train(
 ) -> Result<Report, Error> {
     job.check_outputs()?;
     let folder = SocketFolder::new()?;
-    let runner = JobRunner::new(progress, Vec::new(), environment.interrupt.clone());
+    let runner =
+        JobRunner::new(progress, Vec::new(), environment.interrupt.clone(), environment.families.clone());
     let runner = Arc::new(runner.with_shared_folder());
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
@@ -95,7 +97,12 @@ impl LocalServers {
         let stop = StopOnDrop(Stop::new());
         let config =
             master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
-        let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), Vec::new(), interrupt.clone()));
+        let runner = Arc::new(JobRunner::new(
+            Arc::new(SilentProgress),
+            Vec::new(),
+            interrupt.clone(),
+            Families::default(),
+        ));
         let master = start_master(config, runner, stop.0.clone())?.address;
         let mut processes = ChildProcesses { children: Vec::new() };
         let mut addresses = Vec::new();

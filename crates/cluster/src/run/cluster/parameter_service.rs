@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use algo::Families;
 use control::Client;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -49,7 +50,12 @@ pub fn serve(
     interrupt: &Interrupt,
     ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), service.token.clone(), interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(
+        Arc::new(SilentProgress),
+        service.token.clone(),
+        interrupt.clone(),
+        Families::default(),
+    ));
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],

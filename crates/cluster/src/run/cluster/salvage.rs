@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use algo::SavedModel;
 use data::Schema;
 use model::manifest::UnfinishedJob;
 use model::{Manifest, Model};
@@ -112,8 +113,8 @@ impl Salvage<'_> {
         lost: &[u32],
         reached: &EpochProgress,
     ) -> Result<String, Error> {
-        let SalvageContext { raw, schema, layout, model, .. } = self.training;
-        let mut job = TrainJob::check(raw)?;
+        let SalvageContext { raw, schema, layout, model, families, .. } = self.training;
+        let mut job = TrainJob::check(raw, families)?;
         let clocks: Vec<u64> = tasks.iter().map(|task| task.clock).collect();
         let (first, last) = (clocks.iter().min().copied(), clocks.iter().max().copied());
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
@@ -121,14 +122,14 @@ impl Salvage<'_> {
             return Ok(format!("job {} had made no step, so there is nothing to save", layout.job));
         }
         let manifest = self.manifest(&job, schema, model, reached, &clocks, lost)?;
-        let rows = (0..manifest.model.matrix_count() as u32)
+        let rows = (0..families.load(model)?.matrix_count() as u32)
             .map(|matrix| servers.export(matrix))
             .collect::<Result<Vec<_>, _>>()?;
         let names = match &job.from {
             Some(path) => Model::read(path, false)?.dictionary,
             None => BTreeMap::new(),
         };
-        let (asked, algorithm) = (job.model.clone(), job.algorithm.clone());
+        let (asked, algorithm) = (job.model.clone(), job.algorithm.name);
         (job.overwrite, job.keep_optimizer) = (false, true);
         for number in 1..=NAME_LIMIT {
             job.model = unfinished_path(&asked, number);
@@ -166,16 +167,14 @@ impl Salvage<'_> {
         &self,
         job: &TrainJob,
         schema: &Schema,
-        model: &algo::Model,
+        model: &SavedModel,
         reached: &EpochProgress,
         clocks: &[u64],
         lost: &[u32],
     ) -> Result<Manifest, Error> {
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        let label_rule = algorithm.label_rule(&schema.label_names)?;
+        let label_rule = job.parameters.label_rule(&schema.label_names)?;
         let closing = RunInfo {
             job,
-            algorithm: algorithm.as_ref(),
             label_rule,
             schema,
             size_bytes: None,

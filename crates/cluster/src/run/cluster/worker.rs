@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use algo::Families;
 use data::FormatTable;
 use matrix::FunctionTable;
 use rpc::Address;
@@ -61,9 +62,10 @@ enum MembershipEnd {
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let metrics = WorkerMetrics::default();
     let endpoint = MetricsEndpoint::start(&config.http, &config.member.token, metrics.clone())?;
-    let Environment { formats, functions, interrupt } = environment;
+    let Environment { formats, families, functions, interrupt } = environment;
     let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
-    let mut worker = Worker { formats, functions, config, metrics, interrupt: interrupt.clone() };
+    let families = families.clone();
+    let mut worker = Worker { formats, families, functions, config, metrics, interrupt: interrupt.clone() };
     loop {
         let address = worker.config.member.master.to_string();
         let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
@@ -94,6 +96,7 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
 struct Worker {
     config: WorkerConfig,
     formats: Arc<FormatTable>,
+    families: Families,
     functions: Arc<FunctionTable>,
     metrics: WorkerMetrics,
     interrupt: Interrupt,
@@ -152,6 +155,7 @@ impl Worker {
             }),
             parameters: Arc::new(ServerConnections::new(token, self.metrics.clone())),
             formats: Arc::clone(&self.formats),
+            families: self.families.clone(),
             functions: Arc::clone(&self.functions),
             interrupt: interrupt.clone(),
             threads: None,

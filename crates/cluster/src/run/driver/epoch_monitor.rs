@@ -216,7 +216,7 @@ pub fn metrics(parts: &MetricAccumulator) -> BTreeMap<String, f64> {
 /// Returns only the finite metrics: reports and models are JSON, which cannot represent other numbers.
 fn finite_metrics(metrics: &Metrics) -> BTreeMap<String, f64> {
     let finite = metrics.iter().filter(|(_, value)| value.is_finite());
-    finite.map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    finite.map(|(name, value)| (name.clone().into_owned(), *value)).collect()
 }
 
 /// Returns metrics as one line: the loss first, then the usual other metrics.

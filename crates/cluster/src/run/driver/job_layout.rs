@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use algo::Job;
 use data::{BadLinePolicy, BadLineTotal};
 use matrix::MatrixSpec;
 use rpc::WireType;
@@ -41,13 +40,12 @@ pub enum ParameterPlace {
 pub(super) fn layout(
     config: &DriverConfig,
     job: &TrainJob,
-    algorithm: &dyn Job,
-    model: &algo::Model,
+    model: &dyn algo::Model,
     task_count: u32,
 ) -> Result<JobLayout, Error> {
     let lanes = config.parameters.lanes();
     let partitions = config.parameters.partition_count(lanes.len() as u32, task_count);
-    let matrices = algorithm.matrices(model, job.consistency, partitions, job.seed)?;
+    let matrices = job.parameters.matrices(model, job.consistency, partitions, job.seed)?;
     config.parameters.check_memory(&matrices)?;
     let owners_of =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use algo::{EpochDecision, EpochReport};
+use algo::{EpochDecision, EpochReport, SavedModel};
 use data::{BadLineTotal, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
@@ -77,7 +77,7 @@ pub enum ToWorker {
         set: BTreeMap<String, String>,
         layout: JobLayout,
         /// The model that training produces.
-        model: algo::Model,
+        model: SavedModel,
         /// Whether the matrices contain an earlier model.
         resumed: bool,
         /// The workers of the job, each as its first task and its number of tasks.
@@ -130,7 +130,7 @@ pub enum FromWorker {
         /// Description of the run for people.
         greeting: String,
         /// The earlier model, if training continues from one.
-        previous: Option<algo::Model>,
+        previous: Option<SavedModel>,
         /// Position at which training starts.
         start: TrainingPosition,
     },

@@ -33,7 +33,7 @@ mod training;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::Job;
+use algo::Families;
 use rpc::message::{Base64Bytes, JobId};
 use serde_json::{Map, Value};
 use worker::JobLayout;
@@ -69,6 +69,7 @@ pub struct DriverConfig {
     pub parameters: ParameterPlace,
     /// Learns of the progress, unless the job is quiet.
     pub progress: Arc<dyn ProgressListener>,
+    pub families: Families,
 }
 
 /// What the driver learns.
@@ -141,7 +142,6 @@ pub struct Driver {
     config: DriverConfig,
     raw: RawJob,
     job: TrainJob,
-    algorithm: Box<dyn Job>,
     /// The settings that the program chose, and why.
     reasons: Vec<String>,
     /// Silent until the data are inspected.
@@ -176,19 +176,12 @@ enum Phase {
 
 impl Driver {
     /// Creates the driver of a checked job. `now` is its start.
-    pub fn new(
-        config: DriverConfig,
-        raw: RawJob,
-        job: TrainJob,
-        algorithm: Box<dyn Job>,
-        now: Instant,
-    ) -> Self {
-        let job_progress = JobProgress::new(now, algorithm.data_needs().epochs);
+    pub fn new(config: DriverConfig, raw: RawJob, job: TrainJob, now: Instant) -> Self {
+        let job_progress = JobProgress::new(now, job.parameters.data_needs().epochs);
         Self {
             config,
             raw,
             job,
-            algorithm,
             reasons: Vec::new(),
             progress: Arc::new(SilentProgress),
             start: now,
@@ -240,6 +233,8 @@ impl Driver {
                 previous,
                 start,
             } => {
+                let load = |saved| self.config.families.load(&saved);
+                let previous = previous.map(load).transpose()?;
                 let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start);
                 return self.on_data_inspected(now, plan, &greeting);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::ResolvedSettings;
+use algo::{ResolvedSettings, SavedModel};
 use data::{LabelRule, Schema};
 use model::TrainingPosition;
 use worker::JobLayout;
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) size_bytes: Option<u64>,
     pub(super) notices: Vec<String>,
     pub(super) task_count: u32,
-    pub(super) previous: Option<algo::Model>,
+    pub(super) previous: Option<Arc<dyn algo::Model>>,
     pub(super) start: TrainingPosition,
     pub(super) worker_tasks: Vec<WorkerTasks>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Preparing {
 /// Everything that is decided before the first step.
 pub(super) struct Setup {
     pub(super) plan: Plan,
-    pub(super) model: algo::Model,
+    pub(super) model: Arc<dyn algo::Model>,
     pub(super) layout: JobLayout,
     /// Notices for the user.
     pub(super) notices: Vec<String>,
@@ -58,7 +58,7 @@ impl Plan {
         size_bytes: Option<u64>,
         notices: Vec<String>,
         task_count: u32,
-        previous: Option<algo::Model>,
+        previous: Option<Arc<dyn algo::Model>>,
         start: TrainingPosition,
     ) -> Self {
         let (label_rule, worker_tasks) = (LabelRule::Real, Vec::new());
@@ -74,7 +74,6 @@ impl Driver {
     pub(super) fn run_info<'b>(&'b self, plan: &'b Plan) -> RunInfo<'b> {
         RunInfo {
             job: &self.job,
-            algorithm: self.algorithm.as_ref(),
             label_rule: plan.label_rule,
             schema: &plan.schema,
             size_bytes: plan.size_bytes,
@@ -97,7 +96,7 @@ impl Driver {
         if !self.job.manner.quiet {
             self.progress = Arc::clone(&self.config.progress);
         }
-        self.progress.started(plan.size_bytes, self.algorithm.data_needs().epochs);
+        self.progress.started(plan.size_bytes, self.job.parameters.data_needs().epochs);
         self.progress.print_line(&match &self.config.parameters {
             ParameterPlace::Process { .. } => greeting.to_owned(),
             ParameterPlace::Servers(servers) => {
@@ -105,7 +104,7 @@ impl Driver {
                 format!("{greeting}, {}, {workers}", counted(servers.len() as u64, "server"))
             }
         });
-        plan.label_rule = self.algorithm.label_rule(&plan.schema.label_names)?;
+        plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
         plan.worker_tasks = assign_tasks(&self.config.workers, plan.task_count);
         self.timings.open_s = (now - self.start).as_secs_f64();
         let settings = self.settings_chooser(&plan).choose()?;
@@ -120,10 +119,10 @@ impl Driver {
     fn settings_chooser<'b>(&'b self, plan: &'b Plan) -> SettingsChooser<'b> {
         SettingsChooser {
             job: &self.job,
-            algorithm: self.algorithm.as_ref(),
+            algorithm: self.job.parameters.as_ref(),
             schema: &plan.schema,
             size_bytes: plan.size_bytes,
-            previous: plan.previous.as_ref(),
+            previous: plan.previous.as_deref(),
         }
     }
 
@@ -133,8 +132,8 @@ impl Driver {
             self.progress.print_line(reason);
         }
         self.raw = std::mem::take(&mut self.raw).with_settings(&settings);
-        self.algorithm = (algo::algorithm(&self.job.algorithm)?.configure)(&settings)?;
-        (self.job.set, self.reasons) = (settings, reasons);
+        self.job.apply_settings(settings)?;
+        self.reasons = reasons;
         Ok(())
     }
 
@@ -176,7 +175,7 @@ impl Driver {
         let scanned = if survey {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
             self.apply_settings(settings)?;
-            let needs = self.algorithm.data_needs();
+            let needs = self.job.parameters.data_needs();
             needs.scan || (needs.validation_share > 0.0 && self.job.validate.is_empty())
         } else {
             scanned
@@ -195,9 +194,9 @@ impl Driver {
     ) -> Result<(), Error> {
         let info = self.run_info(&plan);
         let facts = info.facts(&Totals::of(summaries), scanned)?;
-        let model = self.algorithm.model(&facts, plan.previous.as_ref());
+        let model = self.job.parameters.model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
-        let mut layout = layout(&self.config, &self.job, self.algorithm.as_ref(), &model, plan.task_count)?;
+        let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;
         layout.matrices = resume::with_start_clock(layout.matrices, plan.start);
         let workers = plan
             .worker_tasks
@@ -241,13 +240,13 @@ impl Driver {
             let message = ToWorker::Train {
                 set: self.job.set.clone(),
                 layout: setup.layout.clone(),
-                model: setup.model.clone(),
+                model: SavedModel::new(&*setup.model),
                 resumed: setup.plan.previous.is_some(),
                 worker_tasks: worker_tasks.clone(),
             };
             self.effects.push(Effect::Send { worker: share.worker, message });
         }
-        let training = Training::new(*setup, self.algorithm.stopping(), now);
+        let training = Training::new(*setup, self.job.parameters.stopping(), now);
         self.phase = Phase::Training(Box::new(training));
         if self.stop_requested {
             self.stop_tasks();

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use algo::SavedModel;
 use model::Manifest;
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ impl Driver {
             return Err(Error::Interrupted { what });
         }
         notices.extend(validation_notices(summaries, &plan.schema));
-        let manifest = Box::new(info.manifest(training.setup.model, &summary, &totals));
+        let manifest = Box::new(info.manifest(SavedModel::new(&*training.setup.model), &summary, &totals));
         let saver = plan.worker_tasks[0].worker;
         split_names(training.key_names, |names| self.send(saver, ToWorker::KeyNames { names }));
         self.send(saver, ToWorker::SaveModel { layout: training.setup.layout, manifest });

@@ -17,7 +17,7 @@ pub(super) struct SettingsChooser<'a> {
     pub(super) algorithm: &'a dyn Job,
     pub(super) schema: &'a Schema,
     pub(super) size_bytes: Option<u64>,
-    pub(super) previous: Option<&'a algo::Model>,
+    pub(super) previous: Option<&'a dyn algo::Model>,
 }
 
 impl SettingsChooser<'_> {

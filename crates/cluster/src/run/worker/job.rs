@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use algo::Job;
+use algo::{Families, SavedModel};
 use data::{Schema, TaskData};
 use matrix::FunctionTable;
 use model::{Manifest, Model, TrainingPosition};
@@ -56,7 +56,8 @@ pub struct SalvageContext {
     pub raw: RawJob,
     pub schema: Schema,
     pub layout: JobLayout,
-    pub model: algo::Model,
+    pub model: SavedModel,
+    pub families: Families,
     /// The ranges of tasks of the workers.
     pub worker_tasks: Vec<Range<u32>>,
     /// Index of this worker in `worker_tasks`.
@@ -102,8 +103,8 @@ impl WorkerJob {
     }
 
     fn environment(&self) -> Environment<'_> {
-        let WorkerContext { formats, functions, interrupt, .. } = self.context();
-        Environment { formats, functions, interrupt }
+        let WorkerContext { formats, families, functions, interrupt, .. } = self.context();
+        Environment { formats, families, functions, interrupt }
     }
 
     /// Handles a message of the driver; a failure is reported to the driver. It may drop `busy` when only the tasks can
@@ -135,7 +136,7 @@ impl WorkerJob {
             ToWorker::Train { set, layout, model, resumed, worker_tasks } => {
                 let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
                 prepared.raw = prepared.raw.with_settings(&set);
-                prepared.job.set = set;
+                prepared.job.apply_settings(set)?;
                 self.set_salvage_context(&prepared, &layout, &model, &worker_tasks);
                 self.train(prepared, &layout, &model, resumed, busy.take())
             }
@@ -155,7 +156,7 @@ impl WorkerJob {
         &self,
         prepared: &PreparedJob,
         layout: &JobLayout,
-        model: &algo::Model,
+        model: &SavedModel,
         worker_tasks: &[(u32, u32)],
     ) {
         let worker_tasks: Vec<_> = worker_tasks.iter().map(|(first, count)| *first..first + count).collect();
@@ -168,6 +169,7 @@ impl WorkerJob {
             schema: prepared.input.source.schema().clone(),
             layout: layout.clone(),
             model: model.clone(),
+            families: self.context().families.clone(),
             worker_tasks,
             own_index,
             start: prepared.start,
@@ -181,19 +183,18 @@ impl WorkerJob {
         })
     }
 
-    fn check(&mut self, raw: &RawJob) -> Result<(TrainJob, Box<dyn Job>), Error> {
-        let job = TrainJob::check(raw)?;
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    fn check(&mut self, raw: &RawJob) -> Result<TrainJob, Error> {
+        let job = TrainJob::check(raw, &self.context().families)?;
         self.job = Some(job.clone());
-        Ok((job, algorithm))
+        Ok(job)
     }
 
     fn inspect_data(&mut self, raw: &RawJob) -> Result<(), Error> {
-        let (job, algorithm) = self.check(raw)?;
+        let job = self.check(raw)?;
         model::check_target(&job.model, job.overwrite)?;
         let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
-        let input = open(&job, algorithm.as_ref(), schema, self.environment())?;
+        let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
         let task_count = task_count(job.manner.tasks, &input.source);
         let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
@@ -219,13 +220,13 @@ impl WorkerJob {
         start: TrainingPosition,
         is_survey: bool,
     ) -> Result<PreparedJob, Error> {
-        let (job, algorithm) = self.check(raw)?;
+        let job = self.check(raw)?;
         let functions = job.modules.extend_table(&self.context().functions)?;
         let mut input = match self.inspected.take() {
             Some(input) => input,
-            None => open(&job, algorithm.as_ref(), Some(schema), self.environment())?,
+            None => open(&job, job.parameters.as_ref(), Some(schema), self.environment())?,
         };
-        input.apply_settings(algorithm.as_ref());
+        input.apply_settings(job.parameters.as_ref());
         let first_epoch = start.epochs;
         let plan = TaskDataPlan {
             job: &job,
@@ -266,13 +267,13 @@ impl WorkerJob {
         &self,
         prepared: PreparedJob,
         layout: &JobLayout,
-        model: &algo::Model,
+        model: &SavedModel,
         resumed: bool,
         begun: Option<BusyGuard>,
     ) -> Result<(), Error> {
         let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        input.apply_settings(algorithm.as_ref());
+        input.apply_settings(job.parameters.as_ref());
+        let model = self.context().families.load(model)?;
         let first_epoch = start.epochs;
         let plan =
             TaskDataPlan { job: &job, opened: &input, task_count, tasks, first_epoch, is_survey: false };
@@ -281,10 +282,9 @@ impl WorkerJob {
         }
         let runner = TaskRunner {
             plan,
-            algorithm: algorithm.as_ref(),
+            model: &*model,
             layout,
             functions: &functions,
-            model,
             resumed,
             coordinator: &self.coordinator,
             permits: prepared.permits,
@@ -296,7 +296,8 @@ impl WorkerJob {
         let mut names = std::mem::take(&mut self.key_names);
         let job = self.job()?;
         let mut matrices = self.context().parameters.open(layout)?;
-        let rows = (0..manifest.model.matrix_count() as u32)
+        let saved = self.context().families.load(&manifest.model)?;
+        let rows = (0..saved.matrix_count() as u32)
             .map(|matrix| matrices.export(matrix))
             .collect::<Result<Vec<_>, _>>()?;
         let mut all_names = match &job.from {
@@ -317,7 +318,7 @@ impl WorkerJob {
 fn greeting(job: &TrainJob, input: &TrainingInput, task_count: u32) -> String {
     let text = format!(
         "training {} on {} as {}: {}, {}, seed {}",
-        job.algorithm,
+        job.algorithm.name,
         job.input.data.join(", "),
         input.source.schema().format,
         explain(job.manner.tasks, task_count, &input.source),

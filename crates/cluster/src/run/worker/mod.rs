@@ -19,6 +19,7 @@ pub mod task_runner;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use algo::Families;
 use data::FormatTable;
 use matrix::{Agent, ExportedRows, FunctionTable};
 use rpc::message::JobId;
@@ -68,6 +69,7 @@ pub struct WorkerContext {
     pub sender: MessageSender,
     pub parameters: Arc<dyn TaskParameters>,
     pub formats: Arc<FormatTable>,
+    pub families: Families,
     pub functions: Arc<FunctionTable>,
     /// Ends reading and writing of files, and stops the tasks.
     pub interrupt: Interrupt,

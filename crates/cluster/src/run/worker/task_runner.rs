@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use algo::{Job, TrainTask};
+use algo::TrainTask;
 use data::{BatchStream, LookAhead, Reader, TaskData};
 use matrix::{Agent, FunctionTable};
 use worker::JobLayout;
@@ -23,10 +23,9 @@ use crate::run::totals::TaskSummary;
 /// Runs the tasks of a worker.
 pub(super) struct TaskRunner<'a> {
     pub(super) plan: TaskDataPlan<'a>,
-    pub(super) algorithm: &'a dyn Job,
     pub(super) layout: &'a JobLayout,
     pub(super) functions: &'a FunctionTable,
-    pub(super) model: &'a algo::Model,
+    pub(super) model: &'a dyn algo::Model,
     pub(super) resumed: bool,
     pub(super) coordinator: &'a TaskCoordinator,
     pub(super) permits: Option<Arc<Semaphore>>,
@@ -156,7 +155,8 @@ impl TaskRunner<'_> {
         let (input, permits) = (self.plan.opened, self.permits.as_deref());
         let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
         let (model, resumed) = (self.model, self.resumed);
-        self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
+        let (job, seed) = (&self.plan.job.parameters, self.plan.job.seed);
+        job.train(TrainTask { agent, data, validation, coordinator, model, resumed, seed })?;
         Ok(())
     }
 }
