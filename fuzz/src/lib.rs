@@ -147,7 +147,7 @@ fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> 
             let Ok(message) = rpc::Message::from_frame(frame) else { return written };
             let mut again = Vec::new();
             let limits = rpc::FrameLimits::default();
-            rpc::codec::put_stream_frame(header.stream, &message, header.checksum, &limits, &mut again)
+            rpc::codec::put_frame(&message, header.checksum, &limits, &mut again)
                 .expect("what was read is short enough to be written");
             let uses = header.kind.uses();
             if !uses.has(rpc::kind::Uses::JSON) && !uses.has(rpc::kind::Uses::FRAMES) {

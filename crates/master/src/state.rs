@@ -224,8 +224,7 @@ impl Service for MasterState {
             | Message::PulledFunction(_)
             | Message::PushFunction(_)
             | Message::TryFunction(_)
-            | Message::CommitFunction(_)
-            | Message::EndBranch(_) => {
+            | Message::CommitFunction(_) => {
                 let text = "a master does not accept this message: send it to a server; the status of the \
                      master lists the servers"
                     .into();

@@ -36,9 +36,7 @@ pub const HEADER_BYTES: usize = 64;
 const BODY_CHECKSUM: u32 = 1;
 /// The position of the three bits of the type of the values.
 const TYPE_SHIFT: u32 = 4;
-/// The position of the sixteen bits of the stream number.
-const STREAM_SHIFT: u32 = 16;
-const DEFINED_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT | 0xFFFF << STREAM_SHIFT;
+const DEFINED_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT;
 /// Number of bytes that the checksum of the header covers.
 const SUMMED: usize = 60;
 
@@ -51,8 +49,6 @@ pub struct Header {
     pub checksum: bool,
     /// The type of the values in the frame, or of the values that it asks for.
     pub value_type: ValueType,
-    /// The number of the stream of the connection; 0 when the connection has only one.
-    pub stream: u16,
     pub job: u32,
     pub request: u64,
     pub clock: u64,
@@ -81,7 +77,6 @@ impl Header {
             kind,
             checksum: false,
             value_type: ValueType::F32,
-            stream: 0,
             job: 0,
             request: 0,
             clock: 0,
@@ -96,9 +91,7 @@ impl Header {
     }
 
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
-        let flags = u32::from(self.checksum)
-            | self.value_type.code() << TYPE_SHIFT
-            | u32::from(self.stream) << STREAM_SHIFT;
+        let flags = u32::from(self.checksum) | self.value_type.code() << TYPE_SHIFT;
         let mut bytes = [0; HEADER_BYTES];
         let mut at = 0;
         let mut put = |field: &[u8]| {
@@ -141,18 +134,13 @@ impl Header {
         let flags = u32_at(bytes, 8);
         let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
         let (Some(value_type), 0) = (value_type, flags & !DEFINED_FLAGS) else {
-            return Err(field(
-                kind,
-                "flags",
-                flags,
-                "bit 0, a type of values of 0 to 4 in bits 4 to 6, a stream number from bit 16 on",
-            ));
+            let expected = "bit 0, a type of values of 0 to 4 in bits 4 to 6";
+            return Err(field(kind, "flags", flags, expected));
         };
         let header = Self {
             kind,
             checksum: flags & BODY_CHECKSUM != 0,
             value_type,
-            stream: (flags >> STREAM_SHIFT) as u16,
             job: u32_at(bytes, 12),
             request: u64_at(bytes, 16),
             clock: u64_at(bytes, 24),

@@ -121,7 +121,6 @@ kinds! {
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
     TryFunction = 40 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
     CommitFunction = 41 [JOB CLOCK TASK MATRIX META FUNCTION],
-    EndBranch = 42 [],
 }
 
 impl Kind {

@@ -65,7 +65,7 @@ impl FrameLimits {
     }
 }
 
-/// Limits of a service. The limits of bytes that wait to be written are for each stream of a connection.
+/// Limits of a service. The limits of bytes that wait to be written are for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub frame: FrameLimits,
@@ -76,9 +76,6 @@ pub struct Limits {
     pub hello_time: Duration,
     /// The lane stops reading requests of a connection while more bytes than this wait to be written to it.
     pub outbound_pause_bytes: usize,
-    /// Most bytes of requests that are deferred for the paused streams of one connection; a connection with more is
-    /// closed. A connection with a single stream is not read while that stream is paused.
-    pub deferred_bytes: usize,
     /// A connection is closed when more bytes than this wait to be written to it.
     pub outbound_bytes: usize,
     /// A connection is closed when bytes wait to be written to it and the other end has read none for this time.
@@ -94,7 +91,6 @@ impl Default for Limits {
             connections: 4096,
             hello_time: Duration::from_secs(5),
             outbound_pause_bytes: 16 << 20,
-            deferred_bytes: 256 << 20,
             outbound_bytes: 256 << 20,
             outbound_stall: Duration::from_secs(30),
             close_time: Duration::from_secs(2),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::message::Message;
 use crate::metrics::Metrics;
 
-/// A connection or a stream of one, unique in the process.
+/// A connection, unique in the process.
 pub type ConnectionId = u64;
 
 /// What a service asks the network to do.

@@ -1,6 +1,6 @@
 //! A service answers over tcp and unix sockets. A refused connection gets the reason. A connection that breaks the
 //! protocol is closed, and the others are not affected. The tests use real sockets and a service that answers
-//! everything at once.
+//! everything at once, or one that pauses connections.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -9,20 +9,16 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use common::{Echo, LIMIT, Served, hello, pull_range};
+use common::{Echo, LIMIT, Served, hello, pull_range, push_range, tick, welcome};
 use rpc::limits::FrameLimits;
-use rpc::message::{FaultKind, Hello, Leave, Tick};
-use rpc::{ConnectOptions, Error, Limits, Message, open};
+use rpc::message::{Done, FaultKind, Hello, Leave, PushPosition};
+use rpc::{ConnectOptions, ConnectionId, Effect, Error, Limits, Message, Receiver, Service, open};
 
 fn refusal(served: &Served, hello: &Hello) -> FaultKind {
     match open(&served.address, LIMIT, hello) {
         Err(Error::Refused(fault)) => fault.kind,
         other => panic!("{other:?}"),
     }
-}
-
-fn tick(request: u64) -> Message {
-    Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })
 }
 
 /// Sends bytes; returns what the other end sends until it closes the connection.
@@ -128,6 +124,18 @@ fn damage_behind_the_hello_is_a_fault_and_an_end() {
 }
 
 #[test]
+fn a_second_hello_is_a_fault_and_an_end() {
+    let served = Served::echo();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
+    sender.send_all(&[Message::Hello(Hello { request: 5, ..hello() }), tick(6)]).unwrap();
+    let Message::Fault(fault) = receiver.receive().unwrap() else { panic!() };
+    assert_eq!((fault.kind, fault.request), (FaultKind::BadFrame, 5));
+    assert!(fault.text.contains("one Hello"), "{}", fault.text);
+    assert!(matches!(receiver.receive(), Err(Error::Closed)));
+}
+
+#[test]
 fn one_who_says_nothing_is_closed_in_time() {
     let limits = Limits { hello_time: Duration::from_millis(50), ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
@@ -208,4 +216,67 @@ fn a_service_that_panics_ends_the_serving_with_an_error() {
     sender.send(&Message::Stats(rpc::message::Stats { request: 1, job: 1 })).unwrap();
     assert!(matches!(receiver.receive(), Err(Error::Closed)));
     assert!(matches!(served.ends_by_itself(), Err(Error::Lane { lane: 0 })));
+}
+
+/// Pauses a connection that has pushed until another one ticks, as a server does when a push waits for other tasks.
+#[derive(Default)]
+struct PauseOnPush(Option<ConnectionId>);
+
+impl Service for PauseOnPush {
+    fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
+        assert_ne!(self.0, Some(connection), "nothing comes over a paused connection");
+        let done = |request| Message::Done(Done { request, minimum: 0, applied: PushPosition::default() });
+        let message = match message {
+            Message::Hello(hello) => Message::Welcome(welcome(hello.request)),
+            Message::Push(push) => {
+                self.0 = Some(connection);
+                out.push(Effect::Pause { connection });
+                done(push.request)
+            }
+            Message::Tick(tick) => {
+                out.extend(self.0.take().map(|connection| Effect::Resume { connection }));
+                done(tick.request)
+            }
+            other => panic!("not expected: {}", other.kind_name()),
+        };
+        out.push(Effect::Send { connection, message });
+    }
+
+    fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
+    fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
+    fn next_time(&self) -> Option<Duration> {
+        None
+    }
+    fn metrics(&self, _: &mut rpc::Metrics) {}
+}
+
+fn next_done(receiver: &mut Receiver) -> u64 {
+    let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
+    done.request
+}
+
+#[test]
+fn a_paused_connection_is_not_read_until_it_is_resumed() {
+    let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], Limits::default());
+    let options =
+        ConnectOptions { send_limit: Some(Duration::from_millis(200)), ..ConnectOptions::default() };
+    let [(mut one, mut answers), (mut other, mut others)] = [(); 2].map(|()| {
+        let (sender, receiver, _) =
+            rpc::transport::open_with(&served.address, LIMIT, &hello(), options).unwrap();
+        receiver.set_timeout(Some(LIMIT)).unwrap();
+        (sender, receiver)
+    });
+    // The two pushes pause the connection; the ticks of the other connection resume it.
+    one.send_all(&[push_range(1, 1), push_range(2, 100_000), tick(3)]).unwrap();
+    assert_eq!(next_done(&mut answers), 1);
+    for (request, answered) in [(11, 2), (12, 3)] {
+        other.send(&tick(request)).unwrap();
+        assert_eq!(next_done(&mut others), request);
+        assert_eq!(next_done(&mut answers), answered, "in their order");
+    }
+    one.send(&push_range(4, 1)).unwrap();
+    assert_eq!(next_done(&mut answers), 4);
+    // 64 MiB are more than the sockets hold.
+    let blocked = (0..16).find_map(|_| one.send(&push_range(0, 1 << 20)).err());
+    assert!(matches!(blocked, Some(Error::TimedOut { .. })), "{blocked:?}");
 }

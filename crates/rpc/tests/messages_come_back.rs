@@ -285,10 +285,11 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         read(&bytes, &[1000], 1000).unwrap_err().to_string()
     };
     for (sample, at, value, expected) in [
-        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 42"),
+        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 41"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 2, "protocol version 2, this process uses 1"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
+        ("tick", 10, 1, "frame Tick: flags is 65536"),
         ("pulled_f32", 8, 80, "frame Pulled: flags is 80, expected bit 0, a type of values of 0 to 4"),
         ("pull_listed", 8, 16, "frame Pull: type of values is 1, expected 0 exact, 3 bf16, 4 int8"),
         ("tick", 8, 48, "frame Tick: type of values is 3, expected 0: this kind has none"),

@@ -1,5 +1,6 @@
 //! A receive that times out in the middle of a frame continues there. A closed connection gives an error at both ends.
-//! An open without an answer ends in time. The tests use the memory transport, and sockets that write frames in pieces.
+//! An open without an answer ends in time, and so does a send that is blocked. The tests use the memory transport, and
+//! sockets that write frames in pieces or are not read.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -8,11 +9,11 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use common::{LIMIT, hello, pull_range, welcome};
+use common::{Echo, LIMIT, Served, hello, pull_range, push_range, welcome};
 use matrix::OwnedValues;
 use rpc::limits::FrameLimits;
 use rpc::message::{Pulled, PushPosition};
-use rpc::{Address, ConnectOptions, Error, Message, connect, open};
+use rpc::{Address, ConnectOptions, Error, Limits, Message, connect, open};
 
 const SHORT: Duration = Duration::from_millis(5);
 
@@ -95,6 +96,50 @@ fn a_send_that_nobody_takes_ends_and_breaks_the_connection() {
     let [(mut here, _), (_there, _from_here)] = rpc::transport::memory(options).unwrap();
     assert!(matches!(here.send(&pulled(1_000_000)), Err(Error::TimedOut { .. })));
     assert!(matches!(here.send(&pull_range(1, 1)), Err(Error::Closed)), "half a frame is out");
+}
+
+#[test]
+fn a_closer_ends_a_send_that_nobody_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let options = ConnectOptions { send_limit: None, ..ConnectOptions::default() };
+    let [here, _there] = rpc::transport::memory(options).unwrap();
+    for (mut sender, mut receiver) in [here, connect(&address, LIMIT).unwrap()] {
+        let closer = sender.closer();
+        let blocked = std::thread::spawn(move || {
+            // 64 MiB are more than the sockets hold.
+            let messages = vec![pulled(1 << 20); 16];
+            (sender.send_all_reading(&messages, &mut receiver), sender.send(&messages[0]))
+        });
+        std::thread::sleep(SHORT);
+        assert!(closer.is_open() && !blocked.is_finished());
+        closer.close();
+        let (blocked, after) = blocked.join().unwrap();
+        assert!(matches!(blocked, Err(Error::Closed | Error::Io { .. })), "{blocked:?}");
+        assert!(matches!(after, Err(Error::Closed)), "{after:?}");
+        assert!(!closer.is_open());
+    }
+}
+
+#[test]
+fn a_send_that_waits_for_its_own_answers_to_be_read_reads_them() {
+    let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
+    for request in 1..=16 {
+        sender.send(&pull_range(request, 1 << 20)).unwrap();
+    }
+    // The service reads no more before its answers are read, and the pushes are more than the sockets hold.
+    let start = Instant::now();
+    sender.send_all_reading(&vec![push_range(0, 1 << 20); 16], &mut receiver).unwrap();
+    assert!(start.elapsed() < LIMIT, "the service has not closed the connection");
+    sender.send(&push_range(17, 1)).unwrap();
+    for request in 1..=16 {
+        let Message::Pulled(pulled) = receiver.receive().unwrap() else { panic!() };
+        assert_eq!((pulled.request, pulled.values.len()), (request, 1 << 20));
+    }
+    assert!(matches!(receiver.receive().unwrap(), Message::Done(done) if done.request == 17));
 }
 
 #[test]

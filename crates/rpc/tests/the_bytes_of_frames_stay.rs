@@ -53,11 +53,6 @@ fn the_frames_are_those_of_the_file() {
         if name == "push" {
             writeln!(text, "push_without_checksum {}", hex(&bytes_of(&message, false))).unwrap();
         }
-        if name == "tick" {
-            let mut bytes = Vec::new();
-            rpc::codec::put_stream_frame(7, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
-            writeln!(text, "tick_of_branch_7 {}", hex(&bytes)).unwrap();
-        }
     }
     assert_kept("frames.txt", &text);
 }

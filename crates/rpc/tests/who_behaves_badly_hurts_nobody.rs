@@ -7,8 +7,7 @@ mod common;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use common::{Echo, LIMIT, Served, hello, pull_range};
-use rpc::message::Tick;
+use common::{Echo, LIMIT, Served, hello, pull_range, tick};
 use rpc::{Error, Limits, Message, open};
 
 /// Waits until the metrics of the service contain the line.
@@ -27,7 +26,7 @@ fn until_metrics_say(served: &Served, line: &str) {
 fn assert_answers(served: &Served) {
     let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
     receiver.set_timeout(Some(LIMIT)).unwrap();
-    sender.send(&Message::Tick(Tick { request: 9, job: 1, task: 0, clock: 1 })).unwrap();
+    sender.send(&tick(9)).unwrap();
     assert!(matches!(receiver.receive().unwrap(), Message::Done(_)));
 }
 
@@ -69,6 +68,7 @@ fn requests_are_not_read_while_their_answers_are_not() {
     for request in 1..=20 {
         sender.send(&pull_range(request, 1 << 20)).unwrap();
     }
+    assert_answers(&served);
     for request in 1..=20 {
         let Message::Pulled(pulled) = receiver.receive().unwrap() else { panic!() };
         assert_eq!(pulled.request, request, "80 MiB of answers pass a queue of 12 MiB");

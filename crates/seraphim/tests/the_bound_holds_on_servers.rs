@@ -238,6 +238,36 @@ fn every_push_counts_once_although_connections_are_torn() {
     }
 }
 
+/// One task is slow, another one leaves early, and connections are torn with prefetches in flight.
+#[test]
+fn prefetches_under_bsp_are_exact_although_connections_are_torn_and_a_task_leaves() {
+    let probe = Probe::start(TASKS, &[Consistency::Bsp]);
+    let steps = |task: u32| if task == 0 { CLOCKS / 2 } else { CLOCKS };
+    probe.run(|task, agent| {
+        let mut ticket = agent.prefetch(MatrixId(ONE), probe.everything(), 0);
+        for clock in 0..steps(task) {
+            let seen = probe.wait(agent, &ticket);
+            for other in 0..TASKS {
+                let count = clock.min(steps(other));
+                assert_eq!(
+                    seen.of(other),
+                    vec![(count, count); PARTITIONS as usize],
+                    "{task} sees of {other}"
+                );
+            }
+            ticket = agent.prefetch(MatrixId(ONE), probe.everything(), clock + 1);
+            probe.push(agent, ONE, 0..PARTITIONS);
+            work(task);
+            agent.tick().expect("a tick waits for nobody");
+            if clock % 5 == u64::from(task) {
+                drop(probe.line((clock % 2) as u16, task));
+            }
+        }
+    });
+    let pushed: Vec<u64> = (0..TASKS).map(steps).collect();
+    probe.assert_conserved(ONE, &pushed);
+}
+
 #[test]
 fn a_push_that_comes_again_is_dropped_and_counted() {
     const TIMES: u64 = 3;

@@ -178,8 +178,7 @@ impl LaneState {
             | Message::AskMap(_)
             | Message::RenewSession(_)
             | Message::CloseSession(_)
-            | Message::Committed(_)
-            | Message::EndBranch(_) => {
+            | Message::Committed(_) => {
                 let text =
                     "a server does not accept this message: it is an answer, or a request for the master";
                 self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), out);

@@ -18,7 +18,6 @@ use crate::cache::CacheCounts;
 use crate::cancellation::CancellationToken;
 use crate::lane_connection::{LaneConnection, connect_lane};
 use crate::layout::{JobLayout, LayoutError};
-use crate::multiplexer::Multiplexer;
 use crate::prefetch::PrefetchCounts;
 use crate::state::{AgentEffect, AgentState, CallOutput};
 use crate::stats::{AgentStats, SharedStats};
@@ -38,8 +37,6 @@ pub struct RemoteAgent {
     pub(crate) state: AgentState,
     token: Vec<u8>,
     start: Instant,
-    /// The connections that the tasks of the process share. If none, the agent has connections of its own.
-    multiplexer: Option<Multiplexer>,
     cancellation: CancellationToken,
     /// Indexed by lane.
     connections: Vec<Option<LaneConnection>>,
@@ -65,7 +62,6 @@ impl RemoteAgent {
             state,
             token,
             start: Instant::now(),
-            multiplexer: None,
             cancellation: CancellationToken::default(),
             connections,
             stats: AgentStats::default(),
@@ -78,13 +74,6 @@ impl RemoteAgent {
     #[must_use]
     pub fn with_functions(mut self, functions: FunctionTable) -> Self {
         self.state.functions = functions;
-        self
-    }
-
-    /// Shares connections with the agents of other tasks of this process.
-    #[must_use]
-    pub fn with_multiplexer(mut self, multiplexer: Multiplexer) -> Self {
-        self.multiplexer = Some(multiplexer);
         self
     }
 
@@ -113,13 +102,12 @@ impl RemoteAgent {
         self.shared_stats.set(&self.stats);
     }
 
-    /// Writes the messages that were buffered for one write. `step` is set if they end this step. Returns whether a
-    /// connection was lost.
-    fn flush(&mut self, step: Option<u64>) -> bool {
+    /// Writes the messages that were buffered for one write. Returns whether a connection was lost.
+    fn flush(&mut self) -> bool {
         let mut is_lost = false;
         for lane in 0..self.connections.len() {
             let start = Instant::now();
-            let flushed = self.connections[lane].as_mut().map_or(Ok(()), |open| open.flush(step));
+            let flushed = self.connections[lane].as_mut().map_or(Ok(()), LaneConnection::flush);
             self.stats.send_ns += start.elapsed().as_nanos() as u64;
             is_lost |= flushed.is_err();
             self.on_send_result(lane as u16, flushed, || false);
@@ -231,10 +219,7 @@ impl RemoteAgent {
         let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
         let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
         let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
-        let opened = match &self.multiplexer {
-            Some(multiplexer) => multiplexer.open(place, limit, &hello),
-            None => connect_lane(place, limit, &hello),
-        };
+        let opened = connect_lane(place, limit, &hello);
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
         let now = self.now();
         match opened {
@@ -436,7 +421,7 @@ impl Agent for RemoteAgent {
         if !std::mem::take(&mut self.is_corked) {
             return ticked.map(drop);
         }
-        let is_lost = self.flush(self.state.is_bsp().then(|| self.state.clock()));
+        let is_lost = self.flush();
         ticked?;
         if is_lost {
             // The step ends when its tick is sent.

@@ -32,39 +32,27 @@ impl LaneConnection {
         let waits = gathers || is_silent;
         self.write_buffer.push(Arc::clone(message));
         self.write_buffer_bytes += message.frame_bytes();
-        if waits && self.write_buffer_bytes < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush(None) }
+        if waits && self.write_buffer_bytes < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered messages. `step` is set if they end this step, so that no answer can come before all tasks
-    /// have ended it.
-    pub(crate) fn flush(&mut self, step: Option<u64>) -> Result<(), rpc::Error> {
+    /// Writes the buffered messages. Reads answers meanwhile if the lane does not read.
+    pub(crate) fn flush(&mut self) -> Result<(), rpc::Error> {
         if self.write_buffer.is_empty() {
             return Ok(());
         }
-        let sent = match step {
-            Some(step) => self.sender.send_step(&self.write_buffer, step),
-            None => self.sender.send_all(&self.write_buffer),
-        };
+        let sent = self.sender.send_all_reading(&self.write_buffer, &mut self.receiver);
         self.write_buffer.clear();
         self.write_buffer_bytes = 0;
         sent
     }
 }
 
-/// Connects to a lane by the first address that accepts.
+/// Connects to a lane by the first address that accepts. Sockets of this machine are tried first.
 pub(crate) fn connect_lane(
     place: &LaneAddress,
     limit: Duration,
     hello: &Hello,
 ) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
-    connect_first(place, |address| rpc::open(address, limit, hello))
-}
-
-/// The result of `open` for the first address of a lane that accepts. Sockets of this machine are tried first.
-pub(crate) fn connect_first<T>(
-    place: &LaneAddress,
-    open: impl Fn(&Address) -> Result<T, rpc::Error>,
-) -> Result<T, rpc::Error> {
     let mut addresses = Vec::with_capacity(place.addresses.len());
     for text in &place.addresses {
         addresses.push(text.parse::<Address>()?);
@@ -74,7 +62,7 @@ pub(crate) fn connect_first<T>(
     addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
     let mut last = rpc::Error::Closed;
     for address in &addresses {
-        match open(address) {
+        match rpc::open(address, limit, hello) {
             Err(rpc::Error::Refused(fault)) => return Err(rpc::Error::Refused(fault)),
             Err(error) => last = error,
             opened => return opened,

@@ -7,7 +7,6 @@
 //! | [`stats`] | the counters of an agent |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
-//! | `multiplexer` | [`Multiplexer`], one connection to each lane for all tasks of a process |
 //!
 //! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
 //! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task waits for it, and `cache` the rows
@@ -28,7 +27,6 @@ mod lane_connection;
 mod lane_keys;
 pub mod layout;
 mod long_key_list;
-mod multiplexer;
 mod pending_pull;
 mod prefetch;
 mod pull;
@@ -44,7 +42,6 @@ pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use cancellation::CancellationToken;
 pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
-pub use multiplexer::Multiplexer;
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, CallOutput};

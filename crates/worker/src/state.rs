@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Consistency, Error, FunctionTable, KeyRuns, MatrixSpec, Placement, PullTicket};
+use matrix::{Clock, Error, FunctionTable, KeyRuns, MatrixSpec, Placement, PullTicket};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
@@ -241,12 +241,6 @@ impl AgentState {
 
     pub fn layout(&self) -> &JobLayout {
         &self.layout
-    }
-
-    /// Whether all matrices are BSP: every read waits until every task has reached its clock, so no task can use the
-    /// end of a step before all tasks have ended it.
-    pub(crate) fn is_bsp(&self) -> bool {
-        self.layout.matrices.iter().all(|spec| spec.consistency == Consistency::Bsp)
     }
 
     /// Counts of the caches of all matrices so far.

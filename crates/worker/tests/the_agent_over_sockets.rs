@@ -14,7 +14,7 @@ use matrix::{
 };
 use rpc::message::{Hello, PushPosition};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
-use worker::{CancellationToken, JobLayout, LaneAddress, Multiplexer, RemoteAgent};
+use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent};
 
 const W: MatrixId = MatrixId(0);
 /// Time for which a task computes between two calls.
@@ -343,6 +343,28 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     assert_eq!(server.lanes[0].lock().unwrap().mark, PushPosition::default());
 }
 
+#[test]
+fn a_large_push_behind_a_large_prefetch_does_not_wait_for_its_answer_to_be_read() {
+    const ROWS: u64 = 1 << 18;
+    let specs = vec![matrix::MatrixSpec {
+        rows: 2 * ROWS,
+        ..spec("w", Consistency::Asp, 16, Partitioner::Hash { partition_count: 1 })
+    }];
+    let mut layout = layout(specs, 1, 64 << 20);
+    let server = start(&mut layout, u32::MAX, b"");
+    server.lanes[0].lock().unwrap().window = layout.window_bytes;
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    // The lane reads no more when 16 MiB of its answers are not read. These are 32 MiB, and the push is as long.
+    let ticket = agent.prefetch(W, Selection::Rows(Keys::Range(0, ROWS)), 0);
+    let pushed = Selection::Rows(Keys::Range(ROWS, 2 * ROWS));
+    agent.push(W, pushed, Values::I64(&vec![1; 16 * ROWS as usize])).unwrap();
+    let mut out = vec![1; 16 * ROWS as usize];
+    agent.wait(&ticket, ValuesMut::I64(&mut out)).unwrap();
+    assert!(out.iter().all(|value| *value == 0));
+    assert_eq!((agent.stats().connection_count, agent.prefetch_counts().used), (1, 1));
+    agent.finish().unwrap();
+}
+
 /// Reads blocks of rows, and adds 1 to rows before the next block is read. Returns the values and the counts of
 /// prefetches: sent, used, dropped.
 fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
@@ -378,34 +400,25 @@ fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
 
 #[test]
 fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() {
-    for multiplexer in [None, Some(Multiplexer::default())] {
-        let mut layout = a_layout(2);
-        layout.wait_limit = Duration::from_hours(1);
-        let server = start(&mut layout, u32::MAX, b"");
-        let cancellation = CancellationToken::default();
-        let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
-        let mut agent = agent.with_cancellation(cancellation.clone());
-        if let Some(multiplexer) = multiplexer {
-            agent = agent.with_multiplexer(multiplexer);
-        }
-        let (mut out, part) = (vec![0_i64; 2], Selection::Rows(Keys::Sorted(&[1])));
-        agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
-        drop(server);
-        let meter = agent.shared_stats();
-        let waits = std::thread::spawn(move || {
-            let first = agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap_err();
-            (first, agent.tick().unwrap_err())
-        });
-        while meter.get().in_flight_count == 0 && !waits.is_finished() {
-            std::thread::yield_now();
-        }
-        cancellation.cancel("server-1 is gone");
-        cancellation.cancel("only the first reason counts");
-        let stopped = Error::Stopped { reason: "server-1 is gone".into() };
-        assert_eq!(
-            waits.join().unwrap(),
-            (stopped.clone(), stopped),
-            "the call that waits, and every later one"
-        );
+    let mut layout = a_layout(2);
+    layout.wait_limit = Duration::from_hours(1);
+    let server = start(&mut layout, u32::MAX, b"");
+    let cancellation = CancellationToken::default();
+    let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = agent.with_cancellation(cancellation.clone());
+    let (mut out, part) = (vec![0_i64; 2], Selection::Rows(Keys::Sorted(&[1])));
+    agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
+    drop(server);
+    let meter = agent.shared_stats();
+    let waits = std::thread::spawn(move || {
+        let first = agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap_err();
+        (first, agent.tick().unwrap_err())
+    });
+    while meter.get().in_flight_count == 0 && !waits.is_finished() {
+        std::thread::yield_now();
     }
+    cancellation.cancel("server-1 is gone");
+    cancellation.cancel("only the first reason counts");
+    let stopped = Error::Stopped { reason: "server-1 is gone".into() };
+    assert_eq!(waits.join().unwrap(), (stopped.clone(), stopped), "the call that waits, and every later one");
 }

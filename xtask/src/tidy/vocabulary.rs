@@ -37,7 +37,6 @@ const fn as_name(word: &'static str, instead: &'static str) -> Forbidden {
 }
 
 const FORBIDDEN: &[Forbidden] = &[
-    everywhere("trunk", "multiplexed connection"),
     everywhere("habit", "prefetch"),
     everywhere("habitual", "prefetch"),
     everywhere("parcel", "outgoing request"),
@@ -167,12 +166,12 @@ mod tests {
 
     #[test]
     fn a_forbidden_word_is_refused_with_what_stands_in_its_place() {
-        for text in ["pub(crate) struct SharedTrunks;", "// one trunk for all", "fn f() { \"a trunk\" }"] {
+        for text in ["pub(crate) struct SentParcels;", "// one parcel for all", "fn f() { \"a parcel\" }"] {
             let found = findings("a.rs", text);
-            assert!(found.len() == 1 && found[0].contains("multiplexed connection"), "{text}: {found:?}");
+            assert!(found.len() == 1 && found[0].contains("outgoing request"), "{text}: {found:?}");
         }
-        assert_eq!(findings("a.md", "Tasks share a trunk.").len(), 1);
-        assert_eq!(findings("a.md", "The trunks of `Trunk`.").len(), 1);
+        assert_eq!(findings("a.md", "Lanes get a parcel.").len(), 1);
+        assert_eq!(findings("a.md", "The parcels of `Parcel`.").len(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use anyhow::Result;
 use matrix::{Agent, Axis, Consistency, Keys, MatrixId, Selection, Storage, ValuesMut};
 use serde_json::json;
-use worker::{Multiplexer, RemoteAgent};
+use worker::RemoteAgent;
 
 use super::{ChildServer, Figures, RawTransfer, Transport, close, median, open_job, spec, timed};
 
@@ -46,13 +46,12 @@ pub(super) fn steps(
         let job = first_job + round;
         let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
         over.set_addresses(&mut layout, one);
-        let (multiplexer, start) = (Multiplexer::default(), Barrier::new(STEP_TASKS as usize));
+        let start = Barrier::new(STEP_TASKS as usize);
         let seconds = std::thread::scope(|scope| {
             let tasks: Vec<_> = (0..STEP_TASKS)
                 .map(|task| {
-                    let agent = RemoteAgent::new(layout.clone(), task, Vec::new());
-                    let (multiplexer, start) = (multiplexer.clone(), &start);
-                    scope.spawn(move || small_steps(agent?.with_multiplexer(multiplexer), start))
+                    let (agent, start) = (RemoteAgent::new(layout.clone(), task, Vec::new()), &start);
+                    scope.spawn(move || small_steps(agent?, start))
                 })
                 .collect();
             let mut slowest = 0.0f64;

@@ -45,9 +45,6 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     };
     let header = Header::from_bytes(head, &FrameLimits::default())?;
     check_kind(header.kind)?;
-    if header.stream != 0 {
-        return Err(field(header.kind, "stream", header.stream, "0: only the batch has a stream number"));
-    }
     let length = header.body_len();
     if length > rest.len() {
         return Err(cut(HEADER_BYTES + length));

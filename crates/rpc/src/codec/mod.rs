@@ -28,7 +28,7 @@ use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, CommitFunction, Committed, Control, Done,
-    DropMatrix, EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Message, Pull,
+    DropMatrix, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Message, Pull,
     PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged, Released,
     RenewSession, RestoreRows, Stats, Tick, TryFunction, Welcome,
 };
@@ -123,8 +123,7 @@ impl<'a> Body<'a> {
             | Message::PulledFunction(_)
             | Message::PushFunction(_)
             | Message::TryFunction(_)
-            | Message::CommitFunction(_)
-            | Message::EndBranch(_) => {}
+            | Message::CommitFunction(_) => {}
         }
         Self { keys, values }
     }
@@ -154,19 +153,8 @@ pub fn put_head(
     limits: &FrameLimits,
     head: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_stream_head(0, message, checksum, limits, head)
-}
-
-/// Appends the head of the frame of `message`, for a stream.
-pub fn put_stream_head(
-    branch: u16,
-    message: &Message,
-    checksum: bool,
-    limits: &FrameLimits,
-    head: &mut Vec<u8>,
-) -> Result<(), Error> {
     let start = head.len();
-    let result = try_put_head(branch, message, checksum, limits, head);
+    let result = try_put_head(message, checksum, limits, head);
     if result.is_err() {
         head.truncate(start);
     }
@@ -174,7 +162,6 @@ pub fn put_stream_head(
 }
 
 fn try_put_head(
-    branch: u16,
     message: &Message,
     checksum: bool,
     limits: &FrameLimits,
@@ -186,7 +173,6 @@ fn try_put_head(
     put(message, &mut out)?;
     let body = Body::of(message);
     let mut header = out.header;
-    header.stream = branch;
     let kind = header.kind.name();
     let length = |section: &'static str, count: usize| {
         let too_long = Error::TooLong { kind, section, bytes: count as u64, limit: u64::from(u32::MAX) };
@@ -213,18 +199,7 @@ pub fn put_frame(
     limits: &FrameLimits,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_stream_frame(0, message, checksum, limits, bytes)
-}
-
-/// Appends the whole frame of `message`, for a stream.
-pub fn put_stream_frame(
-    branch: u16,
-    message: &Message,
-    checksum: bool,
-    limits: &FrameLimits,
-    bytes: &mut Vec<u8>,
-) -> Result<(), Error> {
-    put_stream_head(branch, message, checksum, limits, bytes)?;
+    put_head(message, checksum, limits, bytes)?;
     for slice in Body::of(message).slices() {
         bytes.extend_from_slice(slice);
     }
@@ -276,7 +251,6 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::PushFunction(message) => message.put(out),
         Message::TryFunction(message) => message.put(out),
         Message::CommitFunction(message) => message.put(out),
-        Message::EndBranch(message) => out.header.request = message.request,
     }
     Ok(())
 }
@@ -326,7 +300,6 @@ impl Message {
             Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
             Kind::TryFunction => Message::TryFunction(TryFunction::get(&frame)?),
             Kind::CommitFunction => Message::CommitFunction(CommitFunction::get(&frame)?),
-            Kind::EndBranch => Message::EndBranch(EndBranch { request: frame.header.request }),
         })
     }
 

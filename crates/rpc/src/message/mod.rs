@@ -18,7 +18,6 @@ pub mod rows;
 pub mod session;
 pub mod staged;
 pub mod stats;
-pub mod stream;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +38,6 @@ pub use session::{
 };
 pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
 pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
-pub use stream::EndBranch;
 
 /// Names a request on its connection. 0: no answer is wanted.
 pub type RequestId = u64;
@@ -100,7 +98,6 @@ pub enum Message {
     PushFunction(PushFunction),
     TryFunction(TryFunction),
     CommitFunction(CommitFunction),
-    EndBranch(EndBranch),
 }
 
 /// Confirms a request that has no answer of its own: the request was done.

@@ -38,9 +38,7 @@ pub(super) struct AuthenticatedConnection {
     pub(super) socket: DetachedSocket,
     pub(super) reader: FrameReader,
     pub(super) hello: Message,
-    /// The number of the first stream.
-    pub(super) stream: u16,
-    /// Whether the bodies of the first stream carry a checksum.
+    /// Whether bodies carry a checksum.
     pub(super) checksum: bool,
     pub(super) slot: ConnectionSlot,
 }
@@ -103,7 +101,7 @@ impl Acceptor {
 }
 
 /// The fault for a connection above the limit.
-pub(super) fn connections_full(request: u64, limit: usize) -> Fault {
+fn connections_full(request: u64, limit: usize) -> Fault {
     let text = format!("the limit of {limit} connections is reached: close some, or retry later");
     Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
 }

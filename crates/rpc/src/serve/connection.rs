@@ -12,7 +12,6 @@ use super::counters::{add, count};
 use super::first_of;
 use super::lane::Lane;
 use super::socket::ReadHalf;
-use super::stream_dispatcher::{ConnectionStatus, StreamDispatcher};
 use crate::error::Error;
 use crate::message::Message;
 use crate::reader::FrameReader;
@@ -30,44 +29,42 @@ const DISCARDED_BYTES: usize = 1 << 20;
 enum End {
     /// The other end closed the connection, or it failed.
     Lost,
-    /// The service closed it, or its last stream has ended.
+    /// The service closed it.
     Closing,
-    /// The other end sent an invalid frame: the stream, the number of the request, the error.
-    InvalidFrame(u16, u64, Error),
+    /// The other end sent an invalid frame: the number of the request, the error.
+    InvalidFrame(u64, Error),
     /// The other end does not read.
     Stalled,
 }
 
 /// Serves a connection from its `Hello` to its end.
 pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
-    let AuthenticatedConnection { socket, mut reader, hello, stream: branch, checksum, slot: _place } =
-        greeted;
+    let AuthenticatedConnection { socket, mut reader, hello, checksum, slot: _place } = greeted;
     let (mut read, write) = match socket.attach() {
         Ok(halves) => halves,
         Err(error) => return tracing::warn!(%error, "cannot attach a connection to its lane"),
     };
     let limits = lane.limits();
     reader.set_limits(limits.frame, BUFFER_BYTES);
-    let link = Rc::new(ConnectionWriter::new(lane.next_id(), write));
-    let talk = StreamDispatcher::start(Rc::clone(&lane), Rc::clone(&link), branch, checksum, hello);
-    let end = first_of(read_all(&lane, &talk, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
+    let link = lane.add(checksum, write);
+    lane.message(link.id, hello);
+    let end = first_of(read_all(&lane, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
     let has_last_words = match end {
         End::Lost => false,
         End::Closing => true,
-        End::InvalidFrame(branch, request, error) => {
+        End::InvalidFrame(request, error) => {
             count(&lane.counters().closed_bad_frame);
-            tracing::warn!(connection = link.log_id, %error, "closed a connection after an invalid frame");
+            tracing::warn!(connection = link.id, %error, "closed a connection after an invalid frame");
             let fault = Message::Fault(fault_of(request, &error));
-            link.push(branch, fault, talk.checksum_of(branch), limits).is_ok()
+            link.push(fault, limits).is_ok()
         }
         End::Stalled => {
             count(&lane.counters().closed_outbound);
-            tracing::warn!(connection = link.log_id, "closed a connection that does not read");
+            tracing::warn!(connection = link.id, "closed a connection that does not read");
             false
         }
     };
-    talk.close_all();
-    drop(talk);
+    lane.remove(link.id);
     if has_last_words {
         let farewell = async {
             link.write_all(limits.close_time, |written| lane.wrote(written)).await?;
@@ -84,23 +81,18 @@ pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
 
 async fn read_all(
     lane: &Lane,
-    talk: &StreamDispatcher,
     link: &ConnectionWriter,
     read: &mut ReadHalf,
     reader: &mut FrameReader,
 ) -> End {
-    let waits =
-        || talk.is_paused() || link.waiting_bytes() > link.scale_limit(lane.limits().outbound_pause_bytes);
     loop {
         loop {
-            if link.is_closing.get()
-                || (link.has_changes.get() && matches!(talk.apply_changes(), ConnectionStatus::Ended))
-            {
+            if link.is_closing.get() {
                 return End::Closing;
             }
-            if waits() {
+            if link.must_wait(lane.limits()) {
                 lane.flush();
-                if waits() && !link.has_changes.get() {
+                if link.must_wait(lane.limits()) {
                     link.read_wake.notified().await;
                 }
                 continue;
@@ -108,13 +100,17 @@ async fn read_all(
             let frame = match reader.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(error) => return End::InvalidFrame(0, 0, error),
+                Err(error) => return End::InvalidFrame(0, error),
             };
             count(&lane.counters().frames_in);
-            match talk.dispatch(frame) {
-                Ok(ConnectionStatus::Open) => {}
-                Ok(ConnectionStatus::Ended) => return End::Closing,
-                Err((branch, request, error)) => return End::InvalidFrame(branch, request, error),
+            let request = frame.header.request;
+            match Message::from_frame(frame) {
+                Ok(Message::Hello(_)) => {
+                    let expected = "one Hello, as the first message";
+                    return End::InvalidFrame(request, Error::Unexpected { expected, actual: "Hello" });
+                }
+                Ok(message) => lane.message(link.id, message),
+                Err(error) => return End::InvalidFrame(request, error),
             }
             if link.waiting_bytes() > FLUSH_BYTES {
                 lane.flush();
@@ -143,7 +139,7 @@ async fn write_all(lane: &Lane, link: &ConnectionWriter) -> End {
         link.wait_for_output().await;
         let wrote = |count| {
             lane.wrote(count);
-            if link.waiting_bytes() <= link.scale_limit(limits.outbound_pause_bytes) {
+            if link.waiting_bytes() <= limits.outbound_pause_bytes {
                 link.read_wake.notify_one();
             }
         };

@@ -1,4 +1,5 @@
-//! The writing side of a connection: a bounded queue of frames, written as far as the socket accepts them.
+//! The writing side of a connection: a bounded queue of frames, written as far as the socket accepts them. The reading
+//! side learns here what the service has asked of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,10 +10,11 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::socket::WriteHalf;
-use crate::codec::{Body, put_stream_head};
+use crate::codec::{Body, put_head};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::Message;
+use crate::service::ConnectionId;
 
 /// Bodies up to this length are copied, so that small frames leave in one write.
 const COPIED_BYTES: usize = 4 << 10;
@@ -21,20 +23,19 @@ const GATHERED_BYTES: usize = 64 << 10;
 /// Most slices of one write.
 const SLICES: usize = 16;
 
-/// The writing side of a connection, shared by all its streams.
+/// The writing side of a connection.
 pub(super) struct ConnectionWriter {
-    /// The id of the first stream, for the logs.
-    pub(super) log_id: u64,
+    pub(super) id: ConnectionId,
+    /// Whether bodies carry a checksum.
+    checksum: bool,
     write: WriteHalf,
     outbox: RefCell<Outbox>,
     /// Signals the writing side that there is something to write.
     write_wake: Notify,
     /// Signals the reading side that something has changed.
     pub(super) read_wake: Notify,
-    /// The service has closed or resumed a stream.
-    pub(super) has_changes: Cell<bool>,
-    /// Number of streams. Each may have as much under way as a connection of its own.
-    pub(super) stream_count: Cell<usize>,
+    /// The service accepts no messages now.
+    is_paused: Cell<bool>,
     /// No more messages are accepted; queued ones are still written.
     pub(super) is_closing: Cell<bool>,
     /// Whether it is in the list of writers to flush.
@@ -68,13 +69,13 @@ impl OutboxItem {
 }
 
 impl Outbox {
-    fn push(&mut self, branch: u16, message: Message, checksum: bool, limits: &Limits) -> Result<(), Error> {
+    fn push(&mut self, message: Message, checksum: bool, limits: &Limits) -> Result<(), Error> {
         let gathers = |item: &&mut OutboxItem| item.body.is_none() && item.head.len() < GATHERED_BYTES;
         let body_len = Body::of(&message).len();
         let copied = body_len <= COPIED_BYTES;
         if let Some(last) = self.items.back_mut().filter(gathers) {
             let before = last.head.len();
-            put_stream_head(branch, &message, checksum, &limits.frame, &mut last.head)?;
+            put_head(&message, checksum, &limits.frame, &mut last.head)?;
             self.bytes += last.head.len() - before + body_len;
             if copied {
                 append_body(&message, &mut last.head);
@@ -84,7 +85,7 @@ impl Outbox {
             return Ok(());
         }
         let mut head = Vec::new();
-        put_stream_head(branch, &message, checksum, &limits.frame, &mut head)?;
+        put_head(&message, checksum, &limits.frame, &mut head)?;
         if copied {
             append_body(&message, &mut head);
         }
@@ -132,36 +133,39 @@ fn append_body(message: &Message, bytes: &mut Vec<u8>) {
 }
 
 impl ConnectionWriter {
-    pub(super) fn new(name: u64, write: WriteHalf) -> Self {
+    pub(super) fn new(id: ConnectionId, checksum: bool, write: WriteHalf) -> Self {
         Self {
-            log_id: name,
+            id,
+            checksum,
             write,
             outbox: RefCell::default(),
             write_wake: Notify::new(),
             read_wake: Notify::new(),
-            has_changes: Cell::new(false),
-            stream_count: Cell::new(1),
+            is_paused: Cell::new(false),
             is_closing: Cell::new(false),
             is_dirty: Cell::new(false),
         }
     }
 
-    /// Queues a message of a stream; returns how many bytes wait now.
-    pub(super) fn push(
-        &self,
-        branch: u16,
-        message: Message,
-        checksum: bool,
-        limits: &Limits,
-    ) -> Result<usize, Error> {
+    /// Queues a message; returns how many bytes wait now.
+    pub(super) fn push(&self, message: Message, limits: &Limits) -> Result<usize, Error> {
         let mut outbox = self.outbox.borrow_mut();
-        outbox.push(branch, message, checksum, limits)?;
+        outbox.push(message, self.checksum, limits)?;
         Ok(outbox.bytes)
     }
 
-    /// Multiplies the limit of one stream by the number of streams.
-    pub(super) fn scale_limit(&self, limit: usize) -> usize {
-        limit.saturating_mul(self.stream_count.get().max(1))
+    /// Whether no requests are handled now: the service has paused the connection, or its answers are not read.
+    pub(super) fn must_wait(&self, limits: &Limits) -> bool {
+        self.is_paused.get() || self.waiting_bytes() > limits.outbound_pause_bytes
+    }
+
+    pub(super) fn pause(&self) {
+        self.is_paused.set(true);
+    }
+
+    pub(super) fn resume(&self) {
+        self.is_paused.set(false);
+        self.read_wake.notify_one();
     }
 
     /// Bytes that wait to be written.

@@ -39,8 +39,7 @@ impl Counters {
 
     pub(super) fn metrics(&self, out: &mut Metrics) {
         let connections = self.connections.load(Ordering::Relaxed) as u64;
-        let help = "Open connections and streams";
-        out.gauge("seraphim_rpc_connections", help, &[], connections);
+        out.gauge("seraphim_rpc_connections", "Open connections", &[], connections);
         for (name, help, count) in [
             ("accepted", "Connections accepted", &self.accepted),
             ("accept_errors", "Connections that the system could not provide", &self.accept_errors),

@@ -25,7 +25,7 @@ const DISCARDED_BYTES: usize = 64 << 10;
 const HTTP: [&[u8]; 4] = [b"GET ", b"HEAD", b"POST", b"PRI "];
 
 enum FirstBytes {
-    Hello { hello: Hello, stream: u16, checksum: bool },
+    Hello { hello: Hello, checksum: bool },
     Http,
 }
 
@@ -40,8 +40,8 @@ pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place:
     };
     match first {
         Ok(FirstBytes::Http) => refuse_with(&acceptor, socket, http_refusal(&acceptor).as_bytes()).await,
-        Ok(FirstBytes::Hello { hello, stream: branch, checksum }) => match check_hello(&acceptor, &hello) {
-            Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, (branch, checksum), place),
+        Ok(FirstBytes::Hello { hello, checksum }) => match check_hello(&acceptor, &hello) {
+            Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, checksum, place),
             Err(fault) => refuse(&acceptor, socket, fault).await,
         },
         Err((_, Error::Closed | Error::Io { .. })) => {}
@@ -58,10 +58,9 @@ async fn read_first(socket: &mut Socket, reader: &mut FrameReader) -> Result<Fir
         }
         let may_be_http = !waiting.is_empty() && HTTP.iter().any(|method| method.starts_with(waiting));
         if !may_be_http && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
-            let request = frame.header.request;
-            let (branch, checksum) = (frame.header.stream, frame.header.checksum);
+            let (request, checksum) = (frame.header.request, frame.header.checksum);
             return match Message::from_frame(frame).map_err(|error| (request, error))? {
-                Message::Hello(hello) => Ok(FirstBytes::Hello { hello, stream: branch, checksum }),
+                Message::Hello(hello) => Ok(FirstBytes::Hello { hello, checksum }),
                 other => {
                     let error = Error::Unexpected { expected: "Hello", actual: other.kind_name() };
                     Err((request, error))
@@ -105,7 +104,7 @@ fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
 }
 
 /// Compares the token of a `Hello` with the secret of the cluster, in constant time.
-pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
+fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
     if hello.token.ct_eq(&config.token).into() {
         return Ok(());
     }
@@ -123,15 +122,14 @@ fn hand_to_lane(
     socket: Socket,
     reader: FrameReader,
     hello: Hello,
-    (branch, checksum): (u16, bool),
+    checksum: bool,
     place: ConnectionSlot,
 ) {
     let lane = hello.lane;
     match socket.detach() {
         Ok(socket) => {
             let hello = Message::Hello(hello);
-            let greeted =
-                AuthenticatedConnection { socket, reader, hello, stream: branch, checksum, slot: place };
+            let greeted = AuthenticatedConnection { socket, reader, hello, checksum, slot: place };
             acceptor.lanes.hand_to_lane(lane, greeted);
         }
         Err(error) => tracing::warn!(%error, "cannot pass a connection to its lane"),

@@ -13,7 +13,7 @@ use super::accept::{LaneCommand, fault_of};
 use super::connection;
 use super::connection_writer::ConnectionWriter;
 use super::counters::{Counters, add, count};
-use super::server_stream::ServerStream;
+use super::socket::WriteHalf;
 use super::{Shared, first_of, runtime};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -43,7 +43,7 @@ pub(super) struct Lane {
 
 struct State {
     service: Box<dyn Service>,
-    streams: HashMap<ConnectionId, Rc<ServerStream>>,
+    connections: HashMap<ConnectionId, Rc<ConnectionWriter>>,
     /// Writers with something to write.
     dirty: Vec<Rc<ConnectionWriter>>,
     effects: Vec<Effect>,
@@ -60,7 +60,8 @@ pub(super) fn run(
     let runtime = runtime()?;
     let stop = shared.stop.clone();
     let next_time = service.next_time();
-    let state = State { service, streams: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
+    let state =
+        State { service, connections: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
     let this = Rc::new(Lane {
         shared,
         number: lane,
@@ -100,21 +101,6 @@ pub(super) fn run(
 }
 
 impl Lane {
-    pub(super) fn number(&self) -> usize {
-        self.number
-    }
-
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
-    /// The id of the next stream.
-    pub(super) fn next_id(&self) -> ConnectionId {
-        let id = self.next_id.get();
-        self.next_id.set(id + 1);
-        id
-    }
-
     pub(super) fn limits(&self) -> &Limits {
         &self.shared.config.limits
     }
@@ -127,13 +113,18 @@ impl Lane {
         self.is_stopping.get()
     }
 
-    pub(super) fn add(&self, branch: &Rc<ServerStream>) {
-        self.state.borrow_mut().streams.insert(branch.id, Rc::clone(branch));
+    /// Adds a connection; the service does not know it yet.
+    pub(super) fn add(&self, checksum: bool, write: WriteHalf) -> Rc<ConnectionWriter> {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        let link = Rc::new(ConnectionWriter::new(id, checksum, write));
+        self.state.borrow_mut().connections.insert(id, Rc::clone(&link));
+        link
     }
 
-    /// Removes a stream and informs the service.
+    /// Removes a connection and informs the service.
     pub(super) fn remove(&self, id: ConnectionId) {
-        self.state.borrow_mut().streams.remove(&id);
+        self.state.borrow_mut().connections.remove(&id);
         self.call(|service, now, out| service.on_closed(now, id, out));
         self.flush();
         self.removed.notify_one();
@@ -191,10 +182,10 @@ impl Lane {
         let _guard = StopOnPanic(self);
         let now = self.now();
         let mut state = self.state.borrow_mut();
-        let State { service, streams: branches, dirty, effects, next_time } = &mut *state;
+        let State { service, connections, dirty, effects, next_time } = &mut *state;
         call(service.as_mut(), now, effects);
         for effect in effects.drain(..) {
-            self.apply(effect, branches, dirty);
+            self.apply(effect, connections, dirty);
         }
         let next = service.next_time();
         if *next_time != next {
@@ -206,44 +197,30 @@ impl Lane {
     fn apply(
         &self,
         effect: Effect,
-        branches: &HashMap<ConnectionId, Rc<ServerStream>>,
+        connections: &HashMap<ConnectionId, Rc<ConnectionWriter>>,
         dirty: &mut Vec<Rc<ConnectionWriter>>,
     ) {
         let (Effect::Send { connection, .. }
         | Effect::Close { connection }
         | Effect::Pause { connection }
         | Effect::Resume { connection }) = &effect;
-        let Some(branch) = branches.get(connection) else { return };
+        let Some(link) = connections.get(connection) else { return };
         match effect {
-            Effect::Send { .. } if branch.is_closing() => {}
-            Effect::Send { message, .. } => {
-                self.push(&branch.link, branch.number, branch.checksum(), message, dirty);
-            }
-            Effect::Close { .. } => branch.close(),
-            Effect::Pause { .. } => branch.pause(),
-            Effect::Resume { .. } => branch.resume(),
+            Effect::Send { .. } if link.is_closing.get() => {}
+            Effect::Send { message, .. } => self.push(link, message, dirty),
+            Effect::Close { .. } => link.close(),
+            Effect::Pause { .. } => link.pause(),
+            Effect::Resume { .. } => link.resume(),
         }
     }
 
-    /// Sends messages that the service does not know of, for beginnings and ends of streams.
-    pub(super) fn send(&self, link: &Rc<ConnectionWriter>, branch: u16, checksum: bool, message: Message) {
-        self.push(link, branch, checksum, message, &mut self.state.borrow_mut().dirty);
-    }
-
-    fn push(
-        &self,
-        link: &Rc<ConnectionWriter>,
-        branch: u16,
-        checksum: bool,
-        message: Message,
-        dirty: &mut Vec<Rc<ConnectionWriter>>,
-    ) {
+    fn push(&self, link: &Rc<ConnectionWriter>, message: Message, dirty: &mut Vec<Rc<ConnectionWriter>>) {
         let kind = message.kind_name();
-        match link.push(branch, message, checksum, self.limits()) {
-            Ok(bytes) if bytes > link.scale_limit(self.limits().outbound_bytes) => {
+        match link.push(message, self.limits()) {
+            Ok(bytes) if bytes > self.limits().outbound_bytes => {
                 count(&self.counters().closed_outbound);
                 tracing::warn!(
-                    connection = link.log_id,
+                    connection = link.id,
                     bytes,
                     "closed a connection that does not read its answers"
                 );
@@ -252,9 +229,9 @@ impl Lane {
             }
             Ok(_) => count(&self.counters().frames_out),
             Err(error) => {
-                tracing::error!(connection = link.log_id, kind, %error, "cannot send an answer");
+                tracing::error!(connection = link.id, kind, %error, "cannot send an answer");
                 let fault = Message::Fault(fault_of(0, &error));
-                let _ = link.push(branch, fault, checksum, self.limits());
+                let _ = link.push(fault, self.limits());
                 link.close();
             }
         }
@@ -283,8 +260,8 @@ impl Lane {
 
     async fn close_all(&self) {
         self.is_stopping.set(true);
-        self.state.borrow().streams.values().for_each(|branch| branch.link.close());
-        while !self.state.borrow().streams.is_empty() {
+        self.state.borrow().connections.values().for_each(|link| link.close());
+        while !self.state.borrow().connections.is_empty() {
             self.removed.notified().await;
         }
     }

@@ -10,9 +10,7 @@ mod lane;
 mod lanes;
 mod listener;
 mod ports;
-mod server_stream;
 mod socket;
-mod stream_dispatcher;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use matrix::OwnedValues;
-use rpc::message::{Done, Hello, KeyList, Pull, Pulled, PushPosition, Role, Welcome};
+use rpc::message::{
+    Done, Hello, KeyList, PartitionRun, Pull, Pulled, Push, PushPosition, Role, Tick, Welcome,
+};
 use rpc::serve::Lanes;
 use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, ServeConfig, Service, Stop};
 
@@ -99,10 +101,29 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
         matrix: 0,
         table: 0,
         wait_ms: 0,
-        runs: vec![rpc::message::PartitionRun { partition: 0, count }],
+        runs: vec![PartitionRun { partition: 0, count }],
         keys: KeyList::Range { start: 0, end: u64::from(count) },
         wire: rpc::WireType::F32,
     })
+}
+
+pub(crate) fn push_range(request: u64, count: u32) -> Message {
+    Message::Push(Push {
+        request,
+        job: 1,
+        task: 0,
+        clock: 0,
+        index: 0,
+        matrix: 0,
+        table: 0,
+        runs: vec![PartitionRun { partition: 0, count }],
+        keys: KeyList::Range { start: 0, end: u64::from(count) },
+        values: OwnedValues::F32(vec![1.0; count as usize]).into(),
+    })
+}
+
+pub(crate) fn tick(request: u64) -> Message {
+    Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })
 }
 
 /// Services that run until this is dropped.

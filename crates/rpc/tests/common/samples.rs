@@ -8,11 +8,11 @@ use matrix::{
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Base64Bytes, Batch, CloseJob, CloseSession, CloseToken, Commit,
-    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export,
-    ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
-    OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
-    PushStaged, Released, RenewSession, RestoreRows, Role, SessionLane, SessionMap, SessionMatrix, Stats,
-    StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
+    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage,
+    Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob, OpenSession,
+    PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged,
+    Released, RenewSession, RestoreRows, Role, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply,
+    TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -420,7 +420,6 @@ fn tried_and_committed() -> Vec<(&'static str, Message)> {
                 calls: vec![axpy()],
             }),
         ),
-        ("end_branch", Message::EndBranch(EndBranch { request: 0 })),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The servers of a job as the tasks of a worker reach them.
 
 use matrix::{Agent, ExportedRows, FunctionTable};
-use worker::{CancellationToken, JobLayout, Multiplexer, RemoteAgent};
+use worker::{CancellationToken, JobLayout, RemoteAgent};
 
 use super::metrics_endpoint::WorkerMetrics;
 use super::servers::Servers;
@@ -12,15 +12,12 @@ use crate::run::worker::{MatrixAccess, TaskParameters};
 pub(super) struct ServerConnections {
     token: Vec<u8>,
     metrics: WorkerMetrics,
-    /// The tasks of this worker share its connections.
-    multiplexer: Multiplexer,
     cancellation: CancellationToken,
 }
 
 impl ServerConnections {
     pub(super) fn new(token: Vec<u8>, metrics: WorkerMetrics) -> Self {
-        let (multiplexer, cancellation) = (Multiplexer::default(), CancellationToken::default());
-        Self { token, metrics, multiplexer, cancellation }
+        Self { token, metrics, cancellation: CancellationToken::default() }
     }
 }
 
@@ -34,8 +31,7 @@ impl TaskParameters for ServerConnections {
         let agent = RemoteAgent::new(layout.clone(), task, self.token.clone())
             .map_err(Error::process)?
             .with_functions(functions.clone())
-            .with_cancellation(self.cancellation.clone())
-            .with_multiplexer(self.multiplexer.clone());
+            .with_cancellation(self.cancellation.clone());
         self.metrics.add_task(layout.job, task, agent.shared_stats(), layout.lanes.len());
         Ok(Box::new(agent))
     }
