@@ -10,10 +10,10 @@
 
 use std::process::ExitCode;
 
-use data::FormatTable;
 use matrix::function::sum::RangeSum;
 use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{FunctionFault, PullFunction, PushFunction};
+use seraphim::cli::Tables;
 
 /// The sum of ln(1 + |x|) over a row.
 struct LogSum;
@@ -74,7 +74,7 @@ impl PushFunction for Squash {
 }
 
 fn main() -> ExitCode {
-    let mut functions = algo::functions();
-    functions.add_pull(LogSum).and_then(|table| table.add_push(Squash)).expect("the names are free");
-    seraphim::cli::run_with(&FormatTable::builtin(), &functions)
+    let mut tables = Tables::default();
+    tables.functions.add_pull(LogSum).and_then(|table| table.add_push(Squash)).expect("the names are free");
+    seraphim::cli::run_with(&tables)
 }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use data::format::{FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use data::{BatchBuilder, FormatTable, LineError, Schema};
+use seraphim::cli::Tables;
 
 /// The parser of one line. Splits, compression and line numbers are handled elsewhere.
 struct Weather;
@@ -60,5 +61,5 @@ const ROW: FormatRow = FormatRow {
 };
 
 fn main() -> ExitCode {
-    seraphim::cli::run(&FormatTable::builtin().with(ROW))
+    seraphim::cli::run_with(&Tables { formats: FormatTable::builtin().with(ROW), ..Tables::default() })
 }

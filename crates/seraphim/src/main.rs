@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    seraphim::cli::run(&data::FormatTable::builtin())
+    seraphim::cli::run()
 }

@@ -419,7 +419,8 @@ fn a_forged_manifest_never_panics() {
             for with_slots in [false, true] {
                 let read = std::panic::catch_unwind(|| {
                     let model = model::Model::read(path, with_slots)?;
-                    seraphim::run::score::ModelScorer::new(&model, 1).map(drop)
+                    let scoring = algo::Families::default().load(&model.manifest.model)?;
+                    seraphim::run::score::ModelScorer::new(&model, scoring, 1).map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");
             }

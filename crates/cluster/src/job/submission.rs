@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn refused(order: &JobSubmission) -> String {
-        let error = check(order, PathBase::Unknown).err().expect("it cannot be");
+        let error = check(order, PathBase::Unknown, &Families::default()).err().expect("it cannot be");
         assert_eq!(error.exit(), Exit::Usage, "{error}");
         error.to_string()
     }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_submission_that_cannot_run_is_refused_with_its_field() {
         let good = json!({ "algorithm": "lr", "data": ["/d/x"], "model": "/d/m" });
-        assert!(check(&order(good.clone(), 1, 2), PathBase::Unknown).is_ok());
+        assert!(check(&order(good.clone(), 1, 2), PathBase::Unknown, &Families::default()).is_ok());
         for (servers, workers, field) in [(0, 1, "servers"), (1, 0, "workers"), (1, 100_000, "workers")] {
             let text = refused(&order(good.clone(), servers, workers));
             assert!(text.contains(field) && text.contains("from 1 to"), "{text}");
@@ -115,7 +115,7 @@ mod tests {
             spec[key] = value;
             let text = refused(&order(spec.clone(), 1, 1));
             assert!(text.contains(key) && text.contains("an absolute path"), "{text}");
-            assert!(check(&order(spec, 1, 1), PathBase::Same).is_ok());
+            assert!(check(&order(spec, 1, 1), PathBase::Same, &Families::default()).is_ok());
         }
         for (key, value, part) in [
             ("data", json!(["-"]), "standard input"),

@@ -1,5 +1,6 @@
 //! `seraphim inspect out/`: shows kind, parameters, size, largest weights and training of a model.
 
+use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use data::ColumnKind;
 use matrix::{ExportedRows, OwnedValues};
@@ -30,19 +31,21 @@ pub(super) fn command() -> Command {
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Error> {
     let path = matches.get_one::<String>("model").expect("clap asks for it");
     let count = *matches.get_one::<usize>("top").expect("it has a default");
     let model = Model::read(path.as_ref(), false)?;
     let largest = largest_weights(&model, count);
+    let scoring = families.load(&model.manifest.model)?;
+    let positive = labels::positive(&*scoring, &model.manifest.schema);
     if matches.get_flag("json") {
         let mut value = json!(model.manifest);
         value["largest_weights"] = largest.iter().map(Weight::to_json).collect();
         value["size_bytes"] = json!(size_bytes(&model.manifest));
-        value["positive_label"] = json!(labels::positive(&model.manifest.model, &model.manifest.schema));
+        value["positive_label"] = json!(positive);
         print_json(&value)?;
     } else {
-        print_text(&text(path, &model.manifest, &largest))?;
+        print_text(&text(path, &model.manifest, positive.as_deref(), &largest))?;
     }
     Ok(Exit::Done)
 }
@@ -111,7 +114,7 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
+fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weight]) -> String {
     let trained = &manifest.trained;
     let mut text =
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
@@ -149,7 +152,7 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     if !manifest.schema.label_names.is_empty() {
         text += &format!("classes      {}\n", manifest.schema.label_names.join(", "));
     }
-    if let Some(positive) = labels::positive(&manifest.model, &manifest.schema) {
+    if let Some(positive) = positive {
         text += &format!("positive     {positive}\n");
     }
     text += &format!("size         {}\n", crate::progress::bytes(size_bytes(manifest)));

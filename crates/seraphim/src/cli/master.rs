@@ -14,7 +14,7 @@ use super::cluster_args::{
 };
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
+use crate::run::Environment;
 use crate::run::cluster::job_runner::JobRunner;
 
 /// Time between two checks of the interrupt flag.
@@ -36,7 +36,8 @@ pub(super) fn command() -> Command {
         .args(log_args())
 }
 
-pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let interrupt = environment.interrupt;
     start_log(matches)?;
     interrupt.set_stop_message(
         "stopping: running jobs stop at their next step and are saved; press Ctrl-C again to end at once",
@@ -57,7 +58,12 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
         raised.raise();
     });
-    let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), token, interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(
+        Arc::new(SilentProgress),
+        token,
+        interrupt.clone(),
+        environment.families.clone(),
+    ));
     let config = config.check().map_err(Error::process)?;
     let ready = |ports: &Ports| {
         let (addresses, http) = ports.addresses();

@@ -22,6 +22,7 @@ mod worker;
 
 use std::process::ExitCode;
 
+use algo::{Families, Family};
 use clap::{ArgMatches, Command};
 use data::FormatTable;
 use matrix::FunctionTable;
@@ -31,15 +32,47 @@ use crate::exit::{Exit, TABLE};
 use crate::interrupt::Interrupt;
 use crate::run::Environment;
 
-/// Runs the program on the arguments of the process, with these formats. A program with an additional format calls this
-/// function with a longer table.
-pub fn run(formats: &FormatTable) -> ExitCode {
-    run_with(formats, &algo::functions())
+/// What a program can do. A program of your own adds rows to these tables. Servers and workers that it starts are the
+/// same program, so they have the same tables.
+#[derive(Clone)]
+pub struct Tables {
+    /// Formats of input files.
+    pub formats: FormatTable,
+    /// Families of algorithms.
+    pub families: Families,
+    /// PS functions, those of the families included.
+    pub functions: FunctionTable,
 }
 
-/// Like [`run`], with this table of PS functions: `algo::functions()` and additional ones. Servers and workers that this program starts are the same program, so
-/// they have these functions too.
-pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
+impl Default for Tables {
+    fn default() -> Self {
+        Self { formats: FormatTable::builtin(), families: Families::default(), functions: algo::functions() }
+    }
+}
+
+impl Tables {
+    /// Adds a family of algorithms and its PS functions.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn with_family(self, family: &'static Family) -> Result<Self, Error> {
+        let Self { formats, families, mut functions } = self;
+        (family.functions)(&mut functions).map_err(|error| Error::InvalidRequest {
+            what: format!("the functions of the family {}: {error}", family.name),
+            advice: "give the function another name".into(),
+        })?;
+        Ok(Self { formats, families: families.with(family)?, functions })
+    }
+}
+
+/// Runs the program on the arguments of the process.
+pub fn run() -> ExitCode {
+    run_with(&Tables::default())
+}
+
+/// Like [`run`], with tables that have further rows.
+pub fn run_with(tables: &Tables) -> ExitCode {
+    let Tables { formats, families, functions } = tables;
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -49,7 +82,7 @@ pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
         }
     };
     let interrupt = Interrupt::install();
-    let exit = match dispatch(&matches, Environment { formats, functions, interrupt: &interrupt }) {
+    let exit = match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt }) {
         Ok(exit) => exit,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
@@ -93,16 +126,16 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("train", matches)) => train::run(matches, environment),
         Some(("predict", matches)) => predict::run(matches, environment),
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
-        Some(("inspect", matches)) => inspect::run(matches),
-        Some(("algorithms", matches)) => algorithms::run(matches),
+        Some(("inspect", matches)) => inspect::run(matches, environment.families),
+        Some(("algorithms", matches)) => algorithms::run(matches, environment.families),
         Some(("functions", matches)) => functions::run(matches, environment.functions),
         Some(("apply", matches)) => apply::run(matches, environment),
         Some(("generate", matches)) => generate::run(matches, environment.interrupt),
-        Some(("master", matches)) => master::run(matches, environment.interrupt),
+        Some(("master", matches)) => master::run(matches, environment),
         Some(("server", matches)) => server::run(matches, environment),
         Some(("worker", matches)) => worker::run(matches, environment),
         Some(("serve-parameters", matches)) => serve_parameters::run(matches, environment.interrupt),
-        Some(("submit", matches)) => submit::run(matches, environment.interrupt),
+        Some(("submit", matches)) => submit::run(matches, environment),
         Some(("status", matches)) => status::run(matches),
         Some(("cancel", matches)) => cancel::run(matches),
         Some(("completions", matches)) => completions::run(matches),

@@ -15,12 +15,12 @@ use super::flags::with_flags;
 use super::{print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
 use crate::job::submission::{self, PathBase};
 use crate::report::Report;
+use crate::run::Environment;
 
 /// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
@@ -46,18 +46,19 @@ pub(super) fn command() -> Command {
     with_flags(command, keys::JobCommand::Train)
 }
 
-pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let interrupt = environment.interrupt;
     let raw = with_absolute_paths(train::raw(matches)?)?;
-    let job = TrainJob::check(&raw)?;
+    let job = TrainJob::check(&raw, environment.families)?;
     let (address, token) = (master_http(matches)?, token(matches)?);
     let order = JobSubmission {
-        title: format!("{} on {}", job.algorithm, job.input.data.join(", ")),
+        title: format!("{} on {}", job.algorithm.name, job.input.data.join(", ")),
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
         servers: job.size.map_or(1, |size| size.servers),
         workers: job.size.map_or(1, |size| size.workers),
     };
     // An invalid job is refused here and not sent to the master.
-    submission::check(&order, PathBase::Unknown)?;
+    submission::check(&order, PathBase::Unknown, environment.families)?;
     if matches.get_flag("detach") && job.report.is_some() {
         return Err(Error::InvalidRequest {
             what: "--report is written at the end of the job, and --detach does not wait for it".into(),

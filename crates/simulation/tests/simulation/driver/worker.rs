@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algo::metric::RealAccumulator;
-use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator};
+use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator, SavedModel};
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::failure::{FailureRank, ReadPosition};
 use cluster::run::totals::TaskSummary;
@@ -223,7 +223,7 @@ fn summary(survey: bool) -> TaskSummary {
 }
 
 fn inspection(scenario: &Scenario) -> FromWorker {
-    let linear = (algo::algorithm("linear").expect("it exists").configure)(&BTreeMap::new());
+    let linear = algo::Families::default().configure("linear", &BTreeMap::new());
     let facts = DataFacts { record_count: RECORDS, feature_count: 1, ..DataFacts::default() };
     let previous = linear.and_then(|linear| linear.model(&facts, None)).expect("the defaults are valid");
     FromWorker::DataInspected {
@@ -232,7 +232,7 @@ fn inspection(scenario: &Scenario) -> FromWorker {
         notices: Vec::new(),
         task_count: scenario.tasks,
         greeting: String::new(),
-        previous: scenario.resumed.then_some(previous),
+        previous: scenario.resumed.then(|| SavedModel::new(&*previous)),
         start: TrainingPosition::default(),
     }
 }

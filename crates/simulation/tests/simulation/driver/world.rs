@@ -116,7 +116,7 @@ fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
         "quiet": true, "wait_limit": wait_limit,
     });
     let raw = RawJob::from_submitted(&spec).expect("the keys exist");
-    let job = TrainJob::check(&raw).expect("the values are in range");
+    let job = TrainJob::check(&raw, &algo::Families::default()).expect("the values are in range");
     (raw, job)
 }
 
@@ -124,7 +124,6 @@ impl World {
     pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
         let start = Instant::now();
         let (raw, job) = job_of(&scenario);
-        let algorithm = (algo::algorithm("linear").expect("it exists").configure)(&job.set).expect("valid");
         let kind =
             MemberKind::Server { addresses: vec!["unix:/s".into()], lanes: 2, memory_limit_bytes: 1 << 30 };
         let server = Member { id: 9, name: "server-0".into(), incarnation: 1, kind, host: String::new() };
@@ -134,10 +133,11 @@ impl World {
             workers: (0..scenario.workers).map(worker).collect(),
             parameters: ParameterPlace::Servers(vec![server]),
             progress: Arc::new(SilentProgress),
+            families: algo::Families::default(),
         };
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),
-            driver: Driver::new(config, raw, job, algorithm, start),
+            driver: Driver::new(config, raw, job, start),
             workers: (0..scenario.workers).map(Worker::new).collect(),
             scenario,
             broken,
