@@ -179,6 +179,15 @@ pub enum Output {
 }
 
 impl Output {
+    /// The names of the columns of a prediction before the probabilities of classes.
+    pub fn names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Probability | Self::Margin | Self::Value => &["score"],
+            Self::Classes(_) => &["predicted"],
+            Self::Columns(names) => names,
+        }
+    }
+
     /// Numbers per record.
     pub fn width(&self) -> usize {
         match self {

@@ -4,6 +4,9 @@
 use algo::{Model, Output};
 use data::{LabelKind, LabelRule, LabelStats, Schema};
 
+/// The description of data without labels.
+pub const NONE: &str = "none";
+
 /// Returns a text such as `0/1, 25.9 % positive`, `20 classes (0 to 19)` or `real from 0.15 to 5`. Labels that `rule`
 /// reads as real numbers are never described as classes.
 pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) -> String {
@@ -13,7 +16,7 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) ->
     let positive = 100.0 * labels.positive_count() as f64 / labels.count().max(1) as f64;
     let (low, high) = labels.range().unwrap_or((0.0, 0.0));
     match labels.kind() {
-        LabelKind::None => "none".into(),
+        LabelKind::None => NONE.into(),
         LabelKind::Classes if rule == LabelRule::Real => format!("numbers from {low} to {high}"),
         LabelKind::Constant => format!("all {low}"),
         LabelKind::ZeroOne => format!("0/1, {positive:.1} % positive"),

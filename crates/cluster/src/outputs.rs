@@ -17,8 +17,8 @@ const SNIFF_BYTES: u64 = 64 << 10;
 /// The kind of a file that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
-    /// Scores of `predict`.
-    Scores,
+    /// Scores of `predict`, with these columns.
+    Scores(&'static [&'static str]),
     /// The report of `train`.
     Report,
     /// Data of `generate`.
@@ -28,7 +28,7 @@ pub enum OutputKind {
 impl OutputKind {
     fn noun(self) -> &'static str {
         match self {
-            Self::Scores => "a file of scores",
+            Self::Scores(_) => "a file of scores",
             Self::Report => "a report",
             Self::Generated => "a file of an earlier `generate`",
         }
@@ -36,17 +36,17 @@ impl OutputKind {
 
     /// Whether the file at `path` looks like an earlier output of this kind.
     fn recognizes(self, path: &Path) -> bool {
-        let names_scores = |field: &str| {
-            let name = field.trim().trim_matches('"');
-            name == "score" || name == "predicted"
-        };
         match self {
-            Self::Scores => head_and_tail(path).is_ok_and(|(start, end)| {
+            // The earlier scores may be those of another kind of model.
+            Self::Scores(names) => head_and_tail(path).is_ok_and(|(start, end)| {
                 let header = String::from_utf8_lossy(&start);
                 let line = header.lines().next().unwrap_or_default();
-                let holds = |name: &[u8]| end.windows(name.len()).any(|window| window == name);
-                line.split([',', '\t']).any(names_scores)
-                    || start.starts_with(b"PAR1") && (holds(b"score") || holds(b"predicted"))
+                let fields: Vec<&str> =
+                    line.split([',', '\t']).map(|field| field.trim().trim_matches('"')).collect();
+                let in_parquet = |name: &str| end.windows(name.len()).any(|window| window == name.as_bytes());
+                let is_parquet = start.starts_with(b"PAR1");
+                let has = |name: &str| if is_parquet { in_parquet(name) } else { fields.contains(&name) };
+                has("score") || has("predicted") || names.iter().all(|name| has(name))
             }),
             Self::Report => json_of(path).is_some_and(|value| {
                 ["program_version", "algorithm", "epochs"].iter().all(|name| value.get(name).is_some())
@@ -236,7 +236,7 @@ mod tests {
         }
         for path in others {
             assert!(
-                refusal(&outputs, &path, OutputKind::Scores).contains("which is read"),
+                refusal(&outputs, &path, OutputKind::Scores(&["score"])).contains("which is read"),
                 "{}",
                 path.display()
             );
@@ -252,15 +252,17 @@ mod tests {
         let empty = file("empty", "");
         let (plain, overwrite) = (Outputs::new(false), Outputs::new(true));
         for (path, kind, other) in [
-            (&scores, OutputKind::Scores, OutputKind::Report),
-            (&report, OutputKind::Report, OutputKind::Scores),
+            (&scores, OutputKind::Scores(&["score"]), OutputKind::Report),
+            (&report, OutputKind::Report, OutputKind::Scores(&["score"])),
         ] {
             assert!(refusal(&plain, path, kind).contains("--overwrite"));
             overwrite.check_file("--output", path, kind).unwrap();
             assert!(refusal(&overwrite, path, other).contains("does not replace it"));
         }
-        assert!(refusal(&overwrite, &thesis, OutputKind::Scores).contains("is not a file of scores"));
-        plain.check_file("--output", &empty, OutputKind::Scores).unwrap();
-        plain.check_file("--output", &empty.with_file_name("new"), OutputKind::Scores).unwrap();
+        assert!(
+            refusal(&overwrite, &thesis, OutputKind::Scores(&["score"])).contains("is not a file of scores")
+        );
+        plain.check_file("--output", &empty, OutputKind::Scores(&["score"])).unwrap();
+        plain.check_file("--output", &empty.with_file_name("new"), OutputKind::Scores(&["score"])).unwrap();
     }
 }

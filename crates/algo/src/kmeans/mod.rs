@@ -152,7 +152,7 @@ const MAX_ITERATIONS: ParamSpec = param(
 const TOLERANCE: ParamSpec = param(
     "tolerance",
     ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh },
-    "0.00001",
+    "0.000001",
     "",
     "Training ends when an iteration lowers the inertia by no more than this share of it",
 );

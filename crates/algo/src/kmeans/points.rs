@@ -3,12 +3,15 @@
 use std::ops::Range;
 
 use data::{Batch, BatchStream};
+use multiversion::multiversion;
 
 use super::Distance;
 use crate::error::Error;
 
 /// Records are kept as dense rows if at least this share of their values is not 0.
 const DENSE_SHARE: f64 = 0.2;
+/// Up to this number of centres, products are computed one by one: the product of matrices would first copy the records.
+const FEW_CENTRES: usize = 12;
 /// Records of a block, whose products with the centres are computed together.
 pub(super) const BLOCK: usize = 256;
 
@@ -313,7 +316,11 @@ impl Points {
                         gathered.as_slice()
                     }
                 };
-                multiply(block, &centres.values, products, width, k);
+                if k <= FEW_CENTRES {
+                    multiply_few(block, &transposed(&centres.values, k), products, width, k);
+                } else {
+                    multiply(block, &centres.values, products, width, k);
+                }
             }
             Rows::Sparse(rows) => {
                 for (&i, out) in records.iter().zip(products.chunks_exact_mut(k)) {
@@ -356,6 +363,32 @@ fn zero_record(number: usize) -> Error {
 fn contiguous(records: &[u32]) -> Option<Range<usize>> {
     let (first, last) = (*records.first()? as usize, *records.last()? as usize);
     (last - first + 1 == records.len()).then_some(first..last + 1)
+}
+
+/// The columns of `values` (rows x k), one after the other.
+fn transposed(values: &[f32], k: usize) -> Vec<f32> {
+    (0..k).flat_map(|c| values.iter().skip(c).step_by(k).copied()).collect()
+}
+
+/// `products = block x centres` for few centres, which are given one after the other.
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+fma"))]
+fn multiply_few(block: &[f32], centres: &[f32], products: &mut [f32], width: usize, k: usize) {
+    /// Sums that are independent of each other, so that they are computed side by side.
+    const LANES: usize = 32;
+    for (row, out) in block.chunks_exact(width.max(1)).zip(products.chunks_exact_mut(k)) {
+        for (centre, out) in centres.chunks_exact(width.max(1)).zip(out) {
+            let mut sums = [0f32; LANES];
+            let (rows, rest) = row.as_chunks::<LANES>();
+            let (values, more) = centre.as_chunks::<LANES>();
+            for (row, centre) in rows.iter().zip(values) {
+                for i in 0..LANES {
+                    sums[i] = row[i].mul_add(centre[i], sums[i]);
+                }
+            }
+            let tail: f32 = rest.iter().zip(more).map(|(a, b)| a * b).sum();
+            *out = sums.iter().sum::<f32>() + tail;
+        }
+    }
 }
 
 /// `products = block x centres`: (records x width) x (width x k), all row by row.

@@ -14,7 +14,7 @@ use matrix::{Agent, LocalConfig, LocalStore};
 
 use super::Seeding;
 use super::exchange::{gather, gather_points, position_of};
-use super::points::{Centres, Points, SparsePoint};
+use super::points::{BLOCK, Centres, Points, SparsePoint};
 use crate::error::Error;
 
 /// Rounds of k-means||.
@@ -52,6 +52,27 @@ impl Distances {
             }
         });
         self.centre_count += centres.len() as u32;
+    }
+
+    /// The sum of the weighted distances if each of these centres were added, and the squared distances of each record
+    /// from them.
+    fn with_each(&self, points: &Points, trials: &[SparsePoint]) -> (Vec<f64>, Vec<f64>) {
+        let centres = Centres::of_points(trials, &points.features);
+        let mut sums = vec![0.0; trials.len()];
+        let mut squared = Vec::with_capacity(points.count() * trials.len());
+        let (mut gathered, mut products) = (Vec::new(), Vec::new());
+        for block in self.all.chunks(BLOCK) {
+            points.products(block, &centres, &mut gathered, &mut products);
+            for (&i, products) in block.iter().zip(products.chunks_exact(trials.len())) {
+                let i = i as usize;
+                for ((sum, &product), square) in sums.iter_mut().zip(products).zip(&centres.squares) {
+                    let distance = (points.squares[i] + square - 2.0 * f64::from(product)).max(0.0);
+                    *sum += points.weight(i) * distance.min(self.squared[i]);
+                    squared.push(distance);
+                }
+            }
+        }
+        (sums, squared)
     }
 
     fn weighted<'a>(&'a self, points: &'a Points) -> impl Iterator<Item = f64> + Clone + 'a {
@@ -137,24 +158,12 @@ fn plus_plus(
             chosen.extend(choose_one(agent, points, weights(), random)?.1);
             continue;
         }
-        let mut sums = vec![0.0; trials.len()];
-        let centres = Centres::of_points(&trials, &points.features);
-        let (mut gathered, mut products) = (Vec::new(), Vec::new());
-        for block in distances.all.chunks(super::points::BLOCK) {
-            points.products(block, &centres, &mut gathered, &mut products);
-            for (&i, products) in block.iter().zip(products.chunks_exact(trials.len())) {
-                let i = i as usize;
-                for ((sum, &product), square) in sums.iter_mut().zip(products).zip(&centres.squares) {
-                    let distance = (points.squares[i] + square - 2.0 * f64::from(product)).max(0.0);
-                    *sum += points.weight(i) * distance.min(distances.squared[i]);
-                }
-            }
-        }
+        let (mut sums, of_trials) = distances.with_each(points, &trials);
         agent.all_reduce(&mut sums)?;
         let best = (0..sums.len()).min_by(|&a, &b| sums[a].total_cmp(&sums[b])).unwrap_or(0);
-        let best = trials.swap_remove(best);
-        distances.add(points, std::slice::from_ref(&best));
-        chosen.push(best);
+        let new = of_trials.into_iter().skip(best).step_by(trials.len());
+        distances.squared.iter_mut().zip(new).for_each(|(square, new)| *square = square.min(new));
+        chosen.push(trials.swap_remove(best));
     }
     Ok(chosen)
 }

@@ -39,7 +39,7 @@ fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
     let raw = file(&format!("{SMALL}seed = 3\ntasks = 4\n[set]\nl1 = 1\nl2 = 0.5\n")).unwrap();
     let job = TrainJob::check(
         &raw.overridden_by(flag("seed", "9")).overridden_by(flag("set", "l1=7")),
-        &algo::Families::default(),
+        &Families::default(),
     )
     .unwrap();
     assert_eq!((job.seed, job.manner.tasks), (9, Some(4)));
@@ -61,7 +61,7 @@ fn values_out_of_their_range_say_the_range() {
         ("set", "l1", "NAME=VALUE"),
     ] {
         let raw = file(SMALL).unwrap().overridden_by(flag(name, value));
-        let error = TrainJob::check(&raw, &algo::Families::default()).unwrap_err();
+        let error = TrainJob::check(&raw, &Families::default()).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.exit(), crate::exit::Exit::Usage);
     }
@@ -73,10 +73,10 @@ fn a_submitted_job_is_what_submit_sends_or_the_keys_of_a_job_file() {
     let sent = serde_json::to_value(&raw).unwrap();
     let keys: toml::Table = SMALL.parse().unwrap();
     let written = serde_json::to_value(&keys).unwrap();
-    let wanted = format!("{:?}", TrainJob::check(&raw, &algo::Families::default()).unwrap());
+    let wanted = format!("{:?}", TrainJob::check(&raw, &Families::default()).unwrap());
     for submitted in [sent, written] {
-        let job = TrainJob::check(&RawJob::from_submitted(&submitted).unwrap(), &algo::Families::default())
-            .unwrap();
+        let job =
+            TrainJob::check(&RawJob::from_submitted(&submitted).unwrap(), &Families::default()).unwrap();
         assert_eq!(format!("{job:?}"), wanted, "{submitted}");
     }
 }
@@ -116,7 +116,7 @@ fn a_submitted_job_that_names_modules_brings_them() {
     let job = serde_json::json!({
         "algorithm": "lr", "data": ["a.csv"], "model": "m", "functions": ["a.wasm"]
     });
-    let error = TrainJob::check(&RawJob::from_submitted(&job).unwrap(), &algo::Families::default())
+    let error = TrainJob::check(&RawJob::from_submitted(&job).unwrap(), &Families::default())
         .unwrap_err()
         .to_string();
     assert!(
@@ -133,7 +133,7 @@ fn a_submitted_job_that_names_modules_brings_them() {
         "modules": ["AGFzbQ=="],
     }));
     let raw = raw.unwrap();
-    assert_eq!(TrainJob::check(&raw, &algo::Families::default()).unwrap().modules.list()[0].0, b"\0asm");
+    assert_eq!(TrainJob::check(&raw, &Families::default()).unwrap().modules.list()[0].0, b"\0asm");
     let again = RawJob::from_submitted(&serde_json::to_value(&raw).unwrap()).unwrap();
     assert_eq!(again.modules().unwrap(), raw.modules().unwrap());
 }

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::PredictJob;
 use crate::labels;
-use crate::outputs::{self, Outputs};
+use crate::outputs::{self, OutputKind, Outputs};
 
 /// The name of standard output.
 const STANDARD_OUTPUT: &str = "-";
@@ -61,10 +61,10 @@ impl<'a> ScoreColumns<'a> {
         carried: &'a [PassthroughColumn],
         label: bool,
     ) -> Result<Self, Error> {
-        let (classes, scores) = match output {
-            Output::Classes(classes) => (classes, ["predicted"].as_slice()),
-            Output::Columns(names) => (Vec::new(), names),
-            Output::Probability | Output::Margin | Output::Value => (Vec::new(), ["score"].as_slice()),
+        let scores = output.names();
+        let classes = match output {
+            Output::Classes(classes) => classes,
+            Output::Probability | Output::Margin | Output::Value | Output::Columns(_) => Vec::new(),
         };
         let layout = Self { carried, label, classes, scores, label_names: &schema.label_names };
         let mut names = layout.columns();
@@ -125,12 +125,12 @@ pub(crate) struct ScoredBatch {
 }
 
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
-    if job.output.as_os_str() != STANDARD_OUTPUT {
-        outputs.check_file("--output", &job.output, outputs::OutputKind::Scores)?;
-    }
     let model = Model::read(&job.model, false)?;
     let scoring = load_model(&model, environment.families)?;
+    let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
+    if job.output.as_os_str() != STANDARD_OUTPUT {
+        outputs.check_file("--output", &job.output, OutputKind::Scores(scoring.output().names()))?;
+    }
     let mut input = job.input.clone();
     input.options.label_rule = LabelRule::Real;
     input.options.uses_labels = scoring.uses_labels();

@@ -150,7 +150,9 @@ impl RunInfo<'_> {
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
-        notices.extend(training_checks::notices(&outcome, &self.settings()));
+        if self.job.parameters.data_needs().labels {
+            notices.extend(training_checks::notices(&outcome, &self.settings()));
+        }
         notices.extend(outcome.notices);
         notices.extend(more_notices);
         Report {

@@ -310,6 +310,9 @@ impl LayoutBuilder<'_> {
     }
 
     fn label(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Result<Option<usize>, Error> {
+        if !self.options.uses_labels {
+            return Ok(None);
+        }
         let of_training = || like.and_then(|schema| schema.label.as_ref());
         if let Some(name) = self.options.label.as_ref().or_else(of_training) {
             return match self.find(name) {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::EvaluateJob;
 use crate::job::keys;
+use crate::labels;
 use crate::progress::counted;
 use crate::run::Environment;
 use crate::run::evaluate::ConfusionMatrix;
@@ -39,7 +40,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if evaluation.bad_lines > 0 {
         text += &format!("skipped {}\n", counted(evaluation.bad_lines, "bad line"));
     }
-    text += &format!("records     {}\nlabels      {}\n", evaluation.records, evaluation.labels);
+    text += &format!("records     {}\n", evaluation.records);
+    if evaluation.labels != labels::NONE {
+        text += &format!("labels      {}\n", evaluation.labels);
+    }
     for (name, value) in &evaluation.metrics {
         text += &format!("{name:<11} {value:.6}\n");
     }

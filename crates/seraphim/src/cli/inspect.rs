@@ -166,7 +166,9 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
     for (name, value) in &manifest.settings {
         text += &format!("  {name} = {value}\n");
     }
-    text += "largest weights\n";
+    if !largest.is_empty() {
+        text += "largest weights\n";
+    }
     for weight in largest.iter().filter(|weight| weight.size() > 0.0) {
         let values: Vec<String> = weight.values.iter().map(|v| format!("{v:.6}")).collect();
         text += &format!("  {:<30} {}\n", weight.name, values.join(" "));

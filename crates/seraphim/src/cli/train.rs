@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
+use crate::labels;
 use crate::progress::{Progress, counted};
 use crate::report::Report;
 use crate::run::Environment;
@@ -65,7 +66,9 @@ pub(super) fn summary(report: &Report) -> String {
             first_bad_line(report)
         );
     }
-    text += &format!("labels      {}\n", report.input.labels);
+    if report.input.labels != labels::NONE {
+        text += &format!("labels      {}\n", report.input.labels);
+    }
     if let Some(line) = report.saved_epoch() {
         text += &format!("training    {}\n", metrics_text(&line.training));
         if let Some(validation) = &line.validation {
@@ -77,9 +80,15 @@ pub(super) fn summary(report: &Report) -> String {
         "early_stopping" => "stopped early; the best model is saved in",
         _ => "model saved in",
     };
-    let rows = report.model.stored_rows.get("weights").copied().unwrap_or(0);
+    let rows = match report.model.stored_rows.get("weights") {
+        Some(rows) => format!("{rows} weight rows"),
+        None => {
+            let rows = |(name, rows): (&String, &u64)| format!("{name} of {}", counted(*rows, "row"));
+            report.model.stored_rows.iter().map(rows).collect::<Vec<_>>().join(", ")
+        }
+    };
     text += &format!(
-        "{how} {}: {rows} weight rows, {}, after {} records in {:.2} s\n",
+        "{how} {}: {rows}, {}, after {} records in {:.2} s\n",
         report.model.path,
         crate::progress::bytes(report.model.size_bytes),
         report.epochs.iter().map(|line| line.records).sum::<u64>(),

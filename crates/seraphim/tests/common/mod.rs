@@ -149,3 +149,13 @@ pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
     }
     Some(path)
 }
+
+/// Returns the text of a manifest with a correct checksum, whatever its content.
+pub(crate) fn sealed(manifest: &serde_json::Value) -> String {
+    let mut text = serde_json::to_string_pretty(manifest).expect("it is JSON");
+    // Only the last brace goes, which closes the whole.
+    text.truncate(text.trim_end().trim_end_matches('\n').len() - 1);
+    text.truncate(text.trim_end().len());
+    let sum = crc32c::crc32c(text.as_bytes());
+    format!("{text},\n  \"crc32c\": \"{sum:08x}\"\n}}\n")
+}

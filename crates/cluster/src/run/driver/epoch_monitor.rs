@@ -219,17 +219,16 @@ fn finite_metrics(metrics: &Metrics) -> BTreeMap<String, f64> {
     finite.map(|(name, value)| (name.clone().into_owned(), *value)).collect()
 }
 
-/// Returns metrics as one line: the loss first, then the usual other metrics.
+/// Returns metrics as one line: the loss first, then the usual metrics of predictions, then those that a family names.
 pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
-    let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
-    let mut parts: Vec<String> = shown
-        .iter()
-        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {}", format_metric(*value))))
-        .collect();
-    if let (false, Some(loss)) = (metrics.contains_key("log_loss"), metrics.get("loss")) {
-        parts.insert(0, format!("loss {}", format_metric(*loss)));
-    }
-    parts.join("  ")
+    let usual = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
+    let only_in_reports = ["calibration", "precision", "recall", "f1"];
+    let is_named = |name: &&str| *name != "loss" && !usual.contains(name) && !only_in_reports.contains(name);
+    let first = (!metrics.contains_key("log_loss")).then_some("loss");
+    let named = metrics.keys().map(String::as_str).filter(is_named);
+    let shown = first.into_iter().chain(usual).chain(named);
+    let text = |name: &str| metrics.get(name).map(|value| format!("{name} {}", format_metric(*value)));
+    shown.filter_map(text).collect::<Vec<_>>().join("  ")
 }
 
 /// Formats five digits after the decimal point; large values as a power of ten.
