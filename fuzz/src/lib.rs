@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use cluster::job::raw::RawJob;
 use data::{Batch, FormatOptions, FormatTable, Input, Source, SourceConfig};
-use seraphim::job::raw::RawJob;
-use seraphim::model::manifest::Manifest;
-use seraphim::model::tensors::{self, SafeTensors, Tensor};
+use model::manifest::Manifest;
+use model::tensors::{self, SafeTensors, Tensor};
 
 /// A target by name.
 pub type Target = (&'static str, fn(&[u8]));

@@ -21,6 +21,8 @@ pub(crate) struct Package {
     pub(crate) source: Option<String>,
     /// Names of packages of this workspace that it depends on, including dev and build dependencies.
     pub(crate) own_dependencies: Vec<String>,
+    /// Features of packages of this workspace that it switches on, as `package/feature`: always, or by features of its own.
+    pub(crate) switched_features: Vec<String>,
     pub(crate) examples: Vec<String>,
 }
 
@@ -53,12 +55,26 @@ fn package(value: &Value) -> Package {
     let all = |key: &str| value[key].as_array().cloned().unwrap_or_default();
     let own = |dependency: &&Value| dependency["path"].is_string();
     let is_example = |target: &&Value| target["kind"][0] == "example";
+    let with_features = |dependency: &Value| -> Vec<String> {
+        let name = dependency["name"].as_str().unwrap_or_default();
+        let features = dependency["features"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        features.map(|feature| format!("{name}/{feature}")).collect()
+    };
+    let forwarded = value["features"].as_object().into_iter().flat_map(|features| features.values());
+    let forwarded = forwarded.filter_map(Value::as_array).flatten().filter_map(text);
+    let forwarded = forwarded.filter(|feature| feature.contains('/'));
     Package {
         name: text(&value["name"]).unwrap_or_default(),
         version: text(&value["version"]).unwrap_or_default(),
         license: text(&value["license"]),
         source: text(&value["source"]),
         own_dependencies: all("dependencies").iter().filter(own).filter_map(|d| text(&d["name"])).collect(),
+        switched_features: all("dependencies")
+            .iter()
+            .filter(own)
+            .flat_map(with_features)
+            .chain(forwarded)
+            .collect(),
         examples: all("targets").iter().filter(is_example).filter_map(|t| text(&t["name"])).collect(),
     }
 }
@@ -71,13 +87,15 @@ mod tests {
     fn own_packages_have_no_source_and_their_arrows_are_read() {
         let text = r#"{"packages": [
             {"name": "data", "version": "0.1.0", "license": "Apache-2.0", "source": null,
-             "dependencies": [{"name": "math", "path": "/x"}, {"name": "serde"}],
+             "dependencies": [{"name": "math", "path": "/x", "features": ["fast"]}, {"name": "serde", "features": ["rc"]}],
+             "features": {"default": [], "slow": ["math/slow", "dep:serde"]},
              "targets": [{"kind": ["example"], "name": "speed"}, {"kind": ["lib"], "name": "data"}]},
             {"name": "a", "version": "1.0.0", "license": null, "source": "registry", "dependencies": [], "targets": []}]}"#;
         let packages = parse(text).unwrap();
         assert_eq!(packages[0].name, "a");
         assert_eq!(packages[0].license, None);
         assert_eq!(packages[1].own_dependencies, ["math"]);
+        assert_eq!(packages[1].switched_features, ["math/fast", "math/slow"]);
         assert_eq!(packages[1].examples, ["speed"]);
         assert_eq!(packages[1].source, None);
     }

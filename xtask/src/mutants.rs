@@ -16,7 +16,11 @@ use crate::metadata;
 /// The version to install, fixed so that every machine makes the same faults.
 const VERSION: &str = "27.1.0";
 /// Crates that are sampled if none is named.
-const CRATES: [&str; 7] = ["matrix", "algo", "data", "server", "worker", "master", "seraphim"];
+const CRATES: [&str; 9] =
+    ["matrix", "algo", "data", "model", "server", "worker", "master", "cluster", "seraphim"];
+/// The crate whose promises are mostly checked by the tests of others, and these with it.
+const TESTED_ABOVE: &str = "cluster";
+const TESTS_ABOVE: [&str; 3] = ["cluster", "seraphim", "simulation"];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
 /// Minimum share of the compiling faults that tests must detect, in percent.
@@ -115,8 +119,8 @@ pub(crate) fn run(root: &Path, request: &MutantsOptions) -> Result<()> {
         ensure!(!chosen.is_empty(), "crate {name:?} has no code to put faults into");
         let patterns = chosen.iter().map(|fault| format!("--re=^{}$", literal(fault)));
         let place = request.in_place.then(|| "--in-place".to_owned());
-        let outcome =
-            tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?.filter(&chosen);
+        let arguments = package.into_iter().chain(place).chain(patterns).chain(test_packages(name));
+        let outcome = tool.run(root, arguments.collect())?.filter(&chosen);
         println!("mutants: {name}: {}", outcome.text());
         all.add(outcome);
     }
@@ -132,15 +136,31 @@ pub(crate) fn run_changed(root: &Path) -> Result<()> {
         println!("mutants: there is no branch main to compare with");
         return Ok(());
     };
-    let diff = Cmd::new("git", root).args(["diff", "--merge-base", main, "--", "crates/*.rs"]).output()?;
-    if diff.is_empty() {
+    let (above, others) = (format!("crates/{TESTED_ABOVE}/*.rs"), format!(":!crates/{TESTED_ABOVE}"));
+    let (mut all, mut is_changed) = (MutantCounts::default(), false);
+    for (name, paths) in [("", vec!["crates/*.rs", &others]), (TESTED_ABOVE, vec![&above])] {
+        let diff = Cmd::new("git", root).args(["diff", "--merge-base", main, "--"]).args(paths).output()?;
+        if diff.is_empty() {
+            continue;
+        }
+        is_changed = true;
+        let tool = tool(root)?;
+        let path = tool.output.join("changed.diff");
+        std::fs::write(&path, diff).with_context(|| format!("cannot write {}", path.display()))?;
+        let in_diff = format!("--in-diff={}", path.display());
+        all.add(tool.run(root, std::iter::once(in_diff).chain(test_packages(name)).collect())?);
+    }
+    if !is_changed {
         println!("mutants: nothing was changed against {main}");
         return Ok(());
     }
-    let tool = tool(root)?;
-    let path = tool.output.join("changed.diff");
-    std::fs::write(&path, diff).with_context(|| format!("cannot write {}", path.display()))?;
-    tool.run(root, vec![format!("--in-diff={}", path.display())])?.check()
+    all.check()
+}
+
+/// Returns the arguments that choose the packages whose tests run; none for the tests of the crate itself.
+fn test_packages(name: &str) -> impl Iterator<Item = String> {
+    let packages = if name == TESTED_ABOVE { &TESTS_ABOVE[..] } else { &[] };
+    packages.iter().map(|package| format!("--test-package={package}"))
 }
 
 /// The `cargo mutants` program.

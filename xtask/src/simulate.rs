@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: runs all members in one thread from seeds; see `crates/seraphim/tests/simulation.rs`.
+//! `cargo xtask simulate`: runs all members in one thread from seeds; see `crates/simulation`.
 //!
 //! It uses the dev profile of ci: building the optimized test takes longer than running the seeds.
 

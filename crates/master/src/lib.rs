@@ -27,7 +27,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "broken")]
+#[cfg(any(test, feature = "broken"))]
 pub use broken::Broken;
 pub use error::Error;
 pub use process::{CheckedConfig, MasterConfig, run};

@@ -35,7 +35,7 @@ pub struct Settings {
     /// Most connections that watch one job. Default 256.
     pub watcher_limit: usize,
     /// The rule that is disabled.
-    #[cfg(feature = "broken")]
+    #[cfg(any(test, feature = "broken"))]
     pub broken: Option<Broken>,
 }
 
@@ -54,7 +54,7 @@ impl Default for Settings {
             session_limit: 64,
             session_lease: Duration::from_mins(1),
             watcher_limit: 256,
-            #[cfg(feature = "broken")]
+            #[cfg(any(test, feature = "broken"))]
             broken: None,
         }
     }
@@ -62,13 +62,13 @@ impl Default for Settings {
 
 impl Settings {
     /// Whether a rule is disabled.
-    #[cfg(feature = "broken")]
+    #[cfg(any(test, feature = "broken"))]
     pub(crate) fn lacks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
     }
 
     /// Whether a rule is disabled: never.
-    #[cfg(not(feature = "broken"))]
+    #[cfg(not(any(test, feature = "broken")))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
     pub(crate) fn lacks(&self, _rule: Broken) -> bool {
         false

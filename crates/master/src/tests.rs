@@ -1,6 +1,5 @@
 //! Tests of each rule of the control messages on the pure state machine: no socket, no thread, time as a number.
 
-#[cfg(feature = "broken")]
 mod broken;
 mod jobs;
 mod members;

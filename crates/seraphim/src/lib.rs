@@ -1,38 +1,25 @@
-//! The library behind the command line: runs in one process and on clusters, model directories, commands.
+//! The commands, and under the same name what they run: jobs, the model directory, reports.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`cli`] | the commands, one file each |
-//! | [`job`] | checked jobs; one table of keys for flags and job files |
-//! | [`run`] | training, prediction and evaluation, in one process and on clusters |
-//! | [`modules`] | WebAssembly modules with PS functions, which are sent with a job |
-//! | [`model`] | the model directory: manifest, safetensors, dictionary |
-//! | [`report`], [`progress`] | what a run prints and writes, for programs and for people |
+//! | [`progress`] | what a run prints for people while it runs |
 //! | [`generate`] | synthetic data with a known best model |
-//! | [`error`], [`exit`] | the errors of this crate, and the exit code of each |
+//! | [`job`], [`run`], [`modules`], [`report`], [`interrupt`], [`error`], [`exit`] | the crate [`cluster`]: jobs and how they run |
+//! | [`model`] | the crate of that name: the model directory |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
 pub mod cli;
-pub mod error;
-pub mod exit;
-mod file_identity;
 pub mod generate;
-pub mod interrupt;
-pub mod job;
-mod labels;
-mod machine;
-pub mod model;
-pub mod modules;
-mod outputs;
 pub mod progress;
-pub mod report;
-pub mod run;
 mod terminal_bar;
+
+pub use cluster::{Error, Exit, error, exit, interrupt, job, modules, report, run};
+pub use model;
+
+use cluster::{labels, machine, outputs};
 
 /// PS functions as WebAssembly modules; `wasm::upload` makes the function table of a job from files.
 #[cfg(feature = "wasm")]
-pub use wasm;
-
-pub use error::Error;
-pub use exit::Exit;
+pub use cluster::wasm;

@@ -418,7 +418,7 @@ fn a_forged_manifest_never_panics() {
             folder.write("model/model.json", sealed(&other));
             for with_slots in [false, true] {
                 let read = std::panic::catch_unwind(|| {
-                    let model = seraphim::model::Model::read(path, with_slots)?;
+                    let model = model::Model::read(path, with_slots)?;
                     seraphim::run::score::ModelScorer::new(&model, 1).map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");

@@ -75,19 +75,19 @@ pub struct LaneConfig {
     /// Most bytes of cached key lists of one connection.
     pub key_list_limit_bytes: u64,
     /// The rule that is disabled, if any.
-    #[cfg(feature = "broken")]
+    #[cfg(any(test, feature = "broken"))]
     pub broken: Option<Broken>,
 }
 
 impl LaneConfig {
     /// Whether a rule is disabled.
-    #[cfg(feature = "broken")]
+    #[cfg(any(test, feature = "broken"))]
     pub(crate) fn lacks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
     }
 
     /// Always false: no rule is disabled without the feature.
-    #[cfg(not(feature = "broken"))]
+    #[cfg(not(any(test, feature = "broken")))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
     pub(crate) fn lacks(&self, _rule: Broken) -> bool {
         false

@@ -35,7 +35,7 @@ mod staged_chunks;
 pub mod state;
 mod stats;
 
-#[cfg(feature = "broken")]
+#[cfg(any(test, feature = "broken"))]
 pub use broken::Broken;
 pub use config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 pub use error::Error;

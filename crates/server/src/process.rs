@@ -112,7 +112,7 @@ impl ServerConfig {
             held_limit_bytes: (self.held_limit_bytes / lanes).max(self.window_bytes),
             staged_limit_bytes: self.staged_limit_bytes / lanes,
             key_list_limit_bytes: self.key_list_limit_bytes,
-            #[cfg(feature = "broken")]
+            #[cfg(any(test, feature = "broken"))]
             broken: None,
         }
     }

@@ -3,6 +3,12 @@
 use super::Finding;
 use crate::metadata::Package;
 
+/// The only package that may switch on [`BROKEN`].
+const SIMULATION: &str = "simulation";
+
+/// The feature with which rules are taken out of a state machine, to see that the simulation notices.
+const BROKEN: &str = "broken";
+
 /// Each of our packages and the packages that it may depend on, also in tests. Rows of future crates are allowed, so
 /// that such a crate begins with the right dependencies.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
@@ -14,11 +20,31 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("rpc", &["math", "matrix"]),
     ("control", &["math", "matrix", "rpc"]),
     ("algo", &["math", "data", "matrix"]),
+    ("model", &["math", "data", "matrix", "algo"]),
     ("server", &["math", "matrix", "rpc", "control"]),
     ("master", &["math", "matrix", "rpc", "control"]),
     ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
-    ("seraphim", &["math", "data", "matrix", "wasm", "algo", "rpc", "control", "server", "master", "worker"]),
-    ("python", &["data", "matrix", "algo", "seraphim"]),
+    (
+        "cluster",
+        &["math", "data", "matrix", "wasm", "algo", "model", "rpc", "control", "server", "master", "worker"],
+    ),
+    // Only this crate knows flags and terminals.
+    (
+        "seraphim",
+        &[
+            "math", "data", "matrix", "algo", "model", "rpc", "control", "server", "master", "worker",
+            "cluster",
+        ],
+    ),
+    // A test of all state machines. Only this crate may switch on their features `broken`.
+    (
+        SIMULATION,
+        &[
+            "math", "data", "matrix", "algo", "model", "rpc", "control", "server", "master", "worker",
+            "cluster",
+        ],
+    ),
+    ("python", &["data", "matrix", "algo", "model", "cluster"]),
     ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
     ("xtask", &[]),
 ];
@@ -31,6 +57,13 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new(&package.name, text));
             continue;
         };
+        let is_broken = |feature: &&String| feature.rsplit('/').next() == Some(BROKEN);
+        if let Some(feature) =
+            package.switched_features.iter().find(is_broken).filter(|_| package.name != SIMULATION)
+        {
+            let text = format!("switches on {feature}, which only {SIMULATION} may");
+            findings.push(Finding::new(&package.name, text));
+        }
         for target in &package.own_dependencies {
             if !allowed.contains(&target.as_str()) {
                 let text = format!("depends on {target}, allowed are {allowed:?}: arrows point only down");
@@ -60,6 +93,14 @@ mod tests {
         let findings = check(&[package("data", &["matrix"]), package("math", &["algo"])]);
         assert_eq!(findings.len(), 2);
         assert!(findings[0].text.contains("depends on matrix"));
+    }
+
+    #[test]
+    fn only_the_simulation_takes_rules_out() {
+        let switching =
+            |name| Package { switched_features: vec!["server/broken".to_owned()], ..package(name, &[]) };
+        assert!(check(&[switching("simulation")]).is_empty());
+        assert!(check(&[switching("seraphim")])[0].text.contains("server/broken"));
     }
 
     #[test]

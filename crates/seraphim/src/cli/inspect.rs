@@ -3,13 +3,13 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use data::ColumnKind;
 use matrix::{ExportedRows, OwnedValues};
+use model::{Manifest, Model};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
-use crate::model::{Manifest, Model};
 use crate::run::driver::epoch_monitor::metrics_text;
 
 /// Default number of weights that are shown.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
+use cluster::progress::SilentProgress;
 use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -56,7 +57,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
         raised.raise();
     });
-    let runner = Arc::new(JobRunner::new(true, token, interrupt.clone()));
+    let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), token, interrupt.clone()));
     let config = config.check().map_err(Error::process)?;
     let ready = |ports: &Ports| {
         let (addresses, http) = ports.addresses();

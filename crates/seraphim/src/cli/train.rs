@@ -1,6 +1,7 @@
 //! `seraphim train lr --data ... --model ...`, or `seraphim train job.toml`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Command};
 
@@ -11,7 +12,7 @@ use crate::exit::Exit;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
-use crate::progress::counted;
+use crate::progress::{Progress, counted};
 use crate::report::Report;
 use crate::run::Environment;
 use crate::run::driver::epoch_monitor::metrics_text;
@@ -39,9 +40,10 @@ pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let raw = raw(matches)?;
     let job = TrainJob::check(&raw)?;
+    let progress = Arc::new(Progress::new());
     let report = match job.size {
-        None => crate::run::local::train(&raw, &job, environment)?,
-        Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment)?,
+        None => crate::run::local::train(&raw, &job, environment, progress)?,
+        Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment, progress)?,
     };
     if job.manner.json {
         print_json(&report)?;

@@ -5,12 +5,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use model::TempOutput;
 use serde::Serialize;
 
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, TempOutput};
+use crate::interrupt::Interrupt;
 use crate::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
 
 /// Number of records in a chunk.

@@ -2,7 +2,6 @@
 
 mod any_order;
 mod barriers;
-#[cfg(feature = "broken")]
 mod broken;
 mod connections;
 mod functions;

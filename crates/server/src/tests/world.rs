@@ -32,7 +32,6 @@ pub(super) fn config() -> LaneConfig {
         held_limit_bytes: 1 << 20,
         staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 1 << 20,
-        #[cfg(feature = "broken")]
         broken: None,
     }
 }

@@ -1,0 +1,294 @@
+//! The errors of a command, and the exit code of each.
+
+use std::path::PathBuf;
+
+use control::Code;
+use model::error::io_advice;
+
+use crate::exit::Exit;
+
+/// An error of this crate. Variants carry data; the text says what is wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A key that is not in the table of keys.
+    #[error("unknown key {key:?} in {place}{}", suggestion(nearest.as_deref()))]
+    UnknownKey {
+        /// The key as the user wrote it.
+        key: String,
+        /// The file or flag in which the key stands.
+        place: String,
+        /// The most similar key of the table.
+        nearest: Option<String>,
+    },
+    /// A required key is missing.
+    #[error("{command} needs {what}: give {flag}")]
+    MissingKey {
+        command: &'static str,
+        /// What the key stands for.
+        what: &'static str,
+        /// The flag, and the key of the job file if there is one.
+        flag: String,
+    },
+    /// A value that the key does not accept.
+    #[error("{place}: {actual:?} is not {expected}")]
+    BadValue {
+        /// The flag or the key with its file.
+        place: String,
+        /// The value as the user wrote it.
+        actual: String,
+        /// A description of the accepted values.
+        expected: String,
+    },
+    /// A job file that is not valid TOML.
+    #[error("job file {}: {message}", path.display())]
+    JobFile {
+        path: PathBuf,
+        /// The message of the TOML reader, with line and column.
+        message: String,
+    },
+    /// A request that cannot be fulfilled.
+    #[error("{what}; {advice}")]
+    InvalidRequest {
+        /// What is wrong with the request.
+        what: String,
+        /// What to do.
+        advice: String,
+    },
+    /// The operating system reported an error.
+    #[error("cannot {action} {}: {source}{}", path.display(), io_advice(source))]
+    Io {
+        /// The operation, as a verb.
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    /// The target of a file exists.
+    #[error("{} already exists; choose another {flag}, or add --overwrite to replace it", path.display())]
+    FileExists {
+        path: PathBuf,
+        /// The flag that sets the path.
+        flag: String,
+    },
+    /// An error of a model directory.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// An error of reading data.
+    #[error(transparent)]
+    Data(#[from] data::Error),
+    /// An error of the parameter store.
+    #[error(transparent)]
+    Matrix(#[from] matrix::Error),
+    /// An error of an algorithm.
+    #[error(transparent)]
+    Algo(#[from] algo::Error),
+    /// The input files contain no records.
+    #[error("no records in {}; check whether the files are empty or contain only comments", inputs.join(", "))]
+    NoRecords {
+        /// The files, folders or patterns.
+        inputs: Vec<String>,
+    },
+    /// The data of all tasks together are unusable; the text uses the terms of the job.
+    #[error("{what}")]
+    Conclusion {
+        /// What is wrong, and what to do.
+        what: String,
+        exit: Exit,
+    },
+    /// The user pressed Ctrl-C before anything could be saved.
+    #[error("interrupted: {what}")]
+    Interrupted {
+        /// What the run was doing, or what happened to its output.
+        what: String,
+    },
+    /// An error of another process, or of the connection to it.
+    #[error("{text}")]
+    Cluster {
+        /// What is wrong, where, and what to do.
+        text: String,
+        exit: Exit,
+    },
+    /// The thread of a task panicked.
+    #[error(
+        "task {task} failed because of a bug in the program: {message}; please report it with the command line"
+    )]
+    Panic {
+        task: u32,
+        /// The message of the panic.
+        message: String,
+    },
+}
+
+impl Error {
+    /// The exit code of a command that ends with this error.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::UnknownKey { .. }
+            | Self::MissingKey { .. }
+            | Self::BadValue { .. }
+            | Self::JobFile { .. }
+            | Self::InvalidRequest { .. } => Exit::Usage,
+            Self::FileExists { .. } => Exit::Usage,
+            Self::Model(error) => model_exit(error),
+            Self::Io { .. } => Exit::Io,
+            Self::Data(error) => data_exit(error),
+            Self::Algo(error) => algo_exit(error),
+            Self::NoRecords { .. } => Exit::Data,
+            Self::Conclusion { exit, .. } => *exit,
+            Self::Interrupted { .. } => Exit::Interrupted,
+            Self::Cluster { exit, .. } => *exit,
+            Self::Matrix(error) => matrix_exit(error),
+            Self::Panic { .. } => Exit::Internal,
+        }
+    }
+
+    /// Returns a function for `map_err` that makes an error about the server at `address`.
+    pub fn server(address: &impl std::fmt::Display) -> impl FnOnce(rpc::Error) -> Self {
+        let address = address.to_string();
+        move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
+    }
+
+    /// Returns a function for `map_err` that makes an error about a call to the master at `address`.
+    pub fn master(address: &impl std::fmt::Display) -> impl FnOnce(control::Error) -> Self {
+        let address = address.to_string();
+        move |error| match error.refusal() {
+            // The master checks a job as this program does, so its text is enough.
+            Some((Code::InvalidArgument, text)) => Self::Cluster {
+                text: format!("the master at {address} refuses the request: {text}"),
+                exit: Exit::Usage,
+            },
+            Some((Code::Unauthenticated, text)) => Self::Cluster {
+                text: format!("the master at {address} refuses the token of this command: {text}"),
+                exit: Exit::Usage,
+            },
+            Some((Code::NotFound, text)) => {
+                Self::Cluster { text: format!("the master at {address}: {text}"), exit: Exit::Usage }
+            }
+            _ => Self::Cluster { text: format!("the master at {address}: {error}"), exit: Exit::Io },
+        }
+    }
+
+    /// Makes an error about a process of the cluster, for `map_err`.
+    pub fn process(error: impl std::fmt::Display) -> Self {
+        Self::Cluster { text: error.to_string(), exit: Exit::Io }
+    }
+
+    /// Returns a function for `map_err` that makes an [`Error::Io`].
+    pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// Returns `; did you mean "x"?`, or advice when no name is similar.
+pub(crate) fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
+}
+
+/// Returns the name that is most similar to `name`; none when no name is similar enough.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    /// Minimum Jaro-Winkler similarity: a suggestion below it confuses more than it helps.
+    const SIMILAR: f64 = 0.7;
+    names
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+fn model_exit(error: &model::Error) -> Exit {
+    use model::Error as E;
+    match error {
+        E::Io { .. } => Exit::Io,
+        E::ModelExists { .. } | E::ForeignFileInModel { .. } | E::NotReplaceable { .. } => Exit::Usage,
+        E::NotAModel { .. }
+        | E::ModelVersion { .. }
+        | E::Checksum { .. }
+        | E::Length { .. }
+        | E::BadModel { .. } => Exit::Model,
+    }
+}
+
+fn data_exit(error: &data::Error) -> Exit {
+    use data::Error as E;
+    match error {
+        E::Io { .. }
+        | E::CacheCreate { .. }
+        | E::CacheWrite { .. }
+        | E::CacheRead { .. }
+        | E::NothingMatches { .. } => Exit::Io,
+        E::BadPattern { .. }
+        | E::UnknownFormat { .. }
+        | E::FormatNotRecognized { .. }
+        | E::UnknownColumn { .. }
+        | E::BadOption { .. }
+        | E::StandardInputTaken
+        | E::CacheLimit { .. } => Exit::Usage,
+        E::NotCached { .. } => Exit::Internal,
+        E::NoRecords { .. }
+        | E::FileTruncated { .. }
+        | E::UnsupportedEncoding { .. }
+        | E::DamagedCompression { .. }
+        | E::SchemaDiffers { .. }
+        | E::BadLine(_)
+        | E::TooManyBadLines { .. }
+        | E::LineTooLong { .. }
+        | E::BadLabels { .. }
+        | E::BadFile { .. }
+        | E::DamagedBlock { .. } => Exit::Data,
+    }
+}
+
+/// Returns the exit of an error of the parameter store. Only errors that settings, data and other processes cannot
+/// cause are [`Exit::Internal`].
+fn matrix_exit(error: &matrix::Error) -> Exit {
+    use matrix::Error as E;
+    match error {
+        E::Spec { .. } | E::Function { .. } | E::FunctionAtServer { .. } => Exit::Usage,
+        E::NonFinite { .. } | E::KeyOutOfRange { .. } => Exit::Data,
+        E::Import { .. } => Exit::Model,
+        E::Server { .. } | E::Stopped { .. } | E::WaitTimeout { .. } => Exit::Io,
+        E::DuplicateName { .. }
+        | E::NoSuchMatrix { .. }
+        | E::WrongAxis { .. }
+        | E::NoSuchRow { .. }
+        | E::NoSuchPartition { .. }
+        | E::KeyOutOfPartition { .. }
+        | E::ValueCount { .. }
+        | E::KeysNotAscending { .. }
+        | E::ElementType { .. }
+        | E::Task { .. }
+        | E::ReduceLength { .. }
+        | E::Panicked { .. } => Exit::Internal,
+    }
+}
+
+fn algo_exit(error: &algo::Error) -> Exit {
+    use algo::Error as E;
+    match error {
+        E::UnknownAlgorithm { .. }
+        | E::UnknownParameter { .. }
+        | E::Parameter { .. }
+        | E::Conflict { .. }
+        | E::UnusedParameter { .. }
+        | E::TooManyLabelNames { .. }
+        | E::LargeLabel { .. }
+        | E::UnknownLabel { .. }
+        | E::DuplicateLabel { .. }
+        | E::UncountableLabels { .. }
+        | E::UnequalWeights { .. } => Exit::Usage,
+        E::NoRecords
+        | E::OneClass { .. }
+        | E::SingleLabelName { .. }
+        | E::ClassCount { .. }
+        | E::UnknownClass { .. }
+        | E::UndefinedMetric { .. }
+        | E::NoWeight { .. } => Exit::Data,
+        E::Diverged { .. } | E::DataChanged { .. } | E::NonFiniteStart { .. } | E::LargeValues { .. } => {
+            Exit::Data
+        }
+        E::ModelMismatch { .. } => Exit::Model,
+        E::Coordinator { .. } => Exit::Io,
+        E::Matrix(error) => matrix_exit(error),
+        E::Data(error) => data_exit(error),
+    }
+}

@@ -1,0 +1,350 @@
+//! Jobs: checked settings of a run. One table of keys ([`keys::KEYS`]) serves flags and job file; flags override the
+//! file.
+
+pub mod check;
+pub mod keys;
+pub mod raw;
+pub mod submission;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
+use matrix::{Consistency, Prefetch};
+use rpc::WireType;
+
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::modules::Modules;
+use crate::outputs::{self, Outputs};
+use check::Checker;
+use keys::JobCommand;
+use raw::RawJob;
+
+/// Default maximum wait of one task for another.
+const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
+const SEED_DEFAULT: u64 = 1;
+
+/// The data to read, and how to read them.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Files, folders or patterns.
+    pub data: Vec<String>,
+    /// Name of the format; none: the format is detected.
+    pub format: Option<String>,
+    /// How columns are interpreted.
+    pub options: FormatOptions,
+    pub bad_lines: BadLinePolicy,
+}
+
+impl Input {
+    /// Returns the settings in the form of the data crate.
+    pub fn source_config(&self, interrupt: &Interrupt) -> SourceConfig {
+        self.source_config_of(&self.data, interrupt)
+    }
+
+    /// Returns the same settings for other files.
+    pub fn source_config_of(&self, inputs: &[String], interrupt: &Interrupt) -> SourceConfig {
+        SourceConfig {
+            inputs: inputs.to_vec(),
+            format: self.format.clone(),
+            options: self.options.clone(),
+            bad_lines: self.bad_lines,
+            stop: interrupt.stop_reading(),
+        }
+    }
+}
+
+/// Settings of computation and output.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// Number of tasks; none: `auto`.
+    pub tasks: Option<u64>,
+    /// Maximum number of tasks that compute at once.
+    pub threads: usize,
+    /// Print the result as JSON.
+    pub json: bool,
+    /// Print no progress.
+    pub quiet: bool,
+}
+
+/// Numbers of processes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterSize {
+    pub servers: u32,
+    pub workers: u32,
+}
+
+/// A checked `train` job.
+#[derive(Clone, Debug)]
+pub struct TrainJob {
+    /// Name in the table of algorithms.
+    pub algorithm: String,
+    /// Training data.
+    pub input: Input,
+    /// Validation data; empty if there are none.
+    pub validate: Vec<String>,
+    /// The model directory to write.
+    pub model: PathBuf,
+    /// The model from which training continues.
+    pub from: Option<PathBuf>,
+    /// Whether an existing model is replaced.
+    pub overwrite: bool,
+    /// Parameters of the algorithm as texts.
+    pub set: BTreeMap<String, String>,
+    /// WebAssembly modules with PS functions.
+    pub modules: Modules,
+    /// Numbers of servers and workers; none: the job runs in one process.
+    pub size: Option<ClusterSize>,
+    /// Encoding of values between servers and workers.
+    pub wire: WireType,
+    pub manner: RunOptions,
+    pub consistency: Consistency,
+    /// How tasks prefetch parameters.
+    pub prefetch: Prefetch,
+    /// Maximum size of the rows that a task caches; 0: none.
+    pub cache_bytes: u64,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Path of the report.
+    pub report: Option<PathBuf>,
+    /// Where parsed records are kept between epochs.
+    pub keep: CacheMode,
+    /// Maximum memory of parsed records, for all tasks together.
+    pub memory_limit_bytes: u64,
+    /// Folder of parsed records on disk.
+    pub scratch: PathBuf,
+    /// Whether the optimizer state is saved.
+    pub keep_optimizer: bool,
+    /// Maximum wait of one task for another.
+    pub wait_limit: Duration,
+}
+
+/// A checked `predict` job.
+#[derive(Clone, Debug)]
+pub struct PredictJob {
+    pub model: PathBuf,
+    pub input: Input,
+    /// Path of the scores.
+    pub output: PathBuf,
+    /// Whether an existing file of scores is replaced.
+    pub overwrite: bool,
+    pub manner: RunOptions,
+}
+
+/// A checked `evaluate` job.
+#[derive(Clone, Debug)]
+pub struct EvaluateJob {
+    pub model: PathBuf,
+    pub input: Input,
+    /// Score above which a record is predicted as 1.
+    pub threshold: Option<f64>,
+    pub manner: RunOptions,
+}
+
+impl TrainJob {
+    /// Checks the settings of a raw job.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, JobCommand::Train);
+        let Some(algorithm) = raw.algorithm.clone() else {
+            let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
+            return Err(Error::MissingKey { command: "train", what: "an algorithm", flag });
+        };
+        Ok(Self {
+            algorithm,
+            input: input_for(&checker, InputPurpose::Training)?,
+            validate: checker.list("validate"),
+            model: checker.required_path("model", "a directory for the model")?,
+            from: checker.path("from")?,
+            overwrite: checker.switch("overwrite")?,
+            set: parameters(&checker)?,
+            modules: raw.modules()?.clone(),
+            size: cluster_size(&checker)?,
+            wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
+            manner: manner(&checker)?,
+            consistency: checker
+                .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
+                .unwrap_or(Consistency::Bsp),
+            prefetch: prefetch(&checker)?,
+            cache_bytes: checker.bytes("cache")?.unwrap_or(0),
+            seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
+            report: checker.path("report")?,
+            keep: keep(&checker)?,
+            memory_limit_bytes: checker.bytes("memory_limit")?.unwrap_or_else(crate::machine::memory_share),
+            scratch: checker.path("scratch")?.unwrap_or_else(std::env::temp_dir),
+            keep_optimizer: checker.boolean("keep_optimizer")?.unwrap_or(true),
+            wait_limit: checker.count("wait_limit")?.map_or(WAIT_LIMIT_DEFAULT, Duration::from_secs),
+        })
+    }
+}
+
+impl TrainJob {
+    /// Checks before any work that the job may write its outputs.
+    pub(crate) fn check_outputs(&self) -> Result<(), Error> {
+        self.outputs().check_model("--model", &self.model)?;
+        self.check_report()
+    }
+
+    /// Checks only the report: the model may be written on another machine.
+    pub fn check_report(&self) -> Result<(), Error> {
+        let Some(report) = &self.report else { return Ok(()) };
+        let models = [&self.model].into_iter().chain(&self.from);
+        let outputs = models.fold(self.outputs(), |outputs, model| outputs.with_model(model));
+        outputs.check_file("--report", report, outputs::OutputKind::Report)?;
+        outputs::check_writable(report)
+    }
+
+    fn outputs(&self) -> Outputs {
+        Outputs::new(self.overwrite).with_inputs(&self.input.data).with_inputs(&self.validate)
+    }
+}
+
+impl PredictJob {
+    /// Checks the settings of a raw job.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, JobCommand::Predict);
+        Ok(Self {
+            model: checker.required_path("model", "a model")?,
+            input: input_for(&checker, InputPurpose::Prediction)?,
+            output: checker.required_path("output", "a file for the scores")?,
+            overwrite: checker.switch("overwrite")?,
+            manner: manner(&checker)?,
+        })
+    }
+}
+
+impl EvaluateJob {
+    /// Checks the settings of a raw job.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, JobCommand::Evaluate);
+        Ok(Self {
+            model: checker.required_path("model", "a model")?,
+            input: input_for(&checker, InputPurpose::Evaluation)?,
+            threshold: checker.parsed("threshold", "a number", |text| {
+                text.parse().ok().filter(|threshold: &f64| threshold.is_finite())
+            })?,
+            manner: manner(&checker)?,
+        })
+    }
+}
+
+/// Parses `bsp`, `asp` or `ssp:4`.
+pub fn parse_consistency(text: &str) -> Option<Consistency> {
+    match text {
+        "bsp" => Some(Consistency::Bsp),
+        "asp" => Some(Consistency::Asp),
+        text => Some(Consistency::Ssp { staleness: text.strip_prefix("ssp:")?.parse().ok()? }),
+    }
+}
+
+/// Returns the text that [`parse_consistency`] parses.
+pub fn consistency_name(consistency: Consistency) -> String {
+    match consistency {
+        Consistency::Bsp => "bsp".into(),
+        Consistency::Asp => "asp".into(),
+        Consistency::Ssp { staleness } => format!("ssp:{staleness}"),
+    }
+}
+
+/// Returns the parameters of `--set`. A key of the job among them is a mistake that deserves its own error.
+fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> {
+    let pairs = checker.pairs("set")?;
+    match pairs.iter().find(|(name, _)| keys::find(JobCommand::Train, name).is_some()) {
+        None => Ok(pairs),
+        Some((name, value)) => Err(Error::InvalidRequest {
+            what: format!("{name} is a key of the job, not a parameter of the algorithm"),
+            advice: format!(
+                "give --{} {value}, or {name} = ... in the job file outside [set]",
+                name.replace('_', "-")
+            ),
+        }),
+    }
+}
+
+fn manner(checker: &Checker<'_>) -> Result<RunOptions, Error> {
+    let cores = crate::machine::core_count();
+    Ok(RunOptions {
+        tasks: checker.auto_count("tasks")?,
+        threads: checker.count("threads")?.map_or(cores, |n| n as usize),
+        json: checker.switch("json")?,
+        quiet: checker.switch("quiet")?,
+    })
+}
+
+/// Returns the numbers of servers and workers; if only one number is given, it is used for both.
+fn cluster_size(checker: &Checker<'_>) -> Result<Option<ClusterSize>, Error> {
+    let (servers, workers) = (checker.count("servers")?, checker.count("workers")?);
+    let size = |servers: u64, workers: u64| ClusterSize { servers: servers as u32, workers: workers as u32 };
+    Ok(servers.or(workers).map(|either| size(servers.unwrap_or(either), workers.unwrap_or(either))))
+}
+
+fn prefetch(checker: &Checker<'_>) -> Result<Prefetch, Error> {
+    Ok(match checker.choice("prefetch")? {
+        Some("off") => Prefetch::Off,
+        Some("stale") => Prefetch::Stale,
+        _ => Prefetch::Exact,
+    })
+}
+
+fn keep(checker: &Checker<'_>) -> Result<CacheMode, Error> {
+    Ok(match checker.choice("keep")? {
+        Some("memory") => CacheMode::Memory,
+        Some("disk") => CacheMode::Disk,
+        _ => CacheMode::Both,
+    })
+}
+
+fn input_for(checker: &Checker<'_>, purpose: InputPurpose) -> Result<Input, Error> {
+    let data = checker.list("data");
+    if data.is_empty() {
+        return Err(checker.missing("data", "data"));
+    }
+    Ok(Input {
+        data,
+        format: checker.text("format"),
+        options: FormatOptions { purpose, ..options(checker)? },
+        bad_lines: bad_lines(checker)?,
+    })
+}
+
+fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
+    let expected = "one ASCII character, or the word tab";
+    Ok(FormatOptions {
+        label: checker.text("label"),
+        has_label: !checker.switch("no_label")?,
+        weight: checker.text("weight"),
+        group: checker.text("group"),
+        header: checker.boolean("header")?,
+        delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
+        text_columns: checker.names("text_columns"),
+        skip_columns: checker.names("skip_columns"),
+        keep_columns: checker.names("keep_columns"),
+        interactions: checker
+            .names("interactions")
+            .iter()
+            .map(|text| data::parse_interaction(text))
+            .collect(),
+        ..FormatOptions::default()
+    })
+}
+
+fn parse_delimiter(text: &str) -> Option<u8> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Some(b'\t'),
+        [byte] if byte.is_ascii() => Some(*byte),
+        _ => None,
+    }
+}
+
+fn bad_lines(checker: &Checker<'_>) -> Result<BadLinePolicy, Error> {
+    let parse = |text: &str| match text {
+        "fail" => Some(BadLinePolicy::Fail),
+        text => Some(BadLinePolicy::Skip { limit: text.strip_prefix("skip=")?.parse().ok()? }),
+    };
+    Ok(checker
+        .parsed("bad_lines", "fail, or skip=N with N lines at most", parse)?
+        .unwrap_or(BadLinePolicy::Fail))
+}

@@ -1,0 +1,250 @@
+//! Starts master, servers and workers on this machine for one job. The processes communicate through sockets in a
+//! private folder and end with the job.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use control::{Client, JobSubmission, SubmissionId};
+use rpc::stop::Stop;
+use rpc::transport::Address;
+
+use super::job_runner::JobRunner;
+use super::socket_folder::SocketFolder;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::job::raw::RawJob;
+use crate::job::{ClusterSize, TrainJob};
+use crate::progress::{ProgressListener, SilentProgress};
+use crate::report::Report;
+use crate::run::Environment;
+
+/// Maximum wait for the start of the master or the servers.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// Time between two checks of the processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two checks whether the servers listen.
+const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Trains on servers and workers of this machine, which are started for the job and end with it. `progress` learns of it,
+/// unless the job is quiet.
+pub fn train(
+    raw: &RawJob,
+    job: &TrainJob,
+    size: ClusterSize,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<Report, Error> {
+    job.check_outputs()?;
+    let folder = SocketFolder::new()?;
+    let runner = JobRunner::new(progress, Vec::new(), environment.interrupt.clone());
+    let runner = Arc::new(runner.with_shared_folder());
+    let stop = Stop::new();
+    let listen = vec![folder.socket("master")];
+    let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
+    let master = start_master(config, Arc::clone(&runner), stop.clone())?;
+    let mut processes = ChildProcesses { children: Vec::new() };
+    for i in 0..size.servers {
+        let listen = folder.socket(&format!("server-{i}")).to_string();
+        processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
+    }
+    for i in 0..size.workers {
+        let listen = folder.socket(&format!("worker-{i}")).to_string();
+        processes.start("worker", i, &master.address, &["--http", &listen])?;
+    }
+    let result = submit(raw, size, &master.http, &mut processes);
+    drop(processes);
+    stop.raise();
+    let value = result.map_err(|error| runner.take_error().unwrap_or(error))?;
+    let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
+        text: format!("the report of the job cannot be read: {error}"),
+        exit: Exit::Internal,
+    })?;
+    if let Some(path) = &job.report {
+        report.write(path)?;
+    }
+    Ok(report)
+}
+
+/// Servers as processes of this machine, without workers. They end when this value is dropped.
+pub struct LocalServers {
+    /// Addresses of the servers; each server has one lane.
+    pub addresses: Vec<String>,
+    // Fields are dropped in this order: the processes, then the master, then the sockets.
+    _processes: ChildProcesses,
+    _master: StopOnDrop,
+    _folder: SocketFolder,
+}
+
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+impl LocalServers {
+    /// Starts the servers and waits until they listen.
+    pub fn start(count: u32, interrupt: &Interrupt) -> Result<Self, Error> {
+        let folder = SocketFolder::new()?;
+        let stop = StopOnDrop(Stop::new());
+        let config =
+            master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
+        let runner = Arc::new(JobRunner::new(Arc::new(SilentProgress), Vec::new(), interrupt.clone()));
+        let master = start_master(config, runner, stop.0.clone())?.address;
+        let mut processes = ChildProcesses { children: Vec::new() };
+        let mut addresses = Vec::new();
+        for i in 0..count {
+            let listen = folder.socket(&format!("server-{i}"));
+            processes.start("server", i, &master, &["--listen", &listen.to_string(), "--lanes", "1"])?;
+            addresses.push(listen);
+        }
+        let start = Instant::now();
+        while addresses.iter().any(|address| matches!(address, Address::Unix(path) if !path.exists())) {
+            processes.check_alive()?;
+            if start.elapsed() > START_LIMIT {
+                let text = format!("the servers did not start within {} s", START_LIMIT.as_secs());
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+            std::thread::sleep(SOCKET_POLL_INTERVAL);
+        }
+        let addresses = addresses.iter().map(ToString::to_string).collect();
+        Ok(Self { addresses, _processes: processes, _master: stop, _folder: folder })
+    }
+}
+
+/// A master in a thread of this process, with its first addresses.
+pub struct LocalMaster {
+    /// Where members connect.
+    pub address: Address,
+    /// Where clients connect.
+    pub http: Address,
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// Starts a master in this process.
+pub(super) fn start_master(
+    config: master::MasterConfig,
+    runner: Arc<JobRunner>,
+    stop: Stop,
+) -> Result<LocalMaster, Error> {
+    let (ready, is_ready) = channel();
+    let failed = ready.clone();
+    let thread = std::thread::spawn(move || {
+        let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
+            master::run(config, runner, stop, move |ports| drop(ready.send(Ok(ports.addresses()))))
+                .map_err(|error| error.to_string())
+        });
+        if let Err(error) = said {
+            // The receiver may be dropped already: the error came after the start.
+            let _ = failed.send(Err(error));
+        }
+    });
+    match is_ready.recv_timeout(START_LIMIT) {
+        Ok(Ok((members, http))) => {
+            Ok(LocalMaster { address: members[0].clone(), http: http[0].clone(), thread })
+        }
+        Ok(Err(text)) => Err(Error::Cluster { text, exit: Exit::Io }),
+        Err(_) => {
+            let text = format!("the master did not start within {} s", START_LIMIT.as_secs());
+            Err(Error::Cluster { text, exit: Exit::Internal })
+        }
+    }
+}
+
+/// Submits the job and waits until it or one of the processes ends.
+fn submit(
+    raw: &RawJob,
+    size: ClusterSize,
+    master: &Address,
+    processes: &mut ChildProcesses,
+) -> Result<serde_json::Value, Error> {
+    let order = JobSubmission {
+        title: raw.algorithm.clone().unwrap_or_default(),
+        spec: serde_json::to_value(raw).expect("texts are always JSON"),
+        servers: size.servers,
+        workers: size.workers,
+    };
+    let client = Client::new(master.clone(), &[]);
+    let job = client.submit(SubmissionId::random(), &order, START_LIMIT).map_err(Error::master(master))?;
+    let (news, heard) = channel();
+    std::thread::spawn(move || {
+        let ended = client.watch(job, |status| {
+            // The receiver is dropped when a process has died.
+            !status.state.is_over() || news.send(status.clone()).is_ok()
+        });
+        drop(ended);
+    });
+    loop {
+        match heard.recv_timeout(POLL_INTERVAL) {
+            Ok(status) => {
+                return match status.error {
+                    None => Ok(status.progress),
+                    Some(text) => Err(Error::Cluster { text, exit: Exit::Internal }),
+                };
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.check_alive()?,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                let text = "the master ended before the job".into();
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+        }
+    }
+}
+
+/// Child processes that are killed when this value is dropped.
+pub(super) struct ChildProcesses {
+    pub(super) children: Vec<(String, Child)>,
+}
+
+impl ChildProcesses {
+    pub(super) fn start(
+        &mut self,
+        kind: &str,
+        number: u32,
+        master: &Address,
+        more: &[&str],
+    ) -> Result<(), Error> {
+        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
+        let name = format!("{kind}-{number}");
+        let child = Command::new(&program)
+            .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
+            // If this process is killed, the standard input of the children ends, and they end too.
+            .args(["--save-limit", "0", "--end-with-parent"])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            // Ctrl-C in the terminal must reach only this process, which then stops the others.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", &program))?;
+        self.children.push((name, child));
+        Ok(())
+    }
+
+    /// Returns an error if a process has ended.
+    pub(super) fn check_alive(&mut self) -> Result<(), Error> {
+        for (name, child) in &mut self.children {
+            if let Ok(Some(status)) = child.try_wait() {
+                let text = format!("{name} ended unexpectedly ({status}); its output is above");
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ChildProcesses {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.children {
+            // An error is ignored: the process may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

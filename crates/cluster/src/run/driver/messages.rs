@@ -1,0 +1,245 @@
+//! Messages between driver and workers. Inside one process they travel as they are; on a cluster they are the contents
+//! of `ToTask` and `FromTask` in the control plane, as `MessagePack` (see [`encode`]).
+//!
+//! The driver starts: it sends `InspectData` to one worker, `PrepareData` to all, then `Train`; `EpochDecided` after
+//! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
+//! master. A worker that died is not replaced: its job fails with an error that names the worker.
+
+use std::collections::BTreeMap;
+
+use algo::{EpochDecision, EpochReport};
+use data::{BadLineTotal, Schema};
+use model::{Manifest, TrainingPosition};
+use rpc::message::Base64Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use worker::JobLayout;
+
+use crate::job::raw::RawJob;
+use crate::report::EpochLine;
+use crate::run::failure::{FailureRank, ReadPosition};
+use crate::run::totals::TaskSummary;
+
+/// Encodes a message as `MessagePack` with the names of its fields. Unlike JSON, it represents numbers that are not
+/// finite, and maps whose keys are numbers.
+///
+/// # Panics
+/// Never for the messages of this file: they consist of texts, numbers, lists and maps.
+pub fn encode(message: &impl Serialize) -> Base64Bytes {
+    Base64Bytes(rmp_serde::to_vec_named(message).expect("texts, numbers, lists and maps can be encoded"))
+}
+
+/// Decodes a message; the error says what is not understood.
+pub fn decode<T: DeserializeOwned>(bytes: &Base64Bytes) -> Result<T, String> {
+    rmp_serde::from_slice(&bytes.0).map_err(|error| error.to_string())
+}
+
+/// Number of names of keys in one message: some megabytes of text, so that millions of names do not delay heartbeats.
+pub const NAMES_PER_MESSAGE: usize = 1 << 16;
+
+/// Splits names into groups that each fit in one message.
+pub fn split_names(mut names: BTreeMap<u64, String>, mut send: impl FnMut(BTreeMap<u64, String>)) {
+    while let Some(next) = names.keys().nth(NAMES_PER_MESSAGE).copied() {
+        let rest = names.split_off(&next);
+        send(std::mem::replace(&mut names, rest));
+    }
+    if !names.is_empty() {
+        send(names);
+    }
+}
+
+/// Messages from the driver to a worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// Requests to open and inspect the data. Answered by `DataInspected`.
+    InspectData { job: RawJob },
+    /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `DataPrepared`.
+    PrepareData {
+        job: RawJob,
+        /// Schema of the data, as the first worker found it.
+        schema: Schema,
+        /// Number of tasks of the job.
+        task_count: u32,
+        /// First task of this worker.
+        first: u32,
+        /// Number of tasks of this worker.
+        count: u32,
+        /// Position at which training starts.
+        start: TrainingPosition,
+        /// Whether to survey the data, so that the open settings of the job can be chosen.
+        survey: bool,
+    },
+    /// Requests to import the earlier model to the servers. Answered by `ModelImported`.
+    ImportModel { layout: JobLayout },
+    /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
+    Train {
+        /// All parameters of the algorithm, with none open.
+        set: BTreeMap<String, String>,
+        layout: JobLayout,
+        /// The model that training produces.
+        model: algo::Model,
+        /// Whether the matrices contain an earlier model.
+        resumed: bool,
+        /// The workers of the job, each as its first task and its number of tasks.
+        worker_tasks: Vec<(u32, u32)>,
+    },
+    /// The decision after an epoch.
+    EpochDecided {
+        epoch: u64,
+        /// The decision for all tasks.
+        decision: EpochDecision,
+        /// Metrics of the epoch.
+        line: EpochLine,
+    },
+    /// Requests all tasks to stop at their next step.
+    Stop,
+    /// Reports that a task has failed, perhaps on another worker. Answered by `ReadingFinished` when no task of the
+    /// worker reads any more.
+    FinishReading {
+        /// Position of the failure: nothing behind it needs to be read.
+        position: Option<ReadPosition>,
+    },
+    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then
+    /// `SaveModel`.
+    KeyNames { names: BTreeMap<u64, String> },
+    /// Requests to write the model. Answered by `ModelSaved`.
+    SaveModel {
+        layout: JobLayout,
+        /// The manifest without matrices and files.
+        manifest: Box<Manifest>,
+    },
+    /// Reports that the job has ended, with success or failure.
+    End {
+        /// Reason of the failure; none after success.
+        reason: Option<String>,
+    },
+}
+
+/// Messages from a worker to the driver.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum FromWorker {
+    /// Describes the data.
+    DataInspected {
+        schema: Schema,
+        /// Size of the input in bytes, if known.
+        size_bytes: Option<u64>,
+        /// Notices about how the input was interpreted.
+        notices: Vec<String>,
+        /// Number of tasks of the job.
+        task_count: u32,
+        /// Description of the run for people.
+        greeting: String,
+        /// The earlier model, if training continues from one.
+        previous: Option<algo::Model>,
+        /// Position at which training starts.
+        start: TrainingPosition,
+    },
+    /// Reports that the worker's share of the data is open.
+    DataPrepared {
+        /// Whether the data were scanned.
+        scanned: bool,
+        /// Summary of each task.
+        summaries: Vec<TaskSummary>,
+    },
+    /// Reports that the earlier model is on the servers.
+    ModelImported {
+        /// Notices for the user.
+        notices: Vec<String>,
+    },
+    /// Sums over the worker's tasks since the last `Progress`.
+    Progress {
+        steps: u64,
+        records: u64,
+        /// Sum of the losses of these records.
+        loss_sum: f64,
+        /// Number of input bytes read.
+        bytes: u64,
+        /// Number of input bytes read by a scan before the first step.
+        scanned_bytes: u64,
+    },
+    /// Reports that a task has ended an epoch.
+    EpochEnded {
+        report: EpochReport,
+        /// Whether the tasks of this worker have been requested to stop: then the report may be incomplete.
+        is_stopped: bool,
+        /// Bad lines of all tasks of this worker so far, in training and in validation.
+        bad_lines: [BadLineTotal; 2],
+    },
+    /// Names of keys in a task's data. The worker sends as many of these as necessary, then `TaskEnded` of the task.
+    KeyNames { names: BTreeMap<u64, String> },
+    /// Reports that a task has ended.
+    TaskEnded {
+        task: u32,
+        /// Summary of what the task has read.
+        summary: TaskSummary,
+    },
+    /// Reports that the model is written.
+    ModelSaved {
+        manifest: Box<Manifest>,
+        /// Seconds of waiting for the disk.
+        sync_s: f64,
+    },
+    /// Reports a failure.
+    Failed {
+        /// The task that failed; none if the worker failed before its tasks started.
+        task: Option<u32>,
+        /// The text of the error.
+        error: String,
+        /// Exit code of a command that ends with this error.
+        exit: u8,
+        /// Order among the failures of other tasks; none if no other task can have failed.
+        rank: Option<FailureRank>,
+    },
+    /// Reports that no task of the worker reads any more.
+    ReadingFinished,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(count: u64) -> BTreeMap<u64, String> {
+        // Keys of named features have their highest bit set, so an `f64` cannot represent them.
+        (0..count).map(|i| (u64::MAX - i, format!("color=\"{i}\""))).collect()
+    }
+
+    #[test]
+    fn names_of_keys_come_back() {
+        let back = decode(&encode(&FromWorker::KeyNames { names: names(3) })).unwrap();
+        assert!(matches!(back, FromWorker::KeyNames { names: back } if back == names(3)));
+        let back = decode(&encode(&ToWorker::KeyNames { names: names(3) })).unwrap();
+        assert!(matches!(back, ToWorker::KeyNames { names: back } if back == names(3)));
+    }
+
+    #[test]
+    fn many_names_go_in_parts_that_together_are_all() {
+        for count in [0, 1, NAMES_PER_MESSAGE, NAMES_PER_MESSAGE + 1, 2 * NAMES_PER_MESSAGE] {
+            let (mut parts, mut together) = (Vec::new(), BTreeMap::new());
+            split_names(names(count as u64), |part| {
+                parts.push(part.len());
+                together.extend(part);
+            });
+            assert!(together == names(count as u64), "{count}");
+            assert_eq!(parts.len(), count.div_ceil(NAMES_PER_MESSAGE), "{count}");
+            assert!(parts.iter().all(|&len| len <= NAMES_PER_MESSAGE), "{count}: {parts:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_come_back() {
+        let values = vec![f64::NAN, f64::NEG_INFINITY, -0.0, 1.5];
+        let back: Vec<f64> = decode(&encode(&values)).unwrap();
+        let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&back), bits(&values));
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        let whole = encode(&FromWorker::KeyNames { names: names(3) });
+        let unknown = Base64Bytes(rmp_serde::to_vec_named(&("Unknown", 3)).unwrap());
+        let cut = Base64Bytes(whole.0[..whole.0.len() - 1].to_vec());
+        for bytes in [Base64Bytes::default(), unknown, cut] {
+            assert!(decode::<FromWorker>(&bytes).is_err(), "{:?}", bytes.0);
+        }
+    }
+}

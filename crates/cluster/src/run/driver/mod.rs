@@ -1,0 +1,330 @@
+//! The driver decides the course of one training job: it has the workers inspect the data, chooses the settings, has
+//! the parameters created, starts the tasks, decides after every epoch, and has a worker save the model. It handles
+//! neither records nor parameters.
+//!
+//! The driver is a state machine without threads, sockets and clocks. [`Driver::on_event`] takes an event and the time,
+//! and returns effects. Jobs in one process and jobs on a cluster differ only in what carries out the effects
+//! ([`drive`](run_loop::drive)): a channel and a store, or the connections to workers and servers.
+//!
+//! | file | contents |
+//! |---|---|
+//! | [`messages`] | messages between driver and workers |
+//! | `preparation` | from the inspection of the data to the first step |
+//! | `training` | reports, decisions after epochs, the end of tasks |
+//! | `saving` | the model and the report |
+//! | `failing` | which failure of several is reported |
+//! | `settings_chooser`, `epoch_monitor` | the decisions themselves |
+//! | `job_layout`, `memory_check` | where the parameters are |
+//! | `job_progress` | the progress that `status` shows |
+//! | [`run_loop`] | carries out the effects |
+
+pub mod epoch_monitor;
+mod failing;
+mod job_layout;
+mod job_progress;
+mod memory_check;
+pub mod messages;
+mod preparation;
+pub mod run_loop;
+mod saving;
+mod settings_chooser;
+mod training;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use algo::Job;
+use rpc::message::{Base64Bytes, JobId};
+use serde_json::{Map, Value};
+use worker::JobLayout;
+
+pub use self::job_layout::ParameterPlace;
+
+use self::failing::Failing;
+use self::job_progress::JobProgress;
+use self::messages::{FromWorker, ToWorker};
+use self::preparation::{Plan, Preparing, Setup};
+use self::saving::Saving;
+use self::training::Training;
+use crate::error::Error;
+use crate::job::TrainJob;
+use crate::job::raw::RawJob;
+use crate::progress::{ProgressListener, SilentProgress};
+use crate::report::{Report, Timings};
+
+/// A worker of a job.
+#[derive(Clone, Debug)]
+pub struct WorkerInfo {
+    pub id: u32,
+    /// Its name in messages to the user; none for the only worker of a job in one process.
+    pub name: Option<String>,
+}
+
+/// Where a job runs.
+#[derive(Clone, Debug)]
+pub struct DriverConfig {
+    pub job: JobId,
+    /// At least one.
+    pub workers: Vec<WorkerInfo>,
+    pub parameters: ParameterPlace,
+    /// Learns of the progress, unless the job is quiet.
+    pub progress: Arc<dyn ProgressListener>,
+}
+
+/// What the driver learns.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one event exists at a time")]
+pub enum Event {
+    /// A message of a worker of the job.
+    FromWorker { worker: u32, message: FromWorker },
+    /// The last [`Effect::Parameters`] is carried out. The value has the counters after [`ParametersRequest::Stats`],
+    /// and is null otherwise.
+    ParametersDone(Value),
+    /// The job cannot continue: a member is lost, or a request to the parameters failed.
+    Failed(Error),
+    /// The user wants the job to stop.
+    StopRequested,
+    /// Nothing happened for a while. Time limits are checked.
+    Timeout,
+}
+
+/// What the driver wants done. Effects are carried out in their order.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few effects exist at a time")]
+pub enum Effect {
+    Send {
+        worker: u32,
+        message: ToWorker,
+    },
+    /// Answered by [`Event::ParametersDone`] or [`Event::Failed`].
+    Parameters(ParametersRequest),
+    /// Frees the parameters. No answer.
+    Close {
+        /// The reason why the job failed; none after success.
+        failure: Option<String>,
+    },
+    /// The progress that users see.
+    Status(Map<String, Value>),
+    /// The last effect.
+    End(Box<Result<FinishedJob, Error>>),
+}
+
+/// A request to the servers, or to the store of this process.
+#[derive(Debug)]
+pub enum ParametersRequest {
+    /// Creates the matrices.
+    Create {
+        layout: Box<JobLayout>,
+        /// WebAssembly modules with functions of the job.
+        modules: Vec<Base64Bytes>,
+        /// The name of the worker of each task.
+        workers: Vec<String>,
+    },
+    /// Copies all rows.
+    CopyRows,
+    /// Restores the copied rows.
+    RestoreRows,
+    /// Reads the counters.
+    Stats,
+}
+
+/// The result of a job that did not fail.
+#[derive(Debug)]
+pub struct FinishedJob {
+    pub report: Report,
+    /// Whether all epochs were run, or early stopping ended them.
+    pub is_complete: bool,
+}
+
+/// The driver of one job.
+pub struct Driver {
+    config: DriverConfig,
+    raw: RawJob,
+    job: TrainJob,
+    algorithm: Box<dyn Job>,
+    /// The settings that the program chose, and why.
+    reasons: Vec<String>,
+    /// Silent until the data are inspected.
+    progress: Arc<dyn ProgressListener>,
+    start: Instant,
+    timings: Timings,
+    job_progress: JobProgress,
+    stop_requested: bool,
+    phase: Phase,
+    effects: Vec<Effect>,
+}
+
+/// How far the job has come. Each phase waits for something.
+enum Phase {
+    /// The first worker opens the data.
+    Inspecting,
+    /// The workers open their shares of the data, and read them if that is necessary.
+    Preparing(Box<Preparing>),
+    /// The matrices are created.
+    Creating(Box<Setup>),
+    /// A worker sends the earlier model to the matrices.
+    Importing(Box<Setup>),
+    /// The tasks run.
+    Training(Box<Training>),
+    /// A worker saves the model.
+    Saving(Box<Saving>),
+    /// A task has failed, and others may fail before it.
+    Failing(Failing),
+    /// Every event is ignored. A handler that moves the state to another phase leaves this one behind if it fails.
+    Ended,
+}
+
+impl Driver {
+    /// Creates the driver of a checked job. `now` is its start.
+    pub fn new(
+        config: DriverConfig,
+        raw: RawJob,
+        job: TrainJob,
+        algorithm: Box<dyn Job>,
+        now: Instant,
+    ) -> Self {
+        let job_progress = JobProgress::new(now, algorithm.data_needs().epochs);
+        Self {
+            config,
+            raw,
+            job,
+            algorithm,
+            reasons: Vec::new(),
+            progress: Arc::new(SilentProgress),
+            start: now,
+            timings: Timings::default(),
+            job_progress,
+            stop_requested: false,
+            phase: Phase::Inspecting,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Returns the first effects.
+    pub fn start(&mut self) -> Vec<Effect> {
+        let message = ToWorker::InspectData { job: self.raw.clone() };
+        self.send(self.config.workers[0].id, message);
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Handles an event; returns what must be done now.
+    pub fn on_event(&mut self, now: Instant, event: Event) -> Vec<Effect> {
+        if matches!(self.phase, Phase::Ended) {
+            return Vec::new();
+        }
+        let handled = match event {
+            Event::FromWorker { worker, message } => self.on_message(now, worker, message),
+            Event::ParametersDone(value) => {
+                self.on_parameters_done(now, value);
+                Ok(())
+            }
+            Event::Failed(error) => Err(error),
+            Event::StopRequested => self.on_stop_requested(),
+            Event::Timeout => Ok(()),
+        };
+        let handled = handled.and_then(|()| self.on_time(now));
+        if let Err(error) = handled {
+            self.end(Err(error));
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
+        match message {
+            FromWorker::DataInspected {
+                schema,
+                size_bytes,
+                notices,
+                task_count,
+                greeting,
+                previous,
+                start,
+            } => {
+                let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start);
+                return self.on_data_inspected(now, plan, &greeting);
+            }
+            FromWorker::DataPrepared { scanned, summaries } => {
+                return self.on_data_prepared(now, worker, scanned, summaries);
+            }
+            FromWorker::EpochEnded { report, is_stopped, bad_lines } => {
+                return self.on_epoch_ended(now, worker, report, is_stopped, bad_lines);
+            }
+            FromWorker::TaskEnded { task, summary } => return self.on_task_ended(now, task, summary),
+            FromWorker::Failed { task, error, exit, rank } => {
+                let error = self.worker_error(worker, task, &error, exit);
+                return self.on_failed(now, error, rank);
+            }
+            FromWorker::ModelImported { notices } => self.on_model_imported(now, notices),
+            FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes } => {
+                self.progress.add_scanned_bytes(scanned_bytes);
+                self.on_steps(steps, records, loss_sum, bytes);
+            }
+            FromWorker::KeyNames { names } => self.on_key_names(names),
+            FromWorker::ModelSaved { manifest, sync_s } => self.on_model_saved(now, *manifest, sync_s),
+            FromWorker::ReadingFinished => self.on_reading_finished(worker),
+        }
+        Ok(())
+    }
+
+    fn on_parameters_done(&mut self, now: Instant, value: Value) {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Creating(setup) => self.on_parameters_created(now, setup),
+            Phase::Saving(saving) => self.on_final_stats(now, *saving, value),
+            phase => {
+                self.phase = phase;
+                self.send_decision();
+            }
+        }
+    }
+
+    fn on_stop_requested(&mut self) -> Result<(), Error> {
+        self.stop_requested = true;
+        let doing = match &self.phase {
+            Phase::Inspecting => "the data were opened",
+            Phase::Preparing(_) => "the data were surveyed",
+            Phase::Creating(_) => "the matrices were created",
+            Phase::Importing(_) => "the earlier model was sent to the servers",
+            Phase::Training(_) => {
+                self.stop_tasks();
+                return Ok(());
+            }
+            // The end is near.
+            Phase::Saving(_) | Phase::Failing(_) | Phase::Ended => return Ok(()),
+        };
+        let what = format!("while {doing}, before the first step; no model was written");
+        Err(Error::Interrupted { what })
+    }
+
+    /// Checks what depends on the time alone.
+    fn on_time(&mut self, now: Instant) -> Result<(), Error> {
+        match &self.phase {
+            Phase::Training(training) => {
+                training.check_wait(now, self.job.wait_limit)?;
+                self.report_status(now);
+                Ok(())
+            }
+            Phase::Failing(_) => self.check_failing(now),
+            _ => Ok(()),
+        }
+    }
+
+    fn send(&mut self, worker: u32, message: ToWorker) {
+        self.effects.push(Effect::Send { worker, message });
+    }
+
+    fn send_to_all(&mut self, message: &ToWorker) {
+        for i in 0..self.config.workers.len() {
+            self.send(self.config.workers[i].id, message.clone());
+        }
+    }
+
+    /// Ends the job: frees the parameters and the workers.
+    fn end(&mut self, result: Result<FinishedJob, Error>) {
+        self.phase = Phase::Ended;
+        let reason = result.as_ref().err().map(ToString::to_string);
+        self.effects.push(Effect::Close { failure: reason.clone() });
+        self.send_to_all(&ToWorker::End { reason });
+        self.progress.clear();
+        self.effects.push(Effect::End(Box::new(result)));
+    }
+}

@@ -1,0 +1,256 @@
+//! From the inspection of the data to the first step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use algo::ResolvedSettings;
+use data::{LabelRule, Schema};
+use model::TrainingPosition;
+use worker::JobLayout;
+
+use super::job_layout::{WorkerTasks, assign_tasks, layout};
+use super::messages::ToWorker;
+use super::settings_chooser::SettingsChooser;
+use super::training::Training;
+use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase};
+use crate::amounts::counted;
+use crate::error::Error;
+use crate::run::resume;
+use crate::run::run_info::RunInfo;
+use crate::run::totals::{TaskSummary, Totals};
+
+/// What the first worker found in the data, and which worker runs which tasks.
+pub(super) struct Plan {
+    pub(super) schema: Schema,
+    pub(super) label_rule: LabelRule,
+    pub(super) size_bytes: Option<u64>,
+    pub(super) notices: Vec<String>,
+    pub(super) task_count: u32,
+    pub(super) previous: Option<algo::Model>,
+    pub(super) start: TrainingPosition,
+    pub(super) worker_tasks: Vec<WorkerTasks>,
+}
+
+/// The workers prepare their data.
+pub(super) struct Preparing {
+    plan: Plan,
+    /// Whether the data are surveyed, so that the open settings can be chosen.
+    survey: bool,
+    since: Instant,
+    /// The summaries of the tasks of each worker, by the first of them.
+    answers: BTreeMap<u32, Vec<TaskSummary>>,
+}
+
+/// Everything that is decided before the first step.
+pub(super) struct Setup {
+    pub(super) plan: Plan,
+    pub(super) model: algo::Model,
+    pub(super) layout: JobLayout,
+    /// Notices for the user.
+    pub(super) notices: Vec<String>,
+}
+
+impl Plan {
+    /// Creates a plan whose label rule and tasks are not set yet.
+    pub(super) fn new(
+        schema: Schema,
+        size_bytes: Option<u64>,
+        notices: Vec<String>,
+        task_count: u32,
+        previous: Option<algo::Model>,
+        start: TrainingPosition,
+    ) -> Self {
+        let (label_rule, worker_tasks) = (LabelRule::Real, Vec::new());
+        Self { schema, label_rule, size_bytes, notices, task_count, previous, start, worker_tasks }
+    }
+
+    fn first_task_of(&self, worker: u32) -> Option<u32> {
+        self.worker_tasks.iter().find(|share| share.worker == worker).map(|share| share.tasks.start)
+    }
+}
+
+impl Driver {
+    pub(super) fn run_info<'b>(&'b self, plan: &'b Plan) -> RunInfo<'b> {
+        RunInfo {
+            job: &self.job,
+            algorithm: self.algorithm.as_ref(),
+            label_rule: plan.label_rule,
+            schema: &plan.schema,
+            size_bytes: plan.size_bytes,
+            notices: plan.notices.clone(),
+            task_count: plan.task_count,
+            start: plan.start,
+            reasons: &self.reasons,
+        }
+    }
+
+    pub(super) fn on_data_inspected(
+        &mut self,
+        now: Instant,
+        mut plan: Plan,
+        greeting: &str,
+    ) -> Result<(), Error> {
+        if !matches!(self.phase, Phase::Inspecting) {
+            return Ok(());
+        }
+        if !self.job.manner.quiet {
+            self.progress = Arc::clone(&self.config.progress);
+        }
+        self.progress.started(plan.size_bytes, self.algorithm.data_needs().epochs);
+        self.progress.print_line(&match &self.config.parameters {
+            ParameterPlace::Process { .. } => greeting.to_owned(),
+            ParameterPlace::Servers(servers) => {
+                let workers = counted(self.config.workers.len() as u64, "worker");
+                format!("{greeting}, {}, {workers}", counted(servers.len() as u64, "server"))
+            }
+        });
+        plan.label_rule = self.algorithm.label_rule(&plan.schema.label_names)?;
+        plan.worker_tasks = assign_tasks(&self.config.workers, plan.task_count);
+        self.timings.open_s = (now - self.start).as_secs_f64();
+        let settings = self.settings_chooser(&plan).choose()?;
+        let survey = settings.is_none();
+        if let Some(settings) = settings {
+            self.apply_settings(settings)?;
+        }
+        self.prepare_data(now, plan, survey);
+        Ok(())
+    }
+
+    fn settings_chooser<'b>(&'b self, plan: &'b Plan) -> SettingsChooser<'b> {
+        SettingsChooser {
+            job: &self.job,
+            algorithm: self.algorithm.as_ref(),
+            schema: &plan.schema,
+            size_bytes: plan.size_bytes,
+            previous: plan.previous.as_ref(),
+        }
+    }
+
+    fn apply_settings(&mut self, resolved: ResolvedSettings) -> Result<(), Error> {
+        let ResolvedSettings { settings, reasons } = resolved;
+        for reason in &reasons {
+            self.progress.print_line(reason);
+        }
+        self.raw = std::mem::take(&mut self.raw).with_settings(&settings);
+        self.algorithm = (algo::algorithm(&self.job.algorithm)?.configure)(&settings)?;
+        (self.job.set, self.reasons) = (settings, reasons);
+        Ok(())
+    }
+
+    fn prepare_data(&mut self, now: Instant, plan: Plan, survey: bool) {
+        for share in &plan.worker_tasks {
+            let message = ToWorker::PrepareData {
+                job: self.raw.clone(),
+                schema: plan.schema.clone(),
+                task_count: plan.task_count,
+                first: share.tasks.start,
+                count: share.tasks.len() as u32,
+                start: plan.start,
+                survey,
+            };
+            self.effects.push(Effect::Send { worker: share.worker, message });
+        }
+        self.phase =
+            Phase::Preparing(Box::new(Preparing { plan, survey, since: now, answers: BTreeMap::new() }));
+    }
+
+    pub(super) fn on_data_prepared(
+        &mut self,
+        now: Instant,
+        worker: u32,
+        scanned: bool,
+        summaries: Vec<TaskSummary>,
+    ) -> Result<(), Error> {
+        let Phase::Preparing(preparing) = &mut self.phase else { return Ok(()) };
+        let Some(first) = preparing.plan.first_task_of(worker) else { return Ok(()) };
+        preparing.answers.insert(first, summaries);
+        if preparing.answers.len() < preparing.plan.worker_tasks.len() {
+            return Ok(());
+        }
+        let Phase::Preparing(preparing) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return Ok(());
+        };
+        let Preparing { plan, survey, since, answers } = *preparing;
+        let summaries: Vec<TaskSummary> = answers.into_values().flatten().collect();
+        let scanned = if survey {
+            let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
+            self.apply_settings(settings)?;
+            let needs = self.algorithm.data_needs();
+            needs.scan || (needs.validation_share > 0.0 && self.job.validate.is_empty())
+        } else {
+            scanned
+        };
+        if scanned || survey {
+            self.timings.scan_s = (now - since).as_secs_f64();
+        }
+        self.create_parameters(plan, &summaries, scanned)
+    }
+
+    fn create_parameters(
+        &mut self,
+        plan: Plan,
+        summaries: &[TaskSummary],
+        scanned: bool,
+    ) -> Result<(), Error> {
+        let info = self.run_info(&plan);
+        let facts = info.facts(&Totals::of(summaries), scanned)?;
+        let model = self.algorithm.model(&facts, plan.previous.as_ref());
+        let model = model.map_err(|error| info.with_job_context(error.into()))?;
+        let mut layout = layout(&self.config, &self.job, self.algorithm.as_ref(), &model, plan.task_count)?;
+        layout.matrices = resume::with_start_clock(layout.matrices, plan.start);
+        let workers = plan
+            .worker_tasks
+            .iter()
+            .flat_map(|share| share.tasks.clone().map(|_| self.worker_name(share.worker)))
+            .collect();
+        self.effects.push(Effect::Parameters(ParametersRequest::Create {
+            layout: Box::new(layout.clone()),
+            modules: self.job.modules.list().to_vec(),
+            workers,
+        }));
+        self.phase = Phase::Creating(Box::new(Setup { plan, model, layout, notices: Vec::new() }));
+        Ok(())
+    }
+
+    pub(super) fn on_parameters_created(&mut self, now: Instant, setup: Box<Setup>) {
+        if setup.plan.previous.is_none() {
+            return self.train(now, setup);
+        }
+        let worker = setup.plan.worker_tasks[0].worker;
+        self.send(worker, ToWorker::ImportModel { layout: setup.layout.clone() });
+        self.phase = Phase::Importing(setup);
+    }
+
+    pub(super) fn on_model_imported(&mut self, now: Instant, notices: Vec<String>) {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Importing(mut setup) => {
+                setup.notices.extend(notices);
+                self.train(now, setup);
+            }
+            phase => self.phase = phase,
+        }
+    }
+
+    /// Starts the tasks.
+    fn train(&mut self, now: Instant, setup: Box<Setup>) {
+        let shares = &setup.plan.worker_tasks;
+        let worker_tasks: Vec<(u32, u32)> =
+            shares.iter().map(|share| (share.tasks.start, share.tasks.len() as u32)).collect();
+        for share in shares {
+            let message = ToWorker::Train {
+                set: self.job.set.clone(),
+                layout: setup.layout.clone(),
+                model: setup.model.clone(),
+                resumed: setup.plan.previous.is_some(),
+                worker_tasks: worker_tasks.clone(),
+            };
+            self.effects.push(Effect::Send { worker: share.worker, message });
+        }
+        let training = Training::new(*setup, self.algorithm.stopping(), now);
+        self.phase = Phase::Training(Box::new(training));
+        if self.stop_requested {
+            self.stop_tasks();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The end of a job: checks what only the end can show, has a worker save the model, and reports.
+
+use std::time::Instant;
+
+use model::Manifest;
+use serde_json::{Value, json};
+
+use super::epoch_monitor::{StopReason, TrainingSummary};
+use super::messages::{ToWorker, split_names};
+use super::preparation::Plan;
+use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase};
+use crate::error::Error;
+use crate::run::totals::{TaskSummary, Totals, validation_notices};
+
+/// The state of a job whose model is saved.
+pub(super) struct Saving {
+    plan: Plan,
+    totals: Totals,
+    summary: TrainingSummary,
+    notices: Vec<String>,
+    since: Instant,
+    /// The manifest of the saved model.
+    manifest: Option<Manifest>,
+}
+
+impl Driver {
+    /// Has a worker save the model when all tasks have ended.
+    pub(super) fn save_model(&mut self, now: Instant, summaries: &[TaskSummary]) -> Result<(), Error> {
+        let Phase::Training(training) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return Ok(());
+        };
+        let training = *training;
+        self.timings.train_s = (now - training.since).as_secs_f64();
+        self.timings.validate_s = summaries.iter().map(|task| task.validate_s).fold(0.0, f64::max);
+        let summary = training.monitor.summary(training.step_count);
+        let (plan, mut notices) = (training.setup.plan, training.setup.notices);
+        let totals = Totals::of(summaries);
+        let info = self.run_info(&plan);
+        info.check_records(&totals, self.stop_requested)?;
+        if summary.step_count == 0 {
+            let what = "before the first step, so there is nothing to save".into();
+            return Err(Error::Interrupted { what });
+        }
+        notices.extend(validation_notices(summaries, &plan.schema));
+        let manifest = Box::new(info.manifest(training.setup.model, &summary, &totals));
+        let saver = plan.worker_tasks[0].worker;
+        split_names(training.key_names, |names| self.send(saver, ToWorker::KeyNames { names }));
+        self.send(saver, ToWorker::SaveModel { layout: training.setup.layout, manifest });
+        let saving = Saving { plan, totals, summary, notices, since: now, manifest: None };
+        self.phase = Phase::Saving(Box::new(saving));
+        Ok(())
+    }
+
+    pub(super) fn on_model_saved(&mut self, now: Instant, manifest: Manifest, sync_s: f64) {
+        let Phase::Saving(saving) = &mut self.phase else { return };
+        self.timings.save_s = (now - saving.since).as_secs_f64();
+        self.timings.sync_s = sync_s;
+        self.timings.total_s = (now - self.start).as_secs_f64();
+        saving.manifest = Some(manifest);
+        self.effects.push(Effect::Parameters(ParametersRequest::Stats));
+    }
+
+    /// Ends the job with its report.
+    pub(super) fn on_final_stats(&mut self, now: Instant, saving: Saving, stats: Value) {
+        let Saving { plan, totals, summary, notices, manifest, .. } = saving;
+        let manifest = manifest.expect("the counters are read after the model was saved");
+        let (end, last) = (summary.end, summary.epochs.last().cloned());
+        let report = self.run_info(&plan).report(totals, stats, summary, &manifest, self.timings, notices);
+        let mut progress = self.job_progress.to_json(now, last.as_ref());
+        progress.insert("ended_by".into(), json!(report.ended_by));
+        progress.insert("model".into(), json!(report.model.path));
+        self.effects.push(Effect::Status(progress));
+        self.end(Ok(FinishedJob { report, is_complete: end != StopReason::Interrupted }));
+    }
+}

@@ -1,0 +1,184 @@
+//! Training: the driver sums the reports of the tasks, decides when all of them have ended an epoch, and collects what
+//! they report at their end.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use algo::{EarlyStopping, EpochReport};
+use data::BadLineTotal;
+
+use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
+use super::job_layout::check_bad_lines;
+use super::messages::ToWorker;
+use super::preparation::Setup;
+use super::{Driver, Effect, ParametersRequest, Phase};
+use crate::error::Error;
+use crate::run::totals::TaskSummary;
+
+/// The state of a job whose tasks run.
+pub(super) struct Training {
+    pub(super) setup: Setup,
+    pub(super) monitor: EpochMonitor,
+    /// The reports of the current epoch by task.
+    reports: Vec<Option<EpochReport>>,
+    /// When the first task ended the current epoch.
+    first_report: Option<Instant>,
+    /// The summary of each task that has ended.
+    summaries: Vec<Option<TaskSummary>>,
+    /// Names of keys in the data.
+    pub(super) key_names: BTreeMap<u64, String>,
+    /// Bad lines by worker, in training and in validation.
+    bad_lines: BTreeMap<u32, [BadLineTotal; 2]>,
+    pub(super) step_count: u64,
+    /// Whether tasks have been requested to stop.
+    stop_sent: bool,
+    /// The decision that is sent when the rows are copied or restored.
+    pending_decision: Option<ToWorker>,
+    pub(super) since: Instant,
+}
+
+impl Training {
+    pub(super) fn new(setup: Setup, stopping: Option<EarlyStopping>, now: Instant) -> Self {
+        let task_count = setup.plan.task_count;
+        Self {
+            setup,
+            monitor: EpochMonitor::new(stopping, now),
+            reports: (0..task_count).map(|_| None).collect(),
+            first_report: None,
+            summaries: (0..task_count).map(|_| None).collect(),
+            key_names: BTreeMap::new(),
+            bad_lines: BTreeMap::new(),
+            step_count: 0,
+            stop_sent: false,
+            pending_decision: None,
+            since: now,
+        }
+    }
+
+    /// Returns an error when tasks have waited longer than `wait_limit` for the report of another task.
+    pub(super) fn check_wait(&self, now: Instant, wait_limit: Duration) -> Result<(), Error> {
+        match self.first_report {
+            Some(since) if now.saturating_duration_since(since) > wait_limit => {
+                Err(missing_reports_error(&self.reports, wait_limit))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the summaries in the order of tasks; none while a task runs.
+    pub(super) fn take_summaries(&mut self) -> Option<Vec<TaskSummary>> {
+        let all_ended = self.summaries.iter().all(Option::is_some);
+        all_ended.then(|| self.summaries.iter_mut().filter_map(Option::take).collect())
+    }
+}
+
+impl Driver {
+    pub(super) fn on_steps(&mut self, steps: u64, records: u64, loss_sum: f64, bytes: u64) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        training.step_count += steps;
+        self.progress.add_bytes(bytes);
+        self.progress.step(records, loss_sum);
+        self.job_progress.add_steps(records, loss_sum);
+    }
+
+    pub(super) fn on_epoch_ended(
+        &mut self,
+        now: Instant,
+        worker: u32,
+        report: EpochReport,
+        is_stopped: bool,
+        bad_lines: [BadLineTotal; 2],
+    ) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        training.stop_sent |= is_stopped;
+        self.stop_requested |= is_stopped;
+        training.bad_lines.insert(worker, bad_lines);
+        training.first_report.get_or_insert(now);
+        let task = report.task as usize;
+        training.reports[task] = Some(report);
+        if training.reports.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        training.first_report = None;
+        let reports: Vec<EpochReport> = training.reports.iter_mut().filter_map(Option::take).collect();
+        self.decide(now, &reports)
+    }
+
+    /// Decides after the last report of an epoch.
+    fn decide(&mut self, now: Instant, reports: &[EpochReport]) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        self.job_progress.epoch_done(reports[0].epoch_count);
+        let plan = &training.setup.plan;
+        // After epoch 0 all tasks have read their whole input, so the number of bad lines is final.
+        check_bad_lines(self.job.input.bad_lines, &plan.worker_tasks, &training.bad_lines)?;
+        let interrupted = InterruptState { stop_sent: training.stop_sent, requested: self.stop_requested };
+        let decided = training.monitor.decide(now, reports, interrupted, self.progress.as_ref());
+        let decision = match decided {
+            Ok(decision) => decision,
+            Err(error) => {
+                let Phase::Training(training) = &self.phase else { return Ok(()) };
+                return Err(self.run_info(&training.setup.plan).with_job_context(error.into()));
+            }
+        };
+        let line = training.monitor.last_epoch().expect("an epoch was decided").clone();
+        training.pending_decision =
+            Some(ToWorker::EpochDecided { epoch: line.epoch, decision: decision.verdict, line });
+        if decision.save_best {
+            self.effects.push(Effect::Parameters(ParametersRequest::CopyRows));
+        } else if decision.restore_best {
+            self.effects.push(Effect::Parameters(ParametersRequest::RestoreRows));
+        } else {
+            self.send_decision();
+        }
+        Ok(())
+    }
+
+    /// Sends the pending decision to all workers with tasks.
+    pub(super) fn send_decision(&mut self) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        let Some(decision) = training.pending_decision.take() else { return };
+        for share in &training.setup.plan.worker_tasks {
+            self.effects.push(Effect::Send { worker: share.worker, message: decision.clone() });
+        }
+    }
+
+    /// Requests all tasks to stop at their next step, once.
+    pub(super) fn stop_tasks(&mut self) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        if !std::mem::replace(&mut training.stop_sent, true) {
+            for share in &training.setup.plan.worker_tasks {
+                self.effects.push(Effect::Send { worker: share.worker, message: ToWorker::Stop });
+            }
+        }
+    }
+
+    pub(super) fn on_key_names(&mut self, names: BTreeMap<u64, String>) {
+        if let Phase::Training(training) = &mut self.phase {
+            training.key_names.extend(names);
+        }
+    }
+
+    pub(super) fn on_task_ended(
+        &mut self,
+        now: Instant,
+        task: u32,
+        summary: TaskSummary,
+    ) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        training.summaries[task as usize] = Some(summary);
+        match training.take_summaries() {
+            Some(summaries) => self.save_model(now, &summaries),
+            None => Ok(()),
+        }
+    }
+
+    /// Reports the progress that `status` and `submit` show, when it is due.
+    pub(super) fn report_status(&mut self, now: Instant) {
+        if let Phase::Training(training) = &self.phase
+            && self.job_progress.is_due(now)
+        {
+            let progress = self.job_progress.to_json(now, training.monitor.last_epoch());
+            self.effects.push(Effect::Status(progress));
+        }
+    }
+}

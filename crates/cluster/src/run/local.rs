@@ -1,0 +1,211 @@
+//! Training in one process: a driver and one worker, which exchange messages through channels, and a parameter store
+//! that the threads of the tasks share.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId};
+use rpc::WireType;
+use serde_json::{Map, Value};
+use worker::JobLayout;
+
+use super::Environment;
+use super::driver::messages::ToWorker;
+use super::driver::run_loop::{Parameters, WorkerLink, drive};
+use super::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
+use super::worker::job_handle::JobHandle;
+use super::worker::task_runner::Throttle;
+use super::worker::{MatrixAccess, TaskParameters, WorkerContext};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::TrainJob;
+use crate::job::raw::RawJob;
+use crate::machine;
+use crate::progress::ProgressListener;
+use crate::report::Report;
+use crate::run::cluster::metrics_endpoint::WorkerMetrics;
+
+/// Number of the only job and of its worker.
+const JOB: u32 = 0;
+
+/// Trains in this process. `progress` learns of it, unless the job is quiet.
+pub fn train(
+    raw: &RawJob,
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<Report, Error> {
+    let start = Instant::now();
+    if job.wire != WireType::F32 {
+        return Err(Error::InvalidRequest {
+            what: format!("--wire {} in one process, where no values are sent", job.wire.name()),
+            advice: "give --servers N and --workers N, or leave it out".into(),
+        });
+    }
+    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    let functions = job.modules.extend_table(environment.functions)?;
+    job.check_outputs()?;
+    let threads = job.manner.threads;
+    let memory_bytes = machine::memory_bytes();
+    let config = DriverConfig {
+        job: JOB,
+        workers: vec![WorkerInfo { id: JOB, name: None }],
+        parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
+        progress,
+    };
+    let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
+    let (sender, events) = channel();
+    let context = worker_context(sender, Arc::clone(&store), threads, environment);
+    let mut driver = Driver::new(config, raw.clone(), job.clone(), algorithm, start);
+    let mut link = ChannelLink { worker: JobHandle::start(context), events };
+    let mut parameters = LocalParameters { store, copies: Vec::new() };
+    let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);
+    link.worker.wait();
+    let report = result?.report;
+    if let Some(path) = &job.report {
+        report.write(path)?;
+    }
+    Ok(report)
+}
+
+fn worker_context(
+    sender: Sender<Event>,
+    store: Arc<SharedStore>,
+    threads: usize,
+    environment: Environment<'_>,
+) -> WorkerContext {
+    WorkerContext {
+        job: JOB,
+        sender: Arc::new(move |message| {
+            // The driver may have ended already, because of a failure.
+            let _ = sender.send(Event::FromWorker { worker: JOB, message });
+        }),
+        parameters: store,
+        formats: Arc::new(environment.formats.clone()),
+        functions: Arc::new(environment.functions.clone()),
+        interrupt: environment.interrupt.clone(),
+        threads: Some(threads),
+        throttle: Throttle { pause: Duration::ZERO, every: 1 },
+        metrics: WorkerMetrics::default(),
+    }
+}
+
+/// The channels between driver and worker.
+struct ChannelLink {
+    worker: JobHandle,
+    events: Receiver<Event>,
+}
+
+impl WorkerLink for ChannelLink {
+    fn send(&mut self, _worker: u32, message: ToWorker) {
+        self.worker.on_message(message);
+    }
+
+    fn receive(&mut self, timeout: Duration) -> Event {
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => Event::Timeout,
+            Err(RecvTimeoutError::Disconnected) => {
+                let text = "the thread of the tasks has ended unexpectedly".into();
+                Event::Failed(Error::Cluster { text, exit: Exit::Internal })
+            }
+        }
+    }
+
+    fn lost_member(&mut self) -> Option<Error> {
+        None
+    }
+
+    fn report_status(&mut self, _status: Map<String, Value>) {}
+}
+
+/// The store of the job, once the driver has created it.
+struct SharedStore {
+    functions: FunctionTable,
+    store: OnceLock<Arc<LocalStore>>,
+}
+
+impl SharedStore {
+    fn get(&self) -> &Arc<LocalStore> {
+        self.store.get().expect("the driver creates the store before it is used")
+    }
+}
+
+impl TaskParameters for SharedStore {
+    fn agent(
+        &self,
+        _layout: &JobLayout,
+        task: u32,
+        _functions: &FunctionTable,
+    ) -> Result<Box<dyn Agent>, Error> {
+        Ok(Box::new(self.get().agent(task)))
+    }
+
+    fn open(&self, _layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
+        Ok(Box::new(LocalMatrices(Arc::clone(self.get()))))
+    }
+
+    fn on_task_failed(&self, task: u32, reason: &str) {
+        self.get().fail(task, reason);
+    }
+
+    fn cancel(&self, reason: &str) {
+        if let Some(store) = self.store.get() {
+            store.stop(reason);
+        }
+    }
+}
+
+struct LocalMatrices(Arc<LocalStore>);
+
+impl MatrixAccess for LocalMatrices {
+    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
+        Ok(self.0.export(MatrixId(matrix))?)
+    }
+
+    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
+        Ok(self.0.import(MatrixId(matrix), rows)?)
+    }
+}
+
+/// The store as the driver reaches it.
+struct LocalParameters {
+    store: Arc<SharedStore>,
+    /// The copied rows of each matrix.
+    copies: Vec<ExportedRows>,
+}
+
+impl Parameters for LocalParameters {
+    fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
+        match request {
+            ParametersRequest::Create { layout, .. } => {
+                let config = LocalConfig { task_count: layout.task_count, wait_limit: layout.wait_limit };
+                let mut store = LocalStore::with_functions(config, self.store.functions.clone());
+                layout.matrices.into_iter().try_for_each(|spec| store.create(spec).map(drop))?;
+                assert!(self.store.store.set(Arc::new(store)).is_ok(), "the store is created once");
+            }
+            ParametersRequest::CopyRows => {
+                let store = self.store.get();
+                let matrices = (0..).map(MatrixId).take(store.specs().count());
+                self.copies = matrices.map(|matrix| store.export(matrix)).collect::<Result<_, _>>()?;
+            }
+            ParametersRequest::RestoreRows => {
+                let store = self.store.get();
+                (0..)
+                    .map(MatrixId)
+                    .zip(&self.copies)
+                    .try_for_each(|(matrix, rows)| store.import(matrix, rows))?;
+            }
+            ParametersRequest::Stats => {
+                return Ok(serde_json::to_value(self.store.get().stats()).unwrap_or_default());
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    /// The store is freed with its last user.
+    fn close(&mut self, _failure: Option<&str>) {}
+
+    fn add_status(&self, _status: &mut Map<String, Value>) {}
+}

@@ -1,0 +1,260 @@
+//! What is known of a run besides its parameters: facts before the first step, checks after the last one, the manifest
+//! of the model, and the report. Used by runs in one process and by runs on servers.
+
+use std::collections::BTreeMap;
+
+use algo::{DataFacts, Job};
+use data::{LabelRule, Schema};
+use matrix::{ExportedRows, MatrixSpec, Partitioner};
+use model::{Manifest, StoredMatrix, TrainingPosition, TrainingRecord, WriteResult, manifest};
+
+use super::driver::epoch_monitor::{StopReason, TrainingSummary};
+use super::totals::Totals;
+use super::training_checks;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::job::{TrainJob, consistency_name};
+use crate::report::{InputReport, ModelReport, Report, Timings};
+
+/// What is known of a run besides its parameters.
+pub(super) struct RunInfo<'a> {
+    pub(super) job: &'a TrainJob,
+    pub(super) algorithm: &'a dyn Job,
+    /// How labels become numbers.
+    pub(super) label_rule: LabelRule,
+    pub(super) schema: &'a Schema,
+    pub(super) size_bytes: Option<u64>,
+    /// Notices about how the training data were interpreted.
+    pub(super) notices: Vec<String>,
+    pub(super) task_count: u32,
+    /// The position at which the run started.
+    pub(super) start: TrainingPosition,
+    /// The settings that the program chose, and why.
+    pub(super) reasons: &'a [String],
+}
+
+/// Returns the error when the validation share leaves no records for training.
+pub(crate) fn all_held_out_error(validation_share: f64) -> Error {
+    held_out_error(validation_share, "all", "take a smaller share, or give --validate FILES")
+}
+
+fn held_out_error(validation_share: f64, how_many: &str, advice: &str) -> Error {
+    Error::Conclusion {
+        what: format!("validation_share={validation_share} holds out {how_many} of the records; {advice}"),
+        exit: Exit::Usage,
+    }
+}
+
+impl RunInfo<'_> {
+    /// Returns the facts before the first step; after a scan, an error if there are no records.
+    pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
+        totals.check_bad_lines(self.job.input.bad_lines)?;
+        if scanned && totals.records == 0 {
+            return Err(self.no_records());
+        }
+        let classes = totals.labels.classes().unwrap_or_default();
+        Ok(DataFacts {
+            record_count: totals.records,
+            classes: classes.into_iter().map(|(label, _)| label).collect(),
+            label_names: self.schema.label_names.clone(),
+            dense: !self.schema.columns.is_empty(),
+            feature_count: totals.features,
+            label_mean: totals.labels.mean(),
+            label_deviation: totals.labels.variance().sqrt(),
+        })
+    }
+
+    pub(super) fn no_records(&self) -> Error {
+        Error::NoRecords { inputs: self.job.input.data.clone() }
+    }
+
+    /// Returns `error` of a task in the terms of the job.
+    pub(super) fn with_job_context(&self, error: Error) -> Error {
+        let share = self.algorithm.data_needs().validation_share;
+        with_job_context(error, self.job, share, self.label_rule, self.schema)
+    }
+
+    /// Checks what only the end of epoch 0 can show: no records, or labels that do not fit together.
+    pub(super) fn check_records(&self, totals: &Totals, interrupted: bool) -> Result<(), Error> {
+        if totals.records == 0 && !interrupted {
+            return Err(self.no_records());
+        }
+        totals.labels.check(self.label_rule)?;
+        let one_class = matches!(self.label_rule, LabelRule::Binary { .. })
+            && (totals.labels.positive_count() == 0
+                || totals.labels.positive_count() == totals.labels.count());
+        if one_class && totals.records > 0 && !interrupted {
+            let label = if totals.labels.positive_count() == 0 { 0.0 } else { 1.0 };
+            return Err(
+                self.with_job_context(algo::Error::OneClass { record_count: totals.records, label }.into())
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the manifest of the model without its matrices and files.
+    pub(super) fn manifest(
+        &self,
+        model: algo::Model,
+        outcome: &TrainingSummary,
+        totals: &Totals,
+    ) -> Manifest {
+        Manifest {
+            format: manifest::FORMAT_NAME.into(),
+            format_version: manifest::FORMAT_VERSION,
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            algorithm: self.job.algorithm.clone(),
+            settings: self.settings(),
+            schema: self.schema.clone(),
+            model,
+            matrices: Vec::new(),
+            trained: self.trained(outcome, totals),
+            files: Vec::new(),
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.algorithm.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn trained(&self, outcome: &TrainingSummary, totals: &Totals) -> TrainingRecord {
+        let saved_epoch = match outcome.best_epoch {
+            Some(best) => outcome.epochs.iter().find(|line| line.epoch == best),
+            None => outcome.epochs.last(),
+        };
+        TrainingRecord {
+            data: self.job.input.data.clone(),
+            validate: self.job.validate.clone(),
+            from: self.job.from.as_ref().map(|path| path.display().to_string()),
+            records: totals.records,
+            epochs: outcome.epochs.len() as u64,
+            position: Some(TrainingPosition {
+                epochs: self.start.epochs + saved_epoch.map_or(0, |line| line.epoch + 1),
+                clock: self.start.clock + saved_epoch.map_or(0, |line| line.clock),
+            }),
+            interrupted: outcome.end == StopReason::Interrupted,
+            seed: self.job.seed,
+            tasks: self.task_count,
+            consistency: consistency_name(self.job.consistency),
+            metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
+            validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
+            unfinished: None,
+            applied: Vec::new(),
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        totals: Totals,
+        store: serde_json::Value,
+        outcome: TrainingSummary,
+        written: &Manifest,
+        timings: Timings,
+        more_notices: Vec<String>,
+    ) -> Report {
+        let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
+        let mut notices = self.notices.clone();
+        notices.extend(totals.all_notices());
+        notices.extend(training_checks::notices(&outcome, &self.settings()));
+        notices.extend(outcome.notices);
+        notices.extend(more_notices);
+        Report {
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            algorithm: self.job.algorithm.clone(),
+            settings: self.settings(),
+            choices: self.reasons.to_vec(),
+            seed: self.job.seed,
+            consistency: consistency_name(self.job.consistency),
+            tasks: self.task_count,
+            threads: self.job.manner.threads,
+            data: self.job.input.data.clone(),
+            validate: self.job.validate.clone(),
+            format: self.schema.format.clone(),
+            input: InputReport {
+                records: totals.records,
+                size_bytes: self.size_bytes,
+                labels: crate::labels::describe(&totals.labels, self.schema, self.label_rule),
+                bad_lines: totals.bad_lines,
+                first_bad_lines: totals.first_bad_lines,
+                kept: serde_json::json!(totals.kept),
+            },
+            epochs: outcome.epochs,
+            ended_by: outcome.end.name().into(),
+            best_epoch: outcome.best_epoch,
+            timings,
+            records_per_second: trained as f64 / timings.train_s.max(1e-9),
+            peak_memory_bytes: crate::machine::peak_memory_bytes(),
+            store,
+            notices,
+            model: ModelReport {
+                path: self.job.model.display().to_string(),
+                size_bytes: written.files.iter().map(|file| file.size_bytes).sum(),
+                stored_rows: written.matrices.iter().map(|m| (m.name.clone(), m.stored_rows)).collect(),
+            },
+        }
+    }
+}
+
+/// Returns the error of a task, which knows neither files nor names of labels, in the terms of the job.
+pub(super) fn with_job_context(
+    error: Error,
+    job: &TrainJob,
+    validation_share: f64,
+    label_rule: LabelRule,
+    schema: &Schema,
+) -> Error {
+    let shared = job.validate.is_empty() && validation_share > 0.0;
+    match error {
+        Error::Algo(algo::Error::NoRecords) if shared => all_held_out_error(validation_share),
+        Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
+        // This error is about the validation data: training data without records have the variant above.
+        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if shared => {
+            held_out_error(validation_share, "none", "take a larger share, or give --validate FILES")
+        }
+        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) => {
+            Error::NoRecords { inputs: job.validate.clone() }
+        }
+        Error::Algo(algo::Error::OneClass { record_count, label })
+            if let Some(name) = schema.label_names.get(label as usize)
+                && matches!(label_rule, LabelRule::Class | LabelRule::Binary { positive: None }) =>
+        {
+            Error::Conclusion {
+                what: format!(
+                    "all {record_count} records have the label '{name}', and a classifier needs two; check the label \
+                     column"
+                ),
+                exit: Exit::Data,
+            }
+        }
+        error => error,
+    }
+}
+
+/// Removes the partitions, since a model must have the same bytes for any number of partitions.
+fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
+    let partitioner = match &spec.partitioner {
+        Partitioner::Hash { .. } => Partitioner::Hash { partition_count: 1 },
+        Partitioner::Range { .. } => Partitioner::Range { partition_count: 1 },
+        Partitioner::Explicit { starts } => Partitioner::Explicit { starts: starts.clone() },
+    };
+    MatrixSpec { partitioner, ..spec.clone() }
+}
+
+/// Writes the model. Its dictionary contains only names of rows that exist.
+pub(super) fn save(
+    job: &TrainJob,
+    manifest: Manifest,
+    specs: &[MatrixSpec],
+    rows: &[ExportedRows],
+    mut dictionary: BTreeMap<u64, String>,
+    interrupt: &Interrupt,
+) -> Result<WriteResult, Error> {
+    let specs: Vec<MatrixSpec> = specs.iter().map(without_partitions).collect();
+    let saved: Vec<StoredMatrix<'_>> =
+        specs.iter().zip(rows).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
+    dictionary.retain(|key, _| rows.iter().any(|rows| rows.keys.binary_search(key).is_ok()));
+    let outputs = interrupt.temp_outputs();
+    let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
+    Ok(model::write(&job.model, overwrite, manifest, &saved, with_slots, &dictionary, outputs)?)
+}

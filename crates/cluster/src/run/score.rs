@@ -1,0 +1,191 @@
+//! Scores data with a model, in parallel and in order: the input is cut into chunks, threads take the chunks in turn,
+//! and the results arrive in the order of the input for any number of threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use algo::Scorer;
+use data::{BadLinePolicy, Batch, ReadSummary, Source, Split};
+use matrix::{Agent, Consistency, LocalConfig, LocalStore};
+use model::Model;
+
+use super::totals::Totals;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::job::Input;
+
+/// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
+/// same bits.
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Maximum number of chunks of an input: each has a channel.
+const CHUNK_LIMIT: u64 = 1 << 16;
+/// Number of records that are scored at once.
+const BATCH_RECORDS: usize = 4096;
+/// Maximum number of results of a chunk that wait to be received.
+const CHUNK_QUEUE_LIMIT: usize = 4;
+/// The text of the error when the run was interrupted.
+pub(super) const NOT_ENDED: &str = "scoring was not finished; no result was written";
+/// Number of partitions of a model's matrices, so that concurrent reads seldom need the same one.
+const PARTITION_COUNT: u32 = 64;
+/// Nothing waits under ASP, but the store requires a limit.
+const WAIT_LIMIT: Duration = Duration::from_mins(10);
+
+/// A model in a store, ready for scoring.
+pub struct ModelScorer {
+    store: Arc<LocalStore>,
+    model: algo::Model,
+    workers: usize,
+}
+
+impl ModelScorer {
+    /// Loads a model for `workers` threads.
+    pub fn new(model: &Model, workers: usize) -> Result<Self, Error> {
+        let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
+        for spec in model.manifest.model.matrices(PARTITION_COUNT) {
+            debug_assert_eq!(spec.consistency, Consistency::Asp);
+            let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
+            else {
+                let what = format!("matrix {:?} is missing", spec.name);
+                return Err(bad_model(model, what));
+            };
+            // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of
+            // the program.
+            let unfit = |what: String| bad_model(model, what);
+            spec.check().map_err(|error| unfit(error.to_string()))?;
+            let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
+            if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
+                let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
+                let what = format!("matrix {:?} takes {needed}, this machine has {memory}", spec.name);
+                return Err(unfit(what));
+            }
+            let id = store.create(spec).map_err(|error| unfit(error.to_string()))?;
+            let imported = store.import(id, &model.matrices[position]);
+            imported.map_err(|error| unfit(error.to_string()))?;
+        }
+        Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
+    }
+
+    /// Runs `work` on every batch and passes its results to `take`, in the order of the input.
+    pub fn run<T: Send>(
+        &self,
+        source: &Source,
+        input: &Input,
+        interrupt: &Interrupt,
+        work: impl Fn(&mut dyn Scorer, &mut dyn Agent, &Batch) -> Result<T, Error> + Sync,
+        mut take: impl FnMut(T) -> Result<(), Error>,
+    ) -> Result<Totals, Error> {
+        let count = source.size_bytes().map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
+        let chunks = source.chunks(count as usize);
+        let (senders, receivers): (Vec<_>, Vec<_>) = chunks
+            .iter()
+            .map(|_| sync_channel::<ChunkMessage<T>>(CHUNK_QUEUE_LIMIT))
+            .map(|(s, r)| (Mutex::new(Some(s)), r))
+            .unzip();
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let mut totals = Totals::default();
+        let result = std::thread::scope(|scope| {
+            for worker in 0..self.workers.min(chunks.len()) as u32 {
+                let (chunks, senders, next, stop, work) = (&chunks, &senders, &next, &stop, &work);
+                scope.spawn(move || {
+                    let mut agent = self.store.agent(worker);
+                    let mut scorer = self.model.scorer();
+                    let mut batch = Batch::default();
+                    while !stop.load(Ordering::Relaxed) {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(chunk) = chunks.get(i) else { return };
+                        let sender = senders[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+                        let sender = sender.expect("each chunk is taken by one worker");
+                        let mut score = |batch: &Batch| work(&mut *scorer, &mut agent, batch);
+                        if !read_chunk(source, chunk, &mut batch, &sender, &mut score) {
+                            return;
+                        }
+                    }
+                });
+            }
+            let result = receive(receivers, interrupt, input.bad_lines, &mut totals, &mut take);
+            stop.store(true, Ordering::Relaxed);
+            // Chunks that no thread has taken still have their senders here; threads find their receivers closed.
+            result
+        });
+        result?;
+        if totals.records == 0 {
+            return Err(Error::NoRecords { inputs: input.data.clone() });
+        }
+        Ok(totals)
+    }
+}
+
+/// A message of a thread about its chunk.
+enum ChunkMessage<T> {
+    Output(T),
+    Finished(Box<ReadSummary>),
+    Failed(Error),
+}
+
+fn bad_model(model: &Model, what: String) -> Error {
+    model::Error::BadModel { path: model.path.clone(), what }.into()
+}
+
+/// Reads and scores one chunk; false if the receiver is closed or an error occurred.
+fn read_chunk<T>(
+    source: &Source,
+    chunk: &Split,
+    batch: &mut Batch,
+    sender: &SyncSender<ChunkMessage<T>>,
+    score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
+) -> bool {
+    let mut pieces = || -> Result<bool, Error> {
+        let mut reader = source.reader(vec![chunk.clone()])?;
+        while reader.next_batch(BATCH_RECORDS, batch)? {
+            if sender.send(ChunkMessage::Output(score(batch)?)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(sender.send(ChunkMessage::Finished(Box::new(reader.summary().clone()))).is_ok())
+    };
+    match pieces() {
+        Ok(goes_on) => goes_on,
+        Err(error) => {
+            // The channel is closed because another thread has failed first.
+            let _ = sender.send(ChunkMessage::Failed(error));
+            false
+        }
+    }
+}
+
+/// Receives the results, chunk by chunk.
+fn receive<T>(
+    receivers: Vec<Receiver<ChunkMessage<T>>>,
+    interrupt: &Interrupt,
+    bad_lines: BadLinePolicy,
+    totals: &mut Totals,
+    take: &mut dyn FnMut(T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for (i, receiver) in receivers.into_iter().enumerate() {
+        loop {
+            interrupt.check(NOT_ENDED)?;
+            let piece = receiver.recv();
+            // Ctrl-C also ends standard input, so this may not be the real end.
+            interrupt.check(NOT_ENDED)?;
+            match piece {
+                Ok(ChunkMessage::Output(made)) => take(made)?,
+                Ok(ChunkMessage::Failed(error)) => return Err(error),
+                Ok(ChunkMessage::Finished(summary)) => {
+                    totals.add(&summary);
+                    totals.check_bad_lines(bad_lines)?;
+                    break;
+                }
+                Err(_) => {
+                    return Err(Error::Panic {
+                        task: i as u32,
+                        message: "a scoring thread ended early".into(),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}

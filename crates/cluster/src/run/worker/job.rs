@@ -1,0 +1,329 @@
+//! One job on one worker: handles each message of the driver.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use algo::Job;
+use data::{Schema, TaskData};
+use matrix::FunctionTable;
+use model::{Manifest, Model, TrainingPosition};
+use worker::JobLayout;
+
+use super::coordinator::TaskCoordinator;
+use super::scan::scan;
+use super::semaphore::Semaphore;
+use super::task_runner::TaskRunner;
+use super::{WorkerContext, lock};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::raw::RawJob;
+use crate::job::{TrainJob, consistency_name};
+use crate::run::Environment;
+use crate::run::driver::messages::{FromWorker, ToWorker};
+use crate::run::failure::{BusyGuard, panic_message};
+use crate::run::input::{TaskDataPlan, TrainingInput, open};
+use crate::run::resume;
+use crate::run::run_info::save;
+use crate::run::task_count::{explain, task_count};
+use crate::run::totals::TaskSummary;
+
+/// A job as one worker executes it.
+pub(super) struct WorkerJob {
+    coordinator: Arc<TaskCoordinator>,
+    shared: Arc<Mutex<SalvageState>>,
+    job: Option<TrainJob>,
+    /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
+    inspected: Option<TrainingInput>,
+    prepared: Option<PreparedJob>,
+    /// Names of keys for the model to be written.
+    key_names: BTreeMap<u64, String>,
+}
+
+/// What is needed to save the job without the driver.
+#[derive(Clone, Debug, Default)]
+pub struct SalvageState {
+    /// Set when the tasks start.
+    pub context: Option<SalvageContext>,
+    pub save_status: SaveStatus,
+}
+
+/// What a worker needs to save a job without its master.
+#[derive(Clone, Debug)]
+pub struct SalvageContext {
+    pub raw: RawJob,
+    pub schema: Schema,
+    pub layout: JobLayout,
+    pub model: algo::Model,
+    /// The ranges of tasks of the workers.
+    pub worker_tasks: Vec<Range<u32>>,
+    /// Index of this worker in `worker_tasks`.
+    pub own_index: usize,
+    pub start: TrainingPosition,
+}
+
+/// Status of the driver's request to save the finished model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SaveStatus {
+    /// There was no request, or saving failed.
+    #[default]
+    Nothing,
+    /// Saving is in progress.
+    Running,
+    /// The model is at this path.
+    Done(PathBuf),
+}
+
+/// The result of `PrepareData`, which `Train` uses.
+struct PreparedJob {
+    raw: RawJob,
+    job: TrainJob,
+    functions: FunctionTable,
+    input: TrainingInput,
+    task_count: u32,
+    tasks: Range<u32>,
+    start: TrainingPosition,
+    /// Whether the data were surveyed before the settings were chosen.
+    is_survey: bool,
+    shares: Vec<TaskData>,
+    permits: Option<Arc<Semaphore>>,
+}
+
+impl WorkerJob {
+    pub(super) fn new(coordinator: Arc<TaskCoordinator>, shared: Arc<Mutex<SalvageState>>) -> Self {
+        let key_names = BTreeMap::new();
+        Self { coordinator, shared, job: None, inspected: None, prepared: None, key_names }
+    }
+
+    fn context(&self) -> &WorkerContext {
+        self.coordinator.context()
+    }
+
+    fn environment(&self) -> Environment<'_> {
+        let WorkerContext { formats, functions, interrupt, .. } = self.context();
+        Environment { formats, functions, interrupt }
+    }
+
+    /// Handles a message of the driver; a failure is reported to the driver. It may drop `busy` when only the tasks can
+    /// still fail.
+    pub(super) fn on_message(&mut self, message: ToWorker, busy: BusyGuard) {
+        let mut busy = Some(busy);
+        let handle = AssertUnwindSafe(|| self.handle_message(message, &mut busy));
+        let handled = std::panic::catch_unwind(handle).unwrap_or_else(|panic| {
+            let text = format!("a fault of this program: {}", panic_message(&*panic));
+            Err(Error::Cluster { text, exit: Exit::Internal })
+        });
+        if let Err(error) = handled {
+            lock(&self.shared).save_status = SaveStatus::Nothing;
+            tracing::info!(job = self.context().job, %error, "a job failed on this worker");
+            let (rank, exit) = (self.coordinator.failures().rank(), error.exit() as u8);
+            self.coordinator.send(FromWorker::Failed { task: None, error: error.to_string(), exit, rank });
+        }
+    }
+
+    fn handle_message(&mut self, message: ToWorker, busy: &mut Option<BusyGuard>) -> Result<(), Error> {
+        match message {
+            ToWorker::InspectData { job } => self.inspect_data(&job),
+            ToWorker::PrepareData { job, schema, task_count, first, count, start, survey } => {
+                let tasks = first..first + count;
+                self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
+                Ok(())
+            }
+            ToWorker::ImportModel { layout } => self.import(&layout),
+            ToWorker::Train { set, layout, model, resumed, worker_tasks } => {
+                let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
+                prepared.raw = prepared.raw.with_settings(&set);
+                prepared.job.set = set;
+                self.set_salvage_context(&prepared, &layout, &model, &worker_tasks);
+                self.train(prepared, &layout, &model, resumed, busy.take())
+            }
+            ToWorker::KeyNames { names } => {
+                self.key_names.extend(names);
+                Ok(())
+            }
+            ToWorker::SaveModel { layout, manifest } => self.save(&layout, *manifest),
+            ToWorker::EpochDecided { .. }
+            | ToWorker::Stop
+            | ToWorker::FinishReading { .. }
+            | ToWorker::End { .. } => Ok(()),
+        }
+    }
+
+    fn set_salvage_context(
+        &self,
+        prepared: &PreparedJob,
+        layout: &JobLayout,
+        model: &algo::Model,
+        worker_tasks: &[(u32, u32)],
+    ) {
+        let worker_tasks: Vec<_> = worker_tasks.iter().map(|(first, count)| *first..first + count).collect();
+        let Some(own_index) = worker_tasks.iter().position(|share| share.start == prepared.tasks.start)
+        else {
+            return;
+        };
+        lock(&self.shared).context = Some(SalvageContext {
+            raw: prepared.raw.clone(),
+            schema: prepared.input.source.schema().clone(),
+            layout: layout.clone(),
+            model: model.clone(),
+            worker_tasks,
+            own_index,
+            start: prepared.start,
+        });
+    }
+
+    fn job(&self) -> Result<&TrainJob, Error> {
+        self.job.as_ref().ok_or_else(|| Error::Cluster {
+            text: "the driver has not sent the description of the job".into(),
+            exit: Exit::Internal,
+        })
+    }
+
+    fn check(&mut self, raw: &RawJob) -> Result<(TrainJob, Box<dyn Job>), Error> {
+        let job = TrainJob::check(raw)?;
+        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+        self.job = Some(job.clone());
+        Ok((job, algorithm))
+    }
+
+    fn inspect_data(&mut self, raw: &RawJob) -> Result<(), Error> {
+        let (job, algorithm) = self.check(raw)?;
+        model::check_target(&job.model, job.overwrite)?;
+        let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
+        let schema = previous.as_ref().map(|model| &model.manifest.schema);
+        let input = open(&job, algorithm.as_ref(), schema, self.environment())?;
+        let task_count = task_count(job.manner.tasks, &input.source);
+        let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
+        let start = previous.as_ref().map(resumed).unwrap_or_default();
+        self.coordinator.send(FromWorker::DataInspected {
+            schema: input.source.schema().clone(),
+            size_bytes: input.source.size_bytes(),
+            notices: input.notices(),
+            task_count,
+            greeting: greeting(&job, &input, task_count),
+            previous: previous.map(|model| model.manifest.model),
+            start,
+        });
+        self.inspected = Some(input);
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        raw: &RawJob,
+        schema: &Schema,
+        task_count: u32,
+        tasks: Range<u32>,
+        start: TrainingPosition,
+        is_survey: bool,
+    ) -> Result<PreparedJob, Error> {
+        let (job, algorithm) = self.check(raw)?;
+        let functions = job.modules.extend_table(&self.context().functions)?;
+        let mut input = match self.inspected.take() {
+            Some(input) => input,
+            None => open(&job, algorithm.as_ref(), Some(schema), self.environment())?,
+        };
+        input.apply_settings(algorithm.as_ref());
+        let first_epoch = start.epochs;
+        let plan = TaskDataPlan {
+            job: &job,
+            opened: &input,
+            task_count,
+            tasks: tasks.clone(),
+            first_epoch,
+            is_survey,
+        };
+        let threads = self.context().threads.filter(|threads| *threads < tasks.len());
+        let permits = threads.map(Semaphore::new);
+        let mut shares = plan.training()?;
+        let scanned = plan.must_scan();
+        if scanned {
+            let (failures, interrupt) = (self.coordinator.failures(), &self.context().interrupt);
+            let on_bytes = |count| self.coordinator.add_scanned_bytes(count);
+            scan(&mut shares, plan.tasks.start, permits.as_deref(), failures, interrupt, &on_bytes)?;
+        }
+        let summaries = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
+        self.coordinator.send(FromWorker::DataPrepared { scanned, summaries });
+        let raw = raw.clone();
+        Ok(PreparedJob { raw, job, functions, input, task_count, tasks, start, is_survey, shares, permits })
+    }
+
+    fn import(&self, layout: &JobLayout) -> Result<(), Error> {
+        let Some(path) = &self.job()?.from else { return Ok(()) };
+        let previous = Model::read(path, true)?;
+        let mut matrices = self.context().parameters.open(layout)?;
+        for (position, rows) in resume::rows(&previous, &layout.matrices) {
+            matrices.import(position as u32, &rows)?;
+        }
+        let notices = resume::notices(&previous, &layout.matrices);
+        self.coordinator.send(FromWorker::ModelImported { notices });
+        Ok(())
+    }
+
+    fn train(
+        &self,
+        prepared: PreparedJob,
+        layout: &JobLayout,
+        model: &algo::Model,
+        resumed: bool,
+        begun: Option<BusyGuard>,
+    ) -> Result<(), Error> {
+        let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
+        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+        input.apply_settings(algorithm.as_ref());
+        let first_epoch = start.epochs;
+        let plan =
+            TaskDataPlan { job: &job, opened: &input, task_count, tasks, first_epoch, is_survey: false };
+        if prepared.is_survey {
+            plan.finish_survey(&mut shares)?;
+        }
+        let runner = TaskRunner {
+            plan,
+            algorithm: algorithm.as_ref(),
+            layout,
+            functions: &functions,
+            model,
+            resumed,
+            coordinator: &self.coordinator,
+            permits: prepared.permits,
+        };
+        runner.run(shares, begun)
+    }
+
+    fn save(&mut self, layout: &JobLayout, manifest: Manifest) -> Result<(), Error> {
+        let mut names = std::mem::take(&mut self.key_names);
+        let job = self.job()?;
+        let mut matrices = self.context().parameters.open(layout)?;
+        let rows = (0..manifest.model.matrix_count() as u32)
+            .map(|matrix| matrices.export(matrix))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut all_names = match &job.from {
+            Some(path) => Model::read(path, false)?.dictionary,
+            None => BTreeMap::new(),
+        };
+        all_names.append(&mut names);
+        let interrupt = &self.context().interrupt;
+        let written = save(job, manifest, &layout.matrices, &rows, all_names, interrupt)?;
+        lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
+        let manifest = Box::new(written.manifest);
+        self.coordinator.send(FromWorker::ModelSaved { manifest, sync_s: written.sync_s });
+        Ok(())
+    }
+}
+
+/// Returns a description of the run for people, printed before the work.
+fn greeting(job: &TrainJob, input: &TrainingInput, task_count: u32) -> String {
+    let text = format!(
+        "training {} on {} as {}: {}, {}, seed {}",
+        job.algorithm,
+        job.input.data.join(", "),
+        input.source.schema().format,
+        explain(job.manner.tasks, task_count, &input.source),
+        consistency_name(job.consistency),
+        job.seed
+    );
+    // Guesses about the data are printed before the work, and again in the report.
+    input.notices().iter().fold(text, |text, notice| format!("{notice}\n{text}"))
+}

@@ -1,0 +1,124 @@
+//! The errors of the model directory, and of outputs on disk.
+
+use std::path::PathBuf;
+
+/// An error of this crate. Variants carry data; the text says what is wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system reported an error.
+    #[error("cannot {action} {}: {source}{}", path.display(), io_advice(source))]
+    Io {
+        /// The operation, as a verb.
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    /// The target of a new model exists.
+    #[error("{} already exists; choose another --model, or add --overwrite to replace it", path.display())]
+    ModelExists { path: PathBuf },
+    /// `--overwrite` names a model whose folder also contains other files.
+    #[error(
+        "{} contains {}, which is not part of the model, so --overwrite does not replace the folder; move the file \
+         away, or choose another --model",
+        path.display(),
+        file.display()
+    )]
+    ForeignFileInModel {
+        path: PathBuf,
+        /// The name of a file that is not part of the model.
+        file: PathBuf,
+    },
+    /// `--overwrite` names something that is neither a model nor an empty folder.
+    #[error(
+        "{} is neither a model nor an empty folder, so --overwrite does not replace it; choose another --model",
+        path.display()
+    )]
+    NotReplaceable { path: PathBuf },
+    /// The path is not a model directory.
+    #[error("{} is not a model: {reason}; give the directory that `seraphim train --model` wrote", path.display())]
+    NotAModel {
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// Another version of the program wrote the model.
+    #[error(
+        "{} has model format version {found}, this program ({}) reads version {known}; use the program that wrote it ({written_by}), or train again{}",
+        path.display(),
+        env!("CARGO_PKG_VERSION"),
+        damage_note(*damage)
+    )]
+    ModelVersion {
+        /// The path of the manifest.
+        path: PathBuf,
+        /// The format version in the file.
+        found: u64,
+        /// The newest format version that this program reads.
+        known: u64,
+        /// The version of the program that wrote the file.
+        written_by: String,
+        /// Recorded and actual checksum when they differ: then the version itself may be corrupt.
+        damage: Option<(u32, u32)>,
+    },
+    /// The checksum of a file differs from the recorded one.
+    #[error(
+        "{} is damaged: its checksum is {actual:08x}, the recorded one is {expected:08x}; restore the file or train \
+         again",
+        path.display()
+    )]
+    Checksum {
+        path: PathBuf,
+        /// Recorded CRC-32C.
+        expected: u32,
+        /// CRC-32C of the bytes in the file.
+        actual: u32,
+    },
+    /// The length of a file differs from the recorded one.
+    #[error(
+        "{} is damaged: it has {actual} bytes, the recorded length is {expected}; restore the file or train again",
+        path.display()
+    )]
+    Length {
+        path: PathBuf,
+        /// Recorded length in bytes.
+        expected: u64,
+        /// Actual length in bytes.
+        actual: u64,
+    },
+    /// The contents of a model file are invalid.
+    #[error("{}: {what}; restore the model or train again", path.display())]
+    BadModel {
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Returns a function for `map_err` that makes an [`Error::Io`].
+    pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn damage_note(damage: Option<(u32, u32)>) -> String {
+    damage.map_or_else(String::new, |(expected, actual)| {
+        format!(
+            " (the file was changed after it was written: its checksum is {actual:08x}, the recorded one is \
+             {expected:08x})"
+        )
+    })
+}
+
+/// Returns what a user may do about an error of the operating system, for the end of a message; often empty.
+pub fn io_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => "; free some space or choose another path",
+        std::io::ErrorKind::PermissionDenied => {
+            "; check the permissions of the folder or choose another path"
+        }
+        std::io::ErrorKind::NotFound => "; check the path",
+        _ => "",
+    }
+}

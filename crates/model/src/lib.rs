@@ -1,0 +1,45 @@
+//! Models: a directory of files in open formats. `model.json` describes the model, `weights.safetensors` has the
+//! matrices, `optimizer.safetensors` the slots of the push rules (for continuing training), `dictionary.tsv` the names
+//! of keys.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`manifest`] | `model.json`: what a model is, how it was trained, the checksum of every file |
+//! | [`mod@read`], [`mod@write`] | reads a model and checks it; writes one beside its target and renames it |
+//! | [`tensors`], [`dictionary`] | the files of matrices, and of the names of keys |
+//! | [`temp_output`] | temporary outputs, which no end of the process leaves behind |
+//! | [`file_identity`] | which paths mean the same file; atomic renames |
+//! | [`machine`] | the name of the machine, and which processes it has |
+
+pub mod dictionary;
+pub mod error;
+pub mod file_identity;
+pub mod machine;
+pub mod manifest;
+pub mod read;
+pub mod temp_output;
+pub mod tensors;
+#[cfg(test)]
+mod tests;
+pub mod write;
+
+pub use error::Error;
+pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
+pub use read::{Model, read_manifest};
+pub use temp_output::{TempOutput, TempOutputs};
+pub use write::{StoredMatrix, WriteResult, check_target, is_model, write};
+
+/// The file of all matrices.
+pub const WEIGHTS_FILE: &str = "weights.safetensors";
+/// The file of the optimizer slots.
+pub const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+/// The file of the names of keys.
+pub const DICTIONARY_FILE: &str = "dictionary.tsv";
+
+/// The matrix whose tensor of keys is named `keys`, without a prefix.
+const MAIN_MATRIX: &str = "weights";
+
+/// Name of the tensor of a matrix's keys.
+fn keys_tensor(matrix: &str) -> String {
+    if matrix == MAIN_MATRIX { "keys".into() } else { format!("{matrix}.keys") }
+}

@@ -1,0 +1,125 @@
+//! Tests of the model directory.
+
+use std::path::Path;
+
+use matrix::{
+    Axis, Consistency, ElementType, ExportedRows, Initializer, MatrixSpec, OwnedValues, Partitioner,
+    PushRule, Storage,
+};
+
+use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
+use super::write::{StoredMatrix, write};
+use super::*;
+use crate::error::Error;
+
+/// Returns the manifest of the smallest possible job.
+fn manifest() -> Manifest {
+    let job = (algo::algorithm("lr").unwrap().configure)(&std::collections::BTreeMap::new()).unwrap();
+    let facts = algo::DataFacts { record_count: 2, classes: vec![0.0, 1.0], ..algo::DataFacts::default() };
+    Manifest {
+        format: FORMAT_NAME.into(),
+        format_version: FORMAT_VERSION,
+        program_version: "0.0.0".into(),
+        algorithm: "lr".into(),
+        settings: std::collections::BTreeMap::new(),
+        schema: data::Schema::default(),
+        model: job.model(&facts, None).unwrap(),
+        matrices: Vec::new(),
+        trained: TrainingRecord::default(),
+        files: Vec::new(),
+    }
+}
+
+#[test]
+fn a_manifest_comes_back() {
+    let text = manifest().to_text();
+    let back = Manifest::from_bytes(text.as_bytes(), Path::new("model.json")).unwrap();
+    assert_eq!(back.to_text(), text);
+    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+}
+
+#[test]
+fn every_flipped_byte_is_an_error_with_both_checksums() {
+    let text = manifest().to_text().into_bytes();
+    for position in 0..text.len() {
+        let mut broken = text.clone();
+        broken[position] ^= 0x20;
+        let error = Manifest::from_bytes(&broken, Path::new("model.json")).unwrap_err();
+        let damaged = matches!(
+            error,
+            Error::Checksum { expected, actual, .. } | Error::ModelVersion { damage: Some((expected, actual)), .. }
+                if expected != actual
+        );
+        assert!(damaged, "byte {position}: {error}");
+    }
+}
+
+#[test]
+fn another_version_is_named_with_ours() {
+    let mut other = manifest();
+    other.format_version = 99;
+    let error =
+        Manifest::from_bytes(other.to_text().as_bytes(), Path::new("model.json")).unwrap_err().to_string();
+    assert!(error.contains("version 99") && error.contains(&format!("version {FORMAT_VERSION}")), "{error}");
+}
+
+fn spec(storage: Storage, rows: u64) -> MatrixSpec {
+    MatrixSpec {
+        name: "weights".into(),
+        element: ElementType::F32,
+        rows,
+        columns: 2,
+        axis: Axis::Row,
+        storage,
+        partitioner: Partitioner::Range { partition_count: 1 },
+        initializer: Initializer::Zero,
+        rule: PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 1.0, l2: 0.0 },
+        consistency: Consistency::Bsp,
+        seed: 1,
+    }
+}
+
+/// Returns rows with these keys and weights, whose slots are never zero.
+fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
+    let slot = |first: u64| OwnedValues::F32((first..).take(weights.len()).map(|x| x as f32).collect());
+    let slots = vec![("z".to_owned(), slot(1)), ("n".to_owned(), slot(100))];
+    ExportedRows { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
+}
+
+/// A zero weight may be left out of the file of weights, but its optimizer state may not.
+#[test]
+fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
+    let all: Vec<u64> = (0..5).collect();
+    let some = [0.5, 0.0, 0.0, 0.0, -1.0, 2.0, 0.0, 0.0, 0.0, 0.0];
+    let cases = [
+        ("sparse, none zero", spec(Storage::Sparse, 1 << 63), rows(&[3, 8, 1 << 40], &[1.0; 6])),
+        ("sparse, some zero", spec(Storage::Sparse, 1 << 63), rows(&[0, 3, 8, 99, 1 << 40], &some)),
+        ("sparse, all zero", spec(Storage::Sparse, 1 << 63), rows(&[3, 8], &[0.0; 4])),
+        ("dense, none zero", spec(Storage::Dense, 5), rows(&all, &[1.0; 10])),
+        ("dense, some zero", spec(Storage::Dense, 5), rows(&all, &some)),
+        (
+            "dense, one zero",
+            spec(Storage::Dense, 5),
+            rows(&all, &[1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, spec, rows) in cases {
+        let path = folder.path().join(name);
+        let saved = [StoredMatrix { spec: &spec, rows: &rows }];
+        let names = std::collections::BTreeMap::new();
+        write(&path, false, manifest(), &saved, true, &names, &TempOutputs::default()).unwrap();
+        assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
+        let without = &Model::read(&path, false).unwrap().matrices[0];
+        let OwnedValues::F32(weights) = &rows.values else { panic!("{name}") };
+        for (key, row) in rows.keys.iter().zip(weights.chunks(2)) {
+            let at = without.keys.iter().position(|other| other == key);
+            let read = at.map_or(vec![0.0; 2], |at| match &without.values {
+                OwnedValues::F32(values) => values[2 * at..2 * at + 2].to_vec(),
+                other => panic!("{name}: {other:?}"),
+            });
+            assert_eq!(read, row, "{name}: key {key}");
+        }
+        assert!(without.slots.is_empty(), "{name}");
+    }
+}
