@@ -109,7 +109,7 @@ impl Interrupt {
     }
 
     /// All temporary outputs.
-    pub fn temp_outputs(&self) -> &TempOutputs {
+    pub(crate) fn temp_outputs(&self) -> &TempOutputs {
         &self.outputs
     }
 
