@@ -1,6 +1,6 @@
 //! Small data, an in-process coordinator, and runs on `LocalStore`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -79,6 +79,12 @@ pub(crate) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
     }
 }
 
+/// The number of distinct features.
+fn feature_count(batches: &[Batch]) -> u64 {
+    let keys: BTreeSet<u64> = batches.iter().flat_map(|batch| batch.columns.iter().copied()).collect();
+    keys.len() as u64
+}
+
 /// The results of a finished run.
 pub(crate) struct Run {
     pub(crate) store: Arc<LocalStore>,
@@ -142,15 +148,10 @@ impl Run {
         let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
         classes.sort_by(f32::total_cmp);
         classes.dedup();
-        let features = |batches: &Vec<Batch>| {
-            let keys: std::collections::BTreeSet<u64> =
-                batches.iter().flat_map(|batch| batch.columns.iter().copied()).collect();
-            keys.len() as u64
-        };
         let facts = DataFacts {
             classes,
             dense: name == "linear" || name == "huber",
-            feature_count: tasks.iter().map(features).sum(),
+            feature_count: tasks.iter().map(|batches| feature_count(batches)).sum(),
             ..DataFacts::default()
         };
         let model = job.model(&facts, None)?;

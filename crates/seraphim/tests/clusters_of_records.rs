@@ -1,7 +1,12 @@
 //! KMeans as a user runs it: formats, deployments, predictions, continued training, and what is refused.
 
 #![cfg(feature = "parquet")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "helpers of tests"
+)]
 
 mod common;
 

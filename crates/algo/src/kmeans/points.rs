@@ -306,15 +306,14 @@ impl Points {
         match &self.rows {
             Rows::Dense(rows) => {
                 let width = self.width();
-                let block = match contiguous(records) {
-                    Some(range) => &rows[range.start * width..range.end * width],
-                    None => {
-                        gathered.clear();
-                        for &i in records {
-                            gathered.extend_from_slice(&rows[i as usize * width..][..width]);
-                        }
-                        gathered.as_slice()
+                let block = if let Some(range) = contiguous(records) {
+                    &rows[range.start * width..range.end * width]
+                } else {
+                    gathered.clear();
+                    for &i in records {
+                        gathered.extend_from_slice(&rows[i as usize * width..][..width]);
                     }
+                    gathered.as_slice()
                 };
                 if k <= FEW_CENTRES {
                     multiply_few(block, &transposed(&centres.values, k), products, width, k);

@@ -43,7 +43,7 @@ impl Scorer for ClusterScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         out.clear();
         self.visit(agent, batch, |_, found| {
-            out.extend([f64::from(found.centre), distance(&self.model, found.first)])
+            out.extend([f64::from(found.centre), distance(&self.model, found.first)]);
         })
     }
 

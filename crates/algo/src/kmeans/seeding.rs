@@ -107,7 +107,9 @@ pub(super) fn choose(
             let mut left: Vec<f64> = (0..points.count()).map(|i| points.weight(i)).collect();
             while chosen.len() < k {
                 let (own, found) = choose_one(agent, points, left.iter().copied(), &mut random)?;
-                own.into_iter().for_each(|i| left[i] = 0.0);
+                if let Some(i) = own {
+                    left[i] = 0.0;
+                }
                 chosen.extend(found);
             }
             Ok(chosen)

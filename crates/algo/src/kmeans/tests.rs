@@ -53,7 +53,9 @@ fn assigned(run: &Run, batches: &[Batch]) -> (Vec<usize>, Vec<f64>) {
 fn dense_rows(records: &[Record], width: u64) -> Vec<Vec<f64>> {
     let row = |(_, entries): &Record| {
         let mut row = vec![0.0; width as usize];
-        entries.iter().for_each(|(key, value)| row[(key / 1_000_003) as usize] = f64::from(*value));
+        for (key, value) in entries {
+            row[(key / 1_000_003) as usize] = f64::from(*value);
+        }
         row
     };
     records.iter().map(row).collect()
@@ -102,8 +104,9 @@ fn lloyd_gives_what_plain_iterations_from_the_same_records_give() {
         let chosen = first_centres(&batches, 14, Seeding::PlusPlus, 1);
         let of_point = |point: &SparsePoint| {
             let mut row = vec![0.0; width as usize];
-            let pairs = point.keys.iter().zip(&point.values);
-            pairs.for_each(|(key, value)| row[(key / 1_000_003) as usize] = f64::from(*value));
+            for (key, value) in point.keys.iter().zip(&point.values) {
+                row[(key / 1_000_003) as usize] = f64::from(*value);
+            }
             row
         };
         let rows = dense_rows(&records, width);

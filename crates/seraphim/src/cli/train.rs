@@ -80,12 +80,12 @@ pub(super) fn summary(report: &Report) -> String {
         "early_stopping" => "stopped early; the best model is saved in",
         _ => "model saved in",
     };
-    let rows = match report.model.stored_rows.get("weights") {
-        Some(rows) => format!("{rows} weight rows"),
-        None => {
-            let rows = |(name, rows): (&String, &u64)| format!("{name} of {}", counted(*rows, "row"));
-            report.model.stored_rows.iter().map(rows).collect::<Vec<_>>().join(", ")
-        }
+    let stored = &report.model.stored_rows;
+    let rows = if let Some(rows) = stored.get("weights") {
+        format!("{rows} weight rows")
+    } else {
+        let rows = |(name, rows): (&String, &u64)| format!("{name} of {}", counted(*rows, "row"));
+        stored.iter().map(rows).collect::<Vec<_>>().join(", ")
     };
     text += &format!(
         "{how} {}: {rows}, {}, after {} records in {:.2} s\n",
