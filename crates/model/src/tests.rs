@@ -23,7 +23,7 @@ fn manifest() -> Manifest {
         algorithm: "lr".into(),
         settings: std::collections::BTreeMap::new(),
         schema: data::Schema::default(),
-        model: job.model(&facts, None).unwrap(),
+        model: algo::SavedModel::new(&*job.model(&facts, None).unwrap()),
         matrices: Vec::new(),
         trained: TrainingRecord::default(),
         files: Vec::new(),
