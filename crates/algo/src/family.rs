@@ -70,7 +70,9 @@ pub trait Model: Any + Debug + Send + Sync {
     }
 
     /// How labels become numbers when data are evaluated with this model.
-    fn label_rule(&self) -> LabelRule;
+    fn label_rule(&self) -> LabelRule {
+        LabelRule::Real
+    }
 
     /// Whether zeros of dense formats must be kept as entries.
     fn keep_zeros(&self) -> bool {

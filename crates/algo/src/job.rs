@@ -26,15 +26,20 @@ pub trait Job: Debug + Send + Sync {
     /// data must be surveyed first, they are opened with the `data_needs` of this unresolved job.
     fn resolve_settings(
         &self,
-        known: &DataProfile<'_>,
-        previous: Option<&dyn Model>,
-    ) -> Result<Resolution, Error>;
+        _known: &DataProfile<'_>,
+        _previous: Option<&dyn Model>,
+    ) -> Result<Resolution, Error> {
+        let settings = self.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Resolution::Resolved(ResolvedSettings { settings, reasons: Vec::new() }))
+    }
 
     /// What the job requires of the data.
     fn data_needs(&self) -> DataNeeds;
 
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
-    fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error>;
+    fn label_rule(&self, _names: &[String]) -> Result<LabelRule, Error> {
+        Ok(self.data_needs().label_rule)
+    }
 
     /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
@@ -52,7 +57,9 @@ pub trait Job: Debug + Send + Sync {
     fn train(&self, task: TrainTask<'_>) -> Result<(), Error>;
 
     /// The rule for early stopping; `None` if it is off.
-    fn stopping(&self) -> Option<EarlyStopping>;
+    fn stopping(&self) -> Option<EarlyStopping> {
+        None
+    }
 }
 
 /// How often the training data are read.
@@ -108,6 +115,25 @@ pub struct DataNeeds {
     pub validation_share: f64,
     /// Validation data, from a file or a share, are required because early stopping uses them.
     pub validation_required: bool,
+}
+
+impl Default for DataNeeds {
+    /// One pass over records with real labels, in the order of the files.
+    fn default() -> Self {
+        Self {
+            label_rule: LabelRule::Real,
+            labels: true,
+            scan: false,
+            count_features: false,
+            epochs: Epochs::Fixed(1),
+            batch_size: BatchSize::Growing,
+            shuffle: Shuffle::None,
+            keep_zeros: false,
+            key_limit: None,
+            validation_share: 0.0,
+            validation_required: false,
+        }
+    }
 }
 
 /// What is known of a job's data when its open settings are resolved. It does not depend on the machine, nor on the

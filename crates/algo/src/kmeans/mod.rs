@@ -36,7 +36,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use data::{BatchSize, LabelRule, Shuffle};
+use data::{BatchSize, Shuffle};
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
 };
@@ -48,12 +48,11 @@ pub use score::ClusterScorer;
 use crate::error::Error;
 use crate::family::{self, Algorithm, Family};
 use crate::job::{
-    DataFacts, DataNeeds, DataProfile, Epochs, Job, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
+    DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask,
 };
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
 use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
-use crate::stopping::EarlyStopping;
 
 /// Clusters of records.
 pub const FAMILY: Family = Family {
@@ -172,7 +171,6 @@ const READ_SIZE: usize = 4096;
 /// A job of KMeans.
 #[derive(Clone, Debug)]
 struct KMeans {
-    given: BTreeMap<String, String>,
     checked: CheckedParams,
     clusters: usize,
     method: Method,
@@ -188,7 +186,6 @@ impl KMeans {
     fn new(given: &BTreeMap<String, String>) -> Result<Self, Error> {
         let checked = CheckedParams::new("kmeans", PARAMETERS, given)?;
         Ok(Self {
-            given: given.clone(),
             clusters: checked.integer(&CLUSTERS) as usize,
             method: checked.choice(&METHOD),
             distance: checked.choice(&DISTANCE),
@@ -287,10 +284,6 @@ impl family::Model for Model {
         Output::Columns(&["cluster", "distance"])
     }
 
-    fn label_rule(&self) -> LabelRule {
-        LabelRule::Real
-    }
-
     fn uses_labels(&self) -> bool {
         false
     }
@@ -313,14 +306,6 @@ impl Job for KMeans {
         self.checked.values().clone()
     }
 
-    fn resolve_settings(
-        &self,
-        _: &DataProfile<'_>,
-        _: Option<&dyn family::Model>,
-    ) -> Result<Resolution, Error> {
-        Ok(Resolution::Resolved(ResolvedSettings { settings: self.given.clone(), reasons: Vec::new() }))
-    }
-
     fn data_needs(&self) -> DataNeeds {
         let (epochs, size) = match self.method {
             // The tasks keep the records in a form of their own.
@@ -328,22 +313,12 @@ impl Job for KMeans {
             Method::MiniBatch => (self.epochs, self.batch_size),
         };
         DataNeeds {
-            label_rule: LabelRule::Real,
             labels: false,
-            scan: false,
-            count_features: false,
             epochs: Epochs::Fixed(epochs),
             batch_size: BatchSize::Fixed(size),
             shuffle: if epochs > 1 { Shuffle::Records } else { Shuffle::None },
-            keep_zeros: false,
-            key_limit: None,
-            validation_share: 0.0,
-            validation_required: false,
+            ..DataNeeds::default()
         }
-    }
-
-    fn label_rule(&self, _: &[String]) -> Result<LabelRule, Error> {
-        Ok(LabelRule::Real)
     }
 
     fn model(
@@ -389,9 +364,5 @@ impl Job for KMeans {
             Method::Lloyd => lloyd::train(self, task),
             Method::MiniBatch => mini_batch::train(self, task),
         }
-    }
-
-    fn stopping(&self) -> Option<EarlyStopping> {
-        None
     }
 }
