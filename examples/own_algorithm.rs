@@ -1,24 +1,23 @@
-//! The ordinary commands with an algorithm of your own, multinomial naive Bayes for two classes. It trains in this
-//! process or on servers and workers, which run this program too; it saves, predicts, and `algorithms` lists it.
+//! The ordinary commands with an algorithm of your own, which predicts the mean label of a record's features. It trains
+//! in this process or on servers and workers, which run this program too; it saves, predicts, and is listed.
 //!
 //! ```text
-//! cargo run --example own_algorithm -- train bayes --data clicks.libsvm --servers 2 --model bayes
+//! cargo run --example own_algorithm -- train means --data clicks.libsvm --servers 2 --model means
 //! ```
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use algo::metric::BinaryAccumulator;
+use algo::metric::RealAccumulator;
 use algo::param::{Bounds, CheckedParams, param};
 use algo::{
-    Algorithm, DataFacts, DataNeeds, EpochReport, Error, Family, Job, MetricAccumulator, Model, Output, ParamKind,
+    Algorithm, DataFacts, EpochReport, Error, Family, Job, MetricAccumulator, Model, Output, ParamKind,
     ParamSpec, Scorer, TrainTask,
 };
-use data::{Batch, LabelRule};
+use data::Batch;
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PushRule, Selection,
-    Storage, Values, ValuesMut,
+    Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec, PushRule, Selection, Values, ValuesMut,
 };
 use seraphim::cli::Tables;
 use serde::{Deserialize, Serialize};
@@ -27,68 +26,41 @@ const SMOOTHING: ParamSpec = param(
     "smoothing",
     ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
     "1",
-    "entries",
-    "Added to the counts of each feature",
+    "records",
+    "Records with the label 0 that are added to each feature",
 );
 
 const FAMILY: Family = Family {
-    name: "bayes",
+    name: "means",
     algorithms: &[Algorithm {
-        name: "bayes",
-        title: "Naive Bayes: probability of label 1 from the counts of features",
+        name: "means",
+        title: "Mean labels of features",
         parameters: &[SMOOTHING],
-        configure: |given| Ok(Arc::new(Bayes(CheckedParams::new("bayes", &[SMOOTHING], given)?))),
+        configure: |given| Ok(Arc::new(Means(CheckedParams::new("means", &[SMOOTHING], given)?))),
     }],
-    load: |fields| Ok(Arc::new(serde_json::from_value::<Counts>(fields.clone())?)),
+    load: |fields| Ok(Arc::new(serde_json::from_value::<LabelSums>(fields.clone())?)),
     functions: |_| Ok(()),
 };
 
-/// The sum of the values of each feature in records of label 0 and of label 1; in row [`TOTAL`] their totals, in row
-/// [`RECORDS`] the numbers of records.
-const COUNTS: MatrixId = MatrixId(0);
-const TOTAL: u64 = (1 << 63) - 1;
-const RECORDS: u64 = TOTAL - 1;
+/// For each feature, the number of records that have it and the sum of their labels.
+const SUMS: MatrixId = MatrixId(0);
 
+fn sums(consistency: Consistency, partition_count: u32) -> MatrixSpec {
+    let spec = MatrixSpec::sparse("sums", ElementType::F64, 2, PushRule::Add, partition_count);
+    MatrixSpec { consistency, ..spec }
+}
+
+fn columns(batch: &Batch) -> Selection<'_> {
+    Selection::Rows(Keys::Sorted(&batch.columns))
+}
+
+/// What `model.json` holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Counts {
+struct LabelSums {
     smoothing: f64,
 }
 
-impl Counts {
-    fn matrix(consistency: Consistency, partition_count: u32) -> MatrixSpec {
-        MatrixSpec {
-            name: "counts".to_owned(),
-            element: ElementType::F64,
-            rows: 1 << 63,
-            columns: 2,
-            axis: Axis::Row,
-            storage: Storage::Sparse,
-            partitioner: Partitioner::Hash { partition_count },
-            initializer: Initializer::Zero,
-            rule: PushRule::Add,
-            consistency,
-            seed: 0,
-        }
-    }
-
-    /// The probability of label 1 for each record.
-    fn probabilities(&self, agent: &mut dyn Agent, batch: &Batch) -> Result<Vec<f64>, Error> {
-        let keys: Vec<u64> = batch.columns.iter().copied().chain([RECORDS, TOTAL]).collect();
-        let mut counts = vec![0.0; 2 * keys.len()];
-        agent.pull(COUNTS, Selection::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut counts))?;
-        let odds = |i: usize| ((counts[2 * i + 1] + self.smoothing) / (counts[2 * i] + self.smoothing)).ln();
-        let (records, total) = (odds(keys.len() - 2), odds(keys.len() - 1));
-        let term = |i: usize| f64::from(value(batch, i)) * (odds(batch.indices[i] as usize) - total);
-        let score = |r| records + batch.entries(r).map(term).sum::<f64>();
-        Ok((0..batch.record_count()).map(|r| math::special::sigmoid(score(r))).collect())
-    }
-}
-
-fn value(batch: &Batch, i: usize) -> f32 {
-    batch.values.get(i).copied().unwrap_or(1.0)
-}
-
-impl Model for Counts {
+impl Model for LabelSums {
     fn family(&self) -> &'static str {
         FAMILY.name
     }
@@ -98,15 +70,11 @@ impl Model for Counts {
     }
 
     fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        vec![Self::matrix(Consistency::Asp, partition_count)]
+        vec![sums(Consistency::Asp, partition_count)]
     }
 
     fn output(&self) -> Output {
-        Output::Probability
-    }
-
-    fn label_rule(&self) -> LabelRule {
-        LabelRule::Binary { positive: None }
+        Output::Value
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {
@@ -114,28 +82,29 @@ impl Model for Counts {
     }
 
     fn metric_accumulator(&self) -> MetricAccumulator {
-        MetricAccumulator::Binary(Box::new(BinaryAccumulator { probabilities: true, ..BinaryAccumulator::default() }))
+        MetricAccumulator::Real(RealAccumulator::default())
     }
 }
 
-impl Scorer for Counts {
+impl Scorer for LabelSums {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
-        *out = self.probabilities(agent, batch)?;
-        Ok(())
-    }
-
-    fn evaluate(&mut self, agent: &mut dyn Agent, batch: &Batch, parts: &mut MetricAccumulator) -> Result<(), Error> {
-        for (r, p) in self.probabilities(agent, batch)?.into_iter().enumerate() {
-            parts.add_probability(p, batch.labels[r], batch.weight(r));
-        }
+        let mut sums = vec![0.0; 2 * batch.columns.len()];
+        agent.pull(SUMS, columns(batch), ValuesMut::F64(&mut sums))?;
+        let mean = |&column: &u32| {
+            let at = 2 * column as usize;
+            sums[at + 1] / (sums[at] + self.smoothing)
+        };
+        let features = |r| &batch.indices[batch.entries(r)];
+        let mean_of = |columns: &[u32]| columns.iter().map(mean).sum::<f64>() / columns.len().max(1) as f64;
+        *out = (0..batch.record_count()).map(|r| mean_of(features(r))).collect();
         Ok(())
     }
 }
 
 #[derive(Debug)]
-struct Bayes(CheckedParams);
+struct Means(CheckedParams);
 
-impl Job for Bayes {
+impl Job for Means {
     fn algorithm(&self) -> &'static str {
         self.0.algorithm()
     }
@@ -144,16 +113,18 @@ impl Job for Bayes {
         self.0.values().clone()
     }
 
-    fn data_needs(&self) -> DataNeeds {
-        DataNeeds { label_rule: LabelRule::Binary { positive: None }, ..DataNeeds::default() }
-    }
-
     fn model(&self, _: &DataFacts, _: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {
-        Ok(Arc::new(Counts { smoothing: self.0.real(&SMOOTHING) }))
+        Ok(Arc::new(LabelSums { smoothing: self.0.real(&SMOOTHING) }))
     }
 
-    fn matrices(&self, _: &dyn Model, how: Consistency, count: u32, _: u64) -> Result<Vec<MatrixSpec>, Error> {
-        Ok(vec![Counts::matrix(how, count)])
+    fn matrices(
+        &self,
+        _: &dyn Model,
+        how: Consistency,
+        count: u32,
+        _: u64,
+    ) -> Result<Vec<MatrixSpec>, Error> {
+        Ok(vec![sums(how, count)])
     }
 
     fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
@@ -163,25 +134,18 @@ impl Job for Bayes {
         while let Some(batch) = task.data.next()? {
             // Each record is scored before it is counted.
             scorer.evaluate(task.agent, batch, &mut training)?;
-            let keys: Vec<u64> = batch.columns.iter().copied().chain([RECORDS, TOTAL]).collect();
-            let mut counts = vec![0.0; 2 * keys.len()];
-            let (records, total) = (2 * keys.len() - 4, 2 * keys.len() - 2);
-            for r in 0..batch.record_count() {
-                let class = usize::from(batch.labels[r] > 0.0);
-                counts[records + class] += 1.0;
-                for i in batch.entries(r) {
-                    counts[2 * batch.indices[i] as usize + class] += f64::from(value(batch, i));
-                    counts[total + class] += f64::from(value(batch, i));
+            let mut changes = vec![0.0; 2 * batch.columns.len()];
+            for (r, &label) in batch.labels.iter().enumerate() {
+                for &column in &batch.indices[batch.entries(r)] {
+                    changes[2 * column as usize] += 1.0;
+                    changes[2 * column as usize + 1] += f64::from(label);
                 }
             }
-            task.agent.push(COUNTS, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&counts))?;
+            task.agent.push(SUMS, columns(batch), Values::F64(&changes))?;
             task.agent.tick()?;
-            let (number, count) = (task.agent.task(), batch.record_count() as u64);
-            task.coordinator.report_progress(number, count, 0.0);
         }
         task.agent.barrier()?;
-        let report = EpochReport::single(task.agent, training);
-        task.coordinator.report_epoch(report)?;
+        task.coordinator.report_epoch(EpochReport::new(task.agent, 0, 1, training))?;
         Ok(task.agent.finish()?)
     }
 }

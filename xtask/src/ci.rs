@@ -50,6 +50,16 @@ const FUZZ_SECONDS_SLOW: u64 = 60;
 const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("own_format", Some("train lr --data examples/days.weather --model target/own_format --overwrite")),
     (
+        "own_algorithm",
+        Some(
+            "algorithms means; \
+             train means --data examples/breast_cancer/train.csv --label benign \
+             --tasks 2 --servers 2 --workers 2 --model target/own_algorithm --overwrite --quiet; \
+             evaluate --model target/own_algorithm --data examples/breast_cancer/test.csv; \
+             inspect target/own_algorithm",
+        ),
+    ),
+    (
         "own_commands",
         Some(
             "functions; \

@@ -57,7 +57,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let job = algo::Families::default().configure("lr", &[("epochs".to_owned(), "1".to_owned())].into())?;
     let model = job.model(&algo::DataFacts::default(), None)?;
-    let matrices = job.matrices(&model, consistency, PARTITIONS, 1)?;
+    let matrices = job.matrices(&*model, consistency, PARTITIONS, 1)?;
     let mut layout = open_job(JOB, &servers, matrices, TASKS)?;
     layout.prefetch = prefetch;
     for (lane, server) in layout.lanes.iter_mut().zip(&servers) {
@@ -69,7 +69,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
         let tasks: Vec<_> = (0..TASKS)
             .zip(source.splits(TASKS as usize))
             .map(|(task, splits)| {
-                let (layout, source, job, model) = (layout.clone(), &source, &job, &model);
+                let (layout, source, job, model) = (layout.clone(), &source, &job, &*model);
                 scope.spawn(move || -> Result<TaskTimes> {
                     let reader = source.reader(splits)?;
                     let batch_size = job.data_needs().batch_size;
@@ -79,7 +79,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                     let mut train = |data: &mut dyn BatchStream| {
                         let agent = &mut agent;
                         let (validation, coordinator, resumed) = (None, &NullCoordinator, false);
-                        job.train(TrainTask { agent, data, validation, coordinator, model, resumed })
+                        job.train(TrainTask { agent, data, validation, coordinator, model, resumed, seed: 1 })
                     };
                     match prefetch {
                         Prefetch::Off => train(&mut data)?,

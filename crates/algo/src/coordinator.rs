@@ -4,6 +4,8 @@
 //! data; [`Coordinator::report_epoch`], which blocks until every task has reported and returns the same decision to
 //! every task. No task pushes between the barrier and the decision, so the coordinator may export the matrices there.
 
+use matrix::Agent;
+
 use crate::error::Error;
 use crate::metric::MetricAccumulator;
 
@@ -41,6 +43,22 @@ pub struct EpochReport {
     pub validation: Option<MetricAccumulator>,
     /// A message to the user about how the epoch ended.
     pub notice: Option<String>,
+}
+
+impl EpochReport {
+    /// The report of the task of `agent` for its epoch `epoch` of `epoch_count`, without validation.
+    pub fn new(agent: &dyn Agent, epoch: u64, epoch_count: u64, training: MetricAccumulator) -> Self {
+        Self {
+            task: agent.task(),
+            epoch,
+            epoch_count,
+            clock: agent.clock(),
+            record_count: training.record_count(),
+            training,
+            validation: None,
+            notice: None,
+        }
+    }
 }
 
 /// Runs the tasks of a job. All tasks share one coordinator.

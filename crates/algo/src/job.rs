@@ -34,7 +34,9 @@ pub trait Job: Debug + Send + Sync {
     }
 
     /// What the job requires of the data.
-    fn data_needs(&self) -> DataNeeds;
+    fn data_needs(&self) -> DataNeeds {
+        DataNeeds::default()
+    }
 
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
     fn label_rule(&self, _names: &[String]) -> Result<LabelRule, Error> {
@@ -230,13 +232,23 @@ pub trait Scorer: Send {
     /// Sets `out` to `records x Output::width` numbers. It does not read the labels of the batch.
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error>;
 
-    /// Scores the batch and adds its records to `parts`.
+    /// Scores the batch and adds its records to `parts`. If it is not implemented, the predictions must be values.
     fn evaluate(
         &mut self,
         agent: &mut dyn Agent,
         batch: &Batch,
         parts: &mut MetricAccumulator,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        let mut predictions = Vec::new();
+        self.predict(agent, batch, &mut predictions)?;
+        let MetricAccumulator::Real(parts) = parts else {
+            unreachable!("a scorer of other predictions than values implements this method")
+        };
+        for (r, (&prediction, &label)) in predictions.iter().zip(&batch.labels).enumerate() {
+            parts.add(prediction, f64::from(label), f64::from(batch.weight(r)));
+        }
+        Ok(())
+    }
 }
 
 /// Computes the metrics over all batches of a stream (its epoch 0).

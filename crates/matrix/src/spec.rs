@@ -60,6 +60,29 @@ pub const COLUMN_LIMIT: u64 = 1 << 24;
 pub const LONG_ROW_LIMIT: u64 = 1 << 16;
 
 impl MatrixSpec {
+    /// A matrix with a row for each key below 2^63 that is ever pushed, 0 at first, placed by hash, under ASP.
+    pub fn sparse(
+        name: &str,
+        element: ElementType,
+        columns: u64,
+        rule: PushRule,
+        partition_count: u32,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            element,
+            rows: 1 << 63,
+            columns,
+            axis: Axis::Row,
+            storage: Storage::Sparse,
+            partitioner: Partitioner::Hash { partition_count },
+            initializer: Initializer::Zero,
+            rule,
+            consistency: Consistency::Asp,
+            seed: 0,
+        }
+    }
+
     /// Number of keys along the axis: rows or columns.
     pub fn key_bound(&self) -> u64 {
         match self.axis {

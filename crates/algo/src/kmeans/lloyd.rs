@@ -61,16 +61,11 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
             }
             _ => None,
         };
-        let report = EpochReport {
-            task: task.agent.task(),
-            epoch: iteration,
-            epoch_count: if is_last { iteration + 1 } else { job.max_iterations },
-            clock: task.agent.clock(),
-            record_count: points.count() as u64,
-            training: share.metrics(&points, &task),
-            validation,
-            notice: notice.filter(|_| task.agent.task() == 0),
-        };
+        let count = if is_last { iteration + 1 } else { job.max_iterations };
+        let training = share.metrics(&points, &task);
+        let notice = notice.filter(|_| task.agent.task() == 0);
+        let report =
+            EpochReport { validation, notice, ..EpochReport::new(task.agent, iteration, count, training) };
         if task.coordinator.report_epoch(report)? == EpochDecision::Stop && !is_last {
             share.write_centres(&mut task)?;
             break;

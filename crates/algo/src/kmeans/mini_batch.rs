@@ -50,16 +50,7 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
             }
             _ => None,
         };
-        let report = EpochReport {
-            task: task.agent.task(),
-            epoch,
-            epoch_count: job.epochs,
-            clock: task.agent.clock(),
-            record_count: training.record_count(),
-            training,
-            validation,
-            notice: None,
-        };
+        let report = EpochReport { validation, ..EpochReport::new(task.agent, epoch, job.epochs, training) };
         if task.coordinator.report_epoch(report)? == EpochDecision::Stop {
             break;
         }

@@ -37,9 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{BatchSize, Shuffle};
-use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
-};
+use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,9 +45,7 @@ pub use score::ClusterScorer;
 
 use crate::error::Error;
 use crate::family::{self, Algorithm, Family};
-use crate::job::{
-    DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask,
-};
+use crate::job::{DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
 use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
@@ -222,19 +218,7 @@ impl Model {
         rule: PushRule,
         partition_count: u32,
     ) -> MatrixSpec {
-        MatrixSpec {
-            name: name.to_owned(),
-            element,
-            rows: 1 << 63,
-            columns: self.clusters as u64,
-            axis: Axis::Row,
-            storage: Storage::Sparse,
-            partitioner: Partitioner::Hash { partition_count },
-            initializer: Initializer::Zero,
-            rule,
-            consistency: Consistency::Asp,
-            seed: 0,
-        }
+        MatrixSpec::sparse(name, element, self.clusters as u64, rule, partition_count)
     }
 
     /// A matrix of one row.

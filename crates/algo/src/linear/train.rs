@@ -36,17 +36,7 @@ pub(super) fn train(job: &Linear, gradient: BatchGradient, mut task: TrainTask<'
             }
             _ => None,
         };
-        let record_count = parts.record_count();
-        let report = EpochReport {
-            task: task.agent.task(),
-            epoch,
-            epoch_count,
-            clock: task.agent.clock(),
-            record_count,
-            training: parts,
-            validation,
-            notice: None,
-        };
+        let report = EpochReport { validation, ..EpochReport::new(task.agent, epoch, epoch_count, parts) };
         if task.coordinator.report_epoch(report)? == EpochDecision::Stop || epoch + 1 >= epoch_count {
             break;
         }

@@ -116,6 +116,14 @@ pub struct RealAccumulator {
     pub regression: RegressionAccumulator,
 }
 
+impl RealAccumulator {
+    /// Adds a record; its loss is half the squared error.
+    pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
+        self.loss.add(0.5 * (prediction - label).powi(2), weight);
+        self.regression.add(prediction, label, weight);
+    }
+}
+
 impl MetricAccumulator {
     /// Number of records added.
     pub fn record_count(&self) -> u64 {

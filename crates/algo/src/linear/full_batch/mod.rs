@@ -21,9 +21,7 @@ mod survey;
 pub(super) mod svrg;
 mod train;
 
-use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
-};
+use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, PushRule};
 
 use super::model::Model;
 use crate::descent::Settings;
@@ -50,18 +48,7 @@ fn penalized_columns(model: &Model) -> u64 {
 
 /// The matrices that follow those of the model.
 pub(super) fn matrices(model: &Model, settings: &Settings, partition_count: u32) -> [MatrixSpec; 2] {
-    let numbers = MatrixSpec {
-        name: "numbers".to_owned(),
-        element: ElementType::I64,
-        rows: 1 << 63,
-        columns: 1,
-        axis: Axis::Row,
-        storage: Storage::Sparse,
-        partitioner: Partitioner::Hash { partition_count },
-        initializer: Initializer::Zero,
-        rule: PushRule::Min,
-        consistency: Consistency::Bsp,
-        seed: 0,
-    };
+    let numbers = MatrixSpec::sparse("numbers", ElementType::I64, 1, PushRule::Min, partition_count);
+    let numbers = MatrixSpec { consistency: Consistency::Bsp, ..numbers };
     [numbers, vector_layout(model, settings).spec(partition_count)]
 }
