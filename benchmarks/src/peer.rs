@@ -48,6 +48,15 @@ impl Peers {
         self.run(case, cores, &words)
     }
 
+    /// Runs a case of `cluster.py` on one core: `fit_s`, `inertia`, `iters`.
+    pub(crate) fn clusters(&self, case: &str, data: &Path) -> Result<Value> {
+        let mut words = arguments([self.scripts.join("cluster.py")]);
+        words.extend(arguments([case, "--data"]));
+        words.push(data.into());
+        words.extend(arguments(["--threads", "1"]));
+        self.run(case, Cores::One, &words)
+    }
+
     /// Runs a case of `benchmarks/peers/defaults.py` on training and test data: `fit_s`, and the metric of the case.
     pub(crate) fn defaults(&self, root: &Path, case: &str, [train, test]: [&Path; 2]) -> Result<Value> {
         let mut words = arguments([root.join("benchmarks/peers/defaults.py")]);

@@ -2,6 +2,7 @@
 
 mod clicks;
 mod cluster;
+mod clusters;
 mod defaults;
 mod memory;
 mod micro;
@@ -388,6 +389,46 @@ pub(crate) const BENCHMARKS: &[Benchmark] = &[
             Target::at_most("peak", "MB", 1456.0, 582.0),
         ],
         run: minimum::clicks_on_servers,
+    },
+    Benchmark {
+        name: "kmeans_10",
+        title: "Fashion-MNIST, KMeans k=10, Lloyd, one core; inertia: median of five seeds; peer: scikit-learn, fit alone",
+        targets: &[
+            Target::at_most("inertia", "", 642_579.0, 639_382.0),
+            Target::at_most("iteration", "ms", f64::INFINITY, f64::INFINITY),
+            Target::time_ratio(1.0, 0.6),
+        ],
+        run: clusters::lloyd_10,
+    },
+    Benchmark {
+        name: "kmeans_100",
+        title: "the same with k=100",
+        targets: &[
+            Target::at_most("inertia", "", 406_443.0, 404_421.0),
+            Target::at_most("iteration", "ms", f64::INFINITY, f64::INFINITY),
+            Target::time_ratio(1.0, 0.6),
+        ],
+        run: clusters::lloyd_100,
+    },
+    Benchmark {
+        name: "kmeans_mini_10",
+        title: "the same with k=10 and mini-batches, four passes; peer: MiniBatchKMeans",
+        targets: &[
+            Target::at_most("inertia", "", 649_024.0, 649_024.0),
+            Target::at_most("iteration", "ms", f64::INFINITY, f64::INFINITY),
+            Target::time_ratio(1.0, 0.5),
+        ],
+        run: clusters::mini_10,
+    },
+    Benchmark {
+        name: "kmeans_mini_100",
+        title: "the same with k=100 and mini-batches, four passes; peer: MiniBatchKMeans",
+        targets: &[
+            Target::at_most("inertia", "", 411_146.0, 411_146.0),
+            Target::at_most("iteration", "ms", f64::INFINITY, f64::INFINITY),
+            Target::time_ratio(1.0, 0.5),
+        ],
+        run: clusters::mini_100,
     },
     Benchmark {
         name: "worker_memory",

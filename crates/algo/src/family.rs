@@ -172,6 +172,16 @@ impl Families {
         (self.algorithm(name)?.configure)(given)
     }
 
+    /// Checks that `algorithm` may continue training from a model: both are of one family.
+    pub fn check_continues(&self, algorithm: &Algorithm, saved: &SavedModel) -> Result<(), Error> {
+        let has = |family: &&Family| family.algorithms.iter().any(|row| row.name == algorithm.name);
+        let family = self.0.iter().copied().find(has).map_or("", |family| family.name);
+        if family == saved.family {
+            return Ok(());
+        }
+        Err(Error::ModelFamily { actual: saved.family.clone() })
+    }
+
     /// Restores a model.
     ///
     /// # Errors

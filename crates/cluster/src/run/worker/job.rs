@@ -193,6 +193,9 @@ impl WorkerJob {
         let job = self.check(raw)?;
         model::check_target(&job.model, job.overwrite)?;
         let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
+        if let Some(previous) = &previous {
+            self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
+        }
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
         let task_count = task_count(job.manner.tasks, &input.source);
