@@ -1,9 +1,6 @@
 //! The ordinary commands with an algorithm of your own, which predicts the mean label of a record's features. It trains
 //! in this process or on servers and workers, which run this program too; it saves, predicts, and is listed.
-//!
-//! ```text
-//! cargo run --example own_algorithm -- train means --data clicks.libsvm --servers 2 --model means
-//! ```
+//! Try `cargo run --example own_algorithm -- train means --data clicks.libsvm --servers 2 --model means`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,7 +10,7 @@ use algo::metric::RealAccumulator;
 use algo::param::{Bounds, CheckedParams, param};
 use algo::{
     Algorithm, DataFacts, EpochReport, Error, Family, Job, MetricAccumulator, Model, Output, ParamKind,
-    ParamSpec, Scorer, TrainTask,
+    ParamSpec, Scorer, StepDecision, TrainTask,
 };
 use data::Batch;
 use matrix::{
@@ -45,16 +42,6 @@ const FAMILY: Family = Family {
 /// For each feature, the number of records that have it and the sum of their labels.
 const SUMS: MatrixId = MatrixId(0);
 
-fn sums(consistency: Consistency, partition_count: u32) -> MatrixSpec {
-    let spec = MatrixSpec::sparse("sums", ElementType::F64, 2, PushRule::Add, partition_count);
-    MatrixSpec { consistency, ..spec }
-}
-
-fn columns(batch: &Batch) -> Selection<'_> {
-    Selection::Rows(Keys::Sorted(&batch.columns))
-}
-
-/// What `model.json` holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LabelSums {
     smoothing: f64,
@@ -70,7 +57,7 @@ impl Model for LabelSums {
     }
 
     fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        vec![sums(Consistency::Asp, partition_count)]
+        vec![MatrixSpec::sparse("sums", ElementType::F64, 2, PushRule::Add, partition_count)]
     }
 
     fn output(&self) -> Output {
@@ -89,7 +76,7 @@ impl Model for LabelSums {
 impl Scorer for LabelSums {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         let mut sums = vec![0.0; 2 * batch.columns.len()];
-        agent.pull(SUMS, columns(batch), ValuesMut::F64(&mut sums))?;
+        agent.pull(SUMS, Selection::Rows(Keys::Sorted(&batch.columns)), ValuesMut::F64(&mut sums))?;
         let mean = |&column: &u32| {
             let at = 2 * column as usize;
             sums[at + 1] / (sums[at] + self.smoothing)
@@ -119,12 +106,14 @@ impl Job for Means {
 
     fn matrices(
         &self,
-        _: &dyn Model,
+        model: &dyn Model,
         how: Consistency,
         count: u32,
         _: u64,
     ) -> Result<Vec<MatrixSpec>, Error> {
-        Ok(vec![sums(how, count)])
+        let mut specs = model.matrices(count);
+        specs[0].consistency = how;
+        Ok(specs)
     }
 
     fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
@@ -141,8 +130,13 @@ impl Job for Means {
                     changes[2 * column as usize + 1] += f64::from(label);
                 }
             }
-            task.agent.push(SUMS, columns(batch), Values::F64(&changes))?;
+            let columns = Selection::Rows(Keys::Sorted(&batch.columns));
+            task.agent.push(SUMS, columns, Values::F64(&changes))?;
             task.agent.tick()?;
+            let (number, count) = (task.agent.task(), batch.record_count() as u64);
+            if task.coordinator.report_progress(number, count, 0.0) == StepDecision::Stop {
+                break;
+            }
         }
         task.agent.barrier()?;
         task.coordinator.report_epoch(EpochReport::new(task.agent, 0, 1, training))?;

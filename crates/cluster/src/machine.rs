@@ -25,6 +25,17 @@ pub(crate) fn peak_memory_bytes() -> Option<u64> {
     kib_of("/proc/self/status", "VmHWM:").map(|kib| kib * 1024)
 }
 
+/// Raises the limit of open files of this process as far as the system allows: each task has a connection to each lane.
+pub fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        // Where that is refused, the system says so when a connection needs more.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
 fn kib_of(file: &str, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;

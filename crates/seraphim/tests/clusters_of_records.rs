@@ -157,6 +157,16 @@ fn training_goes_on_from_its_own_centres() {
     let other = ["train", "kmeans", "--data", &data, "--model", &second, "--overwrite", "--from", &first];
     let error = fail(4, &[&other[..], &["--set", "k=4"]].concat());
     assert!(error.contains('3') && error.contains('4') && error.contains('k'), "{error}");
+    for method in ["method=lloyd", "method=mini_batch"] {
+        let fewer = folder.write("fewer.libsvm", "1 1:1\n0 1:2\n1 1:3\n");
+        let more = folder.write("more.libsvm", "1 1:1 7:5\n0 1:2 9:5\n1 1:3\n");
+        let earlier = folder.path("earlier");
+        let job = ["train", "kmeans", "--quiet", "--overwrite", "--set", "k=2", "--set", method];
+        succeed(&[&job[..], &["--data", &more, "--model", &earlier]].concat());
+        let error =
+            fail(3, &[&job[..], &["--data", &fewer, "--model", &second, "--from", &earlier]].concat());
+        assert!(error.contains("features that the training data lack"), "{error}");
+    }
     let error =
         fail(4, &["train", "lr", "--data", &data, "--model", &second, "--overwrite", "--from", &first]);
     assert!(error.contains("family \"kmeans\""), "{error}");

@@ -224,3 +224,16 @@ fn status_says_who_waits_for_whom() {
     succeed(&["cancel", "1", "--master", &cluster.address]);
     job.end();
 }
+
+#[test]
+fn a_low_limit_of_open_files_is_raised() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let program = env!("CARGO_BIN_EXE_seraphim");
+    let job =
+        format!("train lr --data {data} --model {} --tasks 60 --servers 2 --workers 1", folder.path("model"));
+    // Each of the 60 tasks has a connection to each of the two servers.
+    let script = format!("ulimit -S -n 40; exec {program} {job} --quiet --set epochs=1");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -48,7 +48,7 @@ impl LaneConnection {
 }
 
 /// Connects to a lane by the first address that accepts. Sockets of this machine are tried first.
-pub(crate) fn connect_lane(
+pub fn connect_lane(
     place: &LaneAddress,
     limit: Duration,
     hello: &Hello,

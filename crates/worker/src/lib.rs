@@ -41,6 +41,7 @@ pub use agent::RemoteAgent;
 pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use cancellation::CancellationToken;
+pub use lane_connection::connect_lane;
 pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;

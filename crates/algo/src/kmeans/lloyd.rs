@@ -15,6 +15,8 @@ use crate::error::Error;
 use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
+/// Largest relative difference of two sums of squares that rounding to single precision explains.
+const ROUNDING: f64 = 1e-4;
 /// No cluster.
 const NONE: u32 = u32::MAX;
 /// Bounds are wider by this share of the norms, which covers the rounding of products in single precision.
@@ -90,6 +92,7 @@ fn start(
         let chosen = super::seeding::choose(task.agent, points, (model.clusters, job.seeding, task.seed))?;
         return Ok(Some(Centres::of_points(&chosen, &points.features)));
     }
+    check_features(model, &points.features, &share.is_owner, task)?;
     let k = model.clusters;
     let mut centres = Centres { values: vec![0.0; points.width() * k], squares: vec![0.0; k] };
     let rows = Selection::Rows(Keys::Sorted(&points.features));
@@ -395,6 +398,30 @@ impl Shifts {
     fn of_others(&self, cluster: u32) -> f64 {
         if self.largest.0 == cluster as usize { self.second } else { self.largest.1 }
     }
+}
+
+/// Checks that the earlier model has no features but those of the training data: nothing would move its centres there.
+pub(super) fn check_features(
+    model: &Model,
+    features: &[u64],
+    is_owner: &[bool],
+    task: &mut TrainTask<'_>,
+) -> Result<(), Error> {
+    let k = model.clusters;
+    let (mut values, mut squares) = (vec![0f32; features.len() * k], vec![0.0; k]);
+    task.agent.pull(Model::CENTRES, Selection::Rows(Keys::Sorted(features)), ValuesMut::F32(&mut values))?;
+    task.agent.pull(Model::NORMS, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F64(&mut squares))?;
+    let mut found = vec![0.0; k];
+    for (row, _) in values.chunks_exact(k).zip(is_owner).filter(|(_, owner)| **owner) {
+        found.iter_mut().zip(row).for_each(|(found, &value)| *found += f64::from(value).powi(2));
+    }
+    task.agent.all_reduce(&mut found)?;
+    if found.iter().zip(&squares).all(|(found, square)| (found - square).abs() <= ROUNDING * square) {
+        return Ok(());
+    }
+    let reason = "the earlier model has features that the training data lack, so its centres cannot follow the data: \
+                  train without --from, or on data with all features of the model";
+    Err(Error::UnsuitableData { reason: reason.to_owned() })
 }
 
 /// Which of these features belong to this task: a feature belongs to the first of the tasks that have it.

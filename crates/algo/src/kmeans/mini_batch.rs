@@ -8,7 +8,7 @@
 use data::Batch;
 use matrix::{Agent, Keys, Selection, Values, ValuesMut};
 
-use super::lloyd::own_features;
+use super::lloyd::{check_features, own_features};
 use super::points::{Centres, Nearest, Points, factor};
 use super::{ClusterScorer, KMeans, Model, accumulator};
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
@@ -25,7 +25,7 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
     if !task.resumed {
         seed(job, model, &mut task)?;
     }
-    let mut step = Step { model, features: Vec::new() };
+    let mut step = Step { model, features: Vec::new(), checks_features: task.resumed };
     for epoch in 0..job.epochs {
         let mut training = accumulator();
         let mut flow = StepDecision::Continue;
@@ -92,6 +92,8 @@ struct Step<'a> {
     model: &'a Model,
     /// The features that the task has seen, ascending.
     features: Vec<u64>,
+    /// Whether the features must still be compared with those of the earlier model.
+    checks_features: bool,
 }
 
 impl Step<'_> {
@@ -180,10 +182,13 @@ impl Step<'_> {
     }
 
     /// Writes the centres for prediction. Afterwards every task can read them.
-    fn write_centres(&self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+    fn write_centres(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
         let k = self.model.clusters;
         let (centres, _) = self.pull_centres(task.agent)?;
         let is_owner = own_features(&self.features, task)?;
+        if std::mem::take(&mut self.checks_features) {
+            check_features(self.model, &self.features, &is_owner, task)?;
+        }
         let owned = || (0..self.features.len()).filter(|f| is_owner[*f]);
         let keys: Vec<u64> = owned().map(|f| self.features[f]).collect();
         let values: Vec<f32> = owned().flat_map(|f| &centres.values[f * k..][..k]).copied().collect();

@@ -172,7 +172,18 @@ fn cosine_ignores_the_lengths_of_records() {
 }
 
 #[test]
-fn training_that_goes_on_from_its_own_end_changes_nothing() {
+fn a_task_without_records_changes_nothing() {
+    let records = blobs(9, 300, (4, 6), true);
+    for settings in ["k=4", "k=4 init=kmeans||", "k=4 method=mini_batch batch_size=50"] {
+        let alone = run(settings, tasks(&records, 1)).unwrap();
+        let [share] = tasks(&records, 1).try_into().unwrap();
+        let beside = run(settings, vec![share, Vec::new()]).unwrap();
+        assert_eq!(f32s(&beside.store, MatrixId(0)), f32s(&alone.store, MatrixId(0)), "{settings}");
+    }
+}
+
+#[test]
+fn groups_of_one_size_become_clusters_of_that_size() {
     let records = blobs(9, 300, (4, 6), true);
     let points = Points::of_batches(build(&records, 50), Distance::Euclidean).unwrap();
     assert_eq!((points.count(), points.width()), (300, 6));

@@ -30,6 +30,7 @@ use matrix::FunctionTable;
 use crate::error::Error;
 use crate::exit::{Exit, TABLE};
 use crate::interrupt::Interrupt;
+use crate::machine;
 use crate::run::Environment;
 
 /// What a program can do. A program of your own adds rows to these tables. Servers and workers that it starts are the
@@ -81,6 +82,7 @@ pub fn run_with(tables: &Tables) -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
     };
+    machine::raise_file_limit();
     let interrupt = Interrupt::install();
     let exit = match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt }) {
         Ok(exit) => exit,

@@ -5,6 +5,7 @@
 //! | [`job_runner`] | connects drivers with the master, the workers and the servers |
 //! | [`worker`] | the process of a worker and its jobs |
 //! | `server_parameters` | the servers of a job as tasks reach them |
+//! | `lane_connections` | requests of code that is not a task, to all lanes or to one |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, copy, close; `pages`: their rows |
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
@@ -13,6 +14,7 @@
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod job_runner;
+mod lane_connections;
 pub mod launch;
 pub mod metrics_endpoint;
 mod pages;

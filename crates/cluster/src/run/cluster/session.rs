@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use master::{JobEvent, JobLink, SessionCommand, lanes_of};
 use rpc::Message;
-use rpc::message::{
-    AddMatrix, CloseJob, DropMatrix, Fault, FaultKind, Hello, OpenJob, RequestId, Role, SessionLane,
-};
-use rpc::transport::{Receiver, Sender};
+use rpc::message::{AddMatrix, CloseJob, DropMatrix, Fault, FaultKind, OpenJob, RequestId, SessionLane};
 use serde_json::{Value, json};
 use worker::LaneAddress;
 
-use super::servers::{connect_with_retry, preferred_address};
+use super::lane_connections::LaneConnections;
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -91,50 +88,29 @@ fn ended(text: String) -> Error {
 /// Connections to all lanes of the session.
 struct Lanes {
     job: u32,
-    /// Name, sender and receiver of each lane.
-    connections: Vec<(String, Sender, Receiver)>,
-    request: RequestId,
+    connections: LaneConnections,
 }
 
 impl Lanes {
     fn connect(link: &JobLink, token: &[u8]) -> Result<Self, Error> {
-        let connect = |lane: SessionLane| {
-            let hello = Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane };
-            let lane = LaneAddress { addresses: lane.addresses, lane: lane.lane, server: String::new() };
-            let address = preferred_address(&lane)?;
-            let (sender, receiver) = connect_with_retry(&address, &hello).map_err(Error::server(&address))?;
-            receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
-            Ok((lane.to_string(), sender, receiver))
+        let address = |lane: SessionLane| LaneAddress {
+            addresses: lane.addresses,
+            lane: lane.lane,
+            server: String::new(),
         };
-        let lines = lanes_of(&link.servers).into_iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { job: link.job, connections: lines, request: 1 })
+        let lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
+        Ok(Self { job: link.job, connections: LaneConnections::connect(&lanes, token)? })
     }
 
-    /// Sends a request to all lanes and then receives all replies, so that lanes work in parallel and no reply stays
-    /// unread. Returns the first refusal, or an error if a connection is lost.
+    /// Sends a request to all lanes. Returns the first refusal, or an error if a connection is lost.
     fn request_all(
         &mut self,
-        mut message: impl FnMut(usize, RequestId) -> Message,
+        message: impl FnMut(usize, RequestId) -> Message,
     ) -> Result<Result<(), Fault>, Error> {
-        self.request += 1;
-        let mut gone = None;
-        for (i, (name, sender, _)) in self.connections.iter_mut().enumerate() {
-            if let Err(error) = sender.send(&message(i, self.request)) {
-                gone.get_or_insert(Error::server(&*name)(error));
-            }
-        }
-        let mut refused = None;
-        for (name, _, receiver) in &mut self.connections {
-            match receiver.receive() {
-                Ok(Message::Fault(fault)) => drop(refused.get_or_insert(fault)),
-                Ok(_) => {}
-                Err(error) => drop(gone.get_or_insert(Error::server(&*name)(error))),
-            }
-        }
-        match gone {
-            Some(error) => Err(error),
-            None => Ok(refused.map_or(Ok(()), Err)),
-        }
+        let replies = self.connections.request_all(ANSWER_LIMIT, message);
+        let replies = replies.into_iter().collect::<Result<Vec<Message>, Error>>()?;
+        let fault = |reply| if let Message::Fault(fault) = reply { Some(fault) } else { None };
+        Ok(replies.into_iter().find_map(fault).map_or(Ok(()), Err))
     }
 
     /// Adds a matrix on all lanes or, after a refusal, on none.

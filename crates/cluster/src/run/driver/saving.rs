@@ -38,7 +38,7 @@ impl Driver {
         let totals = Totals::of(summaries);
         let info = self.run_info(&plan);
         info.check_records(&totals, self.stop_requested)?;
-        if summary.step_count == 0 {
+        if summary.step_count == 0 && self.stop_requested {
             let what = "before the first step, so there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
