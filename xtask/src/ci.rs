@@ -53,10 +53,11 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
         "own_algorithm",
         Some(
             "algorithms means; \
-             train means --data examples/breast_cancer/train.csv --label benign \
-             --tasks 2 --servers 2 --workers 2 --model target/own_algorithm --overwrite --quiet; \
-             evaluate --model target/own_algorithm --data examples/breast_cancer/test.csv; \
-             inspect target/own_algorithm",
+             generate ctr --rows 5000 --test-rows 1000 --dimensions 1000 --output target/own_clicks --overwrite; \
+             train means --data target/own_clicks/train.libsvm --tasks 2 --servers 2 --workers 2 \
+             --model target/own_algorithm --overwrite --quiet; \
+             evaluate --model target/own_algorithm --data target/own_clicks/test.libsvm; \
+             inspect target/own_algorithm --top 3",
         ),
     ),
     (
