@@ -1,7 +1,7 @@
 //! KMeans: k centres such that the sum of the squared distances of the records from their nearest centres is small.
 //!
 //! **Sources.** Lloyd, "Least squares quantization in PCM", 1982 (`method=lloyd`); Sculley, "Web-scale k-means
-//! clustering", WWW 2010, algorithm 1 (`method=mini_batch`); the first centres: [`seeding`]; `distance=cosine` is the
+//! clustering", WWW 2010, algorithm 1 (`method=mini_batch`); the first centres: see `seeding`; `distance=cosine` is the
 //! spherical k-means of Dhillon and Modha, 2001: records and centres have the length 1.
 //!
 //! **Notation.** n records of a task, d features that occur in them, k centres. X: n x d; C: d x k; S: d x k, the sums of
