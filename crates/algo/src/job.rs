@@ -99,7 +99,7 @@ pub struct DataNeeds {
     /// once they are.
     pub label_rule: LabelRule,
     /// The family learns from labels. If not, a table without `--label` has none, and all its columns are features.
-    pub labels: bool,
+    pub uses_labels: bool,
     /// The training data must be scanned before epoch 0 (`TaskData::scan`), for classes, moments or class counts.
     pub scan: bool,
     /// That scan also counts the distinct features of each task's training data.
@@ -124,7 +124,7 @@ impl Default for DataNeeds {
     fn default() -> Self {
         Self {
             label_rule: LabelRule::Real,
-            labels: true,
+            uses_labels: true,
             scan: false,
             count_features: false,
             epochs: Epochs::Fixed(1),

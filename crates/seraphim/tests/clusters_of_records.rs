@@ -139,6 +139,25 @@ fn a_table_has_a_label_only_if_it_is_named() {
 }
 
 #[test]
+fn records_of_standard_input_are_read_once() {
+    let folder = Folder::new();
+    let (table, groups) = table(300);
+    let data = folder.write("a.csv", csv(&table));
+    let (model, scores) = (folder.path("model"), folder.path("scores.csv"));
+    for sets in ["method=lloyd", "method=mini_batch epochs=1", "method=mini_batch epochs=3"] {
+        let job =
+            ["train", "kmeans", "--quiet", "--overwrite", "--data", "-", "--format", "csv", "--set", "k=3"];
+        let sets: Vec<_> = sets.split(' ').flat_map(|set| ["--set", set]).collect();
+        let mut child = common::command(&[&job[..], &sets, &["--model", &model]].concat());
+        let input = std::fs::File::open(&data).unwrap();
+        let output = child.stdin(input).output().unwrap();
+        assert!(output.status.success(), "{sets:?}: {}", String::from_utf8_lossy(&output.stderr));
+        succeed(&["predict", "--model", &model, "--data", &data, "--output", &scores, "--overwrite"]);
+        assert!(are_same(&clusters(&scores), &groups), "{sets:?}");
+    }
+}
+
+#[test]
 fn training_goes_on_from_its_own_centres() {
     let folder = Folder::new();
     let (table, _) = table(200);

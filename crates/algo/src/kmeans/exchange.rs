@@ -24,6 +24,20 @@ pub(super) fn gather(agent: &mut dyn Agent, value: f64) -> Result<Vec<f64>, Erro
     Ok(values)
 }
 
+/// The weight of the records of all tasks.
+///
+/// # Errors
+/// [`Error::NoRecords`] and [`Error::NoWeight`], the same at every task.
+pub(super) fn weight_sum(agent: &mut dyn Agent, own_count: u64, own_weight: f64) -> Result<f64, Error> {
+    let mut sums = [own_count as f64, own_weight];
+    agent.all_reduce(&mut sums)?;
+    match sums {
+        [0.0, _] => Err(Error::NoRecords),
+        [_, 0.0] => Err(Error::NoWeight { what: "every training record has the weight 0" }),
+        [_, weight_sum] => Ok(weight_sum),
+    }
+}
+
 /// The points of all tasks, in the order of tasks, at every task.
 pub(super) fn gather_points(agent: &mut dyn Agent, own: &[SparsePoint]) -> Result<Vec<SparsePoint>, Error> {
     let mut packed = Vec::new();

@@ -7,7 +7,7 @@
 
 use matrix::{Keys, Selection, Values, ValuesMut};
 
-use super::exchange::{gather, gather_points};
+use super::exchange::{gather, gather_points, weight_sum};
 use super::points::{Centres, Points, SparsePoint, factor};
 use super::{Distance, KMeans, Model, accumulator};
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
@@ -27,7 +27,7 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
     let model: &Model = task.model.of()?;
     let points = Points::read(task.data, model.distance)?;
     let mut share = Share::new(model, &points, &mut task)?;
-    let mut start = start(job, &points, &mut share, &mut task)?;
+    let mut start = Some(start(job, &points, &share, &mut task)?);
     let validates =
         gather(task.agent, f64::from(u8::from(task.validation.is_some())))?.iter().sum::<f64>() > 0.0;
     let mut before = f64::INFINITY;
@@ -35,7 +35,8 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
         let passed = share.assign(&points, start.take());
         share.push(&mut task)?;
         task.agent.tick()?;
-        let flow = task.coordinator.report_progress(task.agent.task(), points.count() as u64, 0.0);
+        let loss_sum = share.loss_bound(&points);
+        let flow = task.coordinator.report_progress(task.agent.task(), points.count() as u64, loss_sum);
         let stops = f64::from(u8::from(flow == StepDecision::Stop));
         let mut sums = [passed as f64, stops];
         task.agent.all_reduce(&mut sums)?;
@@ -47,11 +48,8 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
             || iteration + 1 >= job.max_iterations
             || stops > 0.0;
         before = inertia;
-        let mut notice = None;
         if !is_last {
             share.fill_empty_clusters(&points, &mut task)?;
-        } else if let Some(empty) = share.empty_clusters().len().checked_sub(1) {
-            notice = Some(super::empty_notice(empty + 1, model.clusters));
         }
         if validates || is_last {
             share.write_centres(&mut task)?;
@@ -65,7 +63,9 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
         };
         let count = if is_last { iteration + 1 } else { job.max_iterations };
         let training = share.metrics(&points, &task);
-        let notice = notice.filter(|_| task.agent.task() == 0);
+        let empty = share.empty_clusters().len();
+        let notice = (is_last && empty > 0 && task.agent.task() == 0)
+            .then(|| super::empty_notice(empty, model.clusters));
         let report =
             EpochReport { validation, notice, ..EpochReport::new(task.agent, iteration, count, training) };
         if task.coordinator.report_epoch(report)? == EpochDecision::Stop && !is_last {
@@ -84,13 +84,13 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
 fn start(
     job: &KMeans,
     points: &Points,
-    share: &mut Share<'_>,
+    share: &Share<'_>,
     task: &mut TrainTask<'_>,
-) -> Result<Option<Centres>, Error> {
+) -> Result<Centres, Error> {
     let model = share.model;
     if !task.resumed {
         let chosen = super::seeding::choose(task.agent, points, (model.clusters, job.seeding, task.seed))?;
-        return Ok(Some(Centres::of_points(&chosen, &points.features)));
+        return Ok(Centres::of_points(&chosen, &points.features));
     }
     check_features(model, &points.features, &share.is_owner, task)?;
     let k = model.clusters;
@@ -102,7 +102,7 @@ fn start(
         Selection::Rows(Keys::Range(0, 1)),
         ValuesMut::F64(&mut centres.squares),
     )?;
-    Ok(Some(centres))
+    Ok(centres)
 }
 
 /// What a task knows of its records and of the centres.
@@ -139,16 +139,9 @@ impl<'a> Share<'a> {
         let (k, n, width) = (model.clusters, points.count(), points.width());
         let is_owner = own_features(&points.features, task)?;
         let squares = (0..n).map(|i| points.weight(i) * points.squares[i]).sum();
-        let mut sums = [squares, points.weight_sum()];
-        task.agent.all_reduce(&mut sums)?;
-        if sums[1] == 0.0 {
-            let error = if n == 0 {
-                Error::NoRecords
-            } else {
-                Error::NoWeight { what: "every record has the weight 0" }
-            };
-            return Err(error);
-        }
+        let weight_sum = weight_sum(task.agent, n as u64, points.weight_sum())?;
+        let mut square_sum = [squares];
+        task.agent.all_reduce(&mut square_sum)?;
         Ok(Self {
             model,
             features: &points.features,
@@ -162,8 +155,8 @@ impl<'a> Share<'a> {
             counts: vec![0.0; k],
             changes: vec![0.0; width * k],
             count_changes: vec![0.0; k],
-            square_sum: sums[0],
-            weight_sum: sums[1],
+            square_sum: square_sum[0],
+            weight_sum,
             inertia: f64::INFINITY,
         })
     }
@@ -199,6 +192,15 @@ impl<'a> Share<'a> {
         });
         self.centres = centres;
         moved
+    }
+
+    /// The sum of weight x objective of the own records before the next move of the centres; at most a little too large.
+    fn loss_bound(&self, points: &Points) -> f64 {
+        let sum = (0..points.count()).map(|i| points.weight(i) * self.upper[i].powi(2)).sum::<f64>();
+        match self.model.distance {
+            Distance::Euclidean => sum,
+            Distance::Cosine => sum / 2.0,
+        }
     }
 
     fn move_record(&mut self, points: &Points, i: usize, to: u32) {

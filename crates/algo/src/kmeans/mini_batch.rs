@@ -8,6 +8,7 @@
 use data::Batch;
 use matrix::{Agent, Keys, Selection, Values, ValuesMut};
 
+use super::exchange::weight_sum;
 use super::lloyd::{check_features, own_features};
 use super::points::{Centres, Nearest, Points, factor};
 use super::{ClusterScorer, KMeans, Model, accumulator};
@@ -16,32 +17,41 @@ use crate::error::Error;
 use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
-/// The first centres are chosen among at least this many times as many records as there are clusters.
+/// The first centres are chosen among at least this many times as many records as there are clusters or records in a
+/// batch, where there are so many.
 const SAMPLE: usize = 3;
 
 /// Trains one task until training ends.
 pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> {
     let model: &Model = task.model.of()?;
-    if !task.resumed {
-        seed(job, model, &mut task)?;
-    }
+    // The first batches of epoch 0, which were read to choose the first centres.
+    let mut sample = if task.resumed { Vec::new() } else { seed(job, model, &mut task)? };
     let mut step = Step { model, features: Vec::new(), checks_features: task.resumed };
     for epoch in 0..job.epochs {
         let mut training = accumulator();
         let mut flow = StepDecision::Continue;
-        task.data.start_epoch(epoch)?;
-        while flow == StepDecision::Continue
-            && let Some(batch) = task.data.next()?
-        {
+        if epoch > 0 || task.resumed {
+            task.data.start_epoch(epoch)?;
+        }
+        let mut sample = std::mem::take(&mut sample).into_iter();
+        while flow == StepDecision::Continue {
+            let next = sample.next();
+            let Some(batch) = (match &next {
+                Some(batch) => Some(batch),
+                None => task.data.next()?,
+            }) else {
+                break;
+            };
             let loss_sum = step.run(task.agent, batch, &mut training)?;
             let count = batch.record_count() as u64;
             flow = task.coordinator.report_progress(task.agent.task(), count, loss_sum);
         }
-        let mut stops = [f64::from(u8::from(flow == StepDecision::Stop)), training.loss().weight_sum];
+        let mut stops = [f64::from(u8::from(flow == StepDecision::Stop))];
         task.agent.all_reduce(&mut stops)?;
         let is_stopped = stops[0] > 0.0;
-        if stops[1] == 0.0 && !is_stopped {
-            return Err(Error::NoWeight { what: "every training record has the weight 0" });
+        if !is_stopped {
+            let loss = training.loss();
+            weight_sum(task.agent, loss.record_count, loss.weight_sum)?;
         }
         step.write_centres(&mut task)?;
         let validation = match &mut task.validation {
@@ -59,20 +69,19 @@ pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Chooses the first centres among the first records of each task, and writes them.
-fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
+/// Chooses the first centres among the first records of epoch 0 of each task, and writes them. Returns the batches of
+/// these records.
+fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<Batch>, Error> {
     let mut sample = Vec::new();
     let mut count = 0;
     task.data.start_epoch(0)?;
     while count < SAMPLE * job.clusters.max(job.batch_size)
         && let Some(batch) = task.data.next()?
     {
-        count += batch.record_count();
+        count += (0..batch.record_count()).filter(|&r| batch.weight(r) > 0.0).count();
         sample.push(batch.clone());
     }
-    // The stream is read to its end before its next epoch.
-    while task.data.next()?.is_some() {}
-    let points = Points::of_batches(sample, model.distance)?;
+    let points = Points::of_batches(sample.iter().collect(), model.distance)?;
     let chosen = super::seeding::choose(task.agent, &points, (model.clusters, job.seeding, task.seed))?;
     if task.agent.task() == 0 {
         let chosen = Points::of_points(&chosen, Vec::new());
@@ -84,7 +93,8 @@ fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<(), Err
         let row = Selection::Rows(Keys::Range(0, 1));
         task.agent.push(Model::NORMS, row, Values::F64(&centres.squares))?;
     }
-    Ok(task.agent.barrier()?)
+    task.agent.barrier()?;
+    Ok(sample)
 }
 
 /// What a task keeps from step to step.
@@ -106,8 +116,8 @@ impl Step<'_> {
     ) -> Result<f64, Error> {
         let k = self.model.clusters;
         self.add_features(&batch.columns);
-        let points = Points::of_batches(vec![batch.clone()], self.model.distance)?;
-        let (all, _) = self.pull_centres(agent)?;
+        let points = Points::of_batches(vec![batch], self.model.distance)?;
+        let all = self.pull_centres(agent)?;
         let mut centres = Centres { values: Vec::with_capacity(points.width() * k), squares: all.squares };
         for key in &points.features {
             let f = self.features.binary_search(key).expect("the features of the batch were added");
@@ -154,8 +164,8 @@ impl Step<'_> {
     }
 
     /// The centres over the features of the task: the means of their records, or the first centres of clusters that
-    /// have none. Returns the counts too.
-    fn pull_centres(&self, agent: &mut dyn Agent) -> Result<(Centres, Vec<f64>), Error> {
+    /// have none.
+    fn pull_centres(&self, agent: &mut dyn Agent) -> Result<Centres, Error> {
         let k = self.model.clusters;
         let rows = Selection::Rows(Keys::Sorted(&self.features));
         let row = Selection::Rows(Keys::Range(0, 1));
@@ -178,13 +188,13 @@ impl Step<'_> {
                 values[c] = (row[c] * factors[c]) as f32;
             }
         }
-        Ok((centres, counts))
+        Ok(centres)
     }
 
     /// Writes the centres for prediction. Afterwards every task can read them.
     fn write_centres(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
         let k = self.model.clusters;
-        let (centres, _) = self.pull_centres(task.agent)?;
+        let centres = self.pull_centres(task.agent)?;
         let is_owner = own_features(&self.features, task)?;
         if std::mem::take(&mut self.checks_features) {
             check_features(self.model, &self.features, &is_owner, task)?;

@@ -297,10 +297,10 @@ impl Job for KMeans {
             Method::MiniBatch => (self.epochs, self.batch_size),
         };
         DataNeeds {
-            labels: false,
+            uses_labels: false,
             epochs: Epochs::Fixed(epochs),
             batch_size: BatchSize::Fixed(size),
-            shuffle: if epochs > 1 { Shuffle::Records } else { Shuffle::None },
+            shuffle: if epochs > 1 { Shuffle::Batches } else { Shuffle::None },
             ..DataNeeds::default()
         }
     }

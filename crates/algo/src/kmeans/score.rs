@@ -26,7 +26,7 @@ impl ClusterScorer {
         batch: &Batch,
         visit: impl FnMut(usize, Nearest),
     ) -> Result<(), Error> {
-        let points = Points::of_batches(vec![batch.clone()], self.model.distance)?;
+        let points = Points::of_batches(vec![batch], self.model.distance)?;
         let k = self.model.clusters;
         let mut centres = Centres { values: vec![0.0; points.width() * k], squares: vec![0.0; k] };
         let rows = Selection::Rows(Keys::Sorted(&points.features));

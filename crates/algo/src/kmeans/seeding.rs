@@ -13,7 +13,7 @@ use math::random::{Purpose, RandomStream, stream};
 use matrix::{Agent, LocalConfig, LocalStore};
 
 use super::Seeding;
-use super::exchange::{gather, gather_points, position_of};
+use super::exchange::{gather, gather_points, position_of, weight_sum};
 use super::points::{BLOCK, Centres, Points, SparsePoint};
 use crate::error::Error;
 
@@ -83,12 +83,14 @@ impl Distances {
 /// Chooses `k` records of all tasks; every task gets the same.
 ///
 /// # Errors
-/// [`Error::UnsuitableData`] if the tasks together have fewer records with a weight above 0.
+/// [`Error::UnsuitableData`] if the tasks together have fewer records with a weight above 0; [`Error::NoRecords`] and
+/// [`Error::NoWeight`] if they have none.
 pub(super) fn choose(
     agent: &mut dyn Agent,
     points: &Points,
     (k, seeding, seed): (usize, Seeding, u64),
 ) -> Result<Vec<SparsePoint>, Error> {
+    weight_sum(agent, points.count() as u64, points.weight_sum())?;
     let weighted = (0..points.count()).filter(|&i| points.weight(i) > 0.0).count();
     let record_count: f64 = gather(agent, weighted as f64)?.iter().sum();
     if record_count < k as f64 {
@@ -96,7 +98,7 @@ pub(super) fn choose(
             "k={k} is more than the {record_count} training records with a weight above 0: choose a smaller k, or give \
              more data"
         );
-        return Err(if record_count > 0.0 { Error::UnsuitableData { reason } } else { Error::NoRecords });
+        return Err(Error::UnsuitableData { reason });
     }
     let mut random = stream(seed, Purpose::Seeding, SHARED, 0);
     match seeding {

@@ -231,8 +231,16 @@ fn more_clusters_than_records_and_records_without_direction_are_errors() {
     let error = run("k=2 distance=cosine", vec![build(&records, 50)]).map(drop).unwrap_err();
     assert!(error.to_string().starts_with("record 21 of a task has only zeros"), "{error}");
     assert!(run("k=2", vec![build(&records, 50)]).is_ok(), "a record of zeros has a place");
-    let error = run("k=2", vec![Vec::new()]).map(drop).unwrap_err();
-    assert!(matches!(error, Error::NoRecords), "{error}");
+    for method in ["k=2", "k=2 method=mini_batch"] {
+        let error = run(method, vec![Vec::new()]).map(drop).unwrap_err();
+        assert!(matches!(error, Error::NoRecords), "{method}: {error}");
+        let mut share = build(&records, 50);
+        for batch in &mut share {
+            batch.weights = vec![0.0; batch.record_count()];
+        }
+        let error = run(method, vec![Vec::new(), share]).map(drop).unwrap_err();
+        assert!(matches!(error, Error::NoWeight { .. }), "{method}: {error}");
+    }
     let error = run("k=0", tasks(&records, 1)).map(drop).unwrap_err().to_string();
     assert!(error.contains("[1, 65536]"), "{error}");
 }

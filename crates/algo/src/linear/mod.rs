@@ -197,7 +197,7 @@ impl Linear {
                 Loss::Softmax => LabelRule::Class,
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
-            labels: true,
+            uses_labels: true,
             scan: scales_columns
                 || self.needs_label_scan()
                 || self.loss == Loss::Softmax

@@ -48,7 +48,7 @@ pub(super) fn open(
     let mut needs = algorithm.data_needs();
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
-    input.options.uses_labels = needs.labels;
+    input.options.uses_labels = needs.uses_labels;
     input.options.keep_zeros = needs.keep_zeros;
     input.options.key_limit = needs.key_limit;
     let config = input.source_config(environment.interrupt);

@@ -150,7 +150,7 @@ impl RunInfo<'_> {
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
-        if self.job.parameters.data_needs().labels {
+        if self.job.parameters.data_needs().uses_labels {
             notices.extend(training_checks::notices(&outcome, &self.settings()));
         }
         notices.extend(outcome.notices);
