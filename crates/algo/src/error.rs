@@ -211,17 +211,14 @@ pub enum Error {
         job: String,
     },
     /// The weights became infinite or NaN.
-    #[error(
-        "training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. Lower learning_rate (now \
-         {rate}), or standardize the columns (standardize=true)"
-    )]
+    #[error("training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. {advice}")]
     Diverged {
         epoch: u64,
         /// The step in the epoch.
         step: u64,
         loss: f64,
-        /// The learning rate in force.
-        rate: f64,
+        /// The settings to change, with their values.
+        advice: String,
     },
     /// A later reading of the data found something else than the first reading.
     #[error(

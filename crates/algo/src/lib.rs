@@ -4,21 +4,27 @@
 //! |---|---|
 //! | [`family`] | what the program knows of a family: its row, its models; the table of families |
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
+//! | `batch_loop` | the loop of a task that learns batch by batch |
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
+//! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
+mod batch_loop;
 pub mod coordinator;
+pub mod csr;
 pub mod descent;
 pub mod error;
 pub mod family;
 pub mod job;
 pub mod kmeans;
+mod labels;
 pub mod linear;
+pub mod loss;
 pub mod metric;
 pub mod param;
 pub mod stopping;

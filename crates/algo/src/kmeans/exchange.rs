@@ -3,6 +3,7 @@
 use matrix::Agent;
 
 use super::points::SparsePoint;
+use crate::batch_loop::check_weight;
 use crate::error::Error;
 
 /// Numbers of one all-reduce; longer lists travel in pieces.
@@ -31,11 +32,8 @@ pub(super) fn gather(agent: &mut dyn Agent, value: f64) -> Result<Vec<f64>, Erro
 pub(super) fn weight_sum(agent: &mut dyn Agent, own_count: u64, own_weight: f64) -> Result<f64, Error> {
     let mut sums = [own_count as f64, own_weight];
     agent.all_reduce(&mut sums)?;
-    match sums {
-        [0.0, _] => Err(Error::NoRecords),
-        [_, 0.0] => Err(Error::NoWeight { what: "every training record has the weight 0" }),
-        [_, weight_sum] => Ok(weight_sum),
-    }
+    check_weight(sums[0] as u64, sums[1])?;
+    Ok(sums[1])
 }
 
 /// The points of all tasks, in the order of tasks, at every task.

@@ -5,16 +5,15 @@
 //! centre has a part from each of its features. Features that only other tasks have seen are left out of the norms in
 //! training; the norms that are saved have all of them.
 
-use data::Batch;
+use data::{Batch, BatchStream};
 use matrix::{Agent, Keys, Selection, Values, ValuesMut};
 
-use super::exchange::weight_sum;
 use super::lloyd::{check_features, own_features};
 use super::points::{Centres, Nearest, Points, factor};
-use super::{ClusterScorer, KMeans, Model, accumulator};
-use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use super::{KMeans, Model};
+use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_weight};
 use crate::error::Error;
-use crate::job::{TrainTask, score_all};
+use crate::job::{Epochs, TrainTask};
 use crate::metric::MetricAccumulator;
 
 /// The first centres are chosen among at least this many times as many records as there are clusters or records in a
@@ -24,49 +23,36 @@ const SAMPLE: usize = 3;
 /// Trains one task until training ends.
 pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> {
     let model: &Model = task.model.of()?;
-    // The first batches of epoch 0, which were read to choose the first centres.
-    let mut sample = if task.resumed { Vec::new() } else { seed(job, model, &mut task)? };
+    let sample = if task.resumed { Vec::new() } else { seed(job, model, &mut task)? };
     let mut step = Step { model, features: Vec::new(), checks_features: task.resumed };
-    for epoch in 0..job.epochs {
-        let mut training = accumulator();
-        let mut flow = StepDecision::Continue;
-        if epoch > 0 || task.resumed {
-            task.data.start_epoch(epoch)?;
-        }
-        let mut sample = std::mem::take(&mut sample).into_iter();
-        while flow == StepDecision::Continue {
-            let next = sample.next();
-            let Some(batch) = (match &next {
-                Some(batch) => Some(batch),
-                None => task.data.next()?,
-            }) else {
-                break;
-            };
-            let loss_sum = step.run(task.agent, batch, &mut training)?;
-            let count = batch.record_count() as u64;
-            flow = task.coordinator.report_progress(task.agent.task(), count, loss_sum);
-        }
-        let mut stops = [f64::from(u8::from(flow == StepDecision::Stop))];
-        task.agent.all_reduce(&mut stops)?;
-        let is_stopped = stops[0] > 0.0;
-        if !is_stopped {
-            let loss = training.loss();
-            weight_sum(task.agent, loss.record_count, loss.weight_sum)?;
-        }
-        step.write_centres(&mut task)?;
-        let validation = match &mut task.validation {
-            Some(stream) if !is_stopped => {
-                Some(score_all(&mut ClusterScorer::new(model), accumulator(), task.agent, *stream)?)
+    let TrainTask { agent, data: rest, validation, coordinator, model, resumed, seed } = task;
+    let mut data = ReplayedStream { sample: sample.into_iter(), batch: Batch::default(), rest };
+    let validation = validation.map(|stream| stream as &mut dyn BatchStream);
+    let task = TrainTask { agent, data: &mut data, validation, coordinator, model, resumed, seed };
+    batch_loop::run(&mut step, Epochs::Fixed(job.epochs), task)
+}
+
+/// A stream whose first batches of epoch 0 were read before.
+struct ReplayedStream<'a> {
+    sample: std::vec::IntoIter<Batch>,
+    batch: Batch,
+    rest: &'a mut dyn BatchStream,
+}
+
+impl BatchStream for ReplayedStream<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        if epoch == 0 && self.sample.len() > 0 { Ok(()) } else { self.rest.start_epoch(epoch) }
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        match self.sample.next() {
+            Some(batch) => {
+                self.batch = batch;
+                Ok(Some(&self.batch))
             }
-            _ => None,
-        };
-        let report = EpochReport { validation, ..EpochReport::new(task.agent, epoch, job.epochs, training) };
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop {
-            break;
+            None => self.rest.next(),
         }
     }
-    task.agent.finish()?;
-    Ok(())
 }
 
 /// Chooses the first centres among the first records of epoch 0 of each task, and writes them. Returns the batches of
@@ -107,50 +93,6 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Learns a batch. Returns the sum of weight x squared distance before.
-    fn run(
-        &mut self,
-        agent: &mut dyn Agent,
-        batch: &Batch,
-        training: &mut MetricAccumulator,
-    ) -> Result<f64, Error> {
-        let k = self.model.clusters;
-        self.add_features(&batch.columns);
-        let points = Points::of_batches(vec![batch], self.model.distance)?;
-        let all = self.pull_centres(agent)?;
-        let mut centres = Centres { values: Vec::with_capacity(points.width() * k), squares: all.squares };
-        for key in &points.features {
-            let f = self.features.binary_search(key).expect("the features of the batch were added");
-            centres.values.extend_from_slice(&all.values[f * k..][..k]);
-        }
-        let MetricAccumulator::Named(parts) = training else { unreachable!("made by this file") };
-        let before = parts.loss.loss_sum;
-        let mut counts = vec![0.0; k];
-        let mut clusters = vec![0; points.count()];
-        let records: Vec<u32> = (0..points.count() as u32).collect();
-        points.for_each_nearest(&records, &centres, |i, found: Nearest| {
-            let weight = points.weight(i);
-            super::score::add_to_metrics(self.model, &found, weight, parts);
-            counts[found.centre as usize] += weight;
-            clusters[i] = found.centre as usize;
-        });
-        let width = points.width();
-        let mut sums = vec![0.0; k * width];
-        for (i, &c) in clusters.iter().enumerate() {
-            points.add_to(i, points.weight(i), &mut sums[c * width..][..width]);
-        }
-        if width > 0 {
-            let turned: Vec<f64> = (0..width)
-                .flat_map(|f| (0..k).map(move |c| (f, c)))
-                .map(|(f, c)| sums[c * width + f])
-                .collect();
-            agent.push(Model::SUMS, Selection::Rows(Keys::Sorted(&points.features)), Values::F64(&turned))?;
-        }
-        agent.push(Model::COUNTS, Selection::Rows(Keys::Range(0, 1)), Values::F64(&counts))?;
-        agent.tick()?;
-        Ok(parts.loss.loss_sum - before)
-    }
-
     fn add_features(&mut self, columns: &[u64]) {
         let known = self.features.len();
         for key in columns {
@@ -213,6 +155,64 @@ impl Step<'_> {
             task.agent.push(Model::NORMS, row, Values::F64(&squares))?;
         }
         Ok(task.agent.barrier()?)
+    }
+}
+
+impl BatchLearner for Step<'_> {
+    fn step(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        _: Option<&Batch>,
+        metrics: &mut MetricAccumulator,
+    ) -> Result<StepSums, Error> {
+        let k = self.model.clusters;
+        self.add_features(&batch.columns);
+        let points = Points::of_batches(vec![batch], self.model.distance)?;
+        let all = self.pull_centres(agent)?;
+        let mut centres = Centres { values: Vec::with_capacity(points.width() * k), squares: all.squares };
+        for key in &points.features {
+            let f = self.features.binary_search(key).expect("the features of the batch were added");
+            centres.values.extend_from_slice(&all.values[f * k..][..k]);
+        }
+        let MetricAccumulator::Named(parts) = metrics else { unreachable!("the model makes them") };
+        let before = parts.loss;
+        let mut counts = vec![0.0; k];
+        let mut clusters = vec![0; points.count()];
+        let records: Vec<u32> = (0..points.count() as u32).collect();
+        points.for_each_nearest(&records, &centres, |i, found: Nearest| {
+            let weight = points.weight(i);
+            super::score::add_to_metrics(self.model, &found, weight, parts);
+            counts[found.centre as usize] += weight;
+            clusters[i] = found.centre as usize;
+        });
+        let width = points.width();
+        let mut sums = vec![0.0; k * width];
+        for (i, &c) in clusters.iter().enumerate() {
+            points.add_to(i, points.weight(i), &mut sums[c * width..][..width]);
+        }
+        if width > 0 {
+            let turned: Vec<f64> = (0..width)
+                .flat_map(|f| (0..k).map(move |c| (f, c)))
+                .map(|(f, c)| sums[c * width + f])
+                .collect();
+            agent.push(Model::SUMS, Selection::Rows(Keys::Sorted(&points.features)), Values::F64(&turned))?;
+        }
+        agent.push(Model::COUNTS, Selection::Rows(Keys::Range(0, 1)), Values::F64(&counts))?;
+        agent.tick()?;
+        let weight = parts.loss.weight_sum - before.weight_sum;
+        Ok(StepSums { loss: parts.loss.loss_sum - before.loss_sum, positive_count: 0, weight })
+    }
+
+    fn divergence_advice(&self) -> String {
+        "The squared distances of the records are too large: scale the features".to_owned()
+    }
+
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+        if !end.is_stopped {
+            check_weight(end.totals.record_count, end.totals.weight)?;
+        }
+        self.write_centres(task)
     }
 }
 

@@ -31,7 +31,6 @@ use std::collections::BTreeMap;
 use data::Survey;
 
 use super::Linear;
-use super::loss::Loss;
 use super::model::Model;
 use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
 use super::optimizer_params::LEARNING_RATE;
@@ -41,6 +40,7 @@ use super::param_table::{
 use super::params::learning_rate;
 use crate::error::Error;
 use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
+use crate::loss::Loss;
 use crate::param::{AUTO, CheckedParams, Choice, ParamSpec};
 use scaling::{TextKind, column_scaling, record_scaling, text_kind};
 

@@ -1,9 +1,9 @@
 //! Linear models: `score = b + sum_j w_j x_j`, fitted by minimizing a loss of score and label. Logistic regression,
-//! linear SVM, softmax, least squares and Huber regression share one trainer; they differ in the [`loss`].
+//! linear SVM, softmax, least squares and Huber regression share one trainer; they differ in the [`loss`](crate::loss).
 //!
 //! **Sources.** H. Brendan `McMahan` et al., "Ad click prediction: a view from the trenches", KDD 2013: algorithm 1
 //! (FTRL-Proximal per coordinate, the default push rule) and section 5 (progressive validation: a record is scored
-//! before it is learned). For losses see [`loss`].
+//! before it is learned). For losses see [`crate::loss`].
 //!
 //! **Notation.** n records of a batch, d distinct features in it, k classes (1 except for softmax). X: n x d, sparse;
 //! w: d x k; b: k; slopes s: n x k, the derivative of the loss in the score.
@@ -33,11 +33,8 @@
 
 mod auto;
 mod choices;
-pub mod csr;
 mod family;
 mod full_batch;
-mod labels;
-pub mod loss;
 mod model;
 mod optimizer;
 mod optimizer_params;
@@ -61,12 +58,12 @@ pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 
 use crate::error::Error;
-use crate::job::{DataFacts, DataNeeds, DataProfile, Epochs, Resolution, TrainTask};
+use crate::job::{DataFacts, DataNeeds, DataProfile, Resolution, TrainTask};
+use crate::labels::{self, TrainingLabels};
+use crate::loss::Loss;
 use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;
 use choices::{ColumnScaling, MarginLoss, RecordScaling};
-use labels::TrainingLabels;
-use loss::Loss;
 use optimizer::Training;
 use param_table::{DELTA, LOSS};
 
@@ -127,12 +124,10 @@ impl Linear {
         Ok(Self { given_settings: given.clone(), table, checked_params: checked, loss, params })
     }
 
-    /// Whether `record_count` records of one task already imply that there is only one epoch.
-    fn needs_one_epoch(&self, record_count: u64) -> bool {
-        match self.params.epochs {
-            Epochs::Fixed(count) => count == 1,
-            Epochs::Auto { record_visits, .. } => record_count >= record_visits,
-        }
+    /// What a user can change if training diverges.
+    fn divergence_advice(&self) -> String {
+        let rate = self.params.learning_rate;
+        format!("Lower learning_rate (now {rate}), or standardize the columns (standardize=true)")
     }
 
     /// Whether the labels of all records must be known, to count them or to look up those that the user names.
@@ -167,9 +162,9 @@ impl Linear {
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
     pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
         Ok(match self.loss {
-            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
-                LabelRule::Binary { positive: labels::positive(&self.params, names)? }
-            }
+            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary {
+                positive: labels::positive(self.params.positive_label.as_deref(), names)?,
+            },
             Loss::Softmax => LabelRule::Class,
             Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
         })
@@ -220,7 +215,7 @@ impl Linear {
     /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
     pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
         let labels = TrainingLabels::new(facts);
-        labels.check_positive(&self.params)?;
+        labels.check_positive(self.params.positive_label.as_deref())?;
         let positive = match self.label_rule(&facts.label_names)? {
             LabelRule::Binary { positive } => positive,
             LabelRule::Class | LabelRule::Real => None,
@@ -253,7 +248,10 @@ impl Linear {
             model.label_scale = previous.label_scale;
             model.check_continues(previous, |label| labels.text(label))?;
         }
-        model.class_weights = labels.weights(&self.params, self.loss, &model.classes, positive)?;
+        if let ClassWeights::Given(pairs) = &self.params.class_weights {
+            let classes = if self.loss.is_binary() { None } else { Some(model.classes.as_slice()) };
+            model.class_weights = labels.weights(pairs, classes, positive)?;
+        }
         Ok(model)
     }
 

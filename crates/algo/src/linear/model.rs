@@ -6,9 +6,9 @@ use matrix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::loss::Loss;
 use crate::error::Error;
 use crate::job::Output;
+use crate::loss::Loss;
 use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossAccumulator;
 use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};

@@ -4,7 +4,6 @@ use data::{BatchSize, Shuffle};
 use matrix::Schedule;
 
 use super::choices::{BatchGradient, ColumnScaling, RecordScaling, ScheduleKind, StartHessian};
-use super::loss::Loss;
 use super::optimizer::{
     FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
 };
@@ -20,6 +19,7 @@ use super::param_table::{
 use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::Epochs;
+use crate::loss::Loss;
 use crate::metric::StoppingMetric;
 use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;

@@ -5,11 +5,11 @@ use data::Batch;
 use math::hash::NAMED_KEY_BIT;
 use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
 
-use super::csr::CsrRows;
-use super::loss::{Loss, probabilities, softmax};
 use super::model::{LabelScale, MOMENT_COLUMNS, Model, Standardize};
+use crate::csr::{CsrRows, normalize};
 use crate::error::Error;
 use crate::job::Scorer;
+use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
@@ -204,20 +204,6 @@ pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> 
     if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
 }
 
-/// Scales every record to length 1; records of zeros stay as they are.
-pub(super) fn normalize(offsets: &[u32], values: &mut [f32]) {
-    for pair in offsets.windows(2) {
-        let record = &mut values[pair[0] as usize..pair[1] as usize];
-        let square: f64 = record.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
-        if square > 0.0 {
-            let factor = 1.0 / square.sqrt();
-            for value in record {
-                *value = (f64::from(*value) * factor) as f32;
-            }
-        }
-    }
-}
-
 /// Changes the length; the content is not specified.
 fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
     if values.len() < len {
@@ -236,55 +222,21 @@ pub(super) fn add_to_metrics(
     slopes: &mut Vec<f64>,
     parts: &mut MetricAccumulator,
 ) -> Result<f64, Error> {
+    let MetricAccumulator::Classes(parts) = parts else {
+        return Ok(crate::metric::add_scores(model.loss, batch, scores, slopes, parts));
+    };
+    let before = parts.loss.loss_sum;
     slopes.clear();
-    let before = parts.loss().loss_sum;
-    match parts {
-        MetricAccumulator::Binary(parts) => {
-            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let (label, weight) = (f64::from(label), batch.weight(r));
-                let (loss, slope) = model.loss.value_and_slope(score, label);
-                slopes.push(slope);
-                let wide = f64::from(weight);
-                parts.loss.add(loss, wide);
-                if parts.probabilities {
-                    // The slope of the logistic loss is prediction - label.
-                    parts.calibration.add(slope + label, label, wide);
-                }
-                let said = match parts.threshold {
-                    None => score > 0.0,
-                    Some(threshold) if parts.probabilities => math::special::sigmoid(score) > threshold,
-                    Some(threshold) => score > threshold,
-                };
-                parts.counts.add(said, label > 0.0, wide);
-                parts.auc.add(score, label > 0.0, weight);
-                if let Some(&group) = batch.groups.get(r) {
-                    parts.gauc.add(group, score, label > 0.0, weight);
-                }
-            }
-        }
-        MetricAccumulator::Classes(parts) => {
-            slopes.extend_from_slice(scores);
-            let rows = slopes.chunks_exact_mut(model.width());
-            for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
-                let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
-                let said = largest(row);
-                parts.counts.add(said, class, weight);
-                parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
-                parts.loss.add(softmax(row, class), weight);
-            }
-        }
-        MetricAccumulator::Real(parts) => {
-            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let (label, weight) = (f64::from(label), f64::from(batch.weight(r)));
-                let (loss, slope) = model.loss.value_and_slope(score, label);
-                slopes.push(slope);
-                parts.loss.add(loss, weight);
-                parts.regression.add(score, label, weight);
-            }
-        }
-        MetricAccumulator::Named(_) => unreachable!("a linear model makes the accumulators of its loss"),
+    slopes.extend_from_slice(scores);
+    let rows = slopes.chunks_exact_mut(model.width());
+    for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
+        let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
+        let said = largest(row);
+        parts.counts.add(said, class, weight);
+        parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
+        parts.loss.add(softmax(row, class), weight);
     }
-    Ok(parts.loss().loss_sum - before)
+    Ok(parts.loss.loss_sum - before)
 }
 
 /// The first index of the largest score.

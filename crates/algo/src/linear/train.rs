@@ -1,123 +1,25 @@
-//! The loop of a task: pull, score, push, tick; at the end of an epoch barrier, validation, report.
+//! A step of a task: pull, score, push, tick.
 
 use data::Batch;
-use matrix::{Keys, Selection, Values};
+use matrix::{Agent, Keys, Selection, Values};
 
 use super::Linear;
 use super::choices::BatchGradient;
-use super::csr::scale;
-use super::loss::Loss;
 use super::model::{LabelScale, Model};
 use super::scan::scan;
-use super::score::{BatchScorer, LinearScorer, ScoreTickets, add_to_metrics};
-use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
+use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, check_weight};
+use crate::csr::scale;
 use crate::error::Error;
-use crate::job::{TrainTask, score_all};
+use crate::job::TrainTask;
+use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
 
 /// Trains one task until training ends.
 pub(super) fn train(job: &Linear, gradient: BatchGradient, mut task: TrainTask<'_>) -> Result<(), Error> {
     let model: &Model = task.model.of()?;
     let class_weights = scan(job, model, &mut task)?;
-    let mut step = Step::new(job, model, gradient, class_weights);
-    let mut epoch_count = None;
-    for epoch in 0.. {
-        let (parts, flow) = run_epoch(job, &mut step, &mut task, epoch)?;
-        let (totals, weight_sum) = sum_over_tasks(&mut task, &parts, &step)?;
-        if flow == StepDecision::Continue {
-            totals.check(model)?;
-            check_weight(totals.record_count, weight_sum)?;
-        }
-        let epoch_count = *epoch_count.get_or_insert_with(|| job.params.epochs.count(totals.record_count));
-        let validation = match (&mut task.validation, flow) {
-            (Some(stream), StepDecision::Continue) => {
-                let mut scorer = LinearScorer::new(model);
-                Some(score_all(&mut scorer, model.metric_accumulator(), task.agent, *stream)?)
-            }
-            _ => None,
-        };
-        let report = EpochReport { validation, ..EpochReport::new(task.agent, epoch, epoch_count, parts) };
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || epoch + 1 >= epoch_count {
-            break;
-        }
-    }
-    task.agent.finish()?;
-    Ok(())
-}
-
-/// Reads the task's data once. It ends early if the coordinator stops the task.
-fn run_epoch(
-    job: &Linear,
-    step: &mut Step<'_>,
-    task: &mut TrainTask<'_>,
-    epoch: u64,
-) -> Result<(MetricAccumulator, StepDecision), Error> {
-    let mut parts = step.model.metric_accumulator();
-    (step.positive_count, step.weight_sum) = (0, 0.0);
-    let mut kept = !job.needs_one_epoch(0);
-    task.data.start_epoch(epoch)?;
-    let mut step_number = 0;
-    let mut tickets = ScoreTickets::default();
-    while let Some([batch, ahead @ ..]) = task.data.next_window(1)? {
-        step.scoring.pull(task.agent, batch, &tickets)?;
-        // The answers travel while this step computes, or at least while the batch after the next one is parsed.
-        tickets = ahead.first().map_or_else(Default::default, |next| step.scoring.prefetch(task.agent, next));
-        let loss_sum = step.train(task.agent, batch, &mut parts)?;
-        let rate = job.params.learning_rate;
-        if !loss_sum.is_finite() {
-            return Err(Error::Diverged { epoch, step: step_number, loss: loss_sum, rate });
-        }
-        step_number += 1;
-        if task.coordinator.report_progress(task.agent.task(), batch.record_count() as u64, loss_sum)
-            == StepDecision::Stop
-        {
-            return Ok((parts, StepDecision::Stop));
-        }
-        if kept && job.needs_one_epoch(parts.record_count()) {
-            kept = false;
-            task.data.release_cache();
-        }
-    }
-    Ok((parts, StepDecision::Continue))
-}
-
-/// Counts of all tasks in an epoch.
-pub(super) struct Totals {
-    pub(super) record_count: u64,
-    pub(super) positive_count: u64,
-}
-
-impl Totals {
-    pub(super) fn check(&self, model: &Model) -> Result<(), Error> {
-        match (self.record_count, self.positive_count) {
-            (0, _) => Err(Error::NoRecords),
-            (record_count, 0) if model.loss.is_binary() => Err(Error::OneClass { record_count, label: 0.0 }),
-            (all, positive) if model.loss.is_binary() && all == positive => {
-                Err(Error::OneClass { record_count: all, label: 1.0 })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Sums over all tasks at the end of an epoch, which is also a barrier: afterwards every push is visible, and every
-/// task has the same totals, so all tasks make the same decisions.
-fn sum_over_tasks(
-    task: &mut TrainTask<'_>,
-    parts: &MetricAccumulator,
-    step: &Step<'_>,
-) -> Result<(Totals, f64), Error> {
-    let mut sums = [parts.record_count() as f64, step.positive_count as f64, step.weight_sum];
-    task.agent.all_reduce(&mut sums)?;
-    Ok((Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 }, sums[2]))
-}
-
-/// Refuses records that all have the weight 0: the gradient would be 0, and so would the model.
-pub(super) fn check_weight(record_count: u64, weight_sum: f64) -> Result<(), Error> {
-    if record_count > 0 && weight_sum == 0.0 {
-        return Err(Error::NoWeight { what: "every training record has the weight 0" });
-    }
-    Ok(())
+    batch_loop::run(&mut Step::new(job, model, gradient, class_weights), job.params.epochs, task)
 }
 
 /// One step and its scratch memory.
@@ -131,9 +33,8 @@ struct Step<'a> {
     slopes: Vec<f64>,
     sums: Vec<f64>,
     gradient: Vec<f32>,
-    positive_count: u64,
-    /// Sum of weight of record x weight of class.
-    weight_sum: f64,
+    /// What was prefetched for the next batch.
+    tickets: ScoreTickets,
 }
 
 impl<'a> Step<'a> {
@@ -147,45 +48,14 @@ impl<'a> Step<'a> {
             slopes: Vec::new(),
             sums: Vec::new(),
             gradient: Vec::new(),
-            positive_count: 0,
-            weight_sum: 0.0,
+            tickets: ScoreTickets::default(),
         }
-    }
-
-    /// Scores with the parameters that were pulled for the batch, adds to the metrics (before the update: progressive
-    /// validation), pushes, ticks. Returns the sum of weight x loss.
-    fn train(
-        &mut self,
-        agent: &mut dyn matrix::Agent,
-        batch: &Batch,
-        parts: &mut MetricAccumulator,
-    ) -> Result<f64, Error> {
-        self.scoring.compute_scores(batch);
-        let loss_sum = add_to_metrics(self.model, batch, &self.scoring.scores, &mut self.slopes, parts)?;
-        if !loss_sum.is_finite() {
-            return Ok(loss_sum);
-        }
-        self.weigh(batch)?;
-        self.differentiate(batch);
-        if self.gradient.iter().any(|sum| !sum.is_finite()) {
-            // The sums are outside of the range of f32; the servers would refuse them.
-            return Ok(f64::INFINITY);
-        }
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
-        if let Some(id) = self.model.intercept_id() {
-            let sums = self.intercept_gradient();
-            agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
-        }
-        agent.tick()?;
-        Ok(loss_sum)
     }
 
     /// Multiplies the slopes by the weight of the record and of its class; for a mean gradient also divides by the
-    /// number of records.
-    fn weigh(&mut self, batch: &Batch) -> Result<(), Error> {
+    /// number of records. Returns the sum of these weights.
+    fn weigh(&mut self, batch: &Batch) -> Result<f64, Error> {
         let clip = self.job.params.clip;
-        self.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
         if clip.is_finite() {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
@@ -200,8 +70,7 @@ impl<'a> Step<'a> {
             _ => scale.deviation,
         };
         let share = self.model.label_scale.map_or(share, |scale| share / unit(scale));
-        self.weight_sum += weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)?;
-        Ok(())
+        weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)
     }
 
     /// Computes `gradient` for the columns of the batch, each summed over its records.
@@ -226,6 +95,52 @@ impl<'a> Step<'a> {
             sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
         }
         sums.into_iter().map(|sum| sum as f32).collect()
+    }
+}
+
+impl BatchLearner for Step<'_> {
+    fn step(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        next: Option<&Batch>,
+        metrics: &mut MetricAccumulator,
+    ) -> Result<StepSums, Error> {
+        self.scoring.pull(agent, batch, &self.tickets)?;
+        // The answers travel while this step computes, or at least while the batch after the next one is parsed.
+        self.tickets = next.map_or_else(Default::default, |next| self.scoring.prefetch(agent, next));
+        self.scoring.compute_scores(batch);
+        let loss = add_to_metrics(self.model, batch, &self.scoring.scores, &mut self.slopes, metrics)?;
+        if !loss.is_finite() {
+            return Ok(StepSums { loss, ..StepSums::default() });
+        }
+        let weight = self.weigh(batch)?;
+        self.differentiate(batch);
+        if self.gradient.iter().any(|sum| !sum.is_finite()) {
+            // The sums are outside of the range of f32; the servers would refuse them.
+            return Ok(StepSums { loss: f64::INFINITY, ..StepSums::default() });
+        }
+        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
+        agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
+        if let Some(id) = self.model.intercept_id() {
+            let sums = self.intercept_gradient();
+            agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
+        }
+        agent.tick()?;
+        let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        Ok(StepSums { loss, positive_count, weight })
+    }
+
+    fn divergence_advice(&self) -> String {
+        self.job.divergence_advice()
+    }
+
+    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+        if end.is_stopped {
+            return Ok(());
+        }
+        check_classes(end.totals.record_count, end.totals.positive_count, self.model.loss)?;
+        check_weight(end.totals.record_count, end.totals.weight)
     }
 }
 

@@ -27,10 +27,13 @@ use std::collections::BTreeMap;
 use auc::AucAccumulator;
 use calibration::{CalibrationAccumulator, CalibrationRow};
 use classification::{BinaryCounts, ClassCounts, Confusion};
+use data::Batch;
 use gauc::GaucAccumulator;
 use loss::LossAccumulator;
 use named::NamedAccumulator;
 use regression::RegressionAccumulator;
+
+use crate::loss::Loss;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
 pub type Metrics = BTreeMap<Cow<'static, str>, f64>;
@@ -256,6 +259,60 @@ impl MetricAccumulator {
             Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
         }
     }
+}
+
+/// Adds records with one score each to the metrics of probabilities, margins or values. Sets `slopes` to the slopes of
+/// the losses, without the weights of the records. Returns the sum of weight x loss.
+///
+/// # Panics
+/// If `parts` are the metrics of many classes or of a family, which have no scores.
+pub(crate) fn add_scores(
+    loss: Loss,
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    parts: &mut MetricAccumulator,
+) -> f64 {
+    slopes.clear();
+    let before = parts.loss().loss_sum;
+    match parts {
+        MetricAccumulator::Binary(parts) => {
+            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
+                let (label, weight) = (f64::from(label), batch.weight(r));
+                let (loss, slope) = loss.value_and_slope(score, label);
+                slopes.push(slope);
+                let wide = f64::from(weight);
+                parts.loss.add(loss, wide);
+                if parts.probabilities {
+                    // The slope of the logistic loss is prediction - label.
+                    parts.calibration.add(slope + label, label, wide);
+                }
+                let said = match parts.threshold {
+                    None => score > 0.0,
+                    Some(threshold) if parts.probabilities => math::special::sigmoid(score) > threshold,
+                    Some(threshold) => score > threshold,
+                };
+                parts.counts.add(said, label > 0.0, wide);
+                parts.auc.add(score, label > 0.0, weight);
+                if let Some(&group) = batch.groups.get(r) {
+                    parts.gauc.add(group, score, label > 0.0, weight);
+                }
+            }
+        }
+        MetricAccumulator::Real(parts) => {
+            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
+                let (label, weight) = (f64::from(label), f64::from(batch.weight(r)));
+                let (loss, slope) = loss.value_and_slope(score, label);
+                slopes.push(slope);
+                parts.loss.add(loss, weight);
+                parts.regression.add(score, label, weight);
+            }
+        }
+        MetricAccumulator::Classes(_) | MetricAccumulator::Named(_) => {
+            panic!("a model with one score makes metrics of scores")
+        }
+    }
+    parts.loss().loss_sum - before
 }
 
 /// `-share log share`.

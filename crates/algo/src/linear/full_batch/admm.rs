@@ -30,11 +30,11 @@ use matrix::function::map::Set;
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::super::train::Totals;
 use super::local_problem::{LocalProblem, PassResult};
 use super::residuals::Residuals;
 use super::survey::{survey, write_weights};
 use super::train::{any_task, report};
+use crate::batch_loop::check_classes;
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
 use crate::descent::minimizer::Minimizer;
 use crate::descent::proximal::{Evaluation, Proximal};
@@ -118,7 +118,7 @@ fn sum_residuals(
     let [loss, stopped, records, positives] = [sums[0], sums[1], sums[2], sums[3]];
     let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
     if flow == StepDecision::Continue && meeting == 0 {
-        Totals { record_count: records as u64, positive_count: positives as u64 }.check(model)?;
+        check_classes(records as u64, positives as u64, model.loss)?;
         if !loss.is_finite() {
             return Err(Error::NonFiniteStart { loss });
         }

@@ -9,17 +9,17 @@ use std::ops::Range;
 use data::Batch;
 use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
 
-use super::super::csr::CsrRows;
-use super::super::loss::Loss;
 use super::super::model::{MOMENT_COLUMNS, Model};
-use super::super::score::{IDENTITY_SCALE, add_to_metrics, apply_scales, normalize, scale_of, scaled_keys};
+use super::super::score::{IDENTITY_SCALE, add_to_metrics, apply_scales, scale_of, scaled_keys};
 use super::super::train::weigh;
 use super::features::LocalFeatures;
 use crate::coordinator::StepDecision;
+use crate::csr::{CsrRows, normalize};
 use crate::descent::Settings;
 use crate::descent::vectors::{GRADIENT, SCALE, VectorLayout};
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
 
 /// The results of a pass.

@@ -3,16 +3,16 @@
 use data::KeySet;
 use matrix::{Keys, Selection, Values, ValuesMut};
 
-use super::super::loss::Loss;
 use super::super::model::Model;
-use super::super::train::check_weight;
 use super::features::LocalFeatures;
 use super::local_problem::LocalProblem;
+use crate::batch_loop::check_weight;
 use crate::descent::Settings;
 use crate::descent::minimizer::Minimizer;
 use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::loss::Loss;
 
 /// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
 /// step.

@@ -16,10 +16,10 @@ use matrix::function::zip::{Combine, Zip};
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::super::train::Totals;
 use super::local_problem::{LocalProblem, PassResult};
 use super::survey::{survey, write_weights};
 use super::train::{any_task, report};
+use crate::batch_loop::check_classes;
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::descent::Settings;
 use crate::descent::minimizer::Minimizer;
@@ -54,7 +54,7 @@ pub(in super::super) fn train(
         }
         let (step, loss) = (iteration, seen.value);
         if !loss.is_finite() || loss > DIVERGED * first {
-            return Err(Error::Diverged { epoch: iteration, step, loss, rate });
+            return Err(Error::Diverged { epoch: iteration, step, loss, advice: job.divergence_advice() });
         }
         let is_last = best - loss <= settings.tolerance * loss.abs()
             || iteration + 1 >= settings.max_iterations
@@ -107,7 +107,7 @@ fn objective(
     let [loss, stopped, record_count, positives] = sums;
     let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
     if flow == StepDecision::Continue {
-        Totals { record_count: record_count as u64, positive_count: positives as u64 }.check(model)?;
+        check_classes(record_count as u64, positives as u64, model.loss)?;
     }
     let mut own = [0.0];
     if task.agent.task() == 0 {

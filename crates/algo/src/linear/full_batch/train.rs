@@ -5,9 +5,9 @@ use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::super::score::LinearScorer;
-use super::super::train::Totals;
 use super::local_problem::PassResult;
 use super::survey::{survey, write_weights};
+use crate::batch_loop::check_classes;
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
 use crate::descent::Settings;
 use crate::descent::minimizer::{DescentCommand, DescentFailure, Minimizer};
@@ -118,7 +118,7 @@ fn sum_and_decide(
     let [loss, stopped, records, positives] = sums;
     let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
     if flow == StepDecision::Continue && pass == 0 {
-        Totals { record_count: records as u64, positive_count: positives as u64 }.check(model)?;
+        check_classes(records as u64, positives as u64, model.loss)?;
         if !loss.is_finite() {
             return Err(Error::NonFiniteStart { loss });
         }

@@ -149,6 +149,20 @@ pub fn scale(slopes: &mut [f64], factor: f64) {
     }
 }
 
+/// Scales every record to length 1; records of zeros stay as they are.
+pub fn normalize(offsets: &[u32], values: &mut [f32]) {
+    for pair in offsets.windows(2) {
+        let record = &mut values[pair[0] as usize..pair[1] as usize];
+        let square: f64 = record.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
+        if square > 0.0 {
+            let factor = 1.0 / square.sqrt();
+            for value in record {
+                *value = (f64::from(*value) * factor) as f32;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

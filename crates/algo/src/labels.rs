@@ -6,8 +6,6 @@
 //! called between the two, because the reader needs the positive label. [`TrainingLabels`] checks all labels that the
 //! settings name, after the scan and before the first step.
 
-use super::loss::Loss;
-use super::params::{ClassWeights, Params};
 use crate::error::Error;
 use crate::job::DataFacts;
 use crate::param::nearest;
@@ -17,11 +15,11 @@ const EXACT_LABELS: u64 = 1 << 24;
 /// Number of labels that a message lists.
 const SHOWN_LABELS: usize = 20;
 
-/// The number of the positive label; `None` if the job names none. `names` are those of the label column, empty if
+/// The number of the positive label `text`; `None` if the job names none. `names` are those of the label column, empty if
 /// labels are numbers. If labels are numbers, a text that is not a number becomes NaN: [`TrainingLabels`] refuses it
 /// later, when it can list the labels.
-pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>, Error> {
-    let Some(text) = &params.positive_label else {
+pub(crate) fn positive(text: Option<&str>, names: &[String]) -> Result<Option<f32>, Error> {
+    let Some(text) = text else {
         return match names {
             [] | [_, _] => Ok(None),
             [name] => Err(Error::SingleLabelName { name: name.clone() }),
@@ -34,7 +32,7 @@ pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>,
     if names.is_empty() {
         let label = text.parse().unwrap_or(f32::NAN);
         if label.abs() >= EXACT_LABELS as f32 {
-            return Err(Error::LargeLabel { label: text.clone(), limit: EXACT_LABELS });
+            return Err(Error::LargeLabel { label: text.to_owned(), limit: EXACT_LABELS });
         }
         return Ok(Some(label));
     }
@@ -45,19 +43,19 @@ pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>,
 }
 
 /// The labels that occur in the training data.
-pub(super) struct TrainingLabels<'a> {
+pub(crate) struct TrainingLabels<'a> {
     names: &'a [String],
     /// Labels as they are in the data, ascending: numbers, or numbers of names.
     values: &'a [f32],
 }
 
 impl<'a> TrainingLabels<'a> {
-    pub(super) fn new(facts: &'a DataFacts) -> Self {
+    pub(crate) fn new(facts: &'a DataFacts) -> Self {
         Self { names: &facts.label_names, values: &facts.classes }
     }
 
     /// The label with this number, as the user writes it.
-    pub(super) fn text(&self, value: f32) -> String {
+    pub(crate) fn text(&self, value: f32) -> String {
         self.names.get(value as usize).cloned().unwrap_or_else(|| value.to_string())
     }
 
@@ -73,8 +71,8 @@ impl<'a> TrainingLabels<'a> {
     }
 
     /// Refuses a positive label that no record has. Fractional labels are not listed, so they cannot be checked.
-    pub(super) fn check_positive(&self, params: &Params) -> Result<(), Error> {
-        match &params.positive_label {
+    pub(crate) fn check_positive(&self, text: Option<&str>) -> Result<(), Error> {
+        match text {
             Some(text) if !self.values.is_empty() || text.parse::<f32>().is_err() => {
                 self.find("positive_label", text).map(|_| ())
             }
@@ -82,15 +80,14 @@ impl<'a> TrainingLabels<'a> {
         }
     }
 
-    /// The weights of `classes`, in their order; empty if all are 1, or if they follow from counts (`balanced`).
-    pub(super) fn weights(
+    /// The weights of `classes`, in their order; if there are none, those of label 0 and of label 1, which is
+    /// `positive`. `pairs` are labels as the user writes them with their weights.
+    pub(crate) fn weights(
         &self,
-        params: &Params,
-        loss: Loss,
-        classes: &[f32],
+        pairs: &[(String, f64)],
+        classes: Option<&[f32]>,
         positive: Option<f32>,
     ) -> Result<Vec<f64>, Error> {
-        let ClassWeights::Given(pairs) = &params.class_weights else { return Ok(Vec::new()) };
         if self.values.is_empty() {
             return Err(Error::UncountableLabels { parameter: "class_weights" });
         }
@@ -103,12 +100,12 @@ impl<'a> TrainingLabels<'a> {
             given.push((value, *weight));
         }
         let weight = |value: f32| given.iter().find(|pair| pair.0 == value).map_or(1.0, |pair| pair.1);
-        let weights = if loss.is_binary() {
+        let weights = if let Some(classes) = classes {
+            classes.iter().map(|class| weight(*class)).collect()
+        } else {
             let (ones, others): (Vec<f32>, Vec<f32>) =
                 self.values.iter().partition(|value| **value == positive.unwrap_or(1.0));
             vec![self.common_weight(&others, weight)?, self.common_weight(&ones, weight)?]
-        } else {
-            classes.iter().map(|class| weight(*class)).collect()
         };
         if self.values.iter().all(|value| weight(*value) == 0.0) {
             return Err(Error::NoWeight { what: "class_weights gives the weight 0 to every class" });
