@@ -72,7 +72,8 @@ pub trait Agent: Send {
     fn clock(&self) -> Clock;
 
     /// Reads values in the order of the keys, as the consistency of the matrix allows at this clock. Rows that were
-    /// never pushed have their initial values; a pull creates no rows.
+    /// never pushed have their initial values, or 0 if [the initializer](crate::Initializer) says so; a pull creates no
+    /// rows.
     fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
 
     /// Whether prefetches are sent before their wait. If not, a prefetch gains nothing.

@@ -30,6 +30,12 @@ pub enum Initializer {
         /// Standard deviation.
         deviation: f64,
     },
+    /// Normal with mean 0 for the rows that were pushed; all others read as 0, so that a model does not learn from, and
+    /// does not score with, random values of features that it has never seen. For sparse storage.
+    NormalOnFirstPush {
+        /// Standard deviation.
+        deviation: f64,
+    },
 }
 
 impl Initializer {
@@ -42,7 +48,7 @@ impl Initializer {
             }
             Initializer::Uniform { low, high } => (!(low.is_finite() && high.is_finite() && low < high))
                 .then(|| (format!("uniform from {low} to {high}"), "finite bounds, low < high")),
-            Initializer::Normal { deviation } => (!(deviation >= 0.0 && deviation.is_finite()))
+            Initializer::Normal { deviation } | Initializer::NormalOnFirstPush { deviation } => (!(deviation >= 0.0 && deviation.is_finite()))
                 .then(|| (format!("normal with deviation {deviation}"), "a finite deviation >= 0")),
         }
     }
@@ -65,6 +71,11 @@ impl InitialValues {
         self.initializer == Initializer::Zero
     }
 
+    /// Whether rows that were never pushed read as 0.
+    pub(crate) fn reads_zero(&self) -> bool {
+        matches!(self.initializer, Initializer::Zero | Initializer::NormalOnFirstPush { .. })
+    }
+
     /// Writes the initial values of row `row`. By column, each element counts as a row with the number
     /// `row * columns + column`.
     pub(crate) fn fill<E: Element>(&self, row: u64, out: &mut [E]) {
@@ -74,7 +85,9 @@ impl InitialValues {
                 Initializer::Zero => 0.0,
                 Initializer::Constant { value } => value,
                 Initializer::Uniform { low, high } => low + (high - low) * random.uniform(),
-                Initializer::Normal { deviation } => deviation * random.normal(),
+                Initializer::Normal { deviation } | Initializer::NormalOnFirstPush { deviation } => {
+                    deviation * random.normal()
+                }
             });
         }
     }

@@ -202,6 +202,10 @@ impl MatrixSpec {
         if self.storage == Storage::Sparse {
             return Ok(());
         }
+        if let Initializer::NormalOnFirstPush { .. } = self.initializer {
+            let expected = "normal with dense storage, whose rows all exist";
+            return self.fault("initializer", "normal_on_first_push", expected);
+        }
         let placement = self.partitioner.placement(self.key_bound());
         for i in 0..placement.partition_count() {
             let Some(range) = placement.range(i) else {
@@ -274,6 +278,13 @@ mod tests {
         assert_eq!(bad(|spec| spec.partitioner = Partitioner::Hash { partition_count: 0 }), "partitioner");
         assert_eq!(bad(|spec| spec.element = ElementType::I64), "rule");
         assert_eq!(bad(|spec| spec.initializer = Initializer::Normal { deviation: -1.0 }), "initializer");
+        assert_eq!(
+            bad(|spec| {
+                spec.storage = Storage::Dense;
+                spec.initializer = Initializer::NormalOnFirstPush { deviation: 1.0 };
+            }),
+            "initializer"
+        );
         assert_eq!(
             bad(|spec| spec.rule = PushRule::FtrlProximal { alpha: 0.0, beta: 1.0, l1: 0.0, l2: 0.0 }),
             "rule.alpha"

@@ -94,8 +94,9 @@ pub(crate) struct RowInitializer {
 }
 
 impl RowInitializer {
+    /// The values of a row that does not exist.
     fn values<E: Element>(&self, key: u64, out: &mut [E]) {
-        if self.initial.is_zero() {
+        if self.initial.reads_zero() {
             out.fill(E::ZERO);
         } else {
             self.initial.fill(self.key_offset + key, out);

@@ -141,6 +141,21 @@ fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
     }
 }
 
+#[test]
+fn a_row_that_reads_as_zero_begins_with_its_first_values_when_it_is_pushed() {
+    let first = InitialValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
+    let make = birth(PushRule::Add, 2, Initializer::NormalOnFirstPush { deviation: 1.0 });
+    let mut expected = [0.0f64; 2];
+    first.fill(5, &mut expected);
+    let mut table = Table::<f64>::sparse(make);
+    let mut pulled = [9.0; 2];
+    table.pull(&[5], &mut [ABSENT], &mut pulled, |i| i);
+    assert_eq!((pulled, table.row_count()), ([0.0; 2], 0), "nobody has pushed it");
+    push(&mut table, &[5], &[0.0, 0.5], &mut [ABSENT]);
+    table.pull(&[5], &mut [ABSENT], &mut pulled, |i| i);
+    assert_eq!(pulled, [expected[0], expected[1] + 0.5]);
+}
+
 /// FTRL stores the sum z, which determines the weight: the initial z must give the initial value.
 #[test]
 fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
