@@ -2,7 +2,7 @@
 //! validation and the report.
 
 use data::Batch;
-use matrix::Agent;
+use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
 
 use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
@@ -153,4 +153,19 @@ fn sum_over_tasks(
     let [record_count, positive_count, weight, stopped] = all;
     let totals = Totals { record_count: record_count as u64, positive_count: positive_count as u64, weight };
     Ok(EpochEnd { totals, is_stopped: stopped > 0.0 })
+}
+
+/// Reads a selection, if there is one: with its ticket, if it was prefetched.
+pub(crate) fn pull_or_wait(
+    agent: &mut dyn Agent,
+    pull: Option<(MatrixId, Selection<'_>)>,
+    ticket: Option<&PullTicket>,
+    out: ValuesMut<'_>,
+) -> Result<(), Error> {
+    match (ticket, pull) {
+        (Some(ticket), _) => agent.wait(ticket, out)?,
+        (None, Some((matrix, selection))) => agent.pull(matrix, selection, out)?,
+        (None, None) => {}
+    }
+    Ok(())
 }

@@ -6,6 +6,8 @@
 //! called between the two, because the reader needs the positive label. [`TrainingLabels`] checks all labels that the
 //! settings name, after the scan and before the first step.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::job::DataFacts;
 use crate::param::nearest;
@@ -40,6 +42,15 @@ pub(crate) fn positive(text: Option<&str>, names: &[String]) -> Result<Option<f3
         Some(class) => Ok(Some(class as f32)),
         None => Err(unknown_label("positive_label", text, names)),
     }
+}
+
+/// The relation between the score of the weights and the label: `label = mean + deviation x score`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelScale {
+    /// Mean of the training labels.
+    pub mean: f64,
+    /// Standard deviation of the training labels, above 0.
+    pub deviation: f64,
 }
 
 /// The labels that occur in the training data.

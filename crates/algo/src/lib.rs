@@ -22,7 +22,7 @@ pub mod error;
 pub mod family;
 pub mod job;
 pub mod kmeans;
-mod labels;
+pub mod labels;
 pub mod linear;
 pub mod loss;
 pub mod metric;

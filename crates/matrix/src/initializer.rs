@@ -48,8 +48,10 @@ impl Initializer {
             }
             Initializer::Uniform { low, high } => (!(low.is_finite() && high.is_finite() && low < high))
                 .then(|| (format!("uniform from {low} to {high}"), "finite bounds, low < high")),
-            Initializer::Normal { deviation } | Initializer::NormalOnFirstPush { deviation } => (!(deviation >= 0.0 && deviation.is_finite()))
-                .then(|| (format!("normal with deviation {deviation}"), "a finite deviation >= 0")),
+            Initializer::Normal { deviation } | Initializer::NormalOnFirstPush { deviation } => {
+                (!(deviation >= 0.0 && deviation.is_finite()))
+                    .then(|| (format!("normal with deviation {deviation}"), "a finite deviation >= 0"))
+            }
         }
     }
 }

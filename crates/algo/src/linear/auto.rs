@@ -35,12 +35,13 @@ use super::model::Model;
 use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
 use super::optimizer_params::LEARNING_RATE;
 use super::param_table::{
-    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, SHUFFLE, STANDARDIZE,
+    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
 };
 use super::params::learning_rate;
 use crate::error::Error;
 use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
 use crate::loss::Loss;
+use crate::param::common::SHUFFLE;
 use crate::param::{AUTO, CheckedParams, Choice, ParamSpec};
 use scaling::{TextKind, column_scaling, record_scaling, text_kind};
 

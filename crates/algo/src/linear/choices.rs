@@ -1,9 +1,6 @@
 //! The closed sets among the parameters of the linear models, besides the optimizers.
 
-use data::Shuffle;
-
 use super::optimizer_params::{SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH};
-use crate::metric::{STOPPING_METRICS, StoppingMetric};
 use crate::param::{Choice, ParamSpec};
 
 /// How the step size changes over the steps. [`matrix::Schedule`] is the same with its numbers.
@@ -63,12 +60,6 @@ impl Choice for StartHessian {
     }
 }
 
-impl Choice for Shuffle {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("batches", Self::Batches), ("records", Self::Records)]
-    }
-}
-
 /// The scaling of columns that the user asks for. The format of the data decides whether they are centered too: see
 /// [`Standardize`](super::Standardize).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +103,5 @@ pub(super) enum MarginLoss {
 impl Choice for MarginLoss {
     fn all() -> Vec<(&'static str, Self)> {
         vec![("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge)]
-    }
-}
-
-impl Choice for StoppingMetric {
-    fn all() -> Vec<(&'static str, Self)> {
-        STOPPING_METRICS.iter().map(|metric| (metric.name, *metric)).collect()
     }
 }

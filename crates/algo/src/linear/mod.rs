@@ -52,14 +52,14 @@ use data::LabelRule;
 use matrix::{Consistency, MatrixSpec};
 
 pub use family::FAMILY;
-pub use model::{LabelScale, Model, Standardize};
+pub use model::{Model, Standardize};
 pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 
 use crate::error::Error;
 use crate::job::{DataFacts, DataNeeds, DataProfile, Resolution, TrainTask};
-use crate::labels::{self, TrainingLabels};
+use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::loss::Loss;
 use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::job::Output;
+use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossAccumulator;
@@ -32,15 +33,6 @@ pub enum Standardize {
     /// `x (1 - log share)`, where share is that of the records with the column: the inverse document frequency of
     /// texts.
     Idf,
-}
-
-/// The relation between the score of the weights and the label: `label = mean + deviation x score`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabelScale {
-    /// Mean of the training labels.
-    pub mean: f64,
-    /// Standard deviation of the training labels, above 0.
-    pub deviation: f64,
 }
 
 /// A linear model without its matrices.

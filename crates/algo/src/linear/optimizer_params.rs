@@ -3,13 +3,9 @@
 //! [schedules](super::choices::ScheduleKind) are.
 
 use super::choices::StartHessian;
+use crate::param::common::{NOT_NEGATIVE, POSITIVE, SHARE};
 use crate::param::{Bounds, ParamKind, ParamSpec, param, words};
 
-pub(super) const POSITIVE: ParamKind =
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
-pub(super) const NOT_NEGATIVE: ParamKind =
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
-pub(super) const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
 const AUTO_POSITIVE: ParamKind = ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
 
 pub(super) const LEARNING_RATE: ParamSpec = param(

@@ -1,16 +1,16 @@
 //! The tables of parameters of the linear models, and the parameters that every optimizer reads: type, range, default,
 //! unit and meaning of each.
 
-use data::Shuffle;
-
 use super::choices::{BatchGradient, ColumnScaling, MarginLoss, RecordScaling, ScheduleKind};
 use super::optimizer::Optimizer;
 use super::optimizer_params::{
     ADAPTIVE_RHO, BETA, BETA1, BETA2, DECAY, EPSILON, HISTORY, LEARNING_RATE, LOCAL_ITERATIONS,
-    MAX_ITERATIONS, MOMENTUM, NOT_NEGATIVE, POSITIVE, RHO, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR,
-    SCHEDULE_STRETCH, SHARE, START, TOLERANCE,
+    MAX_ITERATIONS, MOMENTUM, RHO, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, START,
+    TOLERANCE,
 };
-use crate::metric::StoppingMetric;
+use crate::param::common::{
+    EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, SHUFFLE, VALIDATION_SHARE,
+};
 use crate::param::{Bounds, ParamKind, ParamSpec, param, words};
 
 /// `epochs=auto` reads the data until this many records have been read: online learning needs a number of updates, not
@@ -80,14 +80,6 @@ pub(super) const BATCH_SIZE: ParamSpec = param(
              read",
 );
 
-pub(super) const SHUFFLE: ParamSpec = param(
-    "shuffle",
-    ParamKind::Choice(words::<Shuffle>),
-    "batches",
-    "",
-    "What to shuffle in passes after the first",
-);
-
 pub(super) const INTERCEPT: ParamSpec =
     param("intercept", ParamKind::Flag, "true", "", "Learn an intercept, without l1 and l2");
 
@@ -118,41 +110,12 @@ pub(super) const DIMENSIONS: ParamSpec = param(
     "Number of features, if known: keys are below it and storage is dense",
 );
 
-pub(super) const EARLY_STOPPING: ParamSpec = param(
-    "early_stopping",
-    ParamKind::Integer { low: 0, high: 1_000_000 },
-    "0",
-    "passes",
-    "Stop after this many passes without a better validation metric and keep the best weights; 0: off",
-);
-
-pub(super) const EARLY_STOPPING_METRIC: ParamSpec = param(
-    "early_stopping_metric",
-    ParamKind::Choice(words::<StoppingMetric>),
-    "loss",
-    "",
-    "Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better \
-         follows from it",
-);
-
-pub(super) const VALIDATION_SHARE: ParamSpec =
-    param("validation_share", SHARE, "0", "", "Share of the training records held out for validation");
-
 pub(super) const CLASS_WEIGHTS: ParamSpec = param(
     "class_weights",
     ParamKind::Text,
     "",
     "",
     "'balanced', or label:weight pairs such as 0:1,1:5 or no:1,yes:5, labels as in the data; not for linear and huber",
-);
-
-pub(super) const POSITIVE_LABEL: ParamSpec = param(
-    "positive_label",
-    ParamKind::Text,
-    "",
-    "",
-    "lr, svm: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the second in \
-         alphabetical order]",
 );
 
 pub(super) const CLIP: ParamSpec =

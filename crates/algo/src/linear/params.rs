@@ -12,16 +12,15 @@ use super::optimizer_params::{
     TOLERANCE,
 };
 use super::param_table::{
-    AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, BATCH_SIZE, CLASS_WEIGHTS, CLIP, DIMENSIONS, EARLY_STOPPING,
-    EARLY_STOPPING_METRIC, EPOCHS, GRADIENT, INTERCEPT, L1, L2, LOSS, NORMALIZE, OPTIMIZER, POSITIVE_LABEL,
-    SCHEDULE, SHUFFLE, STANDARDIZE, VALIDATION_SHARE,
+    AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, BATCH_SIZE, CLASS_WEIGHTS, CLIP, DIMENSIONS, EPOCHS, GRADIENT,
+    INTERCEPT, L1, L2, LOSS, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
 };
 use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::loss::Loss;
-use crate::metric::StoppingMetric;
 use crate::param::CheckedParams;
+use crate::param::common::{SHUFFLE, VALIDATION_SHARE, early_stopping, positive_label};
 use crate::stopping::EarlyStopping;
 
 /// Weights of classes.
@@ -225,37 +224,4 @@ fn class_weights(checked: &CheckedParams, loss: Loss) -> Result<ClassWeights, Er
             "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0",
         )
     })
-}
-
-/// The rule for early stopping, by a metric that a model with this loss has; `None` if it is off.
-fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Option<EarlyStopping>, Error> {
-    let metric: StoppingMetric = checked.choice(&EARLY_STOPPING_METRIC);
-    let available: &[&str] = match loss {
-        Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
-        Loss::Hinge | Loss::SquaredHinge => &["loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
-        Loss::Softmax => &["loss", "log_loss", "accuracy", "macro_f1"],
-        Loss::Squared | Loss::Huber { .. } => &["loss", "rmse", "mae", "r2"],
-    };
-    if !available.contains(&metric.name) {
-        return Err(checked.invalid_value(&EARLY_STOPPING_METRIC, available.join(" | ")));
-    }
-    match checked.integer(&EARLY_STOPPING) {
-        0 if metric.name != "loss" => {
-            let expected = "nothing while early_stopping is 0; set early_stopping to a number of passes";
-            Err(checked.invalid_value(&EARLY_STOPPING_METRIC, expected))
-        }
-        0 => Ok(None),
-        patience => Ok(Some(EarlyStopping::new(patience, metric))),
-    }
-}
-
-fn positive_label(checked: &CheckedParams, loss: Loss) -> Result<Option<String>, Error> {
-    let text = checked.text(&POSITIVE_LABEL);
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if !loss.is_binary() {
-        return Err(checked.invalid_value(&POSITIVE_LABEL, "nothing: only lr and svm have a positive label"));
-    }
-    Ok(Some(text.to_owned()))
 }

@@ -5,10 +5,12 @@ use data::Batch;
 use math::hash::NAMED_KEY_BIT;
 use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
 
-use super::model::{LabelScale, MOMENT_COLUMNS, Model, Standardize};
+use super::model::{MOMENT_COLUMNS, Model, Standardize};
+use crate::batch_loop::pull_or_wait;
 use crate::csr::{CsrRows, normalize};
 use crate::error::Error;
 use crate::job::Scorer;
+use crate::labels::LabelScale;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
 
@@ -148,21 +150,6 @@ impl BatchScorer {
             normalize(&batch.offsets, &mut self.values);
         }
     }
-}
-
-/// Reads a selection, if there is one: with its ticket, if it was prefetched.
-fn pull_or_wait(
-    agent: &mut dyn Agent,
-    pull: Option<(MatrixId, Selection<'_>)>,
-    ticket: Option<&PullTicket>,
-    out: ValuesMut<'_>,
-) -> Result<(), Error> {
-    match (ticket, pull) {
-        (Some(ticket), _) => agent.wait(ticket, out)?,
-        (None, Some((matrix, selection))) => agent.pull(matrix, selection, out)?,
-        (None, None) => {}
-    }
-    Ok(())
 }
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each

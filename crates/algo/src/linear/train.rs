@@ -5,13 +5,14 @@ use matrix::{Agent, Keys, Selection, Values};
 
 use super::Linear;
 use super::choices::BatchGradient;
-use super::model::{LabelScale, Model};
+use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
 use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, check_weight};
 use crate::csr::scale;
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
 
