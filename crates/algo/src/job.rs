@@ -111,6 +111,8 @@ pub struct DataNeeds {
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.
     pub keep_zeros: bool,
+    /// Entries must have fields.
+    pub uses_fields: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<u64>,
     /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
@@ -131,6 +133,7 @@ impl Default for DataNeeds {
             batch_size: BatchSize::Growing,
             shuffle: Shuffle::None,
             keep_zeros: false,
+            uses_fields: false,
             key_limit: None,
             validation_share: 0.0,
             validation_required: false,
@@ -185,6 +188,8 @@ pub struct DataFacts {
     pub dense: bool,
     /// Sum over tasks of the distinct features of their training data; 0 if they have not been counted.
     pub feature_count: u64,
+    /// The fields of the training data are below this number; 0 if entries have no fields, or were not scanned.
+    pub field_count: u32,
     /// Mean of the training labels; 0 if they have not been scanned.
     pub label_mean: f64,
     /// Standard deviation of the training labels; 0 if they have not been scanned.

@@ -215,6 +215,12 @@ impl BatchBuilder {
         self.batch.fields.push(field);
     }
 
+    /// Gives this field to the entries that were pushed since the last call, or since the record began.
+    #[inline]
+    pub fn mark_field(&mut self, field: u32) {
+        self.batch.fields.resize(self.keys.len(), field);
+    }
+
     /// Adds the text of a passthrough column to the open record.
     pub fn push_passthrough(&mut self, text: &[u8]) {
         self.batch.passthrough.push(text);

@@ -46,6 +46,8 @@ pub struct FormatOptions {
     pub interactions: Vec<Vec<String>>,
     /// Whether entries of value 0 are stored, which centring needs. Formats of lines without columns never store them.
     pub keep_zeros: bool,
+    /// Whether the entries of formats with columns have fields. In libffm they have them always.
+    pub uses_fields: bool,
     /// Feature numbers must be below it; `None`: there is no limit.
     pub key_limit: Option<u64>,
     pub label_rule: LabelRule,
@@ -67,6 +69,7 @@ impl Default for FormatOptions {
             keep_columns: Vec::new(),
             interactions: Vec::new(),
             keep_zeros: false,
+            uses_fields: false,
             key_limit: None,
             label_rule: LabelRule::Real,
         }
@@ -96,6 +99,7 @@ impl FormatOptions {
             self.interactions.clone_from(&schema.interactions);
         }
         self.keep_zeros |= schema.keep_zeros;
+        self.uses_fields |= schema.fields;
     }
 
     /// Skips the label column.
@@ -115,6 +119,7 @@ impl FormatOptions {
                 group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
                 interactions: std::mem::take(&mut self.interactions),
                 keep_zeros: self.keep_zeros,
+                uses_fields: self.uses_fields,
                 key_limit: self.key_limit,
                 label_rule: self.label_rule,
                 ..Self::default()
@@ -144,6 +149,7 @@ mod tests {
             keep_columns: vec!["c".into()],
             interactions: vec![vec!["d".into(), "e".into()]],
             keep_zeros: true,
+            uses_fields: true,
             key_limit: Some(7),
             label_rule: LabelRule::Class,
         }

@@ -41,6 +41,9 @@ pub struct ReadSummary {
     pub notices: Vec<String>,
     /// Largest key of the batches handed out, the hold-out not included.
     pub largest_key: Option<u64>,
+    /// Largest field of the batches handed out, the hold-out not included; `None` when entries have no fields.
+    #[serde(default)]
+    pub largest_field: Option<u32>,
     /// Distinct keys of the batches handed out, when they are counted and everything is read; else 0.
     #[serde(default)]
     pub feature_count: u64,
@@ -92,6 +95,7 @@ impl Reader {
         summary.unlabelled_count = sink.unlabelled_count();
         summary.bytes_read = sink.bytes_read();
         summary.largest_key = summary.largest_key.max(out.columns.last().copied());
+        summary.largest_field = summary.largest_field.max(out.fields.iter().max().copied());
         summary.labels.clone_from(sink.labels());
         let bad = sink.bad_lines();
         if bad.count != summary.bad_line_count {

@@ -45,6 +45,9 @@ pub struct Schema {
     /// Whether entries of value 0 are stored.
     #[serde(default)]
     pub keep_zeros: bool,
+    /// Whether entries have the field of their column: its position in `columns`. Products have the next field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fields: bool,
     /// Whether a missing number is a feature of its own, `COLUMN=missing`, besides counting as the mean where columns
     /// are centred. False in models of older versions.
     #[serde(default)]

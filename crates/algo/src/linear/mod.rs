@@ -206,6 +206,7 @@ impl Linear {
                 Some(ColumnScaling::Deviation) | None => true,
                 Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
             },
+            uses_fields: false,
             key_limit: params.dimensions,
             validation_share: params.validation_share,
             validation_required: params.early_stopping.is_some(),

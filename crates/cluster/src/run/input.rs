@@ -50,6 +50,7 @@ pub(super) fn open(
     input.options.label_rule = needs.label_rule;
     input.options.uses_labels = needs.uses_labels;
     input.options.keep_zeros = needs.keep_zeros;
+    input.options.uses_fields = needs.uses_fields;
     input.options.key_limit = needs.key_limit;
     let config = input.source_config(environment.interrupt);
     let source = match like {

@@ -43,6 +43,8 @@ pub struct Totals {
     pub records: u64,
     /// Sum over tasks of the number of distinct features; 0 if not counted.
     pub features: u64,
+    /// Largest field of the training data; `None` if entries have no fields.
+    pub largest_field: Option<u32>,
     /// Number of records that were skipped because they have no label.
     pub unlabelled: u64,
     /// The first values that were rounded.
@@ -83,6 +85,7 @@ impl Totals {
     pub fn add(&mut self, summary: &ReadSummary) {
         self.records += summary.record_count;
         self.features += summary.feature_count;
+        self.largest_field = self.largest_field.max(summary.largest_field);
         self.unlabelled += summary.unlabelled_count;
         self.rounded.add(&summary.rounded);
         self.bad_lines += summary.bad_line_count;

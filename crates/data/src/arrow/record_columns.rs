@@ -28,6 +28,7 @@ pub(crate) struct RecordColumns {
     passthrough: Vec<TextColumn>,
     label_names: Vec<String>,
     keep_zeros: bool,
+    has_fields: bool,
     mark_missing: bool,
     dictionary: Dictionary,
     /// The first batch creates it.
@@ -74,6 +75,7 @@ impl RecordColumns {
             passthrough: Vec::new(),
             label_names: schema.label_names.clone(),
             keep_zeros: schema.keep_zeros,
+            has_fields: schema.fields,
             mark_missing: schema.mark_missing,
             dictionary: Dictionary::default(),
             multiplier: None,
@@ -179,13 +181,16 @@ impl RecordColumns {
         if let Some(multiplier) = &mut multiplier {
             multiplier.clear();
         }
-        for FeatureColumn { name, column, interaction_group: group, values } in table {
+        for (field, FeatureColumn { name, column, interaction_group: group, values }) in (0..).zip(table) {
             let (key, value, text) = match values {
                 Values::Numbers(key, values) => {
                     let value = values[r];
                     if value.is_nan() {
                         if self.mark_missing {
                             builder.push_one(text_key(name, MISSING, &mut self.dictionary));
+                            if self.has_fields {
+                                builder.mark_field(field);
+                            }
                         }
                         continue;
                     }
@@ -206,6 +211,9 @@ impl RecordColumns {
                     (key, 1.0, Some(text))
                 }
             };
+            if self.has_fields {
+                builder.mark_field(field);
+            }
             if let (Some(multiplier), Some(group)) = (&mut multiplier, group) {
                 multiplier.add(*group, key, value, || match text {
                     Some(text) => format!("{name}={}", String::from_utf8_lossy(text)),
@@ -213,11 +221,14 @@ impl RecordColumns {
                 });
             }
         }
-        match multiplier {
-            Some(multiplier) => push_products(multiplier, &mut self.dictionary, builder)
-                .map_err(|error| (0, error.expected.into_owned(), error.found)),
-            None => Ok(()),
+        if let Some(multiplier) = multiplier {
+            push_products(multiplier, &mut self.dictionary, builder)
+                .map_err(|error| (0, error.expected.into_owned(), error.found))?;
+            if self.has_fields {
+                builder.mark_field(table.len() as u32);
+            }
         }
+        Ok(())
     }
 
     fn label(&self, r: usize) -> Result<Option<f64>, Fault> {

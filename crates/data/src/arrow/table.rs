@@ -19,6 +19,7 @@ impl LayoutBuilder<'_> {
             }
             Features::Lists { .. } | Features::Column(_) => Vec::new(),
         };
+        let is_table = matches!(features, Features::Table(_));
         let has_numbers = columns.iter().any(|column| column.kind == ColumnKind::Numeric);
         // When the number of features is declared, no key is left for missing numbers.
         let marks = like.map_or(self.options.key_limit.is_none(), |schema| schema.mark_missing);
@@ -33,6 +34,7 @@ impl LayoutBuilder<'_> {
             skip_columns: self.options.skip_columns.clone(),
             named: true,
             keep_zeros: self.options.keep_zeros && has_numbers,
+            fields: self.options.uses_fields && is_table,
             mark_missing: has_numbers && marks,
             ..Schema::default()
         }

@@ -435,6 +435,7 @@ impl FileColumns {
             backslash: self.dialect.quotes.backslash,
             multi_line: self.dialect.multi_line,
             keep_zeros: options.keep_zeros && self.roles.iter().any(|role| matches!(role, Role::Numeric(_))),
+            fields: options.uses_fields,
             mark_missing: self.mark_missing,
             ..Schema::default()
         }

@@ -20,6 +20,8 @@ pub(super) struct Parser {
     label_names: Vec<String>,
     has_label: bool,
     keep_zeros: bool,
+    /// The field of each column of the file; empty if entries have no fields.
+    field_of_column: Vec<u32>,
     dictionary: Dictionary,
     multiplier: InteractionGenerator,
 }
@@ -31,6 +33,11 @@ impl Parser {
         schema: &Schema,
         has_label: bool,
     ) -> Self {
+        let position = |name: &String| schema.columns.iter().position(|column| column.name == *name);
+        let field_of_column = match schema.fields {
+            true => columns.names.iter().map(|name| position(name).unwrap_or(0) as u32).collect(),
+            false => Vec::new(),
+        };
         let multiplier = InteractionGenerator::new(columns.interactions.clone(), schema.keep_zeros);
         Self {
             multiplier,
@@ -39,6 +46,7 @@ impl Parser {
             label_names: schema.label_names.clone(),
             has_label,
             keep_zeros: schema.keep_zeros,
+            field_of_column,
             dictionary: Dictionary::default(),
         }
     }
@@ -68,6 +76,9 @@ impl LineParser for Parser {
         while let Some((at, field)) = fields.next_field()? {
             if let Some(role) = columns.roles.get(count) {
                 self.field(role, &columns.names[count], at, &field, &mut rest, out)?;
+                if let Some(field) = self.field_of_column.get(count) {
+                    out.mark_field(*field);
+                }
                 if columns.passthrough.iter().any(|kept| kept.at == count) {
                     out.push_passthrough(&field);
                 }
@@ -86,6 +97,9 @@ impl LineParser for Parser {
         }
         if !self.multiplier.is_empty() {
             push_products(&self.multiplier, &mut self.dictionary, out)?;
+            if !self.field_of_column.is_empty() {
+                out.mark_field(columns.features.len() as u32);
+            }
         }
         Ok(ParsedLine::Record { label: rest.label, weight: rest.weight, group: rest.group })
     }

@@ -197,3 +197,17 @@ fn files_without_rows_have_no_records() {
         assert!(rows("csv", &options(), text).unwrap().is_empty(), "{text:?}");
     }
 }
+
+#[test]
+fn entries_have_the_field_of_their_column_on_request() {
+    let mut options = options();
+    options.uses_fields = true;
+    options.interactions = vec![vec!["color".into(), "size".into()]];
+    let text = "label,color,size,age\n1,red,2,7\n0,blue,,0\n1,,3,1\n";
+    let fields: Vec<_> =
+        rows("csv", &options, text).unwrap().into_iter().map(|row| (row.entries.len(), row.fields)).collect();
+    // The age 0 and the missing color have no entries; the missing size is a feature of its own.
+    assert_eq!(fields, [(4, vec![0, 1, 2, 3]), (2, vec![0, 1]), (2, vec![1, 2])]);
+    options.uses_fields = false;
+    assert!(rows("csv", &options, text).unwrap().iter().all(|row| row.fields.is_empty()));
+}
