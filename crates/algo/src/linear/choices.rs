@@ -79,20 +79,6 @@ impl Choice for ColumnScaling {
     }
 }
 
-/// The scaling of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordScaling {
-    None,
-    /// To Euclidean length 1.
-    L2,
-}
-
-impl Choice for RecordScaling {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("l2", Self::L2)]
-    }
-}
-
 /// The losses of `svm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarginLoss {

@@ -62,8 +62,9 @@ use crate::job::{DataFacts, DataNeeds, DataProfile, Resolution, TrainTask};
 use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::loss::Loss;
 use crate::param::CheckedParams;
+use crate::param::common::RecordScaling;
 use crate::stopping::EarlyStopping;
-use choices::{ColumnScaling, MarginLoss, RecordScaling};
+use choices::{ColumnScaling, MarginLoss};
 use optimizer::Training;
 use param_table::{DELTA, LOSS};
 

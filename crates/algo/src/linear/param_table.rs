@@ -1,13 +1,14 @@
 //! The tables of parameters of the linear models, and the parameters that every optimizer reads: type, range, default,
 //! unit and meaning of each.
 
-use super::choices::{BatchGradient, ColumnScaling, MarginLoss, RecordScaling, ScheduleKind};
+use super::choices::{BatchGradient, ColumnScaling, MarginLoss, ScheduleKind};
 use super::optimizer::Optimizer;
 use super::optimizer_params::{
     ADAPTIVE_RHO, BETA, BETA1, BETA2, DECAY, EPSILON, HISTORY, LEARNING_RATE, LOCAL_ITERATIONS,
     MAX_ITERATIONS, MOMENTUM, RHO, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, START,
     TOLERANCE,
 };
+use crate::param::common::RecordScaling;
 use crate::param::common::{
     EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, SHUFFLE, VALIDATION_SHARE,
 };

@@ -96,3 +96,17 @@ impl Choice for StoppingMetric {
         STOPPING_METRICS.iter().map(|metric| (metric.name, *metric)).collect()
     }
 }
+
+/// The scaling of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordScaling {
+    None,
+    /// To Euclidean length 1.
+    L2,
+}
+
+impl Choice for RecordScaling {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("none", Self::None), ("l2", Self::L2)]
+    }
+}
