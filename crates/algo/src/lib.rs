@@ -8,6 +8,7 @@
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
+//! | [`factorization`] | factorization machines, plain and field-aware |
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
@@ -19,6 +20,7 @@ pub mod coordinator;
 pub mod csr;
 pub mod descent;
 pub mod error;
+pub mod factorization;
 pub mod family;
 pub mod job;
 pub mod kmeans;
@@ -43,7 +45,7 @@ pub use param::{ParamKind, ParamSpec};
 pub use stopping::{EarlyStopping, StoppingDecision};
 
 /// The families of this crate. A new one is a folder and a row here.
-pub const FAMILIES: &[&Family] = &[&kmeans::FAMILY, &linear::FAMILY];
+pub const FAMILIES: &[&Family] = &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY];
 
 /// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
 pub fn functions() -> matrix::FunctionTable {

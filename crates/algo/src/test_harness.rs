@@ -117,7 +117,8 @@ pub(crate) fn train_on(
     tasks: Vec<Vec<Batch>>,
 ) -> Result<Run, Error> {
     let go_on = |_, _| StepDecision::Continue;
-    Run::start(partition_count, name, settings, tasks, None, Consistency::Bsp, EpochDecision::Continue, go_on)
+    let decision = EpochDecision::Continue;
+    Run::start(partition_count, name, settings, None, tasks, None, Consistency::Bsp, decision, go_on)
 }
 
 impl Run {
@@ -130,13 +131,26 @@ impl Run {
         verdict: EpochDecision,
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
-        Self::start(5, name, settings, tasks, validation, consistency, verdict, flow)
+        Self::start(5, name, settings, None, tasks, validation, consistency, verdict, flow)
+    }
+
+    /// Trains a model that the test has made.
+    pub(crate) fn with_model(
+        name: &str,
+        settings: &str,
+        model: Arc<dyn Model>,
+        tasks: Vec<Vec<Batch>>,
+    ) -> Result<Self, Error> {
+        let go_on = |_, _| StepDecision::Continue;
+        let (consistency, decision) = (Consistency::Bsp, EpochDecision::Continue);
+        Self::start(5, name, settings, Some(model), tasks, None, consistency, decision, go_on)
     }
 
     fn start(
         partition_count: u32,
         name: &str,
         settings: &str,
+        model: Option<Arc<dyn Model>>,
         tasks: Vec<Vec<Batch>>,
         validation: Option<&[Batch]>,
         consistency: Consistency,
@@ -152,9 +166,18 @@ impl Run {
             classes,
             dense: name == "linear" || name == "huber",
             feature_count: tasks.iter().map(|batches| feature_count(batches)).sum(),
+            field_count: tasks
+                .iter()
+                .flatten()
+                .flat_map(|batch| &batch.fields)
+                .max()
+                .map_or(0, |field| field + 1),
             ..DataFacts::default()
         };
-        let model = job.model(&facts, None)?;
+        let model = match model {
+            Some(model) => model,
+            None => job.model(&facts, None)?,
+        };
         let config = LocalConfig { task_count: tasks.len() as u32, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, crate::functions());
         for spec in job.matrices(&*model, consistency, partition_count, 1)? {

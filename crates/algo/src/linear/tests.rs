@@ -16,7 +16,6 @@ use data::Batch;
 use math::random::{Purpose, stream};
 use matrix::{Consistency, MatrixId};
 
-use super::FAMILY;
 use super::optimizer::OPTIMIZERS;
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
@@ -44,7 +43,7 @@ fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
 
 #[test]
 fn every_algorithm_learns_under_every_optimizer() {
-    for row in FAMILY.algorithms {
+    for row in crate::FAMILIES.iter().flat_map(|family| family.algorithms) {
         for optimizer in OPTIMIZERS.iter().filter(|optimizer| !optimizer.is_full_batch()) {
             let has_rate = optimizer.reads.iter().any(|spec| spec.name == "learning_rate");
             let rate = if has_rate { "learning_rate=0.05" } else { "" };
@@ -217,7 +216,7 @@ fn divergence_says_what_to_do() {
 fn parameters_that_cannot_be_are_refused() {
     let cases = [
         ("lr", "class_weights=1", "label:weight"),
-        ("linear", "positive_label=1", "only lr and svm"),
+        ("linear", "positive_label=1", "models of two classes"),
         ("linear", "class_weights=balanced", "not classes"),
         ("lr", "optimizer=ftrl schedule=exponential", "determines its own step sizes"),
         ("lr", "optimizer=sgd schedule=exponential schedule_decay=2", "(0, 1]"),
@@ -236,7 +235,7 @@ fn parameters_that_cannot_be_are_refused() {
 
 #[test]
 fn every_default_is_allowed_by_its_own_row() {
-    for row in FAMILY.algorithms {
+    for row in crate::FAMILIES.iter().flat_map(|family| family.algorithms) {
         for spec in row.parameters {
             assert!(spec.kind.allows(spec.default), "{} {}", row.name, spec.name);
             assert!(!spec.meaning.is_empty());

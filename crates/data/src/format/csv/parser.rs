@@ -34,9 +34,10 @@ impl Parser {
         has_label: bool,
     ) -> Self {
         let position = |name: &String| schema.columns.iter().position(|column| column.name == *name);
-        let field_of_column = match schema.fields {
-            true => columns.names.iter().map(|name| position(name).unwrap_or(0) as u32).collect(),
-            false => Vec::new(),
+        let field_of_column = if schema.fields {
+            columns.names.iter().map(|name| position(name).unwrap_or(0) as u32).collect()
+        } else {
+            Vec::new()
         };
         let multiplier = InteractionGenerator::new(columns.interactions.clone(), schema.keep_zeros);
         Self {

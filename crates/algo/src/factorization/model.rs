@@ -1,0 +1,128 @@
+//! What scoring with a factorization machine needs besides its matrices; saved with them as JSON.
+
+use data::{Batch, LabelRule};
+use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::FAMILY;
+use super::interaction::FactorShape;
+use super::score::FactorizationScorer;
+use crate::error::Error;
+use crate::family;
+use crate::job::{Output, Scorer};
+use crate::labels::LabelScale;
+use crate::loss::Loss;
+use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
+
+/// The advice for data without fields.
+pub(super) const NO_FIELDS: &str = "the entries of the data have no fields, which ffm needs: give libffm, or a table (CSV, \
+                                    Parquet), where each column is a field; or use fm";
+
+/// A factorization machine without its matrices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// The name in the table of algorithms.
+    pub algorithm: String,
+    /// The loss that was minimized: logistic or squared.
+    pub loss: Loss,
+    /// Factors of a feature, for each field if there are fields.
+    pub factors: usize,
+    /// Number of fields, for `ffm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<u32>,
+    /// Whether records are scaled to unit length.
+    pub normalize: bool,
+    /// The label that counts as 1, if it was named: a number, or the number of a name.
+    pub positive_label: Option<f32>,
+    /// How scores become labels, if labels were scaled in training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_scale: Option<LabelScale>,
+}
+
+impl Model {
+    pub(super) const WEIGHTS: MatrixId = MatrixId(0);
+    pub(super) const INTERCEPT: MatrixId = MatrixId(1);
+    pub(super) const FACTORS: MatrixId = MatrixId(2);
+    pub(super) const SIGHTINGS: MatrixId = MatrixId(3);
+
+    pub(super) fn shape(&self) -> FactorShape {
+        FactorShape { factors: self.factors, fields: self.fields.map(|count| count as usize) }
+    }
+
+    /// Refuses entries without a field, or with one that training did not have.
+    pub(super) fn check_fields(&self, batch: &Batch) -> Result<(), Error> {
+        let Some(count) = self.fields else { return Ok(()) };
+        let reason = match batch.fields.iter().max() {
+            None if batch.entry_count() == 0 => return Ok(()),
+            None => NO_FIELDS.to_owned(),
+            Some(&field) if field >= count => format!(
+                "an entry has the field {field}, and the model knows {count} fields, from 0: leave such entries out, or \
+                 train on data with this field"
+            ),
+            Some(_) => return Ok(()),
+        };
+        Err(Error::UnsuitableData { reason })
+    }
+
+    /// Checks that training may continue from `previous` as this model.
+    pub(super) fn check_continues(&self, previous: &Self) -> Result<(), Error> {
+        let label = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), |label| label.to_string());
+        let pairs = [
+            ("algorithm", self.algorithm.clone(), previous.algorithm.clone()),
+            ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
+            ("k", self.factors.to_string(), previous.factors.to_string()),
+            ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
+            ("positive_label", label(self.positive_label), label(previous.positive_label)),
+        ];
+        match pairs.into_iter().find(|(_, job, model)| job != model) {
+            Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl family::Model for Model {
+    fn family(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn save(&self) -> Value {
+        serde_json::to_value(self).expect("a model has no keys but texts")
+    }
+
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
+        let of_features = |name, columns| {
+            MatrixSpec::sparse(name, ElementType::F32, columns, PushRule::Assign, partition_count)
+        };
+        let partitioner = Partitioner::Range { partition_count: 1 };
+        vec![
+            of_features("weights", 1),
+            MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..of_features("intercept", 1) },
+            of_features("factors", self.shape().width() as u64),
+        ]
+    }
+
+    fn output(&self) -> Output {
+        if self.loss.is_real() { Output::Value } else { Output::Probability }
+    }
+
+    fn label_rule(&self) -> LabelRule {
+        if self.loss.is_real() {
+            LabelRule::Real
+        } else {
+            LabelRule::Binary { positive: self.positive_label }
+        }
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer> {
+        Box::new(FactorizationScorer::new(self))
+    }
+
+    fn metric_accumulator(&self) -> MetricAccumulator {
+        if self.loss.is_real() {
+            return MetricAccumulator::Real(RealAccumulator::default());
+        }
+        MetricAccumulator::Binary(Box::new(BinaryAccumulator { probabilities: true, ..Default::default() }))
+    }
+}

@@ -1,0 +1,274 @@
+//! The parameters of factorization machines: type, range, default, unit and meaning of each, and their typed form.
+
+use data::Shuffle;
+use matrix::{PushRule, Schedule};
+
+use crate::error::Error;
+use crate::job::Epochs;
+use crate::loss::Loss;
+use crate::param::common::{
+    EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE,
+    VALIDATION_SHARE, early_stopping, positive_label,
+};
+use crate::param::{CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::stopping::EarlyStopping;
+
+/// `epochs=auto` reads the data until this many records have been read.
+const AUTO_RECORD_VISITS: u64 = 600_000;
+/// Largest number of epochs of `epochs=auto`.
+const AUTO_EPOCHS_LIMIT: u64 = 20;
+/// Added to the denominator of AdaGrad.
+const EPSILON: f64 = 1e-6;
+/// The constant beta of FTRL-Proximal.
+const BETA: f64 = 1.0;
+
+/// The push rule of the factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum FactorOptimizer {
+    AdaGrad,
+    Sgd,
+}
+
+impl Choice for FactorOptimizer {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("adagrad", Self::AdaGrad), ("sgd", Self::Sgd)]
+    }
+}
+
+/// The push rule of weights and intercept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum LinearOptimizer {
+    Ftrl,
+    AdaGrad,
+    Sgd,
+}
+
+impl Choice for LinearOptimizer {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("ftrl", Self::Ftrl), ("adagrad", Self::AdaGrad), ("sgd", Self::Sgd)]
+    }
+}
+
+/// The losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ScoreLoss {
+    Logistic,
+    Squared,
+}
+
+impl Choice for ScoreLoss {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("logistic", Self::Logistic), ("squared", Self::Squared)]
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Logistic => "two classes, the prediction is a probability",
+            Self::Squared => "real labels",
+        }
+    }
+}
+
+/// How the gradients of the records of a batch become one: a step of SGD grows with the gradient, so the best rate would
+/// depend on the batch size; AdaGrad and FTRL divide by the size of past gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GradientScale {
+    Sum,
+    Mean,
+}
+
+const FACTORS: ParamSpec =
+    param("k", ParamKind::Integer { low: 1, high: 1024 }, "8", "factors", "Number of factors of a feature");
+const FIELD_FACTORS: ParamSpec =
+    ParamSpec { default: "4", meaning: "Number of factors of a feature for each field", ..FACTORS };
+const LOSS: ParamSpec = param("loss", ParamKind::Choice(words::<ScoreLoss>), "logistic", "", "Loss");
+const OPTIMIZER: ParamSpec = param(
+    "optimizer",
+    ParamKind::Choice(words::<FactorOptimizer>),
+    "adagrad",
+    "",
+    "Push rule of the factors",
+);
+const LEARNING_RATE: ParamSpec = param("learning_rate", POSITIVE, "0.2", "", "Step size of the factors");
+const L1: ParamSpec = param(
+    "l1",
+    NOT_NEGATIVE,
+    "0",
+    "",
+    "Weight of the absolute factors of the features of a record, added to the loss of each record",
+);
+const L2: ParamSpec = param(
+    "l2",
+    NOT_NEGATIVE,
+    "0.02",
+    "",
+    "Weight of half the squared factors of the features of a record, added to the loss of each record",
+);
+const DEVIATION: ParamSpec = param(
+    "init_deviation",
+    POSITIVE,
+    "0.01",
+    "",
+    "Standard deviation of the factors with which a feature begins; 0 would keep them at 0",
+);
+const ADMISSION: ParamSpec = param(
+    "admission",
+    ParamKind::Integer { low: 1, high: 1_000_000 },
+    "1",
+    "records",
+    "Records with a feature before it has factors; more saves the memory of rare features",
+);
+const LINEAR_OPTIMIZER: ParamSpec = param(
+    "linear_optimizer",
+    ParamKind::Choice(words::<LinearOptimizer>),
+    "ftrl",
+    "",
+    "Push rule of the weights",
+);
+const LINEAR_LEARNING_RATE: ParamSpec =
+    param("linear_learning_rate", POSITIVE, "0.5", "", "Step size of the weights; alpha of ftrl");
+const LINEAR_L1: ParamSpec = param(
+    "linear_l1",
+    NOT_NEGATIVE,
+    "0",
+    "",
+    "Weight of the absolute weights; for ftrl on the sum of losses, else on each batch's gradient",
+);
+const LINEAR_L2: ParamSpec =
+    param("linear_l2", NOT_NEGATIVE, "1", "", "Weight of half the squared weights, in the same units");
+const NORMALIZE: ParamSpec = param(
+    "normalize",
+    ParamKind::Choice(words::<RecordScaling>),
+    "none",
+    "",
+    "l2: scale each record to unit length, for records of very different length",
+);
+const EPOCHS: ParamSpec = param(
+    "epochs",
+    ParamKind::AutoInteger { low: 1, high: 1_000_000 },
+    "auto",
+    "passes",
+    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read",
+);
+const BATCH_SIZE: ParamSpec = param(
+    "batch_size",
+    ParamKind::AutoInteger { low: 1, high: 1 << 20 },
+    "auto",
+    "records",
+    "Records per step, with their gradients merged per feature; auto: grows from 64 to 4,096 with the records read",
+);
+
+const fn table(factors: ParamSpec) -> [ParamSpec; 20] {
+    [
+        factors,
+        LOSS,
+        OPTIMIZER,
+        LEARNING_RATE,
+        L1,
+        L2,
+        DEVIATION,
+        ADMISSION,
+        LINEAR_OPTIMIZER,
+        LINEAR_LEARNING_RATE,
+        LINEAR_L1,
+        LINEAR_L2,
+        NORMALIZE,
+        EPOCHS,
+        BATCH_SIZE,
+        SHUFFLE,
+        EARLY_STOPPING,
+        EARLY_STOPPING_METRIC,
+        VALIDATION_SHARE,
+        POSITIVE_LABEL,
+    ]
+}
+
+/// Table of `fm`.
+pub(super) const FM: &[ParamSpec] = &table(FACTORS);
+/// Table of `ffm`.
+pub(super) const FFM: &[ParamSpec] = &table(FIELD_FACTORS);
+
+/// Typed parameters of training.
+#[derive(Clone, Debug)]
+pub(super) struct Params {
+    pub(super) factors: usize,
+    pub(super) loss: Loss,
+    pub(super) weights_rule: PushRule,
+    pub(super) intercept_rule: PushRule,
+    pub(super) factors_rule: PushRule,
+    pub(super) gradient: GradientScale,
+    pub(super) linear_gradient: GradientScale,
+    pub(super) learning_rate: f64,
+    pub(super) linear_learning_rate: f64,
+    /// Weight of the absolute factors, for each record.
+    pub(super) l1: f64,
+    /// Weight of half the squared factors, for each record.
+    pub(super) l2: f64,
+    pub(super) deviation: f64,
+    pub(super) admission: u64,
+    pub(super) normalize: bool,
+    pub(super) epochs: Epochs,
+    /// `None` grows.
+    pub(super) batch_size: Option<usize>,
+    pub(super) shuffle: Shuffle,
+    pub(super) early_stopping: Option<EarlyStopping>,
+    pub(super) validation_share: f64,
+    /// The label that counts as 1, as the user writes it.
+    pub(super) positive_label: Option<String>,
+}
+
+impl Params {
+    pub(super) fn new(checked: &CheckedParams) -> Result<Self, Error> {
+        let loss = match checked.choice(&LOSS) {
+            ScoreLoss::Logistic => Loss::Logistic,
+            ScoreLoss::Squared => Loss::Squared,
+        };
+        let optimizer: FactorOptimizer = checked.choice(&OPTIMIZER);
+        let linear: LinearOptimizer = checked.choice(&LINEAR_OPTIMIZER);
+        let (rate, linear_rate) = (checked.real(&LEARNING_RATE), checked.real(&LINEAR_LEARNING_RATE));
+        let linear_rule = |l1, l2| match linear {
+            LinearOptimizer::Ftrl => PushRule::FtrlProximal { alpha: linear_rate, beta: BETA, l1, l2 },
+            LinearOptimizer::AdaGrad => adagrad(linear_rate, l1, l2),
+            LinearOptimizer::Sgd => sgd(linear_rate, l1, l2),
+        };
+        // The workers add the penalties of the factors to the gradient.
+        let factors_rule = match optimizer {
+            FactorOptimizer::AdaGrad => adagrad(rate, 0.0, 0.0),
+            FactorOptimizer::Sgd => sgd(rate, 0.0, 0.0),
+        };
+        let scale = |is_sgd| if is_sgd { GradientScale::Mean } else { GradientScale::Sum };
+        Ok(Self {
+            factors: checked.integer(&FACTORS) as usize,
+            loss,
+            weights_rule: linear_rule(checked.real(&LINEAR_L1), checked.real(&LINEAR_L2)),
+            intercept_rule: linear_rule(0.0, 0.0),
+            factors_rule,
+            gradient: scale(optimizer == FactorOptimizer::Sgd),
+            linear_gradient: scale(linear == LinearOptimizer::Sgd),
+            learning_rate: rate,
+            linear_learning_rate: linear_rate,
+            l1: checked.real(&L1),
+            l2: checked.real(&L2),
+            deviation: checked.real(&DEVIATION),
+            admission: checked.integer(&ADMISSION),
+            normalize: checked.choice::<RecordScaling>(&NORMALIZE) == RecordScaling::L2,
+            epochs: checked.auto_integer(&EPOCHS).map_or(
+                Epochs::Auto { record_visits: AUTO_RECORD_VISITS, limit: AUTO_EPOCHS_LIMIT },
+                Epochs::Fixed,
+            ),
+            batch_size: checked.auto_integer(&BATCH_SIZE).map(|size| size as usize),
+            shuffle: checked.choice(&SHUFFLE),
+            early_stopping: early_stopping(checked, loss)?,
+            validation_share: checked.real(&VALIDATION_SHARE),
+            positive_label: positive_label(checked, loss)?,
+        })
+    }
+}
+
+fn adagrad(rate: f64, l1: f64, l2: f64) -> PushRule {
+    PushRule::AdaGrad { rate, epsilon: EPSILON, schedule: Schedule::Constant, l1, l2 }
+}
+
+fn sgd(rate: f64, l1: f64, l2: f64) -> PushRule {
+    PushRule::Sgd { rate, schedule: Schedule::Constant, l1, l2 }
+}

@@ -1,0 +1,200 @@
+//! A step of a task: pull, score, push, tick.
+
+use data::Batch;
+use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+
+use super::Factorization;
+use super::interaction::add_gradient;
+use super::model::Model;
+use super::params::GradientScale;
+use super::score::{BatchScorer, ScoreTickets};
+use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, check_weight};
+use crate::error::Error;
+use crate::job::TrainTask;
+use crate::metric::{MetricAccumulator, add_scores};
+
+/// Trains one task until training ends.
+pub(super) fn train(job: &Factorization, task: TrainTask<'_>) -> Result<(), Error> {
+    let model: &Model = task.model.of()?;
+    let mut step = Step {
+        job,
+        model,
+        scoring: BatchScorer::new(model),
+        tickets: ScoreTickets::default(),
+        slopes: Vec::new(),
+        linear: Vec::new(),
+        pairs: Vec::new(),
+        occurrences: Vec::new(),
+    };
+    batch_loop::run(&mut step, job.params.epochs, task)
+}
+
+/// One step and its scratch memory.
+struct Step<'a> {
+    job: &'a Factorization,
+    model: &'a Model,
+    scoring: BatchScorer,
+    /// What was prefetched for the next batch.
+    tickets: ScoreTickets,
+    /// One slope per record, with its weight.
+    slopes: Vec<f64>,
+    /// Gradient of the weights, one number per column.
+    linear: Vec<f32>,
+    /// Gradient of the factors, columns x width.
+    pairs: Vec<f32>,
+    /// Sum of the weights of the records with each column.
+    occurrences: Vec<f32>,
+}
+
+impl Step<'_> {
+    /// Multiplies the slopes by the weights of their records, and by the unit of the labels. Returns the sum of the
+    /// weights.
+    fn weigh(&mut self, batch: &Batch) -> f64 {
+        let unit = self.model.label_scale.map_or(1.0, |scale| 1.0 / scale.deviation);
+        let mut sum = 0.0;
+        for (r, slope) in self.slopes.iter_mut().enumerate() {
+            let weight = f64::from(batch.weight(r));
+            *slope *= weight * unit;
+            sum += weight;
+        }
+        sum
+    }
+
+    /// Computes the gradients of the columns of the batch, each summed over its records.
+    fn differentiate(&mut self, batch: &Batch) {
+        let shape = self.scoring.shape();
+        let (columns, width) = (batch.columns.len(), shape.width());
+        for (sums, len) in [
+            (&mut self.linear, columns),
+            (&mut self.occurrences, columns),
+            (&mut self.pairs, columns * width),
+        ] {
+            sums.clear();
+            sums.resize(len, 0.0);
+        }
+        for (r, &slope) in self.slopes.iter().enumerate() {
+            let (record, sums) = self.scoring.record(batch, r);
+            let (slope, weight) = (slope as f32, batch.weight(r));
+            for (&column, &value) in record.columns.iter().zip(record.values) {
+                self.linear[column as usize] += slope * value;
+                self.occurrences[column as usize] += weight;
+            }
+            add_gradient(shape, record, &self.scoring.factors, sums, slope, &mut self.pairs);
+        }
+        let (l1, l2) = (self.job.params.l1 as f32, self.job.params.l2 as f32);
+        let rows = self.pairs.chunks_exact_mut(width).zip(self.scoring.factors.chunks_exact(width));
+        for ((gradient, factors), &occurrences) in rows.zip(&self.occurrences) {
+            let scale = l2 * occurrences;
+            gradient.iter_mut().zip(factors).for_each(|(sum, &factor)| *sum += scale * factor);
+            if l1 > 0.0 {
+                let scale = l1 * occurrences;
+                let of = |factor: f32| if factor == 0.0 { 0.0 } else { scale * factor.signum() };
+                gradient.iter_mut().zip(factors).for_each(|(sum, &factor)| *sum += of(factor));
+            }
+        }
+        if self.job.params.gradient == GradientScale::Mean {
+            let share = 1.0 / batch.record_count() as f32;
+            self.pairs.iter_mut().for_each(|sum| *sum *= share);
+        }
+        if self.job.params.linear_gradient == GradientScale::Mean {
+            let share = 1.0 / batch.record_count() as f32;
+            self.linear.iter_mut().for_each(|sum| *sum *= share);
+        }
+    }
+
+    fn push(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
+        agent.push(Model::WEIGHTS, columns, Values::F32(&self.linear))?;
+        let mut slope: f64 = self.slopes.iter().sum();
+        if self.job.params.linear_gradient == GradientScale::Mean {
+            slope /= batch.record_count() as f64;
+        }
+        let row = Selection::Rows(Keys::Range(0, 1));
+        agent.push(Model::INTERCEPT, row, Values::F32(&[slope as f32]))?;
+        if self.job.params.admission <= 1 {
+            agent.push(Model::FACTORS, columns, Values::F32(&self.pairs))?;
+            return Ok(());
+        }
+        let admitted = self.admit(agent, batch)?;
+        if !admitted.is_empty() {
+            agent.push(Model::FACTORS, Selection::Rows(Keys::Sorted(&admitted)), Values::F32(&self.pairs))?;
+        }
+        Ok(())
+    }
+
+    /// Counts the records with the features that have no factors yet. Returns the features that have factors, or have
+    /// been seen often enough to get some, and keeps their rows of the gradient alone.
+    fn admit(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<Vec<u64>, Error> {
+        let width = self.scoring.shape().width();
+        let has_factors: Vec<bool> = self
+            .scoring
+            .factors
+            .chunks_exact(width)
+            .map(|row| row.iter().any(|factor| *factor != 0.0))
+            .collect();
+        let open: Vec<usize> = (0..batch.columns.len()).filter(|&column| !has_factors[column]).collect();
+        let keys: Vec<u64> = open.iter().map(|&column| batch.columns[column]).collect();
+        let mut sightings = vec![0f32; keys.len()];
+        if !keys.is_empty() {
+            let rows = Selection::Rows(Keys::Sorted(&keys));
+            agent.pull(Model::SIGHTINGS, rows, ValuesMut::F32(&mut sightings))?;
+            let mut records = vec![0f32; batch.columns.len()];
+            batch.indices.iter().for_each(|&column| records[column as usize] += 1.0);
+            let new: Vec<f32> = open.iter().map(|&column| records[column]).collect();
+            agent.push(Model::SIGHTINGS, rows, Values::F32(&new))?;
+            sightings.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
+        }
+        let mut is_admitted = has_factors;
+        for (&column, &count) in open.iter().zip(&sightings) {
+            is_admitted[column] = count >= self.job.params.admission as f32;
+        }
+        let mut kept = 0;
+        for (column, _) in is_admitted.iter().enumerate().filter(|(_, admitted)| **admitted) {
+            self.pairs.copy_within(column * width..(column + 1) * width, kept * width);
+            kept += 1;
+        }
+        self.pairs.truncate(kept * width);
+        let admitted = batch.columns.iter().zip(&is_admitted).filter(|(_, admitted)| **admitted);
+        Ok(admitted.map(|(key, _)| *key).collect())
+    }
+}
+
+impl BatchLearner for Step<'_> {
+    fn step(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        next: Option<&Batch>,
+        metrics: &mut MetricAccumulator,
+    ) -> Result<StepSums, Error> {
+        self.scoring.score(agent, batch, &self.tickets)?;
+        // The answers travel while this step computes, or at least while the batch after the next one is parsed.
+        self.tickets = next.map_or_else(Default::default, |next| BatchScorer::prefetch(agent, next));
+        let loss = add_scores(self.model.loss, batch, &self.scoring.scores, &mut self.slopes, metrics);
+        if !loss.is_finite() {
+            return Ok(StepSums { loss, ..StepSums::default() });
+        }
+        let weight = self.weigh(batch);
+        self.differentiate(batch);
+        if self.linear.iter().chain(&self.pairs).any(|sum| !sum.is_finite()) {
+            // The servers would refuse them.
+            return Ok(StepSums { loss: f64::INFINITY, ..StepSums::default() });
+        }
+        self.push(agent, batch)?;
+        agent.tick()?;
+        let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        Ok(StepSums { loss, positive_count, weight })
+    }
+
+    fn divergence_advice(&self) -> String {
+        self.job.divergence_advice()
+    }
+
+    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+        if end.is_stopped {
+            return Ok(());
+        }
+        check_classes(end.totals.record_count, end.totals.positive_count, self.model.loss)?;
+        check_weight(end.totals.record_count, end.totals.weight)
+    }
+}
