@@ -29,6 +29,7 @@
 //! **Cost** of a step: 4 e k multiply-adds for `fm`, 4 k for each pair of entries of a record for `ffm`; 4 d (1 + F k)
 //! bytes pulled and as many pushed.
 
+mod auto;
 mod interaction;
 mod model;
 mod params;
@@ -47,7 +48,7 @@ pub use model::Model;
 
 use crate::error::Error;
 use crate::family::{self, Algorithm, Family};
-use crate::job::{DataFacts, DataNeeds, Job, TrainTask};
+use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Resolution, TrainTask};
 use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;
@@ -141,6 +142,14 @@ impl Job for Factorization {
 
     fn settings(&self) -> BTreeMap<&'static str, String> {
         self.checked.values().clone()
+    }
+
+    fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&dyn family::Model>,
+    ) -> Result<Resolution, Error> {
+        Ok(auto::resolve_settings(self, known, previous.map(|model| model.of()).transpose()?))
     }
 
     fn data_needs(&self) -> DataNeeds {

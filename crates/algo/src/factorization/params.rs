@@ -10,15 +10,18 @@ use crate::param::common::{
     EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE,
     VALIDATION_SHARE, early_stopping, positive_label,
 };
-use crate::param::{CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
 use crate::stopping::EarlyStopping;
 
 /// `epochs=auto` reads the data until this many records have been read.
 const AUTO_RECORD_VISITS: u64 = 600_000;
 /// Largest number of epochs of `epochs=auto`.
 const AUTO_EPOCHS_LIMIT: u64 = 20;
-/// Added to the denominator of AdaGrad.
-const EPSILON: f64 = 1e-6;
+/// Rate of a job whose rates are not chosen yet.
+const OPEN_RATE: f64 = 0.5;
+/// Added to the denominator of AdaGrad: without it, the first step of every factor would have the length of the rate,
+/// however small its gradient is.
+const EPSILON: f64 = 1.0;
 /// The constant beta of FTRL-Proximal.
 const BETA: f64 = 1.0;
 
@@ -89,7 +92,15 @@ const OPTIMIZER: ParamSpec = param(
     "",
     "Push rule of the factors",
 );
-const LEARNING_RATE: ParamSpec = param("learning_rate", POSITIVE, "0.2", "", "Step size of the factors");
+const AUTO_POSITIVE: ParamKind = ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
+
+pub(super) const LEARNING_RATE: ParamSpec = param(
+    "learning_rate",
+    AUTO_POSITIVE,
+    "auto",
+    "",
+    "Step size of the factors; auto: 0.01 to 0.5, smaller for longer records, or 1 for normalize=l2",
+);
 const L1: ParamSpec = param(
     "l1",
     NOT_NEGATIVE,
@@ -100,14 +111,14 @@ const L1: ParamSpec = param(
 const L2: ParamSpec = param(
     "l2",
     NOT_NEGATIVE,
-    "0.02",
+    "0.03",
     "",
     "Weight of half the squared factors of the features of a record, added to the loss of each record",
 );
 const DEVIATION: ParamSpec = param(
     "init_deviation",
     POSITIVE,
-    "0.01",
+    "0.02",
     "",
     "Standard deviation of the factors with which a feature begins; 0 would keep them at 0",
 );
@@ -125,8 +136,13 @@ const LINEAR_OPTIMIZER: ParamSpec = param(
     "",
     "Push rule of the weights",
 );
-const LINEAR_LEARNING_RATE: ParamSpec =
-    param("linear_learning_rate", POSITIVE, "0.5", "", "Step size of the weights; alpha of ftrl");
+pub(super) const LINEAR_LEARNING_RATE: ParamSpec = param(
+    "linear_learning_rate",
+    AUTO_POSITIVE,
+    "auto",
+    "",
+    "Step size of the weights, alpha of ftrl; auto: 0.05 to 0.5, smaller for longer records, or 1 for normalize=l2",
+);
 const LINEAR_L1: ParamSpec = param(
     "linear_l1",
     NOT_NEGATIVE,
@@ -136,12 +152,12 @@ const LINEAR_L1: ParamSpec = param(
 );
 const LINEAR_L2: ParamSpec =
     param("linear_l2", NOT_NEGATIVE, "1", "", "Weight of half the squared weights, in the same units");
-const NORMALIZE: ParamSpec = param(
+pub(super) const NORMALIZE: ParamSpec = param(
     "normalize",
-    ParamKind::Choice(words::<RecordScaling>),
-    "none",
+    ParamKind::AutoChoice(words::<RecordScaling>),
+    "auto",
     "",
-    "l2: scale each record to unit length, for records of very different length",
+    "l2: scale each record to unit length; auto: l2 if the root mean square of the values is below 0.5 or above 2",
 );
 const EPOCHS: ParamSpec = param(
     "epochs",
@@ -225,7 +241,8 @@ impl Params {
         };
         let optimizer: FactorOptimizer = checked.choice(&OPTIMIZER);
         let linear: LinearOptimizer = checked.choice(&LINEAR_OPTIMIZER);
-        let (rate, linear_rate) = (checked.real(&LEARNING_RATE), checked.real(&LINEAR_LEARNING_RATE));
+        let rate = checked.auto_real(&LEARNING_RATE).unwrap_or(OPEN_RATE);
+        let linear_rate = checked.auto_real(&LINEAR_LEARNING_RATE).unwrap_or(OPEN_RATE);
         let linear_rule = |l1, l2| match linear {
             LinearOptimizer::Ftrl => PushRule::FtrlProximal { alpha: linear_rate, beta: BETA, l1, l2 },
             LinearOptimizer::AdaGrad => adagrad(linear_rate, l1, l2),
@@ -251,7 +268,7 @@ impl Params {
             l2: checked.real(&L2),
             deviation: checked.real(&DEVIATION),
             admission: checked.integer(&ADMISSION),
-            normalize: checked.choice::<RecordScaling>(&NORMALIZE) == RecordScaling::L2,
+            normalize: checked.auto_choice(&NORMALIZE) == Some(RecordScaling::L2),
             epochs: checked.auto_integer(&EPOCHS).map_or(
                 Epochs::Auto { record_visits: AUTO_RECORD_VISITS, limit: AUTO_EPOCHS_LIMIT },
                 Epochs::Fixed,

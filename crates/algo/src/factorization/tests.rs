@@ -225,7 +225,7 @@ impl Twin {
             let rows = self.factors[range.clone()].iter_mut().zip(&mut self.squares[range.clone()]);
             for ((factor, square), gradient) in rows.zip(&pairs[range]) {
                 *square += gradient * gradient;
-                *factor -= rate / (square.sqrt() + 1e-6) * gradient;
+                *factor -= rate / (square.sqrt() + 1.0) * gradient;
             }
         }
         self.intercept.update(slopes, alpha, 0.0);

@@ -43,7 +43,7 @@ fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
 
 #[test]
 fn every_algorithm_learns_under_every_optimizer() {
-    for row in crate::FAMILIES.iter().flat_map(|family| family.algorithms) {
+    for row in super::FAMILY.algorithms {
         for optimizer in OPTIMIZERS.iter().filter(|optimizer| !optimizer.is_full_batch()) {
             let has_rate = optimizer.reads.iter().any(|spec| spec.name == "learning_rate");
             let rate = if has_rate { "learning_rate=0.05" } else { "" };
