@@ -11,8 +11,17 @@ use crate::options::Options;
 use crate::process::{Cores, arguments, pinned_command};
 
 /// Packages that the scripts for linear models import.
-const PACKAGES: &[&str] =
-    &["numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "vowpalwabbit", "psutil", "setuptools<81"];
+const PACKAGES: &[&str] = &[
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "pyarrow",
+    "vowpalwabbit",
+    "xlearn",
+    "psutil",
+    "setuptools<81",
+];
 
 /// The scripts of the peers and a Python that can run them.
 #[derive(Clone, Debug)]
@@ -57,6 +66,15 @@ impl Peers {
         self.run(case, Cores::One, &words)
     }
 
+    /// Runs a case of `fm.py` on one core: `fit_s`, `auc`, `logloss`.
+    pub(crate) fn factorization(&self, case: &str, data: &Path) -> Result<Value> {
+        let mut words = arguments([self.scripts.join("fm.py")]);
+        words.extend(arguments([case, "--data"]));
+        words.push(data.into());
+        words.extend(arguments(["--threads", "1"]));
+        self.run(case, Cores::One, &words)
+    }
+
     /// Runs a case of `benchmarks/peers/defaults.py` on training and test data: `fit_s`, and the metric of the case.
     pub(crate) fn defaults(&self, root: &Path, case: &str, [train, test]: [&Path; 2]) -> Result<Value> {
         let mut words = arguments([root.join("benchmarks/peers/defaults.py")]);
@@ -72,6 +90,8 @@ impl Peers {
             command.env(name, &threads);
         }
         command.env("PYTHONWARNINGS", "ignore").env("OMP_WAIT_POLICY", "PASSIVE");
+        // xLearn ends at once without it.
+        command.env("USER", std::env::var("USER").unwrap_or_else(|_| "user".to_owned()));
         let output = command.stderr(Stdio::piped()).output().context("cannot start the peer")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let Some(line) = text.lines().rev().find(|line| line.starts_with('{')) else {
@@ -93,7 +113,7 @@ impl Peers {
 }
 
 fn imports(python: &Path) -> bool {
-    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit";
+    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit, xlearn";
     let status = Command::new(python).args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

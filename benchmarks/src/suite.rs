@@ -4,6 +4,7 @@ mod clicks;
 mod cluster;
 mod clusters;
 mod defaults;
+mod factorization;
 mod memory;
 mod micro;
 mod minimum;
@@ -427,6 +428,38 @@ pub(crate) const BENCHMARKS: &[Benchmark] = &[
             Target::ratio("iteration", 1.0, 0.5),
         ],
         run: clusters::mini_100,
+    },
+    Benchmark {
+        name: "fm_frappe",
+        title: "frappe, FM k=8, ten passes, one core, text to saved model; peer: xLearn FM",
+        targets: &[
+            Target::at_least("auc", "", 0.9470, 0.950),
+            Target::at_most("log_loss", "", 0.267, 0.267),
+            Target::time_ratio(1.5, 1.0),
+        ],
+        run: factorization::fm,
+    },
+    Benchmark {
+        name: "fm_frappe_64",
+        title: "frappe, FM k=64 with its best settings, one core",
+        targets: &[Target::at_least("auc", "", 0.957, 0.962), Target::at_most("log_loss", "", 0.215, 0.215)],
+        run: factorization::fm_64,
+    },
+    Benchmark {
+        name: "ffm_frappe",
+        title: "frappe, FFM k=4, ten passes, one core, text to saved model; peer: xLearn FFM",
+        targets: &[
+            Target::at_least("auc", "", 0.950, 0.958),
+            Target::at_most("log_loss", "", 0.255, 0.255),
+            Target::time_ratio(1.5, 0.8),
+        ],
+        run: factorization::ffm,
+    },
+    Benchmark {
+        name: "fm_clicks",
+        title: "1M x 10M clicks, FM k=8 with admission at 5 sightings, one pass; `ahead`: AUC minus that of lr",
+        targets: &[Target::at_least("ahead", "", 0.0, 0.0), Target::at_most("peak", "MB", 1500.0, 1500.0)],
+        run: factorization::clicks,
     },
     Benchmark {
         name: "worker_memory",

@@ -34,7 +34,7 @@ pub(super) struct Entries<'a> {
 pub(super) fn pair_sum(shape: FactorShape, record: Entries<'_>, factors: &[f32], sums: &mut [f32]) -> f64 {
     match shape.fields {
         None => plain_sum(record.columns, record.values, factors, sums),
-        Some(_) => field_aware_sum(shape, record, factors),
+        Some(fields) => field_aware_sum(fields, shape.factors, record, factors),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn add_gradient(
 ) {
     match shape.fields {
         None => add_plain_gradient(record.columns, record.values, factors, sums, slope, gradient),
-        Some(_) => add_field_aware_gradient(shape, record, factors, slope, gradient),
+        Some(fields) => add_field_aware_gradient(fields, shape.factors, record, factors, slope, gradient),
     }
 }
 
@@ -95,72 +95,92 @@ fn add_plain_gradient(
 }
 
 /// `sum_{i<j} <v_i,field(j), v_j,field(i)> x_i x_j`.
-fn field_aware_sum(shape: FactorShape, record: Entries<'_>, factors: &[f32]) -> f64 {
-    let k = shape.factors;
-    let mut sum = 0.0;
-    for_each_pair(shape, record, |own, other, product| {
-        let (own, other) = (&factors[own..][..k], &factors[other..][..k]);
-        sum += f64::from(dot(own, other) * product);
-    });
-    sum
+fn field_aware_sum(fields: usize, k: usize, record: Entries<'_>, factors: &[f32]) -> f64 {
+    match k {
+        4 => field_aware_sum_of::<4>(fields, k, record, factors),
+        8 => field_aware_sum_of::<8>(fields, k, record, factors),
+        _ => field_aware_sum_of::<1>(fields, k, record, factors),
+    }
 }
 
 fn add_field_aware_gradient(
-    shape: FactorShape,
+    fields: usize,
+    k: usize,
     record: Entries<'_>,
     factors: &[f32],
     slope: f32,
     gradient: &mut [f32],
 ) {
-    let k = shape.factors;
-    for_each_pair(shape, record, |own, other, product| {
-        let scale = slope * product;
-        add_scaled(&mut gradient[own..][..k], scale, &factors[other..][..k]);
-        add_scaled(&mut gradient[other..][..k], scale, &factors[own..][..k]);
-    });
+    match k {
+        4 => add_field_aware_gradient_of::<4>(fields, k, record, factors, slope, gradient),
+        8 => add_field_aware_gradient_of::<8>(fields, k, record, factors, slope, gradient),
+        _ => add_field_aware_gradient_of::<1>(fields, k, record, factors, slope, gradient),
+    }
 }
 
-/// Numbers that are computed side by side.
-const LANES: usize = 4;
-
+/// The factors of a feature for a field are `k / LANES` blocks.
 #[inline]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0f32; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
+fn field_aware_sum_of<const LANES: usize>(
+    fields: usize,
+    k: usize,
+    record: Entries<'_>,
+    factors: &[f32],
+) -> f64 {
+    let (blocks, count) = (factors.as_chunks::<LANES>().0, k / LANES);
+    let mut sum = 0.0;
+    for a in 0..record.columns.len() {
+        // The sum over the partners of an entry, so that single precision is enough.
+        let mut sums = [0f32; LANES];
+        for b in a + 1..record.columns.len() {
+            let (own, other, product) = pair(fields, count, record, a, b);
+            for (own, other) in blocks[own..][..count].iter().zip(&blocks[other..][..count]) {
+                for lane in 0..LANES {
+                    sums[lane] += own[lane] * other[lane] * product;
+                }
+            }
         }
+        sum += sums.iter().map(|&sum| f64::from(sum)).sum::<f64>();
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+    sum
 }
 
-/// `out += scale * values`.
 #[inline]
-fn add_scaled(out: &mut [f32], scale: f32, values: &[f32]) {
-    let ((out, out_rest), (values, rest)) = (out.as_chunks_mut::<LANES>(), values.as_chunks::<LANES>());
-    for (out, values) in out.iter_mut().zip(values) {
-        for lane in 0..LANES {
-            out[lane] += scale * values[lane];
+fn add_field_aware_gradient_of<const LANES: usize>(
+    fields: usize,
+    k: usize,
+    record: Entries<'_>,
+    factors: &[f32],
+    slope: f32,
+    gradient: &mut [f32],
+) {
+    let (blocks, count) = (factors.as_chunks::<LANES>().0, k / LANES);
+    let out = gradient.as_chunks_mut::<LANES>().0;
+    for a in 0..record.columns.len() {
+        for b in a + 1..record.columns.len() {
+            let (own, other, product) = pair(fields, count, record, a, b);
+            let scale = slope * product;
+            for block in 0..count {
+                add_scaled(&mut out[own + block], scale, blocks[other + block]);
+                add_scaled(&mut out[other + block], scale, blocks[own + block]);
+            }
         }
     }
-    out_rest.iter_mut().zip(rest).for_each(|(out, value)| *out += scale * value);
 }
 
-/// Calls `visit` for each pair of entries: where the factors begin that the two have for each other, and the product
-/// of their values.
 #[inline]
-fn for_each_pair(shape: FactorShape, record: Entries<'_>, mut visit: impl FnMut(usize, usize, f32)) {
-    let (k, width) = (shape.factors, shape.width());
-    let Entries { columns, values, fields } = record;
-    for a in 0..columns.len() {
-        for b in a + 1..columns.len() {
-            let own = columns[a] as usize * width + fields[b] as usize * k;
-            let other = columns[b] as usize * width + fields[a] as usize * k;
-            visit(own, other, values[a] * values[b]);
-        }
+fn add_scaled<const LANES: usize>(out: &mut [f32; LANES], scale: f32, values: [f32; LANES]) {
+    for lane in 0..LANES {
+        out[lane] += scale * values[lane];
     }
+}
+
+/// The first blocks of the factors that two entries have for each other, and the product of their values.
+#[inline]
+fn pair(fields: usize, count: usize, record: Entries<'_>, a: usize, b: usize) -> (usize, usize, f32) {
+    let Entries { columns, values, fields: field_of } = record;
+    let own = (columns[a] as usize * fields + field_of[b] as usize) * count;
+    let other = (columns[b] as usize * fields + field_of[a] as usize) * count;
+    (own, other, values[a] * values[b])
 }
 
 #[cfg(test)]
@@ -199,6 +219,8 @@ mod tests {
             FactorShape { factors: 5, fields: None },
             FactorShape { factors: 8, fields: None },
             FactorShape { factors: 2, fields: Some(3) },
+            FactorShape { factors: 4, fields: Some(3) },
+            FactorShape { factors: 8, fields: Some(3) },
         ] {
             let values = factors(shape.width());
             let exact: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();

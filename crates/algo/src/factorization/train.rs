@@ -176,7 +176,9 @@ impl BatchLearner for Step<'_> {
         }
         let weight = self.weigh(batch);
         self.differentiate(batch);
-        if self.linear.iter().chain(&self.pairs).any(|sum| !sum.is_finite()) {
+        // Without a way out of the loop, which is then several times as fast.
+        let are_finite = |sums: &[f32]| sums.iter().fold(true, |finite, sum| finite & sum.is_finite());
+        if !are_finite(&self.linear) || !are_finite(&self.pairs) {
             // The servers would refuse them.
             return Ok(StepSums { loss: f64::INFINITY, ..StepSums::default() });
         }
