@@ -26,6 +26,20 @@ pub enum Error {
         at: usize,
         reason: String,
     },
+    /// An input in memory does not exist.
+    #[error("no data: there are no arrays of the name '{input}'")]
+    NoArrays {
+        /// The input as it was given.
+        input: String,
+    },
+    /// The shapes or numbers of arrays do not fit.
+    #[error("{name}: {what}")]
+    BadArrays {
+        /// The input that means the arrays.
+        name: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// The inputs exist and have no records.
     #[error("no records in {files}: every line is blank or a comment")]
     NoRecords {

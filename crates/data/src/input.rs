@@ -1,6 +1,7 @@
 //! One input: a file, bytes in memory, or standard input.
 
 use crate::Error;
+use crate::arrays::Arrays;
 use crate::compression::{ByteStream, Compression, MAGIC_BYTES, RawReader};
 use crate::interruptible::{InterruptibleReader, StopFlag};
 use crate::quotes::Quotes;
@@ -31,6 +32,7 @@ pub struct Input {
 enum InputLocation {
     File(PathBuf),
     Memory(Arc<[u8]>),
+    Arrays(Arrays),
     /// The bytes that were sampled, and the remaining bytes until a reader takes them.
     Stream {
         head: Head,
@@ -95,6 +97,25 @@ impl Input {
         })
     }
 
+    /// Makes an input of records in memory.
+    pub(crate) fn of_arrays(name: impl Into<String>, arrays: &Arrays) -> Self {
+        Self {
+            name: name.into(),
+            location: InputLocation::Arrays(arrays.clone()),
+            compression: Compression::Plain,
+            size_bytes: Some(arrays.size_bytes()),
+            partition: Vec::new(),
+        }
+    }
+
+    /// The records, when they are in memory.
+    pub(crate) fn arrays(&self) -> Option<&Arrays> {
+        match &self.location {
+            InputLocation::Arrays(arrays) => Some(arrays),
+            InputLocation::File(_) | InputLocation::Memory(_) | InputLocation::Stream { .. } => None,
+        }
+    }
+
     /// Reads the first bytes of standard input now, the remaining ones later and only once. A raised `stop` ends the
     /// input while a reader waits for more.
     pub fn standard_input(stop: &StopFlag) -> Result<Self, Error> {
@@ -149,7 +170,7 @@ impl Input {
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             InputLocation::File(path) => Some(path),
-            InputLocation::Memory(_) | InputLocation::Stream { .. } => None,
+            InputLocation::Memory(_) | InputLocation::Arrays(_) | InputLocation::Stream { .. } => None,
         }
     }
 
@@ -157,7 +178,7 @@ impl Input {
     pub fn bytes(&self) -> Option<&Arc<[u8]>> {
         match &self.location {
             InputLocation::Memory(bytes) => Some(bytes),
-            InputLocation::File(_) | InputLocation::Stream { .. } => None,
+            InputLocation::File(_) | InputLocation::Arrays(_) | InputLocation::Stream { .. } => None,
         }
     }
 
@@ -186,6 +207,7 @@ impl Input {
         match &self.location {
             InputLocation::Stream { head, .. } => Ok(head.clone()),
             InputLocation::File(_) | InputLocation::Memory(_) => read_head(&mut self.open_at(0)?),
+            InputLocation::Arrays(_) => Ok(Head { bytes: Arc::default(), is_complete: true }),
         }
     }
 
@@ -203,6 +225,11 @@ impl Input {
                 let mut cursor = Cursor::new(Arc::clone(bytes));
                 cursor.set_position(offset);
                 Box::new(cursor)
+            }
+            InputLocation::Arrays(_) => {
+                let reason =
+                    "arrays in memory are not bytes of a file; remove the setting of the format".to_owned();
+                return Err(Error::BadOption { option: "format", reason });
             }
             InputLocation::Stream { head, remaining: rest } => {
                 let mut rest = rest.lock().map_err(|_| Error::StandardInputTaken)?;

@@ -1,5 +1,6 @@
 //! Files to splits, splits to records, records to batches.
 
+pub mod arrays;
 #[cfg(feature = "arrow")]
 mod arrow;
 pub mod bad_lines;

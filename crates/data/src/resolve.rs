@@ -1,6 +1,7 @@
 //! Finds the files that the user names: files, folders, patterns, standard input.
 
 use crate::Error;
+use crate::arrays::{MemoryInputs, PREFIX};
 use crate::input::Input;
 use crate::interruptible::StopFlag;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,11 @@ use std::path::{Path, PathBuf};
 const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// Opens the files that `inputs` name, in the given order; the files of a folder or a pattern are sorted by name.
-pub(crate) fn resolve(inputs: &[String], stop: &StopFlag) -> Result<Vec<Input>, Error> {
+pub(crate) fn resolve(
+    inputs: &[String],
+    stop: &StopFlag,
+    memory: &MemoryInputs,
+) -> Result<Vec<Input>, Error> {
     if inputs.is_empty() {
         return Err(Error::BadOption { option: "data", reason: "no input given".to_owned() });
     }
@@ -18,6 +23,9 @@ pub(crate) fn resolve(inputs: &[String], stop: &StopFlag) -> Result<Vec<Input>, 
         let path = Path::new(input);
         if input == "-" {
             files.push(Input::standard_input(stop)?);
+        } else if input.starts_with(PREFIX) && !path.exists() {
+            let arrays = memory.find(input).ok_or_else(|| Error::NoArrays { input: input.clone() })?;
+            files.push(Input::of_arrays(input, arrays));
         } else if path.is_dir() {
             extend(&mut files, folder(path)?, input, path)?;
         } else if path.exists() {
@@ -155,7 +163,11 @@ mod tests {
     }
 
     fn resolved(folder: &tempfile::TempDir, input: &str) -> Result<Vec<Input>, Error> {
-        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()], &StopFlag::default())
+        resolve(
+            &[folder.path().join(input).to_str().unwrap().to_owned()],
+            &StopFlag::default(),
+            &MemoryInputs::default(),
+        )
     }
 
     #[test]
@@ -201,6 +213,6 @@ mod tests {
             assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
         }
         assert!(matches!(resolved(&folder, "a[*"), Err(Error::BadPattern { .. })));
-        assert!(resolve(&[], &StopFlag::default()).is_err());
+        assert!(resolve(&[], &StopFlag::default(), &MemoryInputs::default()).is_err());
     }
 }

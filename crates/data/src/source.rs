@@ -1,5 +1,6 @@
 //! Inputs: the files that the user names, how they are opened, and how they are divided among tasks.
 
+use crate::arrays;
 use crate::bad_lines::{BadLinePolicy, BadLineTally, BadLineTotal};
 use crate::format::{FormatContext, FormatRow, FormatTable, LineFormat, OpenFormat, RowGroupFormat};
 use crate::input;
@@ -51,7 +52,7 @@ enum SourceFormat {
 impl Source {
     /// Opens an input for training. The schema comes from the settings and a sample of the input.
     pub fn open(config: &SourceConfig, formats: &FormatTable) -> Result<Self, Error> {
-        Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, None, formats)
+        Self::from_inputs(resolve(&config.inputs, &config.stop, formats.memory())?, config, None, formats)
     }
 
     /// Opens an input whose columns and label names must be those of `schema` (validation, prediction).
@@ -60,7 +61,12 @@ impl Source {
         schema: &Schema,
         formats: &FormatTable,
     ) -> Result<Self, Error> {
-        Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, Some(schema), formats)
+        Self::from_inputs(
+            resolve(&config.inputs, &config.stop, formats.memory())?,
+            config,
+            Some(schema),
+            formats,
+        )
     }
 
     /// Opens files that are already resolved, or bytes in memory.
@@ -98,7 +104,7 @@ impl Source {
         }
         options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
         let context = FormatContext { files: &files, options: &options, trained_schema: like };
-        let (plan, mut schema, carried, mut notices) = match (row.open)(&context)? {
+        let (plan, mut schema, carried, mut notices) = match open(row, &context)? {
             OpenFormat::Lines(plan) => {
                 let (schema, carried, notices) = (plan.schema(), plan.passthrough_columns(), plan.notices());
                 (SourceFormat::Lines(plan), schema, carried, notices)
@@ -227,6 +233,14 @@ impl Source {
     }
 }
 
+/// Opens files with the format `row`, and arrays in memory as they are.
+fn open(row: &FormatRow, context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
+    if context.files.iter().any(|file| file.arrays().is_some()) {
+        return arrays::open(context);
+    }
+    (row.open)(context)
+}
+
 /// Makes a notice about columns in the names of folders that this format does not read.
 fn unread_partition_notice(files: &[Input]) -> Option<String> {
     let columns = files.iter().map(Input::partition).find(|columns| !columns.is_empty())?;
@@ -288,7 +302,7 @@ fn check_features(
 ) -> Result<(), Error> {
     // This opens the input without the trained schema. Errors of the file itself are reported when it is opened with
     // it.
-    let Ok(plan) = (row.open)(&FormatContext { files, options, trained_schema: None }) else { return Ok(()) };
+    let Ok(plan) = open(row, &FormatContext { files, options, trained_schema: None }) else { return Ok(()) };
     let columns = match plan {
         OpenFormat::Lines(plan) => plan.schema().columns,
         OpenFormat::RowGroups(plan) => plan.schema().columns,

@@ -2,6 +2,7 @@
 
 use super::{FormatRow, csv, dense, libffm, libsvm, vw};
 use crate::Error;
+use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
 use crate::error::nearest;
 use crate::input::{Head, Input};
@@ -11,6 +12,7 @@ use std::path::Path;
 #[derive(Clone)]
 pub struct FormatTable {
     rows: Vec<FormatRow>,
+    memory: MemoryInputs,
 }
 
 /// Extensions of compressed files; they do not determine the format.
@@ -20,6 +22,7 @@ impl FormatTable {
     /// The formats of Seraphim; the ones that are recognized most reliably come first.
     pub fn builtin() -> Self {
         let table = Self {
+            memory: MemoryInputs::default(),
             rows: vec![
                 FormatRow {
                     name: "libsvm",
@@ -71,6 +74,17 @@ impl FormatTable {
         self
     }
 
+    /// Adds arrays that are read as inputs; they replace those that were added before.
+    #[must_use]
+    pub fn with_memory(mut self, memory: MemoryInputs) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    pub(crate) fn memory(&self) -> &MemoryInputs {
+        &self.memory
+    }
+
     pub fn rows(&self) -> &[FormatRow] {
         &self.rows
     }
@@ -85,6 +99,9 @@ impl FormatTable {
 
     /// Chooses the row of these files by extension, else by the first bytes of the first file that is not empty.
     pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
+        if let Some(arrays) = files.iter().find_map(Input::arrays) {
+            return self.find(arrays.format_name());
+        }
         for file in files {
             let ending = file.path().and_then(|path| self.find_by_extension(path));
             let head = checked_head(file)?;
@@ -106,6 +123,9 @@ impl FormatTable {
     /// Else the extension of a format decides, unless only the format of training recognizes the bytes. Text without
     /// such an extension has the format of training.
     pub(crate) fn recognize_for_schema(&self, files: &[Input], known: &str) -> Result<&FormatRow, Error> {
+        if let Some(arrays) = files.iter().find_map(Input::arrays) {
+            return self.find(arrays.format_name());
+        }
         let known = self.find(known)?;
         for file in files {
             let ending = file.path().and_then(|path| self.find_by_extension(path));

@@ -75,6 +75,7 @@ fn partitioned(folders: &[&str]) -> (tempfile::TempDir, Vec<Input>) {
     let inputs = crate::resolve::resolve(
         &[root.path().to_str().unwrap().to_owned()],
         &crate::interruptible::StopFlag::default(),
+        &crate::arrays::MemoryInputs::default(),
     )
     .unwrap();
     (root, inputs)

@@ -1,0 +1,165 @@
+//! Records in memory: sparse rows, dense rows, and Arrow record batches. They are read as files of the formats libsvm,
+//! dense text (or CSV, if columns have names) and Parquet are, so a model that learned from arrays can be used with
+//! such files.
+//!
+//! A program gives its arrays a name with [`MemoryInputs`]; `memory:NAME` among the inputs then means them.
+
+mod rows;
+#[cfg(feature = "parquet")]
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::format::{FormatContext, OpenFormat};
+
+/// What the name of an input in memory begins with.
+pub(crate) const PREFIX: &str = "memory:";
+
+/// Records in memory. Cloning them copies no record.
+#[derive(Clone, Debug)]
+pub enum Arrays {
+    /// Compressed sparse rows.
+    Csr(CsrArrays),
+    /// Rows of numbers.
+    Dense(DenseArrays),
+    /// A table.
+    #[cfg(feature = "parquet")]
+    Arrow(Arc<[arrow_array::RecordBatch]>),
+}
+
+/// What a record has besides its features. Each list has one number per record, or is empty.
+#[derive(Clone, Debug, Default)]
+pub struct RecordAttributes {
+    /// Labels; empty if there are none, which is enough for predictions.
+    pub labels: Arc<[f32]>,
+    /// Weights, at least 0; empty if all are 1.
+    pub weights: Arc<[f32]>,
+    /// Groups, for metrics within groups; empty if there are none.
+    pub groups: Arc<[u64]>,
+}
+
+/// Compressed sparse rows: `n` records with `e` entries.
+#[derive(Clone, Debug, Default)]
+pub struct CsrArrays {
+    /// First entry of each record, and the end of the last one: `n + 1` numbers that do not fall.
+    pub offsets: Arc<[u64]>,
+    /// Feature of each entry: `e` numbers below 2^63.
+    pub features: Arc<[u64]>,
+    /// Value of each entry: `e` finite numbers; empty if all are 1.
+    pub values: Arc<[f32]>,
+    /// Field of each entry: `e` numbers; empty if there are no fields.
+    pub fields: Arc<[u32]>,
+    pub attributes: RecordAttributes,
+}
+
+/// Rows of numbers: `n` records with `d` values. NaN is a missing value.
+#[derive(Clone, Debug, Default)]
+pub struct DenseArrays {
+    /// The rows, one after the other: `n x d` numbers.
+    pub values: Arc<[f32]>,
+    /// The number of columns, `d`, above 0.
+    pub columns: usize,
+    /// Names of the columns: `d` names, or none, in which case columns are numbered.
+    pub names: Vec<String>,
+    pub attributes: RecordAttributes,
+}
+
+/// Arrays by the name that a job gives them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryInputs {
+    by_name: BTreeMap<String, Arrays>,
+}
+
+impl MemoryInputs {
+    /// Adds arrays, whose shapes are checked, and returns the input that means them. Arrays of the same name are replaced.
+    ///
+    /// # Errors
+    /// [`Error::BadArrays`] if the shapes do not fit each other, or a number is out of range.
+    pub fn add(&mut self, name: &str, arrays: Arrays) -> Result<String, Error> {
+        arrays.check(name)?;
+        self.by_name.insert(name.to_owned(), arrays);
+        Ok(format!("{PREFIX}{name}"))
+    }
+
+    pub(crate) fn find(&self, input: &str) -> Option<&Arrays> {
+        self.by_name.get(input.strip_prefix(PREFIX)?)
+    }
+}
+
+impl Arrays {
+    /// The number of records.
+    pub fn record_count(&self) -> usize {
+        match self {
+            Self::Csr(rows) => rows.offsets.len().saturating_sub(1),
+            Self::Dense(rows) => rows.values.len() / rows.columns.max(1),
+            #[cfg(feature = "parquet")]
+            Self::Arrow(batches) => batches.iter().map(arrow_array::RecordBatch::num_rows).sum(),
+        }
+    }
+
+    /// The bytes of all arrays.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        let attributes =
+            |own: &RecordAttributes| 4 * (own.labels.len() + own.weights.len()) + 8 * own.groups.len();
+        let bytes = match self {
+            Self::Csr(rows) => {
+                8 * (rows.offsets.len() + rows.features.len())
+                    + 4 * (rows.values.len() + rows.fields.len())
+                    + attributes(&rows.attributes)
+            }
+            Self::Dense(rows) => 4 * rows.values.len() + attributes(&rows.attributes),
+            #[cfg(feature = "parquet")]
+            Self::Arrow(batches) => batches.iter().map(arrow_array::RecordBatch::get_array_memory_size).sum(),
+        };
+        bytes as u64
+    }
+
+    /// The format of files as which they are read.
+    pub(crate) fn format_name(&self) -> &'static str {
+        match self {
+            Self::Csr(rows) if rows.fields.is_empty() => "libsvm",
+            Self::Csr(_) => "libffm",
+            Self::Dense(rows) if rows.names.is_empty() => "dense",
+            Self::Dense(_) => "csv",
+            #[cfg(feature = "parquet")]
+            Self::Arrow(_) => "parquet",
+        }
+    }
+
+    fn check(&self, name: &str) -> Result<(), Error> {
+        let checked = match self {
+            Self::Csr(rows) => rows::check_csr(rows),
+            Self::Dense(rows) => rows::check_dense(rows),
+            #[cfg(feature = "parquet")]
+            Self::Arrow(batches) => tables::check(batches),
+        };
+        checked.map_err(|what| Error::BadArrays { name: format!("{PREFIX}{name}"), what })
+    }
+}
+
+/// Opens inputs that are arrays of one kind.
+pub(crate) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
+    let mut kinds: Vec<&Arrays> = Vec::new();
+    for file in context.files {
+        let Some(arrays) = file.arrays() else {
+            let reason =
+                "arrays in memory and files cannot be read together; give one or the other".to_owned();
+            return Err(Error::BadOption { option: "data", reason });
+        };
+        kinds.push(arrays);
+    }
+    let is_one_kind = kinds.windows(2).all(|pair| pair[0].format_name() == pair[1].format_name());
+    if !is_one_kind {
+        let reason = "arrays of different kinds cannot be read together".to_owned();
+        return Err(Error::BadOption { option: "data", reason });
+    }
+    #[cfg(feature = "parquet")]
+    if let Some(Arrays::Arrow(_)) = kinds.first() {
+        return tables::open(context);
+    }
+    rows::open(context)
+}

@@ -1,0 +1,160 @@
+//! Arrays give the records of files with the same numbers.
+
+use std::sync::Arc;
+
+use super::{Arrays, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
+use crate::format::testing::{Row, options, rows, rows_of};
+use crate::{Batch, Error, FormatOptions, FormatTable, Source, SourceConfig};
+
+fn attributes(labels: &[f32]) -> RecordAttributes {
+    RecordAttributes { labels: labels.into(), ..RecordAttributes::default() }
+}
+
+fn csr() -> CsrArrays {
+    CsrArrays {
+        offsets: [0, 2, 2, 5].into(),
+        features: [3, 70, 1, 3, 9].into(),
+        values: [1.0, 2.5, -1.0, 0.0, 4.0].into(),
+        attributes: attributes(&[1.0, 0.0, 1.0]),
+        ..CsrArrays::default()
+    }
+}
+
+fn dense() -> DenseArrays {
+    let values = [1.0, 0.0, 3.0, f32::NAN, 5.0, 6.0];
+    DenseArrays {
+        values: values.into(),
+        columns: 3,
+        attributes: attributes(&[1.0, 0.0]),
+        ..DenseArrays::default()
+    }
+}
+
+fn read(arrays: Arrays, options: &FormatOptions, task_count: usize) -> Result<Vec<Row>, Error> {
+    let mut memory = MemoryInputs::default();
+    let inputs = vec![memory.add("rows", arrays)?];
+    let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
+    let source = Source::open(&config, &FormatTable::builtin().with_memory(memory))?;
+    let mut all = Vec::new();
+    for splits in source.splits(task_count) {
+        let mut reader = source.reader(splits)?;
+        let mut batch = Batch::default();
+        while reader.next_batch(700, &mut batch)? {
+            all.extend(rows_of(&batch));
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn sparse_rows_are_those_of_libsvm_and_libffm() {
+    let expected = rows("libsvm", &options(), "1 3:1 70:2.5\n0\n1 1:-1 9:4\n").unwrap();
+    assert_eq!(read(Arrays::Csr(csr()), &options(), 1).unwrap(), expected);
+    let ones = CsrArrays { values: Arc::default(), fields: [0, 1, 0, 1, 1].into(), ..csr() };
+    let expected = rows("libffm", &options(), "1 0:3:1 1:70:1\n0\n1 0:1:1 1:3:1 1:9:1\n").unwrap();
+    assert_eq!(read(Arrays::Csr(ones), &options(), 1).unwrap(), expected);
+}
+
+#[test]
+fn dense_rows_are_those_of_dense_text_and_csv() {
+    let expected = rows("dense", &options(), "1,1,0,3\n0,,5,6\n").unwrap();
+    let found = read(Arrays::Dense(dense()), &options(), 1).unwrap();
+    assert_eq!(found[0], expected[0]);
+    assert_eq!(found[1].entries, [(1, 5.0), (2, 6.0)]);
+    let named = DenseArrays { names: ["a", "b", "c"].map(str::to_owned).to_vec(), ..dense() };
+    let mut with_fields = options();
+    (with_fields.keep_zeros, with_fields.uses_fields) = (true, true);
+    let found = read(Arrays::Dense(named), &with_fields, 1).unwrap();
+    assert_eq!((found[0].entries.len(), &found[1].fields), (3, &vec![1, 2]));
+}
+
+#[test]
+fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
+    let count = 5000;
+    let rows = CsrArrays {
+        offsets: (0..=count).collect(),
+        features: (0..count).collect(),
+        attributes: RecordAttributes {
+            labels: (0..count).map(|i| (i % 2) as f32).collect(),
+            weights: (0..count).map(|i| 1.0 + (i % 3) as f32).collect(),
+            groups: (0..count).map(|i| i / 10).collect(),
+        },
+        ..CsrArrays::default()
+    };
+    let alone = read(Arrays::Csr(rows.clone()), &options(), 1).unwrap();
+    assert_eq!(alone.len(), 5000);
+    assert!(alone.iter().zip(0..).all(|(row, i)| row.entries == [(i, 1.0)]
+        && row.weight == 1.0 + (i % 3) as f32
+        && row.group == Some(i / 10)));
+    for task_count in [2, 3, 7] {
+        assert_eq!(read(Arrays::Csr(rows.clone()), &options(), task_count).unwrap(), alone);
+    }
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_refused() {
+    let csr_cases: [(&str, fn(&mut CsrArrays)); 8] = [
+        ("offsets is empty", |rows| rows.offsets = Arc::default()),
+        ("begins with 1", |rows| rows.offsets = [1, 5].into()),
+        ("falls from 5 to 2", |rows| rows.offsets = [0, 5, 2, 5].into()),
+        ("ends with 4, and features has 5", |rows| rows.offsets = [0, 2, 2, 4].into()),
+        ("values has 2 numbers, and there are 5 entries", |rows| rows.values = [1.0, 2.0].into()),
+        ("fields has 1 numbers", |rows| rows.fields = [1].into()),
+        ("labels has 2 numbers, and there are 3 records", |rows| rows.attributes.labels = [1.0, 0.0].into()),
+        ("the weight of record 1 is -1", |rows| rows.attributes.weights = [1.0, -1.0, 1.0].into()),
+    ];
+    for (expected, change) in csr_cases {
+        let mut rows = csr();
+        change(&mut rows);
+        let error = read(Arrays::Csr(rows), &options(), 1).unwrap_err().to_string();
+        assert!(error.starts_with("memory:rows: ") && error.contains(expected), "{error}");
+    }
+    let error = read(Arrays::Dense(DenseArrays { columns: 4, ..dense() }), &options(), 1).unwrap_err();
+    assert_eq!(error.to_string(), "memory:rows: 6 values are no rows of 4 columns");
+    let names = vec!["a".to_owned()];
+    let error = read(Arrays::Dense(DenseArrays { names, ..dense() }), &options(), 1).unwrap_err();
+    assert!(error.to_string().contains("1 names for 3 columns"), "{error}");
+}
+
+#[test]
+fn values_that_cannot_be_and_missing_labels_are_errors_with_the_record() {
+    let infinite = CsrArrays { values: [1.0, f32::INFINITY, 1.0, 1.0, 1.0].into(), ..csr() };
+    let error = read(Arrays::Csr(infinite), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("memory:rows:1:2") && error.contains("finite"), "{error}");
+    let twice = CsrArrays { features: [3, 3, 1, 3, 9].into(), ..csr() };
+    let error = read(Arrays::Csr(twice), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("feature 3 twice"), "{error}");
+    let unlabelled = CsrArrays { attributes: RecordAttributes::default(), ..csr() };
+    let error = read(Arrays::Csr(unlabelled.clone()), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("it has no labels"), "{error}");
+    let mut no_label = options();
+    no_label.has_label = false;
+    assert_eq!(read(Arrays::Csr(unlabelled), &no_label, 1).unwrap().len(), 3);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn record_batches_are_tables_whose_columns_must_agree() {
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    let batch = |start: i64, count: i64| {
+        let labels: Vec<i64> = (start..start + count).map(|i| i % 2).collect();
+        let sizes: Vec<f64> = (start..start + count).map(|i| i as f64).collect();
+        let colors: Vec<&str> = labels.iter().map(|label| ["red", "blue"][*label as usize]).collect();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("label", Arc::new(Int64Array::from(labels))),
+            ("size", Arc::new(Float64Array::from(sizes))),
+            ("color", Arc::new(StringArray::from(colors))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let arrays = Arrays::Arrow([batch(0, 5000), batch(5000, 10)].into());
+    let alone = read(arrays.clone(), &options(), 1).unwrap();
+    assert_eq!(alone.len(), 5010);
+    assert_eq!(alone[7].entries[0], (0, 7.0));
+    assert_eq!((alone[7].label, alone[7].entries.len()), (1.0, 2));
+    assert_eq!(read(arrays, &options(), 3).unwrap(), alone);
+    let other =
+        RecordBatch::try_from_iter([("label", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    let error = read(Arrays::Arrow([batch(0, 5), other].into()), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("record batch 1 has other columns than the first one"), "{error}");
+}
