@@ -73,6 +73,8 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
         ),
     ),
     ("own_function", Some("")),
+    ("own_loop", Some("")),
+    ("train_in_a_program", Some("")),
     ("wasm_function", Some("")),
     ("function_speed", None),
     ("keep_speed", None),

@@ -215,7 +215,8 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::CacheCreate { .. }
         | E::CacheWrite { .. }
         | E::CacheRead { .. }
-        | E::NothingMatches { .. } => Exit::Io,
+        | E::NothingMatches { .. }
+        | E::NoArrays { .. } => Exit::Io,
         E::BadPattern { .. }
         | E::UnknownFormat { .. }
         | E::FormatNotRecognized { .. }
@@ -233,6 +234,7 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::TooManyBadLines { .. }
         | E::LineTooLong { .. }
         | E::BadLabels { .. }
+        | E::BadArrays { .. }
         | E::BadFile { .. }
         | E::DamagedBlock { .. } => Exit::Data,
     }

@@ -4,6 +4,8 @@ use std::fmt::Debug;
 
 use algo::Epochs;
 
+use crate::report::EpochLine;
+
 /// Receives the progress of one job from its driver. A method that is not implemented does nothing.
 #[allow(unused_variables, reason = "the default of each method does nothing")]
 pub trait ProgressListener: Debug + Send + Sync {
@@ -23,8 +25,8 @@ pub trait ProgressListener: Debug + Send + Sync {
     /// Tasks have made steps: the number of their records and the sum of their losses.
     fn step(&self, record_count: u64, loss_sum: f64) {}
 
-    /// All tasks have ended an epoch, of `epoch_count`; it had `records`.
-    fn epoch_done(&self, epoch: u64, epoch_count: u64, records: u64) {}
+    /// All tasks have ended an epoch, of `epoch_count`.
+    fn epoch_done(&self, epoch_count: u64, line: &EpochLine) {}
 
     /// The job has ended: nothing of its progress is shown any more.
     fn clear(&self) {}

@@ -66,7 +66,7 @@ pub struct InputReport {
     pub kept: serde_json::Value,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EpochLine {
     /// Number of the epoch, from 0.
     pub epoch: u64,

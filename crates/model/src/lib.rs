@@ -27,7 +27,7 @@ pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
 pub use read::{Model, read_manifest};
 pub use temp_output::{TempOutput, TempOutputs};
-pub use write::{StoredMatrix, WriteResult, check_target, is_model, write};
+pub use write::{StoredMatrix, WriteResult, check_target, copy, is_model, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";

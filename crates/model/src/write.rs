@@ -164,6 +164,24 @@ pub fn write(
     Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
+/// Copies a model.
+pub fn copy(from: &Path, to: &Path, overwrite: bool, outputs: &TempOutputs) -> Result<(), Error> {
+    let manifest = super::read_manifest(from)?;
+    let to = &*resolve_link(to);
+    check_target(to, overwrite)?;
+    let unfinished = outputs.temp_output(to);
+    let folder = unfinished.path().to_owned();
+    let sync = DiskSync::default();
+    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    for name in manifest.files.iter().map(|file| file.name.as_str()).chain([manifest::FILE_NAME]) {
+        let mut source = File::open(from.join(name)).map_err(Error::io("read", &from.join(name)))?;
+        write_file(&folder, name, &sync, |out| std::io::copy(&mut source, out).map(drop))?;
+    }
+    sync.folder(&folder)?;
+    unfinished.persist(if overwrite { replace } else { move_to_new })?;
+    sync.folder(folder_of(to))
+}
+
 /// Returns the entry of a matrix and adds its tensors; zero rows are left out when that takes less space.
 fn tensors_of<'a>(
     saved: &StoredMatrix<'a>,

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`library`] | training, prediction and evaluation for programs |
 //! | [`cli`] | the commands, one file each |
 //! | [`progress`] | what a run prints for people while it runs |
 //! | [`generate`] | synthetic data with a known best model |
@@ -12,6 +13,7 @@
 
 pub mod cli;
 pub mod generate;
+pub mod library;
 pub mod progress;
 mod terminal_bar;
 

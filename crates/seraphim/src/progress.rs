@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use algo::Epochs;
 pub use cluster::amounts::{bytes, count, counted};
 use cluster::progress::ProgressListener;
+use cluster::report::EpochLine;
 
 use crate::terminal_bar::TerminalBar;
 
@@ -166,11 +167,11 @@ impl ProgressListener for Progress {
         });
     }
 
-    fn epoch_done(&self, epoch: u64, epoch_count: u64, records: u64) {
+    fn epoch_done(&self, epoch_count: u64, line: &EpochLine) {
         self.update(|state| {
-            state.epoch = epoch + 1;
+            state.epoch = line.epoch + 1;
             state.epoch_count = Some(epoch_count);
-            state.epoch_records = records;
+            state.epoch_records = line.records;
             state.epoch_time = Some(state.epoch_start.elapsed());
             state.epoch_start = Instant::now();
             (state.epoch_records_so_far, state.loss_sum) = (0, 0.0);
@@ -265,7 +266,7 @@ mod tests {
         guessed.add_bytes(50);
         guessed.step(100, 1.0);
         assert_eq!(drawn(&guessed), (Some(0.5), Some(5)), "200 records, 1000 to see");
-        guessed.epoch_done(0, 4, 250);
+        guessed.epoch_done(4, &EpochLine { records: 250, ..EpochLine::default() });
         guessed.step(125, 1.0);
         assert_eq!(drawn(&guessed), (Some(0.5), Some(4)));
         let stream = started(None, auto);

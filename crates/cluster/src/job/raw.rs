@@ -52,6 +52,12 @@ impl RawJob {
         self.values.insert(key.name.to_owned(), (ValueOrigin::Flag(key.flag()), values));
     }
 
+    /// Sets a key from a program.
+    pub fn set_option(&mut self, key: &'static super::keys::Key, values: Vec<String>) {
+        let origin = ValueOrigin::File(format!("option {}", key.name));
+        self.values.insert(key.name.to_owned(), (origin, values));
+    }
+
     /// Returns the origin and the texts of a key.
     pub fn get(&self, name: &str) -> Option<(&ValueOrigin, &[String])> {
         self.values.get(name).map(|(place, values)| (place, values.as_slice()))

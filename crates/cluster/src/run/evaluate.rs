@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use std::sync::Arc;
-
 use algo::Output;
 use algo::metric::calibration::CalibrationRow;
 use algo::metric::classification::Confusion;
-use model::Model;
 use serde::Serialize;
 
+use super::Environment;
 use super::driver::epoch_monitor::metrics;
-use super::score::{ModelScorer, NOT_ENDED};
-use super::{Environment, load_model};
+use super::score::LoadedModel;
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
@@ -79,22 +76,19 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
 }
 
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
-    let model = Model::read(&job.model, false)?;
-    let scoring = load_model(&model, environment.families)?;
-    let mut input = job.input.clone();
-    input.options.label_rule = scoring.label_rule();
-    input.options.uses_labels = scoring.uses_labels();
-    input.options.keep_zeros = scoring.keep_zeros();
-    input.options.key_limit = scoring.key_limit();
-    let source = data::Source::open_with_schema(
-        &input.source_config(environment.interrupt),
-        &model.manifest.schema,
-        environment.formats,
-    );
-    environment.interrupt.check(NOT_ENDED)?;
+    let threads = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
+    evaluate_loaded(&LoadedModel::read(&job.model, environment.families, threads)?, job, environment)
+}
+
+/// Evaluates a model that was read.
+pub fn evaluate_loaded(
+    loaded: &LoadedModel,
+    job: &EvaluateJob,
+    environment: Environment<'_>,
+) -> Result<Evaluation, Error> {
+    let LoadedModel { model, scoring, scorer } = loaded;
+    let (input, source) = loaded.open(&job.input, scoring.label_rule(), environment)?;
     let source = source?;
-    let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scorer = ModelScorer::new(&model, Arc::clone(&scoring), workers)?;
     let threshold = threshold(job.threshold, &scoring.output())?;
     let mut parts = scoring.metric_accumulator().with_confusion(job.threshold);
     let empty = parts.clone();
@@ -115,7 +109,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
     notices.extend(parts.notices());
     notices.extend(super::training_checks::notice_of_evaluation(&metrics(&parts)));
-    let classes = labels::classes(&*scoring, source.schema(), &totals.labels);
+    let classes = labels::classes(&**scoring, source.schema(), &totals.labels);
     Ok(Evaluation {
         metrics: metrics(&parts),
         threshold,
@@ -124,7 +118,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
         records: totals.records,
         labels: labels::describe(&totals.labels, source.schema(), scoring.label_rule()),
         model: job.model.display().to_string(),
-        algorithm: model.manifest.algorithm,
+        algorithm: model.manifest.algorithm.clone(),
         data: job.input.data.clone(),
         bad_lines: totals.bad_lines,
         notices,

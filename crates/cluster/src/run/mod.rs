@@ -43,7 +43,7 @@ pub struct Environment<'a> {
 }
 
 /// Restores the model of a model directory as its family knows it.
-fn load_model(model: &Model, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
+pub(crate) fn load_model(model: &Model, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
     families.load(&model.manifest.model).map_err(|error| {
         let (path, what) = (model.path.clone(), error.to_string());
         model::Error::BadModel { path, what }.into()

@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use algo::Output;
 use data::{Batch, LabelRule, PassthroughColumn, PassthroughTexts, Schema};
-use model::{Model, TempOutput};
+use model::TempOutput;
 use serde::Serialize;
 
-use super::score::{ModelScorer, NOT_ENDED};
-use super::{Environment, load_model};
+use super::Environment;
+use super::score::LoadedModel;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::PredictJob;
@@ -125,31 +124,20 @@ pub(crate) struct ScoredBatch {
 }
 
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let model = Model::read(&job.model, false)?;
-    let scoring = load_model(&model, environment.families)?;
+    let threads = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
+    let loaded = LoadedModel::read(&job.model, environment.families, threads)?;
+    let LoadedModel { model, scoring, scorer } = &loaded;
     let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
     if job.output.as_os_str() != STANDARD_OUTPUT {
         outputs.check_file("--output", &job.output, OutputKind::Scores(scoring.output().names()))?;
     }
-    let mut input = job.input.clone();
-    input.options.label_rule = LabelRule::Real;
-    input.options.uses_labels = scoring.uses_labels();
-    input.options.keep_zeros = scoring.keep_zeros();
-    input.options.key_limit = scoring.key_limit();
     let schema = &model.manifest.schema;
-    let source = data::Source::open_with_schema(
-        &input.source_config(environment.interrupt),
-        schema,
-        environment.formats,
-    );
-    environment.interrupt.check(NOT_ENDED)?;
+    let (input, source) = loaded.open(&job.input, LabelRule::Real, environment)?;
     let source = source.map_err(|error| without_label(error, job, schema))?;
     let output = scoring.output();
     let (width, text) = (output.width(), !is_parquet(&job.output));
     let has_label = input.options.has_label && scoring.uses_labels();
     let layout = ScoreColumns::new(output, schema, source.passthrough_columns(), has_label)?;
-    let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scorer = ModelScorer::new(&model, Arc::clone(&scoring), workers)?;
     let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
     // The header is written with the first scores, so that standard output stays empty when the data cannot be read.
     let mut header = Some(header(&layout.columns()));
@@ -173,7 +161,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         records: totals.records,
         output: job.output.display().to_string(),
         columns: layout.columns(),
-        positive_label: labels::positive(&*scoring, schema),
+        positive_label: labels::positive(&**scoring, schema),
         bad_lines: totals.bad_lines,
         notices: source.notices().iter().cloned().chain(totals.all_notices()).collect(),
     })

@@ -1,21 +1,24 @@
 //! Scores data with a model, in parallel and in order: the input is cut into chunks, threads take the chunks in turn,
 //! and the results arrive in the order of the input for any number of threads.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use algo::Scorer;
-use data::{BadLinePolicy, Batch, ReadSummary, Source, Split};
+use algo::{Families, Output, Scorer};
+use data::{BadLinePolicy, Batch, LabelRule, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 use model::Model;
 
 use super::totals::Totals;
+use super::{Environment, load_model};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::Input;
+use crate::labels;
 
 /// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
 /// same bits.
@@ -115,6 +118,75 @@ impl ModelScorer {
             return Err(Error::NoRecords { inputs: input.data.clone() });
         }
         Ok(totals)
+    }
+}
+
+/// A model that was read, ready for scoring.
+pub struct LoadedModel {
+    pub model: Model,
+    /// The same model as its family knows it.
+    pub scoring: Arc<dyn algo::Model>,
+    pub scorer: ModelScorer,
+}
+
+/// The numbers of a prediction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// Names of the numbers of a record: `score`, or `probability_LABEL` for each class, or those that the family names.
+    pub columns: Vec<String>,
+    /// Records x columns.
+    pub values: Vec<f64>,
+}
+
+impl LoadedModel {
+    /// Reads a model for scoring on this number of threads.
+    pub fn read(path: &Path, families: &Families, threads: usize) -> Result<Self, Error> {
+        let model = Model::read(path, false)?;
+        let scoring = load_model(&model, families)?;
+        let scorer = ModelScorer::new(&model, Arc::clone(&scoring), threads)?;
+        Ok(Self { model, scoring, scorer })
+    }
+
+    /// Opens data as the model needs them. `label_rule` says how labels become numbers.
+    pub(crate) fn open(
+        &self,
+        input: &Input,
+        label_rule: LabelRule,
+        environment: Environment<'_>,
+    ) -> Result<(Input, Result<Source, data::Error>), Error> {
+        let mut input = input.clone();
+        input.options.label_rule = label_rule;
+        input.options.uses_labels = self.scoring.uses_labels();
+        input.options.keep_zeros = self.scoring.keep_zeros();
+        input.options.key_limit = self.scoring.key_limit();
+        let config = input.source_config(environment.interrupt);
+        let source = Source::open_with_schema(&config, &self.model.manifest.schema, environment.formats);
+        environment.interrupt.check(NOT_ENDED)?;
+        Ok((input, source))
+    }
+
+    /// The numbers of all records, in the order of the input.
+    pub fn predict(&self, input: &Input, environment: Environment<'_>) -> Result<Scores, Error> {
+        let (input, source) = self.open(input, LabelRule::Real, environment)?;
+        let names = &self.model.manifest.schema.label_names;
+        let columns = match self.scoring.output() {
+            Output::Classes(classes) => {
+                classes.iter().map(|&class| format!("probability_{}", labels::text(class, names))).collect()
+            }
+            output => output.names().iter().map(|&name| name.to_owned()).collect(),
+        };
+        let mut values = Vec::new();
+        let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
+            let mut out = Vec::new();
+            scorer.predict(agent, batch, &mut out)?;
+            Ok(out)
+        };
+        let take = |scores: Vec<f64>| {
+            values.extend(scores);
+            Ok(())
+        };
+        self.scorer.run(&source?, &input, environment.interrupt, work, take)?;
+        Ok(Scores { columns, values })
     }
 }
 

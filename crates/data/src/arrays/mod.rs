@@ -13,6 +13,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(feature = "parquet")]
+pub use arrow_array::RecordBatch;
+
 use crate::Error;
 use crate::format::{FormatContext, OpenFormat};
 
@@ -28,7 +31,7 @@ pub enum Arrays {
     Dense(DenseArrays),
     /// A table.
     #[cfg(feature = "parquet")]
-    Arrow(Arc<[arrow_array::RecordBatch]>),
+    Arrow(Arc<[RecordBatch]>),
 }
 
 /// What a record has besides its features. Each list has one number per record, or is empty.
@@ -97,7 +100,7 @@ impl Arrays {
             Self::Csr(rows) => rows.offsets.len().saturating_sub(1),
             Self::Dense(rows) => rows.values.len() / rows.columns.max(1),
             #[cfg(feature = "parquet")]
-            Self::Arrow(batches) => batches.iter().map(arrow_array::RecordBatch::num_rows).sum(),
+            Self::Arrow(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
         }
     }
 
@@ -113,7 +116,7 @@ impl Arrays {
             }
             Self::Dense(rows) => 4 * rows.values.len() + attributes(&rows.attributes),
             #[cfg(feature = "parquet")]
-            Self::Arrow(batches) => batches.iter().map(arrow_array::RecordBatch::get_array_memory_size).sum(),
+            Self::Arrow(batches) => batches.iter().map(RecordBatch::get_array_memory_size).sum(),
         };
         bytes as u64
     }

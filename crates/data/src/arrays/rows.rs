@@ -9,6 +9,7 @@ use crate::error::BadLine;
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
+use crate::options::InputPurpose;
 use crate::schema::{Column, ColumnKind, Schema};
 use crate::sink::Sink;
 use crate::split::{RowGroup, Split, SplitRange};
@@ -68,7 +69,7 @@ pub(super) fn check_csr(rows: &CsrArrays) -> Result<(), String> {
 }
 
 pub(super) fn check_dense(rows: &DenseArrays) -> Result<(), String> {
-    if rows.columns == 0 || rows.values.len() % rows.columns != 0 {
+    if rows.columns == 0 || !rows.values.len().is_multiple_of(rows.columns) {
         return Err(format!("{} values are no rows of {} columns", rows.values.len(), rows.columns));
     }
     if !rows.names.is_empty() && rows.names.len() != rows.columns {
@@ -102,7 +103,10 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         #[cfg(feature = "parquet")]
         Arrays::Arrow(_) => false,
     };
-    let needs_labels = options.has_label && options.uses_labels;
+    // Predictions need no labels.
+    let is_optional = options.purpose == InputPurpose::Prediction;
+    let needs_labels =
+        options.has_label && options.uses_labels && !(is_optional && !arrays.iter().all(has_labels));
     if let Some(file) =
         context.files.iter().zip(&arrays).find(|(_, arrays)| needs_labels && !has_labels(arrays))
     {
@@ -190,7 +194,7 @@ impl RowGroupFormat for Rows {
             names: files.iter().map(|file| file.name().to_owned()).collect(),
             schema: self.schema.clone(),
             has_labels: self.has_labels,
-            splits: splits.to_vec().into_iter(),
+            splits: Vec::from(splits).into_iter(),
             current: (0, 0..0),
         }))
     }

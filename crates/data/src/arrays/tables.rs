@@ -116,7 +116,7 @@ impl RowGroupFormat for Tables {
         Ok(Box::new(TableReader {
             tables: Arc::clone(&self.tables),
             records: RecordColumns::new(&self.schema),
-            splits: splits.to_vec().into_iter(),
+            splits: Vec::from(splits).into_iter(),
             current: (0, 0, 0..0),
         }))
     }

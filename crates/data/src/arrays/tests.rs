@@ -93,7 +93,8 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
 
 #[test]
 fn shapes_that_do_not_fit_are_refused() {
-    let csr_cases: [(&str, fn(&mut CsrArrays)); 8] = [
+    type Change = fn(&mut CsrArrays);
+    let csr_cases: [(&str, Change); 8] = [
         ("offsets is empty", |rows| rows.offsets = Arc::default()),
         ("begins with 1", |rows| rows.offsets = [1, 5].into()),
         ("falls from 5 to 2", |rows| rows.offsets = [0, 5, 2, 5].into()),

@@ -150,7 +150,7 @@ impl EpochMonitor {
                 self.notices.push(notice);
             }
         }
-        progress.epoch_done(epoch, epoch_count, line.records);
+        progress.epoch_done(epoch_count, &line);
         if is_printed(epoch, epoch_count) {
             progress.print_line(&epoch_text(&line, epoch_count));
         }
