@@ -92,7 +92,7 @@ fn run(agent: &mut dyn Agent) -> Result<Vec<f64>, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let mut store = LocalStore::new(LocalConfig { task_count: TASKS, wait_limit: Duration::from_secs(60) });
+    let mut store = LocalStore::new(LocalConfig { task_count: TASKS, wait_limit: Duration::from_mins(1) });
     store.create(factors("users"))?;
     store.create(factors("items"))?;
     let store = Arc::new(store);

@@ -85,6 +85,25 @@ fn feature_count(batches: &[Batch]) -> u64 {
     keys.len() as u64
 }
 
+/// What the driver of a job would know of these data.
+fn facts_of(name: &str, tasks: &[Vec<Batch>]) -> DataFacts {
+    let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
+    classes.sort_by(f32::total_cmp);
+    classes.dedup();
+    DataFacts {
+        classes,
+        dense: name == "linear" || name == "huber",
+        feature_count: tasks.iter().map(|batches| feature_count(batches)).sum(),
+        field_count: tasks
+            .iter()
+            .flatten()
+            .flat_map(|batch| &batch.fields)
+            .max()
+            .map_or(0, |field| field + 1),
+        ..DataFacts::default()
+    }
+}
+
 /// The results of a finished run.
 pub(crate) struct Run {
     pub(crate) store: Arc<LocalStore>,
@@ -159,24 +178,9 @@ impl Run {
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
         let job = job(name, settings)?;
-        let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
-        classes.sort_by(f32::total_cmp);
-        classes.dedup();
-        let facts = DataFacts {
-            classes,
-            dense: name == "linear" || name == "huber",
-            feature_count: tasks.iter().map(|batches| feature_count(batches)).sum(),
-            field_count: tasks
-                .iter()
-                .flatten()
-                .flat_map(|batch| &batch.fields)
-                .max()
-                .map_or(0, |field| field + 1),
-            ..DataFacts::default()
-        };
         let model = match model {
             Some(model) => model,
-            None => job.model(&facts, None)?,
+            None => job.model(&facts_of(name, &tasks), None)?,
         };
         let config = LocalConfig { task_count: tasks.len() as u32, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, crate::functions());

@@ -54,6 +54,9 @@ pub enum Flow {
     Stop,
 }
 
+/// What a program does after each epoch.
+type EpochCallback = Arc<dyn Fn(&EpochLine) -> Flow + Send + Sync>;
+
 /// Records: files, or arrays in memory. Cloning it copies no record.
 #[derive(Clone, Debug)]
 pub struct Data(DataKind);
@@ -107,7 +110,7 @@ pub struct Training {
     validation: Option<Data>,
     from: Option<PathBuf>,
     tables: Tables,
-    on_epoch: Option<Arc<dyn Fn(&EpochLine) -> Flow + Send + Sync>>,
+    on_epoch: Option<EpochCallback>,
 }
 
 impl Debug for Training {
@@ -255,7 +258,7 @@ fn set_options(
 
 /// Passes epochs to the program.
 struct EpochListener {
-    on_epoch: Option<Arc<dyn Fn(&EpochLine) -> Flow + Send + Sync>>,
+    on_epoch: Option<EpochCallback>,
     interrupt: Interrupt,
 }
 

@@ -91,8 +91,9 @@ fn a_program_hears_of_every_epoch_and_may_stop() {
 #[test]
 fn dense_rows_predict_as_the_text_with_the_same_numbers() {
     let folder = Folder::new();
-    let value =
-        |r: usize, c: usize| ((r * 7 + c * 3) % 11) as f32 + if r % 2 == 0 { 4.0 * c as f32 } else { 0.0 };
+    let value = |r: usize, c: usize| {
+        ((r * 7 + c * 3) % 11) as f32 + if r.is_multiple_of(2) { 4.0 * c as f32 } else { 0.0 }
+    };
     let rows = DenseArrays {
         values: (0..300).flat_map(|r| (0..4).map(move |c| value(r, c))).collect(),
         columns: 4,
@@ -110,8 +111,12 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
     let scores = model.predict(&rows.clone().into()).unwrap();
     assert_eq!(scores, model.predict(&Data::files([&file])).unwrap());
     assert!(model.evaluate(&rows.clone().into()).unwrap().metrics["auc"] > 0.99);
-    let narrow =
-        DenseArrays { columns: 3, values: rows.values[..300].into(), attributes: Default::default(), ..rows };
+    let narrow = DenseArrays {
+        columns: 3,
+        values: rows.values[..300].into(),
+        attributes: RecordAttributes::default(),
+        ..rows
+    };
     let error = model.predict(&narrow.into()).unwrap_err().to_string();
     assert!(error.contains("it has 3 columns (1, 2, 3), and 4 are expected"), "{error}");
 }

@@ -106,7 +106,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     // Predictions need no labels.
     let is_optional = options.purpose == InputPurpose::Prediction;
     let needs_labels =
-        options.has_label && options.uses_labels && !(is_optional && !arrays.iter().all(has_labels));
+        options.has_label && options.uses_labels && (!is_optional || arrays.iter().all(has_labels));
     if let Some(file) =
         context.files.iter().zip(&arrays).find(|(_, arrays)| needs_labels && !has_labels(arrays))
     {
