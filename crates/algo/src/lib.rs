@@ -12,6 +12,7 @@
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
+//! | [`scaling`] | scaling of columns by their moments |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
@@ -29,6 +30,7 @@ pub mod linear;
 pub mod loss;
 pub mod metric;
 pub mod param;
+pub mod scaling;
 pub mod stopping;
 #[cfg(test)]
 mod test_harness;

@@ -51,8 +51,9 @@ use std::collections::BTreeMap;
 use data::LabelRule;
 use matrix::{Consistency, MatrixSpec};
 
+pub use crate::scaling::Standardize;
 pub use family::FAMILY;
-pub use model::{Model, Standardize};
+pub use model::Model;
 pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;

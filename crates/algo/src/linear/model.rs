@@ -13,28 +13,10 @@ use crate::loss::Loss;
 use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossAccumulator;
 use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};
+use crate::scaling::{MOMENT_COLUMNS, Standardize};
 
 /// Rows of a matrix if the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
-/// Columns of the moments: share of records that have the feature, mean, mean square, each over all records.
-pub(crate) const MOMENT_COLUMNS: u64 = 3;
-
-/// How columns are standardized before they are multiplied by their weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standardize {
-    /// `(x - mean) / deviation`, over the records that have the column: for dense formats. A missing value counts as
-    /// the mean.
-    Center,
-    /// `x / deviation`, over all records, where an absent entry is 0: for sparse formats, which stay sparse.
-    Scale,
-    /// `x / root mean square`, over the records that have the column: a rare column of ones stays as it is.
-    Entries,
-    /// `x (1 - log share)`, where share is that of the records with the column: the inverse document frequency of
-    /// texts.
-    Idf,
-}
-
 /// A linear model without its matrices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {

@@ -1,16 +1,13 @@
 //! The scan of all records before the first step: moments of columns, counts of classes.
 
-use std::collections::BTreeMap;
-
 use data::Batch;
-use matrix::{Keys, Selection, Values};
 
 use super::Linear;
-use super::model::{Model, Standardize};
+use super::model::Model;
 use super::params::ClassWeights;
-use super::score::scaled_keys;
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::scaling::Moments;
 
 /// Reads the data once if moments or counts are needed. Returns the weights of classes, empty if all are 1.
 pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
@@ -19,11 +16,11 @@ pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Res
     if moments.is_none() && !balanced {
         return Ok(model.class_weights.clone());
     }
-    let mut seen = DataCounts { counts: vec![0.0; model.classes.len() + 1], moments: BTreeMap::new() };
+    let mut seen = DataCounts { counts: vec![0.0; model.classes.len() + 1], moments: Moments::default() };
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
         if let Some(mode) = moments {
-            seen.add_moments(mode, batch);
+            seen.moments.add(mode, batch);
         }
         seen.add_labels(model, batch)?;
     }
@@ -33,7 +30,8 @@ pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Res
         return Err(Error::NoRecords);
     }
     if moments.is_some() {
-        push_moments(model, task, &seen.moments, record_count)?;
+        let id = model.moments_id().expect("asked for only when the model standardizes");
+        seen.moments.push(task.agent, id, record_count)?;
     }
     // Every task has pushed its moments, so they are complete before the first pull.
     task.agent.barrier()?;
@@ -48,8 +46,7 @@ pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Res
 struct DataCounts {
     /// Records of each class, then all records.
     counts: Vec<f64>,
-    /// Entries, sum and sum of squares of each column.
-    moments: BTreeMap<u64, [f64; 3]>,
+    moments: Moments,
 }
 
 impl DataCounts {
@@ -63,40 +60,6 @@ impl DataCounts {
         }
         Ok(())
     }
-
-    fn add_moments(&mut self, mode: Standardize, batch: &Batch) {
-        let keys = scaled_keys(mode, &batch.columns);
-        let mut sums = vec![[0f64; 3]; keys.len()];
-        for (i, &index) in batch.indices.iter().enumerate() {
-            if index as usize >= keys.len() {
-                continue;
-            }
-            let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
-            let sum = &mut sums[index as usize];
-            sum[0] += 1.0;
-            sum[1] += value;
-            sum[2] += value * value;
-        }
-        for (key, sum) in keys.iter().zip(sums) {
-            let total = self.moments.entry(*key).or_insert([0.0; 3]);
-            total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
-        }
-    }
-}
-
-fn push_moments(
-    model: &Model,
-    task: &mut TrainTask<'_>,
-    moments: &BTreeMap<u64, [f64; 3]>,
-    record_count: f64,
-) -> Result<(), Error> {
-    let id = model.moments_id().expect("asked for only when the model standardizes");
-    let keys: Vec<u64> = moments.keys().copied().collect();
-    let shares: Vec<f64> = moments.values().flatten().map(|sum| sum / record_count).collect();
-    if !keys.is_empty() {
-        task.agent.push(id, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&shares))?;
-    }
-    Ok(())
 }
 
 fn balanced_weights(model: &Model, counts: &[f64], record_count: f64) -> Result<Vec<f64>, Error> {

@@ -2,10 +2,9 @@
 //! equal bits.
 
 use data::Batch;
-use math::hash::NAMED_KEY_BIT;
 use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
 
-use super::model::{MOMENT_COLUMNS, Model, Standardize};
+use super::model::Model;
 use crate::batch_loop::pull_or_wait;
 use crate::csr::{CsrRows, normalize};
 use crate::error::Error;
@@ -13,9 +12,7 @@ use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
-
-/// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
-const CONSTANT_COLUMN: f64 = 1e-12;
+use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
 pub(super) type ScoreTickets = [Option<PullTicket>; 3];
@@ -150,45 +147,6 @@ impl BatchScorer {
             normalize(&batch.offsets, &mut self.values);
         }
     }
-}
-
-/// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
-/// value.
-pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut [f32]) {
-    for (value, &index) in values.iter_mut().zip(indices) {
-        let (shift, factor) = scales[index as usize];
-        *value = ((f64::from(*value) - shift) * factor) as f32;
-    }
-}
-
-/// Shift and factor of a column that is not standardized.
-pub(super) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
-
-/// The keys, of ascending `keys`, whose columns are scaled. One-hot columns of names are scaled only by their document
-/// frequency: their values 0 and 1 need no other scale.
-pub(super) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
-    match mode {
-        Standardize::Center | Standardize::Scale | Standardize::Entries => {
-            &keys[..keys.partition_point(|key| *key & NAMED_KEY_BIT == 0)]
-        }
-        Standardize::Idf => keys,
-    }
-}
-
-/// Shift and factor of a scaled column.
-pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
-    if share <= 0.0 {
-        return IDENTITY_SCALE;
-    }
-    let (shift, mean, square) = match mode {
-        Standardize::Center => (mean / share, mean / share, square / share),
-        Standardize::Scale => (0.0, mean, square),
-        Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
-        Standardize::Entries => return IDENTITY_SCALE,
-        Standardize::Idf => return (0.0, 1.0 - share.ln()),
-    };
-    let variance = square - mean * mean;
-    if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
 }
 
 /// Changes the length; the content is not specified.

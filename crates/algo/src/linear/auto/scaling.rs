@@ -4,10 +4,11 @@ use data::Survey;
 
 use super::super::Linear;
 use super::super::choices::ColumnScaling;
-use super::super::model::{Model, Standardize};
+use super::super::model::Model;
 use super::{ChosenValue, MAX_SPARSE_DENSITY, chosen};
 use crate::job::DataProfile;
 use crate::param::common::RecordScaling;
+use crate::scaling::Standardize;
 
 /// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
 /// size do not suit all columns. The root mean square of all entries is compared with 1 in the same way.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use data::Batch;
 use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
 
-use super::super::model::{MOMENT_COLUMNS, Model};
-use super::super::score::{IDENTITY_SCALE, add_to_metrics, apply_scales, scale_of, scaled_keys};
+use super::super::model::Model;
+use super::super::score::add_to_metrics;
 use super::super::train::weigh;
 use super::features::LocalFeatures;
 use crate::coordinator::StepDecision;
@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
 
 /// The results of a pass.
 pub(super) struct PassResult {
