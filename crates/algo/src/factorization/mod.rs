@@ -15,6 +15,7 @@
 //! | `weights` | features x 1, sparse by hash | f32 | `linear_optimizer` |
 //! | `intercept` | 1 x 1, dense | f32 | `linear_optimizer` without l1 and l2 |
 //! | `factors` | features x (F k), sparse by hash; a row reads as 0 until its first push | f32 | `optimizer` |
+//! | `moments`, if `standardize` | features x 3: share of records with the feature, mean, mean square | f64 | add |
 //! | `sightings`, in training with `admission` > 1 | features x 1: records with the feature | f32 | add |
 //!
 //! **A step** of a task: pull w, b and V of the features of the batch; score; push the gradients; tick. A feature has
@@ -51,6 +52,7 @@ use crate::family::{self, Algorithm, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Resolution, TrainTask};
 use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
+use crate::scaling::Standardize;
 use crate::stopping::EarlyStopping;
 use params::Params;
 
@@ -156,7 +158,8 @@ impl Job for Factorization {
         let params = &self.params;
         DataNeeds {
             label_rule: if self.is_real() { LabelRule::Real } else { LabelRule::Binary { positive: None } },
-            scan: self.is_real() || self.has_fields || params.positive_label.is_some(),
+            scan: self.is_real() || self.has_fields || params.standardize || params.positive_label.is_some(),
+            keep_zeros: self.checked.text(&params::STANDARDIZE) != "false",
             uses_fields: self.has_fields,
             epochs: params.epochs,
             batch_size: params.batch_size.map_or(BatchSize::Growing, BatchSize::Fixed),
@@ -191,6 +194,10 @@ impl Job for Factorization {
             loss: self.params.loss,
             factors: self.params.factors,
             fields: self.fields(facts, previous)?,
+            standardize: self
+                .params
+                .standardize
+                .then(|| if facts.dense { Standardize::Center } else { Standardize::Scale }),
             normalize: self.params.normalize,
             positive_label,
             label_scale: Some(scale).filter(|scale| self.is_real() && scale.deviation > 0.0),
@@ -214,6 +221,9 @@ impl Job for Factorization {
         specs[0].rule = params.weights_rule;
         specs[1].rule = params.intercept_rule;
         specs[2].rule = params.factors_rule;
+        if let Some(moments) = specs.get_mut(3) {
+            moments.rule = PushRule::Add;
+        }
         specs[2].initializer = Initializer::NormalOnFirstPush { deviation: params.deviation };
         if params.admission > 1 {
             let rule = PushRule::Add;

@@ -14,6 +14,7 @@ use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
+use crate::scaling::{MOMENT_COLUMNS, Standardize};
 
 /// The advice for data without fields.
 pub(super) const NO_FIELDS: &str = "the entries of the data have no fields, which ffm needs: give libffm, or a table (CSV, \
@@ -31,7 +32,10 @@ pub struct Model {
     /// Number of fields, for `ffm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<u32>,
-    /// Whether records are scaled to unit length.
+    /// How columns are standardized; the matrix `moments` exists if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standardize: Option<Standardize>,
+    /// Whether records are scaled to unit length, after standardization.
     pub normalize: bool,
     /// The label that counts as 1, if it was named: a number, or the number of a name.
     pub positive_label: Option<f32>,
@@ -44,7 +48,16 @@ impl Model {
     pub(super) const WEIGHTS: MatrixId = MatrixId(0);
     pub(super) const INTERCEPT: MatrixId = MatrixId(1);
     pub(super) const FACTORS: MatrixId = MatrixId(2);
-    pub(super) const SIGHTINGS: MatrixId = MatrixId(3);
+
+    /// The moments of columns, features x 3, f64, if columns are standardized.
+    pub(super) fn moments_id(&self) -> Option<MatrixId> {
+        self.standardize.map(|_| MatrixId(3))
+    }
+
+    /// The records with each feature, in training with admission.
+    pub(super) fn sightings_id(&self) -> MatrixId {
+        MatrixId(3 + u32::from(self.standardize.is_some()))
+    }
 
     pub(super) fn shape(&self) -> FactorShape {
         FactorShape { factors: self.factors, fields: self.fields.map(|count| count as usize) }
@@ -72,6 +85,7 @@ impl Model {
             ("algorithm", self.algorithm.clone(), previous.algorithm.clone()),
             ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
             ("k", self.factors.to_string(), previous.factors.to_string()),
+            ("standardize", format!("{:?}", self.standardize), format!("{:?}", previous.standardize)),
             ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
             ("positive_label", label(self.positive_label), label(previous.positive_label)),
         ];
@@ -96,11 +110,15 @@ impl family::Model for Model {
             MatrixSpec::sparse(name, ElementType::F32, columns, PushRule::Assign, partition_count)
         };
         let partitioner = Partitioner::Range { partition_count: 1 };
-        vec![
+        let mut specs = vec![
             of_features("weights", 1),
             MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..of_features("intercept", 1) },
             of_features("factors", self.shape().width() as u64),
-        ]
+        ];
+        if self.standardize.is_some() {
+            specs.push(MatrixSpec { element: ElementType::F64, ..of_features("moments", MOMENT_COLUMNS) });
+        }
+        specs
     }
 
     fn output(&self) -> Output {
@@ -113,6 +131,10 @@ impl family::Model for Model {
         } else {
             LabelRule::Binary { positive: self.positive_label }
         }
+    }
+
+    fn keep_zeros(&self) -> bool {
+        self.standardize == Some(Standardize::Center)
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {

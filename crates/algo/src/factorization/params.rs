@@ -72,6 +72,19 @@ impl Choice for ScoreLoss {
     }
 }
 
+/// The scaling of columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ColumnScaling {
+    Deviation,
+    None,
+}
+
+impl Choice for ColumnScaling {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("true", Self::Deviation), ("false", Self::None)]
+    }
+}
+
 /// How the gradients of the records of a batch become one: a step of SGD grows with the gradient, so the best rate would
 /// depend on the batch size; AdaGrad and FTRL divide by the size of past gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +170,8 @@ pub(super) const NORMALIZE: ParamSpec = param(
     ParamKind::AutoChoice(words::<RecordScaling>),
     "auto",
     "",
-    "l2: scale each record to unit length; auto: l2 if the root mean square of the values is below 0.5 or above 2",
+    "l2: scale each record to unit length; auto: l2 if columns are not standardized and the root mean square of the \
+     values is below 0.5 or above 2",
 );
 const EPOCHS: ParamSpec = param(
     "epochs",
@@ -174,7 +188,16 @@ const BATCH_SIZE: ParamSpec = param(
     "Records per step, with their gradients merged per feature; auto: grows from 64 to 4,096 with the records read",
 );
 
-const fn table(factors: ParamSpec) -> [ParamSpec; 20] {
+pub(super) const STANDARDIZE: ParamSpec = param(
+    "standardize",
+    ParamKind::AutoChoice(words::<ColumnScaling>),
+    "auto",
+    "",
+    "true: divide columns of numbers by their standard deviation, measured in a scan of the data, and center those of dense \
+     formats; auto: true for tables with numbers",
+);
+
+const fn table(factors: ParamSpec) -> [ParamSpec; 21] {
     [
         factors,
         LOSS,
@@ -188,6 +211,7 @@ const fn table(factors: ParamSpec) -> [ParamSpec; 20] {
         LINEAR_LEARNING_RATE,
         LINEAR_L1,
         LINEAR_L2,
+        STANDARDIZE,
         NORMALIZE,
         EPOCHS,
         BATCH_SIZE,
@@ -222,6 +246,7 @@ pub(super) struct Params {
     pub(super) l2: f64,
     pub(super) deviation: f64,
     pub(super) admission: u64,
+    pub(super) standardize: bool,
     pub(super) normalize: bool,
     pub(super) epochs: Epochs,
     /// `None` grows.
@@ -268,6 +293,7 @@ impl Params {
             l2: checked.real(&L2),
             deviation: checked.real(&DEVIATION),
             admission: checked.integer(&ADMISSION),
+            standardize: checked.auto_choice(&STANDARDIZE) == Some(ColumnScaling::Deviation),
             normalize: checked.auto_choice(&NORMALIZE) == Some(RecordScaling::L2),
             epochs: checked.auto_integer(&EPOCHS).map_or(
                 Epochs::Auto { record_visits: AUTO_RECORD_VISITS, limit: AUTO_EPOCHS_LIMIT },

@@ -12,9 +12,10 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::metric::{MetricAccumulator, add_scores};
+use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
-pub(super) type ScoreTickets = [Option<PullTicket>; 3];
+pub(super) type ScoreTickets = [Option<PullTicket>; 4];
 
 /// Pulls parameters and computes scores; scratch memory is reused from batch to batch.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub(super) struct BatchScorer {
     intercept: f32,
     /// Columns x width.
     pub(super) factors: Vec<f32>,
+    moments: Vec<f64>,
+    /// Shift to subtract and factor to multiply by, for each column of the batch.
+    scales: Vec<(f64, f64)>,
     /// One value per entry.
     pub(super) values: Vec<f32>,
     /// Records x k: see [`pair_sum`].
@@ -40,6 +44,8 @@ impl BatchScorer {
             weights: Vec::new(),
             intercept: 0.0,
             factors: Vec::new(),
+            moments: Vec::new(),
+            scales: Vec::new(),
             values: Vec::new(),
             sums: Vec::new(),
             scores: Vec::new(),
@@ -51,16 +57,28 @@ impl BatchScorer {
     }
 
     /// What scoring a batch reads.
-    fn selections(batch: &Batch) -> [(MatrixId, Selection<'_>); 3] {
+    fn selections<'b>(&self, batch: &'b Batch) -> [Option<(MatrixId, Selection<'b>)>; 4] {
         let columns = Selection::Rows(Keys::Sorted(&batch.columns));
         let row = Selection::Rows(Keys::Range(0, 1));
-        [(Model::WEIGHTS, columns), (Model::INTERCEPT, row), (Model::FACTORS, columns)]
+        let scaled = self.scaled_columns(batch);
+        let moments = self.model.moments_id().filter(|_| !scaled.is_empty());
+        [
+            Some((Model::WEIGHTS, columns)),
+            Some((Model::INTERCEPT, row)),
+            Some((Model::FACTORS, columns)),
+            moments.map(|id| (id, Selection::Rows(Keys::Sorted(scaled)))),
+        ]
+    }
+
+    fn scaled_columns<'b>(&self, batch: &'b Batch) -> &'b [u64] {
+        self.model.standardize.map_or(&[], |mode| scaled_keys(mode, &batch.columns))
     }
 
     /// Prefetches what scoring a batch of the next step reads.
-    pub(super) fn prefetch(agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
+    pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
         let clock = agent.clock() + 1;
-        Self::selections(batch).map(|(matrix, selection)| Some(agent.prefetch(matrix, selection, clock)))
+        self.selections(batch)
+            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
     }
 
     /// Reads the parameters of the batch that the agent may see now, and computes `scores`.
@@ -73,11 +91,13 @@ impl BatchScorer {
         self.model.check_fields(batch)?;
         self.weights.resize(batch.columns.len(), 0.0);
         self.factors.resize(batch.columns.len() * self.shape().width(), 0.0);
-        let [weights, intercept, factors] = Self::selections(batch);
-        pull_or_wait(agent, Some(weights), tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
+        self.moments.resize(self.scaled_columns(batch).len() * MOMENT_COLUMNS as usize, 0.0);
+        let [weights, intercept, factors, moments] = self.selections(batch);
+        pull_or_wait(agent, weights, tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
         let one = std::slice::from_mut(&mut self.intercept);
-        pull_or_wait(agent, Some(intercept), tickets[1].as_ref(), ValuesMut::F32(one))?;
-        pull_or_wait(agent, Some(factors), tickets[2].as_ref(), ValuesMut::F32(&mut self.factors))?;
+        pull_or_wait(agent, intercept, tickets[1].as_ref(), ValuesMut::F32(one))?;
+        pull_or_wait(agent, factors, tickets[2].as_ref(), ValuesMut::F32(&mut self.factors))?;
+        pull_or_wait(agent, moments, tickets[3].as_ref(), ValuesMut::F64(&mut self.moments))?;
         self.compute_scores(batch);
         Ok(())
     }
@@ -86,6 +106,13 @@ impl BatchScorer {
         self.values.clear();
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
+        if let Some(mode) = self.model.standardize {
+            self.scales.clear();
+            let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+            self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
+            self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
+            apply_scales(&self.scales, &batch.indices, &mut self.values);
+        }
         if self.model.normalize {
             normalize(&batch.offsets, &mut self.values);
         }

@@ -326,6 +326,31 @@ fn a_field_beyond_those_of_training_is_refused() {
 }
 
 #[test]
+fn columns_of_other_scales_are_standardized() {
+    let mut random = stream(11, Purpose::Test, 0, 0);
+    let mut record = || {
+        let (size, price) = (random.uniform() * 2.0 - 1.0, random.uniform() * 2.0 - 1.0);
+        (f32::from(size * price > 0.0), vec![(1, 5000.0 * size as f32), (2, 0.001 * price as f32)])
+    };
+    let records: Vec<Record> = (0..3000).map(|_| record()).collect();
+    let settings = "standardize=true epochs=10 learning_rate=0.5 init_deviation=0.1";
+    let other_unit: Vec<Record> = records
+        .iter()
+        .map(|(label, entries)| (*label, vec![entries[0], (2, entries[1].1 * 1024.0)]))
+        .collect();
+    for count in [1, 2] {
+        let scores = |records: &[Record]| {
+            let learned = run("fm", settings, tasks(&records[..2000], count)).unwrap();
+            let (scores, metrics) = learned.saved_and_loaded(&with_fields(build(&records[2000..], 64)));
+            assert!(metrics["auc"] > 0.98, "{count} tasks: {metrics:?}");
+            scores
+        };
+        let pairs = scores(&records).into_iter().zip(scores(&other_unit));
+        assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-3), "the unit of a column does not matter");
+    }
+}
+
+#[test]
 fn records_without_entries_have_the_intercept_as_their_score() {
     let learned = run("fm", "epochs=1", tasks(&classes(1, 200), 1)).unwrap();
     let mut builder = BatchBuilder::new();

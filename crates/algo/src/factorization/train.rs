@@ -12,10 +12,12 @@ use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, c
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::metric::{MetricAccumulator, add_scores};
+use crate::scaling::Moments;
 
 /// Trains one task until training ends.
-pub(super) fn train(job: &Factorization, task: TrainTask<'_>) -> Result<(), Error> {
+pub(super) fn train(job: &Factorization, mut task: TrainTask<'_>) -> Result<(), Error> {
     let model: &Model = task.model.of()?;
+    measure_columns(model, &mut task)?;
     let mut step = Step {
         job,
         model,
@@ -27,6 +29,23 @@ pub(super) fn train(job: &Factorization, task: TrainTask<'_>) -> Result<(), Erro
         occurrences: Vec::new(),
     };
     batch_loop::run(&mut step, job.params.epochs, task)
+}
+
+/// Reads the data once and writes the moments of the columns, if they are standardized.
+fn measure_columns(model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
+    let Some((mode, id)) = model.standardize.zip(model.moments_id()).filter(|_| !task.resumed) else {
+        return Ok(());
+    };
+    let (mut moments, mut count) = (Moments::default(), [0.0]);
+    task.data.start_epoch(0)?;
+    while let Some(batch) = task.data.next()? {
+        moments.add(mode, batch);
+        count[0] += batch.record_count() as f64;
+    }
+    task.agent.all_reduce(&mut count)?;
+    moments.push(task.agent, id, count[0].max(1.0))?;
+    // Every task has pushed its moments, so they are complete before the first pull.
+    Ok(task.agent.barrier()?)
 }
 
 /// One step and its scratch memory.
@@ -137,11 +156,11 @@ impl Step<'_> {
         let mut sightings = vec![0f32; keys.len()];
         if !keys.is_empty() {
             let rows = Selection::Rows(Keys::Sorted(&keys));
-            agent.pull(Model::SIGHTINGS, rows, ValuesMut::F32(&mut sightings))?;
+            agent.pull(self.model.sightings_id(), rows, ValuesMut::F32(&mut sightings))?;
             let mut records = vec![0f32; batch.columns.len()];
             batch.indices.iter().for_each(|&column| records[column as usize] += 1.0);
             let new: Vec<f32> = open.iter().map(|&column| records[column]).collect();
-            agent.push(Model::SIGHTINGS, rows, Values::F32(&new))?;
+            agent.push(self.model.sightings_id(), rows, Values::F32(&new))?;
             sightings.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
         }
         let mut is_admitted = has_factors;
@@ -169,7 +188,7 @@ impl BatchLearner for Step<'_> {
     ) -> Result<StepSums, Error> {
         self.scoring.score(agent, batch, &self.tickets)?;
         // The answers travel while this step computes, or at least while the batch after the next one is parsed.
-        self.tickets = next.map_or_else(Default::default, |next| BatchScorer::prefetch(agent, next));
+        self.tickets = next.map_or_else(Default::default, |next| self.scoring.prefetch(agent, next));
         let loss = add_scores(self.model.loss, batch, &self.scoring.scores, &mut self.slopes, metrics);
         if !loss.is_finite() {
             return Ok(StepSums { loss, ..StepSums::default() });
