@@ -194,10 +194,11 @@ impl Job for Factorization {
             loss: self.params.loss,
             factors: self.params.factors,
             fields: self.fields(facts, previous)?,
-            standardize: self
-                .params
-                .standardize
-                .then(|| if facts.dense { Standardize::Center } else { Standardize::Scale }),
+            standardize: match (self.params.standardize, facts.dense) {
+                (false, _) => None,
+                (true, true) => Some(Standardize::Center),
+                (true, false) => Some(Standardize::Scale),
+            },
             normalize: self.params.normalize,
             positive_label,
             label_scale: Some(scale).filter(|scale| self.is_real() && scale.deviation > 0.0),
