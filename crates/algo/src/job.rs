@@ -189,7 +189,7 @@ pub struct DataFacts {
     /// Sum over tasks of the distinct features of their training data; 0 if they have not been counted.
     pub feature_count: u64,
     /// The fields of the training data are below this number; 0 if entries have no fields, or were not scanned.
-    pub field_count: u32,
+    pub field_count: u64,
     /// Mean of the training labels; 0 if they have not been scanned.
     pub label_mean: f64,
     /// Standard deviation of the training labels; 0 if they have not been scanned.

@@ -99,7 +99,7 @@ fn facts_of(name: &str, tasks: &[Vec<Batch>]) -> DataFacts {
             .flatten()
             .flat_map(|batch| &batch.fields)
             .max()
-            .map_or(0, |field| field + 1),
+            .map_or(0, |field| u64::from(*field) + 1),
         ..DataFacts::default()
     }
 }

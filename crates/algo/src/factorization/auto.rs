@@ -52,8 +52,13 @@ pub(super) fn resolve_settings(
         };
         put(&STANDARDIZE, chosen.column_scaling.name().to_owned(), chosen.why_columns);
         put(&NORMALIZE, chosen.record_scaling.name().to_owned(), &chosen.why_records);
-        put(&LEARNING_RATE, chosen.rates[0].to_string(), &chosen.why_rates);
-        put(&LINEAR_LEARNING_RATE, chosen.rates[1].to_string(), &chosen.why_rates);
+        let rates = [&LEARNING_RATE, &LINEAR_LEARNING_RATE].into_iter().zip(chosen.rates);
+        let rates: Vec<_> = rates.filter(|(spec, _)| open(spec)).collect();
+        rates.iter().for_each(|(spec, rate)| put(spec, rate.to_string(), ""));
+        if !rates.is_empty() {
+            let texts: Vec<_> = rates.iter().map(|(spec, rate)| format!("{}={rate}", spec.name)).collect();
+            reasons.push(format!("{}: {}", texts.join(", "), chosen.why_rates));
+        }
     }
     Resolution::Resolved(ResolvedSettings { settings, reasons })
 }
@@ -100,6 +105,7 @@ impl Chosen {
         };
         let why_rates = match survey {
             _ if normalizes => "records have unit length".to_owned(),
+            Some(_) if length > 1e6 => format!("the mean squared length of the records is {length:.1e}"),
             Some(_) => format!("the mean squared length of the records is {length:.1}"),
             None => format!(
                 "the input is not read before the first step, and records of {ASSUMED:.0} entries are assumed"

@@ -109,10 +109,10 @@ impl Factorization {
         }
         let unsuitable = |reason: String| Err(Error::UnsuitableData { reason });
         let (found, known) = (facts.field_count, previous.and_then(|model| model.fields));
-        let width = u64::from(found) * self.params.factors as u64;
+        let width = found.saturating_mul(self.params.factors as u64);
         match known {
             _ if found == 0 => unsuitable(model::NO_FIELDS.to_owned()),
-            Some(known) if found > known => unsuitable(format!(
+            Some(known) if found > u64::from(known) => unsuitable(format!(
                 "the training data have fields up to {}, and the earlier model knows {known} fields, from 0: train \
                  without --from, or leave these entries out",
                 found - 1
@@ -123,7 +123,7 @@ impl Factorization {
                  limit is {WIDTH_LIMIT}: number the fields from 0 without gaps, or lower k",
                 found - 1
             )),
-            None => Ok(Some(found)),
+            None => Ok(Some(found as u32)),
         }
     }
 
@@ -132,7 +132,7 @@ impl Factorization {
         let Params { learning_rate, linear_learning_rate, l2, .. } = self.params;
         format!(
             "Lower learning_rate (now {learning_rate:?}) or linear_learning_rate (now {linear_learning_rate:?}), raise \
-             l2 (now {l2:?}), or set normalize=l2"
+             l2 (now {l2:?}), or scale the values (standardize=true, normalize=l2)"
         )
     }
 }

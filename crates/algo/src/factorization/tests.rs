@@ -320,6 +320,9 @@ fn a_field_beyond_those_of_training_is_refused() {
     let facts = DataFacts { field_count: 1 << 20, ..DataFacts::default() };
     let error = job("ffm", "").unwrap().model(&facts, None).unwrap_err();
     assert!(error.to_string().contains("4194304 factors"), "{error}");
+    let facts = DataFacts { field_count: 1 << 32, ..DataFacts::default() };
+    let error = job("ffm", "").unwrap().model(&facts, None).unwrap_err();
+    assert!(error.to_string().contains("fields up to 4294967295"), "{error}");
     let facts = DataFacts { field_count: 2, ..DataFacts::default() };
     let error = job("ffm", "k=5").unwrap().model(&facts, Some(previous)).unwrap_err();
     assert!(error.to_string().contains("its k is 4, that of the job is 5"), "{error}");

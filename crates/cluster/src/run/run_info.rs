@@ -59,7 +59,7 @@ impl RunInfo<'_> {
             label_names: self.schema.label_names.clone(),
             dense: !self.schema.columns.is_empty(),
             feature_count: totals.features,
-            field_count: totals.largest_field.map_or(0, |field| field + 1),
+            field_count: totals.largest_field.map_or(0, |field| u64::from(field) + 1),
             label_mean: totals.labels.mean(),
             label_deviation: totals.labels.variance().sqrt(),
         })

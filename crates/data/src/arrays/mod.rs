@@ -140,6 +140,10 @@ impl Arrays {
             #[cfg(feature = "parquet")]
             Self::Arrow(batches) => tables::check(batches),
         };
+        let checked = checked.and_then(|()| match self.record_count() {
+            0 => Err("it has no records".to_owned()),
+            _ => Ok(()),
+        });
         checked.map_err(|what| Error::BadArrays { name: format!("{PREFIX}{name}"), what })
     }
 }

@@ -110,6 +110,9 @@ fn shapes_that_do_not_fit_are_refused() {
         let error = read(Arrays::Csr(rows), &options(), 1).unwrap_err().to_string();
         assert!(error.starts_with("memory:rows: ") && error.contains(expected), "{error}");
     }
+    let none = CsrArrays { offsets: [0].into(), ..CsrArrays::default() };
+    let error = read(Arrays::Csr(none), &options(), 1).unwrap_err();
+    assert_eq!(error.to_string(), "memory:rows: it has no records");
     let error = read(Arrays::Dense(DenseArrays { columns: 4, ..dense() }), &options(), 1).unwrap_err();
     assert_eq!(error.to_string(), "memory:rows: 6 values are no rows of 4 columns");
     let names = vec!["a".to_owned()];
