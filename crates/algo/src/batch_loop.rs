@@ -28,8 +28,8 @@ pub(crate) trait BatchLearner {
     fn divergence_advice(&self) -> String;
 
     /// Called at every task when an epoch has ended, after all pushes of all tasks are visible. No task pushes after it
-    /// before the next epoch.
-    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error>;
+    /// before the next epoch. Returns a message to the user about how the epoch ended.
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error>;
 }
 
 /// Sums over the records of a step.
@@ -77,6 +77,8 @@ pub(crate) struct EpochEnd {
     pub(crate) totals: Totals,
     /// A task was told to stop before its data ended.
     pub(crate) is_stopped: bool,
+    /// No epoch follows.
+    pub(crate) is_last: bool,
 }
 
 /// Trains one task until training ends.
@@ -88,9 +90,10 @@ pub(crate) fn run(
     let mut epoch_count = None;
     for epoch in 0.. {
         let (training, sums, flow) = run_epoch(learner, epochs, &mut task, epoch)?;
-        let end = sum_over_tasks(&mut task, training.record_count(), sums, flow)?;
-        learner.end_epoch(&mut task, &end)?;
-        let epoch_count = *epoch_count.get_or_insert_with(|| epochs.count(end.totals.record_count));
+        let (totals, is_stopped) = sum_over_tasks(&mut task, training.record_count(), sums, flow)?;
+        let epoch_count = *epoch_count.get_or_insert_with(|| epochs.count(totals.record_count));
+        let end = EpochEnd { totals, is_stopped, is_last: is_stopped || epoch + 1 >= epoch_count };
+        let notice = learner.end_epoch(&mut task, &end)?;
         let validation = match &mut task.validation {
             Some(stream) if !end.is_stopped => {
                 let empty = task.model.metric_accumulator();
@@ -98,7 +101,9 @@ pub(crate) fn run(
             }
             _ => None,
         };
-        let report = EpochReport { validation, ..EpochReport::new(task.agent, epoch, epoch_count, training) };
+        let notice = notice.filter(|_| task.agent.task() == 0);
+        let report =
+            EpochReport { validation, notice, ..EpochReport::new(task.agent, epoch, epoch_count, training) };
         if task.coordinator.report_epoch(report)? == EpochDecision::Stop || epoch + 1 >= epoch_count {
             break;
         }
@@ -146,13 +151,13 @@ fn sum_over_tasks(
     record_count: u64,
     sums: StepSums,
     flow: StepDecision,
-) -> Result<EpochEnd, Error> {
+) -> Result<(Totals, bool), Error> {
     let stopped = f64::from(u8::from(flow == StepDecision::Stop));
     let mut all = [record_count as f64, sums.positive_count as f64, sums.weight, stopped];
     task.agent.all_reduce(&mut all)?;
     let [record_count, positive_count, weight, stopped] = all;
     let totals = Totals { record_count: record_count as u64, positive_count: positive_count as u64, weight };
-    Ok(EpochEnd { totals, is_stopped: stopped > 0.0 })
+    Ok((totals, stopped > 0.0))
 }
 
 /// Reads a selection, if there is one: with its ticket, if it was prefetched.

@@ -54,7 +54,9 @@ pub(super) fn resolve_settings(
         put(&NORMALIZE, chosen.record_scaling.name().to_owned(), &chosen.why_records);
         let rates = [&LEARNING_RATE, &LINEAR_LEARNING_RATE].into_iter().zip(chosen.rates);
         let rates: Vec<_> = rates.filter(|(spec, _)| open(spec)).collect();
-        rates.iter().for_each(|(spec, rate)| put(spec, rate.to_string(), ""));
+        for (spec, rate) in &rates {
+            put(spec, rate.to_string(), "");
+        }
         if !rates.is_empty() {
             let texts: Vec<_> = rates.iter().map(|(spec, rate)| format!("{}={rate}", spec.name)).collect();
             reasons.push(format!("{}: {}", texts.join(", "), chosen.why_rates));

@@ -243,8 +243,15 @@ fn rare_features_have_a_weight_and_no_factors() {
             assert_eq!(f32s(&run.store, Model::WEIGHTS).len(), 28);
             let factors = f32s(&run.store, Model::FACTORS);
             assert_eq!(factors.len(), 8 * expected, "admission={admission}, {count} tasks");
+            assert!(run.notices.is_empty(), "{:?}", run.notices);
         }
     }
+    let linear = run("fm", "epochs=2 admission=5000", tasks(&records, 2)).unwrap();
+    assert!(
+        linear.notices.iter().any(|notice| notice.contains("the model is linear")),
+        "{:?}",
+        linear.notices
+    );
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(super) fn train(job: &Factorization, mut task: TrainTask<'_>) -> Result<(), 
         linear: Vec::new(),
         pairs: Vec::new(),
         occurrences: Vec::new(),
+        has_admitted: false,
     };
     batch_loop::run(&mut step, job.params.epochs, task)
 }
@@ -63,6 +64,8 @@ struct Step<'a> {
     pairs: Vec<f32>,
     /// Sum of the weights of the records with each column.
     occurrences: Vec<f32>,
+    /// A feature has been seen as often as `admission` says.
+    has_admitted: bool,
 }
 
 impl Step<'_> {
@@ -136,6 +139,7 @@ impl Step<'_> {
         }
         let admitted = self.admit(agent, batch)?;
         if !admitted.is_empty() {
+            self.has_admitted = true;
             agent.push(Model::FACTORS, Selection::Rows(Keys::Sorted(&admitted)), Values::F32(&self.pairs))?;
         }
         Ok(())
@@ -211,11 +215,23 @@ impl BatchLearner for Step<'_> {
         self.job.divergence_advice()
     }
 
-    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
+        let admission = self.job.params.admission;
+        if end.is_last && admission > 1 {
+            let mut with_factors = [f64::from(u8::from(self.has_admitted))];
+            task.agent.all_reduce(&mut with_factors)?;
+            if with_factors[0] == 0.0 {
+                return Ok(Some(format!(
+                    "no feature was seen {admission} times (admission), so none has factors and the model is linear: lower \
+                     admission"
+                )));
+            }
+        }
         if end.is_stopped {
-            return Ok(());
+            return Ok(None);
         }
         check_classes(end.totals.record_count, end.totals.positive_count, self.model.loss)?;
-        check_weight(end.totals.record_count, end.totals.weight)
+        check_weight(end.totals.record_count, end.totals.weight)?;
+        Ok(None)
     }
 }

@@ -208,11 +208,12 @@ impl BatchLearner for Step<'_> {
         "The squared distances of the records are too large: scale the features".to_owned()
     }
 
-    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
         if !end.is_stopped {
             check_weight(end.totals.record_count, end.totals.weight)?;
         }
-        self.write_centres(task)
+        self.write_centres(task)?;
+        Ok(None)
     }
 }
 

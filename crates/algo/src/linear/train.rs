@@ -136,12 +136,13 @@ impl BatchLearner for Step<'_> {
         self.job.divergence_advice()
     }
 
-    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<(), Error> {
+    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
         if end.is_stopped {
-            return Ok(());
+            return Ok(None);
         }
         check_classes(end.totals.record_count, end.totals.positive_count, self.model.loss)?;
-        check_weight(end.totals.record_count, end.totals.weight)
+        check_weight(end.totals.record_count, end.totals.weight)?;
+        Ok(None)
     }
 }
 
