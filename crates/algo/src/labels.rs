@@ -2,8 +2,8 @@
 //!
 //! A user writes names if the label column has names, and numbers otherwise. Internally a class is a number (for a
 //! name: its position among the sorted names), and two classes are 0 and 1. The names are known when the data are
-//! opened. The labels that occur are known after the scan, which a job with these settings requests. [`positive`] is
-//! called between the two, because the reader needs the positive label. [`TrainingLabels`] checks all labels that the
+//! opened. The labels that occur are known after the scan, which a job with these settings requests. `positive` is
+//! called between the two, because the reader needs the positive label. `TrainingLabels` checks all labels that the
 //! settings name, after the scan and before the first step.
 
 use serde::{Deserialize, Serialize};
