@@ -1,6 +1,8 @@
 //! Tests of factorization machines on `LocalStore`.
 
-use data::{Batch, BatchBuilder};
+use std::collections::BTreeMap;
+
+use data::{Batch, BatchBuilder, BatchSize, LabelRule, Shuffle, Survey};
 use math::random::{Purpose, stream};
 use math::special::sigmoid;
 use matrix::{Consistency, MatrixId};
@@ -8,7 +10,7 @@ use matrix::{Consistency, MatrixId};
 use super::Model;
 use crate::error::Error;
 use crate::family;
-use crate::job::DataFacts;
+use crate::job::{DataFacts, DataProfile, Epochs, Resolution};
 use crate::metric::Metrics;
 use crate::test_harness::{Record, Run, build, f32s, job, train};
 
@@ -333,6 +335,85 @@ fn a_field_beyond_those_of_training_is_refused() {
     let facts = DataFacts { field_count: 2, ..DataFacts::default() };
     let error = job("ffm", "k=5").unwrap().model(&facts, Some(previous)).unwrap_err();
     assert!(error.to_string().contains("its k is 4, that of the job is 5"), "{error}");
+}
+
+#[test]
+fn a_job_says_what_it_needs_of_its_data() {
+    let needs = |algorithm, settings| job(algorithm, settings).unwrap().data_needs();
+    let plain = needs("fm", "standardize=false");
+    assert_eq!(plain.label_rule, LabelRule::Binary { positive: None });
+    assert_eq!((plain.scan, plain.uses_fields, plain.keep_zeros), (false, false, false));
+    assert_eq!((plain.batch_size, plain.shuffle), (BatchSize::Growing, Shuffle::Batches));
+    assert_eq!(plain.epochs, Epochs::Auto { record_visits: 600_000, limit: 20 });
+    assert!(needs("fm", "").keep_zeros && !needs("fm", "").scan, "nothing is known of the columns yet");
+    assert!(needs("fm", "standardize=true").scan && needs("fm", "standardize=true").keep_zeros);
+    assert!(needs("fm", "standardize=false positive_label=1").scan);
+    assert!(needs("ffm", "standardize=false").scan && needs("ffm", "").uses_fields);
+    let real = needs("fm", "standardize=false loss=squared");
+    assert_eq!((real.label_rule, real.scan), (LabelRule::Real, true));
+    let other = needs("fm", "batch_size=7 epochs=3 shuffle=records validation_share=0.25 early_stopping=2");
+    assert_eq!((other.batch_size, other.epochs), (BatchSize::Fixed(7), Epochs::Fixed(3)));
+    assert_eq!((other.shuffle, other.validation_share), (Shuffle::Records, 0.25));
+    assert!(other.validation_required && !plain.validation_required);
+    assert!(job("fm", "early_stopping=2").unwrap().stopping().is_some());
+    let named = job("fm", "positive_label=yes").unwrap();
+    let names = ["no", "yes"].map(str::to_owned);
+    assert_eq!(named.label_rule(&names).unwrap(), LabelRule::Binary { positive: Some(1.0) });
+    assert_eq!(job("fm", "loss=squared").unwrap().label_rule(&[]).unwrap(), LabelRule::Real);
+}
+
+/// The chosen settings and the reasons for records of `length` entries of `value`.
+fn chosen(
+    settings: &str,
+    is_table: bool,
+    length: u64,
+    value: f32,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let records: Vec<Record> =
+        (0..20).map(|_| (1.0, (0..length).map(|key| (key, value)).collect())).collect();
+    let mut survey = Survey::default();
+    build(&records, 20).iter().for_each(|batch| survey.add(batch));
+    let known =
+        DataProfile { is_table, size_bytes: Some(1), is_bsp: true, survey: Some(&survey), class_count: 2 };
+    match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
+        Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
+        Resolution::NeedsSurvey => panic!("there is a survey"),
+    }
+}
+
+#[test]
+fn step_sizes_and_scaling_follow_from_the_records() {
+    let values = |(settings, _): (BTreeMap<String, String>, Vec<String>)| {
+        ["standardize", "normalize", "learning_rate", "linear_learning_rate"]
+            .map(|name| settings[name].clone())
+    };
+    assert_eq!(values(chosen("", false, 10, 1.0)), ["false", "none", "0.5", "0.5"]);
+    assert_eq!(values(chosen("", false, 40, 1.0)), ["false", "none", "0.031", "0.125"]);
+    assert_eq!(values(chosen("", false, 2, 1.0)), ["false", "none", "0.5", "0.5"]);
+    assert_eq!(values(chosen("", false, 4000, 1.0)), ["false", "none", "0.01", "0.05"]);
+    assert_eq!(values(chosen("", false, 10, 30.0)), ["false", "l2", "1", "1"]);
+    assert_eq!(values(chosen("", true, 20, 30.0)), ["true", "none", "0.125", "0.25"]);
+    assert_eq!(values(chosen("loss=squared", false, 10, 1.0)), ["false", "none", "0.1", "0.1"]);
+    let given = "learning_rate=3 normalize=none standardize=false";
+    assert_eq!(values(chosen(given, true, 10, 1.0)), ["false", "none", "3", "0.5"]);
+    let (_, reasons) = chosen("", true, 20, 30.0);
+    assert_eq!(
+        reasons,
+        [
+            "standardize=true: the input is a table with columns of numbers",
+            "learning_rate=0.125, linear_learning_rate=0.25: the mean squared length of the records is 20.0"
+        ]
+    );
+    let unread = |size_bytes| {
+        let known = DataProfile { is_table: false, size_bytes, is_bsp: true, survey: None, class_count: 0 };
+        job("fm", "").unwrap().resolve_settings(&known, None).unwrap()
+    };
+    assert_eq!(unread(Some(1 << 20)), Resolution::NeedsSurvey);
+    for size in [None, Some(3 << 30)] {
+        let Resolution::Resolved(resolved) = unread(size) else { panic!("it is not read before") };
+        assert_eq!(resolved.settings["learning_rate"], "0.031");
+        assert!(resolved.reasons[0].contains("records of 40 entries are assumed"), "{:?}", resolved.reasons);
+    }
 }
 
 #[test]
