@@ -372,7 +372,9 @@ fn chosen(
     let records: Vec<Record> =
         (0..20).map(|_| (1.0, (0..length).map(|key| (key, value)).collect())).collect();
     let mut survey = Survey::default();
-    build(&records, 20).iter().for_each(|batch| survey.add(batch));
+    for batch in build(&records, 20) {
+        survey.add(&batch);
+    }
     let known =
         DataProfile { is_table, size_bytes: Some(1), is_bsp: true, survey: Some(&survey), class_count: 2 };
     match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
