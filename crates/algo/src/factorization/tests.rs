@@ -69,8 +69,9 @@ fn both_learn_what_only_pairs_tell() {
     for algorithm in ["fm", "ffm"] {
         let settings = "k=4 epochs=12 learning_rate=0.3 l2=0.001 init_deviation=0.1";
         let learned = run(algorithm, settings, tasks(&classes(1, 3000), 2)).unwrap();
-        let auc = tested(&learned, &classes(2, 1500))["auc"];
-        assert!(auc > GOOD_AUC, "{algorithm}: {auc}");
+        let metrics = tested(&learned, &classes(2, 1500));
+        assert!(metrics["auc"] > GOOD_AUC, "{algorithm}: {metrics:?}");
+        assert!(metrics["log_loss"] < 0.5 && (metrics["calibration"] - 1.0).abs() < 0.2, "{metrics:?}");
     }
     let linear = run("lr", "epochs=12", tasks(&classes(1, 3000), 2)).unwrap();
     let auc = tested(&linear, &classes(2, 1500))["auc"];
@@ -305,6 +306,9 @@ fn what_cannot_be_learned_is_refused() {
     assert!(matches!(error, Error::NoRecords), "{error}");
     let error = run("ffm", "epochs=1", vec![build(&classes(1, 20), 10)]).map(drop).unwrap_err();
     assert!(error.to_string().contains("have no fields"), "{error}");
+    let large: Vec<Record> = (0..20).map(|i| (f32::from(i < 12), vec![(u64::from(i >= 12), 1e38)])).collect();
+    let error = run("fm", "epochs=1", vec![build(&large, 20)]).map(drop).unwrap_err().to_string();
+    assert!(error.contains("epoch 0, step 0: the loss of a batch is inf"), "{error}");
     let diverging = "optimizer=sgd learning_rate=1e30 epochs=5";
     let error = run("fm", diverging, tasks(&classes(1, 200), 1)).map(drop).unwrap_err();
     let text = error.to_string();

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use data::Batch;
+use data::{Batch, BatchSize, Shuffle};
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId};
 
 use super::points::{Points, SparsePoint};
 use super::{Distance, Seeding, seeding};
 use crate::error::Error;
+use crate::job::Epochs;
 use crate::metric::Metrics;
-use crate::test_harness::{Record, Run, WAIT_LIMIT, build, f32s, train};
+use crate::test_harness::{Record, Run, WAIT_LIMIT, build, f32s, job, train};
 
 /// Records around `centres` centres in `width` dimensions; dense, or with a third of the values.
 fn blobs(seed: u64, count: usize, (centres, width): (usize, u64), dense: bool) -> Vec<Record> {
@@ -153,6 +154,26 @@ fn the_inertia_of_a_run_is_that_of_an_evaluation_and_never_rises() {
         let (training, evaluated) = (*seen.last().unwrap(), inertia(&metrics));
         assert!((training / evaluated - 1.0).abs() < 1e-4, "{settings}: {training} against {evaluated}");
         assert!(metrics["simplified_silhouette"] > 0.0);
+    }
+}
+
+#[test]
+fn a_job_says_what_it_needs_and_validates_after_every_iteration() {
+    let needs = |settings| job("kmeans", settings).unwrap().data_needs();
+    let lloyd = needs("");
+    assert_eq!((lloyd.uses_labels, lloyd.epochs, lloyd.shuffle), (false, Epochs::Fixed(1), Shuffle::None));
+    assert_eq!(lloyd.batch_size, BatchSize::Fixed(4096));
+    let batches = needs("method=mini_batch epochs=3 batch_size=50");
+    assert_eq!((batches.epochs, batches.shuffle), (Epochs::Fixed(3), Shuffle::Batches));
+    assert_eq!(batches.batch_size, BatchSize::Fixed(50));
+    let records = blobs(8, 300, (4, 6), true);
+    let validation = build(&blobs(8, 60, (4, 6), true), 50);
+    for settings in ["k=4", "k=4 method=mini_batch batch_size=50 epochs=3"] {
+        let run = train("kmeans", settings, tasks(&records, 2), Some(&validation), Consistency::Bsp).unwrap();
+        assert_eq!(run.validation.len(), run.training.len(), "{settings}");
+        let last = inertia(run.validation.last().unwrap());
+        let evaluated = inertia(&run.saved_and_loaded(&validation).1);
+        assert!((last - evaluated).abs() <= 1e-9 * evaluated, "{settings}: {last} {evaluated}");
     }
 }
 
