@@ -15,7 +15,7 @@ pub(crate) trait BatchLearner {
     /// Learns a batch, adds its records to `metrics` as they were scored before, and ticks. The parameters of `next`,
     /// the batch after it, may be prefetched.
     ///
-    /// A loss that is not finite ends the training before anything is pushed.
+    /// A step whose loss is not finite pushes nothing; the loop then ends the training with an error.
     fn step(
         &mut self,
         agent: &mut dyn Agent,
@@ -104,7 +104,7 @@ pub(crate) fn run(
         let notice = notice.filter(|_| task.agent.task() == 0);
         let report =
             EpochReport { validation, notice, ..EpochReport::new(task.agent, epoch, epoch_count, training) };
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || epoch + 1 >= epoch_count {
+        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || end.is_last {
             break;
         }
     }

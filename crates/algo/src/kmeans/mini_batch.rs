@@ -186,22 +186,27 @@ impl BatchLearner for Step<'_> {
             counts[found.centre as usize] += weight;
             clusters[i] = found.centre as usize;
         });
+        let loss = parts.loss.loss_sum - before.loss_sum;
+        let weight = parts.loss.weight_sum - before.weight_sum;
+        let sums = StepSums { loss, positive_count: 0, weight };
+        if !loss.is_finite() {
+            return Ok(sums);
+        }
         let width = points.width();
-        let mut sums = vec![0.0; k * width];
+        let mut totals = vec![0.0; k * width];
         for (i, &c) in clusters.iter().enumerate() {
-            points.add_to(i, points.weight(i), &mut sums[c * width..][..width]);
+            points.add_to(i, points.weight(i), &mut totals[c * width..][..width]);
         }
         if width > 0 {
             let turned: Vec<f64> = (0..width)
                 .flat_map(|f| (0..k).map(move |c| (f, c)))
-                .map(|(f, c)| sums[c * width + f])
+                .map(|(f, c)| totals[c * width + f])
                 .collect();
             agent.push(Model::SUMS, Selection::Rows(Keys::Sorted(&points.features)), Values::F64(&turned))?;
         }
         agent.push(Model::COUNTS, Selection::Rows(Keys::Range(0, 1)), Values::F64(&counts))?;
         agent.tick()?;
-        let weight = parts.loss.weight_sum - before.weight_sum;
-        Ok(StepSums { loss: parts.loss.loss_sum - before.loss_sum, positive_count: 0, weight })
+        Ok(sums)
     }
 
     fn divergence_advice(&self) -> String {
