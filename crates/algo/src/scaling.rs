@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
-use matrix::{Agent, Keys, MatrixId, Selection, Values};
+use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
+use crate::batch_loop::pull_or_wait;
 use crate::error::Error;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
@@ -31,6 +32,51 @@ pub enum Standardize {
     /// `x (1 - log share)`, where share is that of the records with the column: the inverse document frequency of
     /// texts.
     Idf,
+}
+
+/// Scales the columns of one batch after the other; scratch memory is reused.
+#[derive(Debug)]
+pub(crate) struct ColumnScaler {
+    /// How columns are scaled, and the matrix of their moments; `None` leaves them as they are.
+    scaling: Option<(Standardize, MatrixId)>,
+    moments: Vec<f64>,
+    /// Shift to subtract and factor to multiply by, for each column of the batch.
+    scales: Vec<(f64, f64)>,
+}
+
+impl ColumnScaler {
+    pub(crate) fn new(scaling: Option<(Standardize, MatrixId)>) -> Self {
+        Self { scaling, moments: Vec::new(), scales: Vec::new() }
+    }
+
+    /// The moments that a batch needs, if any.
+    pub(crate) fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
+        let (mode, id) = self.scaling?;
+        let keys = scaled_keys(mode, &batch.columns);
+        (!keys.is_empty()).then_some((id, Selection::Rows(Keys::Sorted(keys))))
+    }
+
+    /// Reads the moments of a batch, with their ticket if they were prefetched.
+    pub(crate) fn read(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        ticket: Option<&PullTicket>,
+    ) -> Result<(), Error> {
+        let count = self.scaling.map_or(0, |(mode, _)| scaled_keys(mode, &batch.columns).len());
+        self.moments.resize(count * MOMENT_COLUMNS as usize, 0.0);
+        pull_or_wait(agent, self.selection(batch), ticket, ValuesMut::F64(&mut self.moments))
+    }
+
+    /// Scales the values of the batch whose moments were read last; one value per entry.
+    pub(crate) fn scale(&mut self, batch: &Batch, values: &mut [f32]) {
+        let Some((mode, _)) = self.scaling else { return };
+        self.scales.clear();
+        let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+        self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
+        self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
+        apply_scales(&self.scales, &batch.indices, values);
+    }
 }
 
 /// Number of entries, sum and sum of squares of each column of the records of a task.

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::metric::{MetricAccumulator, add_scores};
-use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
+use crate::scaling::ColumnScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
 pub(super) type ScoreTickets = [Option<PullTicket>; 4];
@@ -26,9 +26,7 @@ pub(super) struct BatchScorer {
     intercept: f32,
     /// Columns x width.
     pub(super) factors: Vec<f32>,
-    moments: Vec<f64>,
-    /// Shift to subtract and factor to multiply by, for each column of the batch.
-    scales: Vec<(f64, f64)>,
+    scaler: ColumnScaler,
     /// One value per entry.
     pub(super) values: Vec<f32>,
     /// Records x k: see [`pair_sum`].
@@ -44,8 +42,7 @@ impl BatchScorer {
             weights: Vec::new(),
             intercept: 0.0,
             factors: Vec::new(),
-            moments: Vec::new(),
-            scales: Vec::new(),
+            scaler: ColumnScaler::new(model.standardize.zip(model.moments_id())),
             values: Vec::new(),
             sums: Vec::new(),
             scores: Vec::new(),
@@ -60,18 +57,12 @@ impl BatchScorer {
     fn selections<'b>(&self, batch: &'b Batch) -> [Option<(MatrixId, Selection<'b>)>; 4] {
         let columns = Selection::Rows(Keys::Sorted(&batch.columns));
         let row = Selection::Rows(Keys::Range(0, 1));
-        let scaled = self.scaled_columns(batch);
-        let moments = self.model.moments_id().filter(|_| !scaled.is_empty());
         [
             Some((Model::WEIGHTS, columns)),
             Some((Model::INTERCEPT, row)),
             Some((Model::FACTORS, columns)),
-            moments.map(|id| (id, Selection::Rows(Keys::Sorted(scaled)))),
+            self.scaler.selection(batch),
         ]
-    }
-
-    fn scaled_columns<'b>(&self, batch: &'b Batch) -> &'b [u64] {
-        self.model.standardize.map_or(&[], |mode| scaled_keys(mode, &batch.columns))
     }
 
     /// Prefetches what scoring a batch of the next step reads.
@@ -91,13 +82,12 @@ impl BatchScorer {
         self.model.check_fields(batch)?;
         self.weights.resize(batch.columns.len(), 0.0);
         self.factors.resize(batch.columns.len() * self.shape().width(), 0.0);
-        self.moments.resize(self.scaled_columns(batch).len() * MOMENT_COLUMNS as usize, 0.0);
-        let [weights, intercept, factors, moments] = self.selections(batch);
+        let [weights, intercept, factors, _] = self.selections(batch);
         pull_or_wait(agent, weights, tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
         let one = std::slice::from_mut(&mut self.intercept);
         pull_or_wait(agent, intercept, tickets[1].as_ref(), ValuesMut::F32(one))?;
         pull_or_wait(agent, factors, tickets[2].as_ref(), ValuesMut::F32(&mut self.factors))?;
-        pull_or_wait(agent, moments, tickets[3].as_ref(), ValuesMut::F64(&mut self.moments))?;
+        self.scaler.read(agent, batch, tickets[3].as_ref())?;
         self.compute_scores(batch);
         Ok(())
     }
@@ -106,13 +96,7 @@ impl BatchScorer {
         self.values.clear();
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
-        if let Some(mode) = self.model.standardize {
-            self.scales.clear();
-            let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-            self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
-            self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
-            apply_scales(&self.scales, &batch.indices, &mut self.values);
-        }
+        self.scaler.scale(batch, &mut self.values);
         if self.model.normalize {
             normalize(&batch.offsets, &mut self.values);
         }
@@ -120,6 +104,8 @@ impl BatchScorer {
         let k = shape.factors;
         self.sums.resize(batch.record_count() * k, 0.0);
         self.scores.clear();
+        let LabelScale { mean, deviation } =
+            self.model.label_scale.unwrap_or(LabelScale { mean: 0.0, deviation: 1.0 });
         for (r, sums) in self.sums.chunks_exact_mut(k).enumerate() {
             let record = entries(batch, &self.values, r);
             let linear: f64 = record
@@ -130,8 +116,6 @@ impl BatchScorer {
                 .sum();
             let pairs = pair_sum(shape, record, &self.factors, sums);
             let score = f64::from(self.intercept) + linear + pairs;
-            let LabelScale { mean, deviation } =
-                self.model.label_scale.unwrap_or(LabelScale { mean: 0.0, deviation: 1.0 });
             self.scores.push(mean + deviation * score);
         }
     }

@@ -12,7 +12,7 @@ use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
-use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
+use crate::scaling::ColumnScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
 pub(super) type ScoreTickets = [Option<PullTicket>; 3];
@@ -24,9 +24,7 @@ pub(super) struct BatchScorer {
     weights: Vec<f32>,
     bias: Vec<f32>,
     wide_bias: Vec<f64>,
-    moments: Vec<f64>,
-    /// Shift to subtract and factor to multiply by, for each column of the batch.
-    scales: Vec<(f64, f64)>,
+    scaler: ColumnScaler,
     values: Vec<f32>,
     /// Shape: records x width.
     pub(super) scores: Vec<f64>,
@@ -39,8 +37,7 @@ impl BatchScorer {
             weights: Vec::new(),
             bias: Vec::new(),
             wide_bias: Vec::new(),
-            moments: Vec::new(),
-            scales: Vec::new(),
+            scaler: ColumnScaler::new(model.standardize.zip(model.moments_id())),
             values: Vec::new(),
             scores: Vec::new(),
         }
@@ -50,19 +47,11 @@ impl BatchScorer {
     fn selections<'a>(&self, batch: &'a Batch) -> [Option<(MatrixId, Selection<'a>)>; 3] {
         let model = &self.model;
         let weights = Selection::Rows(Keys::Sorted(&batch.columns));
-        let scaled = self.scaled_columns(batch);
         [
             Some((model.weights_id(), weights)),
             model.intercept_id().map(|id| (id, Selection::Rows(Keys::Range(0, 1)))),
-            model
-                .moments_id()
-                .filter(|_| !scaled.is_empty())
-                .map(|id| (id, Selection::Rows(Keys::Sorted(scaled)))),
+            self.scaler.selection(batch),
         ]
-    }
-
-    fn scaled_columns<'a>(&self, batch: &'a Batch) -> &'a [u64] {
-        self.model.standardize.map_or(&[], |mode| scaled_keys(mode, &batch.columns))
     }
 
     /// Prefetches what scoring a batch of the next step reads.
@@ -83,12 +72,10 @@ impl BatchScorer {
         resize(&mut self.weights, batch.columns.len() * width);
         self.bias.clear();
         self.bias.resize(width, 0.0);
-        let scaled_count = self.scaled_columns(batch).len();
-        resize(&mut self.moments, scaled_count * MOMENT_COLUMNS as usize);
-        let [weights, intercept, moments] = self.selections(batch);
+        let [weights, intercept, _] = self.selections(batch);
         pull_or_wait(agent, weights, tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
         pull_or_wait(agent, intercept, tickets[1].as_ref(), ValuesMut::F32(&mut self.bias))?;
-        pull_or_wait(agent, moments, tickets[2].as_ref(), ValuesMut::F64(&mut self.moments))
+        self.scaler.read(agent, batch, tickets[2].as_ref())
     }
 
     /// Computes `scores` of the batch, from the parameters that the agent may see now.
@@ -136,13 +123,7 @@ impl BatchScorer {
         self.values.clear();
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
-        if let Some(mode) = model.standardize {
-            self.scales.clear();
-            let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-            self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
-            self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
-            apply_scales(&self.scales, &batch.indices, &mut self.values);
-        }
+        self.scaler.scale(batch, &mut self.values);
         if model.normalize {
             normalize(&batch.offsets, &mut self.values);
         }
