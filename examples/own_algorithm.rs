@@ -9,8 +9,8 @@ use std::sync::Arc;
 use algo::metric::RealAccumulator;
 use algo::param::{Bounds, CheckedParams, param};
 use algo::{
-    Algorithm, DataFacts, EpochReport, Error, Family, Job, MetricAccumulator, Model, Output, ParamKind,
-    ParamSpec, Scorer, StepDecision, TrainTask,
+    Algorithm, DataFacts, EpochEnd, Error, Family, Job, Learner, MetricAccumulator, Model, Output, ParamKind,
+    ParamSpec, Scorer, StepDecision, TaskState, TrainTask,
 };
 use data::Batch;
 use matrix::{
@@ -116,10 +116,24 @@ impl Job for Means {
         Ok(specs)
     }
 
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
+    fn begin<'a>(
+        &'a self,
+        _: &mut TrainTask<'a>,
+        _: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        Ok(Box::new(OnePass))
+    }
+}
+
+/// A task remembers nothing from epoch to epoch: all that it learns is in the matrix.
+struct OnePass;
+
+impl Learner for OnePass {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
         let mut scorer = task.model.scorer();
         let mut training = task.model.metric_accumulator();
-        task.data.start_epoch(0)?;
+        let mut flow = StepDecision::Continue;
+        task.data.start_epoch(epoch)?;
         while let Some(batch) = task.data.next()? {
             // Each record is scored before it is counted.
             scorer.evaluate(task.agent, batch, &mut training)?;
@@ -134,13 +148,18 @@ impl Job for Means {
             task.agent.push(SUMS, columns, Values::F64(&changes))?;
             task.agent.tick()?;
             let (number, count) = (task.agent.task(), batch.record_count() as u64);
-            if task.coordinator.report_progress(number, count, 0.0) == StepDecision::Stop {
+            flow = task.coordinator.report_progress(number, count, 0.0);
+            if flow == StepDecision::Stop {
                 break;
             }
         }
         task.agent.barrier()?;
-        task.coordinator.report_epoch(EpochReport::new(task.agent, 0, 1, training))?;
-        Ok(task.agent.finish()?)
+        let (record_count, is_stopped) = (training.record_count(), flow == StepDecision::Stop);
+        Ok(EpochEnd { training, record_count, epoch_count: 1, is_stopped, is_last: true, notice: None })
+    }
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
     }
 }
 

@@ -79,7 +79,9 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                     let mut train = |data: &mut dyn BatchStream| {
                         let agent = &mut agent;
                         let (validation, coordinator, resumed) = (None, &NullCoordinator, false);
-                        job.train(TrainTask { agent, data, validation, coordinator, model, resumed, seed: 1 })
+                        let task =
+                            TrainTask { agent, data, validation, coordinator, model, resumed, seed: 1 };
+                        algo::train(&**job, task, None)
                     };
                     match prefetch {
                         Prefetch::Off => train(&mut data)?,

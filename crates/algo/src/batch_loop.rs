@@ -1,17 +1,29 @@
-//! The loop of a task that learns batch by batch: steps, and at the end of an epoch the sums over all tasks, the
-//! validation and the report.
+//! An epoch of a task that learns batch by batch: its steps, and then the sums over all tasks.
 
-use data::Batch;
+use data::{Batch, BatchStream};
 use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use crate::coordinator::StepDecision;
 use crate::error::Error;
-use crate::job::{Epochs, TrainTask, score_all};
+use crate::job::{Epochs, TrainTask};
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
-/// What the loop calls. One value learns for one task.
+/// What the loop over batches calls. One value learns for one task.
 pub(crate) trait BatchLearner {
+    /// What it remembers from epoch to epoch besides the matrices.
+    type State: Serialize + DeserializeOwned;
+
+    fn state(&self) -> Self::State;
+
+    /// The first batches of epoch 0, if they were read before to choose the first parameters.
+    fn take_sample(&mut self) -> Vec<Batch> {
+        Vec::new()
+    }
+
     /// Learns a batch, adds its records to `metrics` as they were scored before, and ticks. The parameters of `next`,
     /// the batch after it, may be prefetched.
     ///
@@ -29,7 +41,7 @@ pub(crate) trait BatchLearner {
 
     /// Called at every task when an epoch has ended, after all pushes of all tasks are visible. No task pushes after it
     /// before the next epoch. Returns a message to the user about how the epoch ended.
-    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error>;
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error>;
 }
 
 /// Sums over the records of a step.
@@ -73,7 +85,7 @@ pub(crate) fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> 
 
 /// How an epoch ended, the same at every task.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EpochEnd {
+pub(crate) struct EpochSums {
     pub(crate) totals: Totals,
     /// A task was told to stop before its data ended.
     pub(crate) is_stopped: bool,
@@ -81,67 +93,113 @@ pub(crate) struct EpochEnd {
     pub(crate) is_last: bool,
 }
 
-/// Trains one task until training ends.
-pub(crate) fn run(
-    learner: &mut impl BatchLearner,
+/// A task that learns batch by batch.
+struct BatchTask<L> {
+    learner: L,
     epochs: Epochs,
-    mut task: TrainTask<'_>,
-) -> Result<(), Error> {
-    let mut epoch_count = None;
-    for epoch in 0.. {
-        let (training, sums, flow) = run_epoch(learner, epochs, &mut task, epoch)?;
-        let (totals, is_stopped) = sum_over_tasks(&mut task, training.record_count(), sums, flow)?;
-        let epoch_count = *epoch_count.get_or_insert_with(|| epochs.count(totals.record_count));
-        let end = EpochEnd { totals, is_stopped, is_last: is_stopped || epoch + 1 >= epoch_count };
-        let notice = learner.end_epoch(&mut task, &end)?;
-        let validation = match &mut task.validation {
-            Some(stream) if !end.is_stopped => {
-                let empty = task.model.metric_accumulator();
-                Some(score_all(task.model.scorer().as_mut(), empty, task.agent, *stream)?)
-            }
-            _ => None,
-        };
-        let notice = notice.filter(|_| task.agent.task() == 0);
-        let report =
-            EpochReport { validation, notice, ..EpochReport::new(task.agent, epoch, epoch_count, training) };
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || end.is_last {
-            break;
-        }
-    }
-    task.agent.finish()?;
-    Ok(())
+    /// The number of epochs, from the end of the first one on.
+    epoch_count: Option<u64>,
 }
 
-/// Reads the task's data once. It ends early if the coordinator stops the task.
-fn run_epoch(
-    learner: &mut impl BatchLearner,
+#[derive(Serialize, Deserialize)]
+struct BatchState<S> {
+    epoch_count: u64,
+    learner: S,
+}
+
+/// Begins a task with the learner that `make` returns, for its state if one was saved.
+pub(crate) fn begin<'a, L: BatchLearner + 'a>(
     epochs: Epochs,
-    task: &mut TrainTask<'_>,
-    epoch: u64,
-) -> Result<(MetricAccumulator, StepSums, StepDecision), Error> {
-    let mut metrics = task.model.metric_accumulator();
-    let mut sums = StepSums::default();
-    let mut is_cached = epochs.count(0) > 1;
-    task.data.start_epoch(epoch)?;
-    let mut step = 0;
-    while let Some([batch, ahead @ ..]) = task.data.next_window(1)? {
-        let own = learner.step(task.agent, batch, ahead.first(), &mut metrics)?;
-        if !own.loss.is_finite() {
-            return Err(Error::Diverged { epoch, step, loss: own.loss, advice: learner.divergence_advice() });
+    saved: Option<&TaskState>,
+    make: impl FnOnce(Option<L::State>) -> Result<L, Error>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
+    let saved = saved.map(TaskState::decode::<BatchState<L::State>>).transpose()?;
+    let (epoch_count, state) = saved.map(|saved| (saved.epoch_count, saved.learner)).unzip();
+    Ok(Box::new(BatchTask { learner: make(state)?, epochs, epoch_count }))
+}
+
+impl<L: BatchLearner> Learner for BatchTask<L> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+        let (training, sums, flow) = self.run_steps(task, epoch)?;
+        let (totals, is_stopped) = sum_over_tasks(task, training.record_count(), sums, flow)?;
+        let epoch_count = *self.epoch_count.get_or_insert_with(|| self.epochs.count(totals.record_count));
+        let is_last = is_stopped || epoch + 1 >= epoch_count;
+        let notice = self.learner.end_epoch(task, &EpochSums { totals, is_stopped, is_last })?;
+        let record_count = training.record_count();
+        Ok(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice })
+    }
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        let epoch_count = self.epoch_count.unwrap_or(0);
+        task_loop::encode(&BatchState { epoch_count, learner: self.learner.state() })
+    }
+}
+
+impl<L: BatchLearner> BatchTask<L> {
+    /// Reads the task's data once. It ends early if the coordinator stops the task.
+    fn run_steps(
+        &mut self,
+        task: &mut TrainTask<'_>,
+        epoch: u64,
+    ) -> Result<(MetricAccumulator, StepSums, StepDecision), Error> {
+        let mut metrics = task.model.metric_accumulator();
+        let mut sums = StepSums::default();
+        let mut is_cached = self.epochs.count(0) > 1;
+        let sample = if epoch == 0 { self.learner.take_sample() } else { Vec::new() };
+        let mut replayed =
+            ReplayedStream { sample: sample.into_iter(), batch: Batch::default(), rest: &mut *task.data };
+        let data: &mut dyn BatchStream =
+            if replayed.sample.len() > 0 { &mut replayed } else { &mut *replayed.rest };
+        data.start_epoch(epoch)?;
+        let mut step = 0;
+        while let Some([batch, ahead @ ..]) = data.next_window(1)? {
+            let own = self.learner.step(task.agent, batch, ahead.first(), &mut metrics)?;
+            if !own.loss.is_finite() {
+                let advice = self.learner.divergence_advice();
+                return Err(Error::Diverged { epoch, step, loss: own.loss, advice });
+            }
+            step += 1;
+            sums.positive_count += own.positive_count;
+            sums.weight += own.weight;
+            let (number, count) = (task.agent.task(), batch.record_count() as u64);
+            let flow = task.coordinator.report_progress(number, count, own.loss);
+            if flow == StepDecision::Stop {
+                return Ok((metrics, sums, flow));
+            }
+            if is_cached && self.epochs.count(metrics.record_count()) == 1 {
+                is_cached = false;
+                data.release_cache();
+            }
         }
-        step += 1;
-        sums.positive_count += own.positive_count;
-        sums.weight += own.weight;
-        let flow = task.coordinator.report_progress(task.agent.task(), batch.record_count() as u64, own.loss);
-        if flow == StepDecision::Stop {
-            return Ok((metrics, sums, flow));
-        }
-        if is_cached && epochs.count(metrics.record_count()) == 1 {
-            is_cached = false;
-            task.data.release_cache();
+        Ok((metrics, sums, StepDecision::Continue))
+    }
+}
+
+/// A stream whose first batches of epoch 0 were read before.
+struct ReplayedStream<'a> {
+    sample: std::vec::IntoIter<Batch>,
+    batch: Batch,
+    rest: &'a mut dyn BatchStream,
+}
+
+impl BatchStream for ReplayedStream<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        if self.sample.len() > 0 { Ok(()) } else { self.rest.start_epoch(epoch) }
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        match self.sample.next() {
+            Some(batch) => {
+                self.batch = batch;
+                Ok(Some(&self.batch))
+            }
+            None => self.rest.next(),
         }
     }
-    Ok((metrics, sums, StepDecision::Continue))
+
+    fn release_cache(&mut self) {
+        self.rest.release_cache();
+    }
 }
 
 /// Sums over all tasks at the end of an epoch, which is also a barrier: afterwards every push is visible, and every

@@ -4,10 +4,9 @@
 //! data; [`Coordinator::report_epoch`], which blocks until every task has reported and returns the same decision to
 //! every task. No task pushes between the barrier and the decision, so the coordinator may export the matrices there.
 
-use matrix::Agent;
-
 use crate::error::Error;
 use crate::metric::MetricAccumulator;
+use crate::task_loop::TaskState;
 
 /// The answer to a progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,22 +44,6 @@ pub struct EpochReport {
     pub notice: Option<String>,
 }
 
-impl EpochReport {
-    /// The report of the task of `agent` for its epoch `epoch` of `epoch_count`, without validation.
-    pub fn new(agent: &dyn Agent, epoch: u64, epoch_count: u64, training: MetricAccumulator) -> Self {
-        Self {
-            task: agent.task(),
-            epoch,
-            epoch_count,
-            clock: agent.clock(),
-            record_count: training.record_count(),
-            training,
-            validation: None,
-            notice: None,
-        }
-    }
-}
-
 /// Runs the tasks of a job. All tasks share one coordinator.
 pub trait Coordinator: Sync {
     /// Each task calls this after every step, with the records of the step and the sum of their weighted losses.
@@ -69,4 +52,14 @@ pub trait Coordinator: Sync {
     /// Each task calls this at the end of an epoch. It blocks until all tasks have reported, and merges the
     /// accumulators in the order of tasks.
     fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, Error>;
+
+    /// Each task calls this when another epoch follows. `save` returns what the task keeps; other tasks may be in the
+    /// next epoch already.
+    fn between_epochs(
+        &self,
+        _task: u32,
+        _save: &mut dyn FnMut() -> Result<TaskState, Error>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
 }

@@ -250,6 +250,15 @@ pub enum Error {
         /// The sum of squares.
         sum: f64,
     },
+    /// What a task has saved does not fit the task that begins with it.
+    #[error(
+        "the saved state of task {task} of {algorithm:?} cannot be used: {reason}. Continue with the program, the \
+         settings and the number of tasks of the run that has saved it"
+    )]
+    TaskState { task: u32, algorithm: String, reason: String },
+    /// What a task remembers cannot be written.
+    #[error("the state of a task cannot be encoded: {source}")]
+    EncodeState { source: rmp_serde::encode::Error },
     /// The coordinator gave up.
     #[error("{reason}")]
     Coordinator {

@@ -12,10 +12,11 @@ use crate::error::Error;
 use crate::family::Model;
 use crate::metric::MetricAccumulator;
 use crate::stopping::EarlyStopping;
+use crate::task_loop::{Learner, TaskState};
 
 /// Checked parameters of one algorithm. The caller goes through these steps in order: `resolve_settings`, and a new job
 /// from the resolved settings; `data_needs`; open the data; `label_rule`; `model`; `matrices`; create them in that
-/// order as `MatrixId(0)`, `MatrixId(1)`, ...; `train` on the thread of each task; save the model with the matrices.
+/// order as `MatrixId(0)`, `MatrixId(1)`, ...; [`train`](crate::task_loop::train) on the thread of each task; save the model with the matrices.
 pub trait Job: Debug + Send + Sync {
     fn algorithm(&self) -> &'static str;
 
@@ -55,8 +56,14 @@ pub trait Job: Debug + Send + Sync {
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error>;
 
-    /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error>;
+    /// Begins one task, on its own thread. Without `saved`, the first values of the matrices are written, or they
+    /// contain an earlier model ([`TrainTask::resumed`]). With `saved`, the matrices are as they were when it was
+    /// saved: nothing may be pushed that changes them.
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error>;
 
     /// The rule for early stopping; `None` if it is off.
     fn stopping(&self) -> Option<EarlyStopping> {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`family`] | what the program knows of a family: its row, its models; the table of families |
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
-//! | `batch_loop` | the loop of a task that learns batch by batch |
+//! | [`task_loop`] | the loop of a task: epochs, validation, reports, what a task keeps between epochs |
+//! | `batch_loop` | an epoch of a task that learns batch by batch |
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
@@ -32,6 +33,7 @@ pub mod metric;
 pub mod param;
 pub mod scaling;
 pub mod stopping;
+pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
 
@@ -45,6 +47,7 @@ pub use job::{
 pub use metric::MetricAccumulator;
 pub use param::{ParamKind, ParamSpec};
 pub use stopping::{EarlyStopping, StoppingDecision};
+pub use task_loop::{EpochEnd, Learner, TaskState, train};
 
 /// The families of this crate. A new one is a folder and a row here.
 pub const FAMILIES: &[&Family] = &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY];

@@ -7,13 +7,14 @@ use std::time::Duration;
 use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
 use math::random::{Purpose, stream};
 use math::special::sigmoid;
-use matrix::{Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
+use matrix::{Clock, Consistency, ExportedRows, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
 use crate::family::{Families, Model};
 use crate::job::{DataFacts, Job, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
+use crate::task_loop::TaskState;
 
 /// How long a task of a test waits for another task.
 pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(30);
@@ -113,6 +114,41 @@ pub(crate) struct Run {
     pub(crate) validation: Vec<Metrics>,
     pub(crate) notices: Vec<String>,
     pub(crate) record_count: u64,
+    /// The run after each of its epochs but the last.
+    pub(crate) moments: Vec<Moment>,
+}
+
+/// How a run is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    partition_count: u32,
+    consistency: Consistency,
+    /// All of it belongs to task 0.
+    validation: Option<&'a [Batch]>,
+    /// The decision after each epoch.
+    decision: EpochDecision,
+    /// The moment at which the run begins; `None`: at the start.
+    from: Option<&'a Moment>,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            partition_count: 5,
+            consistency: Consistency::Bsp,
+            validation: None,
+            decision: EpochDecision::Continue,
+            from: None,
+        }
+    }
+}
+
+/// A run between two epochs: all matrices, and what each task keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) clock: Clock,
+    pub(crate) matrices: Vec<ExportedRows>,
+    pub(crate) states: Vec<TaskState>,
 }
 
 /// Trains with one task for each list of batches.
@@ -123,9 +159,8 @@ pub(crate) fn train(
     validation: Option<&[Batch]>,
     consistency: Consistency,
 ) -> Result<Run, Error> {
-    Run::new(name, settings, tasks, validation, consistency, EpochDecision::Continue, |_, _| {
-        StepDecision::Continue
-    })
+    let setup = Setup { consistency, validation, ..Setup::default() };
+    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
 }
 
 /// Like [`train`] under BSP, with this number of partitions.
@@ -135,9 +170,20 @@ pub(crate) fn train_on(
     settings: &str,
     tasks: Vec<Vec<Batch>>,
 ) -> Result<Run, Error> {
-    let go_on = |_, _| StepDecision::Continue;
-    let decision = EpochDecision::Continue;
-    Run::start(partition_count, name, settings, None, tasks, None, Consistency::Bsp, decision, go_on)
+    let setup = Setup { partition_count, ..Setup::default() };
+    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+}
+
+/// Like [`train`] under BSP, from a moment of another run.
+pub(crate) fn train_from(
+    moment: &Moment,
+    name: &str,
+    settings: &str,
+    tasks: Vec<Vec<Batch>>,
+    validation: Option<&[Batch]>,
+) -> Result<Run, Error> {
+    let setup = Setup { validation, from: Some(moment), ..Setup::default() };
+    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
 }
 
 impl Run {
@@ -147,10 +193,11 @@ impl Run {
         tasks: Vec<Vec<Batch>>,
         validation: Option<&[Batch]>,
         consistency: Consistency,
-        verdict: EpochDecision,
+        decision: EpochDecision,
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
-        Self::start(5, name, settings, None, tasks, validation, consistency, verdict, flow)
+        let setup = Setup { consistency, validation, decision, ..Setup::default() };
+        Self::start(name, settings, None, tasks, setup, flow)
     }
 
     /// Trains a model that the test has made.
@@ -160,20 +207,15 @@ impl Run {
         model: Arc<dyn Model>,
         tasks: Vec<Vec<Batch>>,
     ) -> Result<Self, Error> {
-        let go_on = |_, _| StepDecision::Continue;
-        let (consistency, decision) = (Consistency::Bsp, EpochDecision::Continue);
-        Self::start(5, name, settings, Some(model), tasks, None, consistency, decision, go_on)
+        Self::start(name, settings, Some(model), tasks, Setup::default(), |_, _| StepDecision::Continue)
     }
 
     fn start(
-        partition_count: u32,
         name: &str,
         settings: &str,
         model: Option<Arc<dyn Model>>,
         tasks: Vec<Vec<Batch>>,
-        validation: Option<&[Batch]>,
-        consistency: Consistency,
-        verdict: EpochDecision,
+        setup: Setup<'_>,
         // Called after every step, with the task and the number of steps of all tasks.
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
@@ -184,22 +226,32 @@ impl Run {
         };
         let config = LocalConfig { task_count: tasks.len() as u32, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, crate::functions());
-        for spec in job.matrices(&*model, consistency, partition_count, 1)? {
-            store.create(spec)?;
+        let mut matrices = Vec::new();
+        let clock = setup.from.map_or(0, |moment| moment.clock);
+        for mut spec in job.matrices(&*model, setup.consistency, setup.partition_count, 1)? {
+            // Schedules go on.
+            spec.rule = spec.rule.after(clock);
+            matrices.push(store.create(spec)?);
+        }
+        for (id, rows) in matrices.iter().zip(setup.from.iter().flat_map(|moment| &moment.matrices)) {
+            store.import(*id, rows)?;
         }
         let store = Arc::new(store);
         let hub = Hub {
             barrier: Barrier::new(tasks.len()),
+            store: Arc::clone(&store),
+            matrices,
             reports: Mutex::default(),
+            moments: Mutex::default(),
             done: Mutex::new(0),
-            verdict,
+            decision: setup.decision,
             flow,
         };
         let run_task = |number: u32, batches: Vec<Batch>| {
             let mut agent = store.agent(number);
-            // All validation data belong to task 0.
-            let mut held = validation.filter(|_| number == 0).map(|held| MemoryStream::new(held.to_vec()));
-            job.train(TrainTask {
+            let mut held =
+                setup.validation.filter(|_| number == 0).map(|held| MemoryStream::new(held.to_vec()));
+            let task = TrainTask {
                 agent: &mut agent,
                 data: &mut MemoryStream::new(batches),
                 validation: held.as_mut().map(|held| held as &mut dyn BatchStream),
@@ -207,8 +259,9 @@ impl Run {
                 model: &*model,
                 resumed: false,
                 seed: 1,
-            })
-            .inspect_err(|error| store.stop(error.to_string()))
+            };
+            let saved = setup.from.map(|moment| &moment.states[number as usize]);
+            crate::train(&*job, task, saved).inspect_err(|error| store.stop(error.to_string()))
         };
         std::thread::scope(|scope| {
             let run_task = &run_task;
@@ -223,8 +276,10 @@ impl Run {
             let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
             causes.into_iter().chain(others).collect::<Result<(), Error>>()
         })?;
+        let mut moments = std::mem::take(&mut *hub.moments.lock().unwrap());
+        moments.retain(|moment| !moment.states.is_empty());
         let (training, validation, notices, record_count) = hub.merged();
-        Ok(Self { store, model, training, validation, notices, record_count })
+        Ok(Self { store, model, training, validation, notices, record_count, moments })
     }
 
     /// Predictions and metrics of a store that has only the exported values.
@@ -249,9 +304,12 @@ impl Run {
 
 struct Hub<F> {
     barrier: Barrier,
+    store: Arc<LocalStore>,
+    matrices: Vec<MatrixId>,
     reports: Mutex<BTreeMap<(u64, u32), EpochReport>>,
+    moments: Mutex<Vec<Moment>>,
     done: Mutex<u64>,
-    verdict: EpochDecision,
+    decision: EpochDecision,
     flow: F,
 }
 
@@ -266,9 +324,28 @@ impl<F: Fn(u32, u64) -> StepDecision + Sync> Coordinator for Hub<F> {
     }
 
     fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, Error> {
+        let clock = report.clock;
         self.reports.lock().unwrap().insert((report.epoch, report.task), report);
+        if self.barrier.wait().is_leader() {
+            let matrices = self.matrices.iter().map(|id| self.store.export(*id).unwrap()).collect();
+            self.moments.lock().unwrap().push(Moment { clock, matrices, states: Vec::new() });
+        }
         self.barrier.wait();
-        Ok(self.verdict)
+        Ok(self.decision)
+    }
+
+    fn between_epochs(
+        &self,
+        task: u32,
+        save: &mut dyn FnMut() -> Result<TaskState, Error>,
+    ) -> Result<(), Error> {
+        let state = save()?;
+        let mut moments = self.moments.lock().unwrap();
+        let states = &mut moments.last_mut().expect("an epoch was reported").states;
+        states.push(state);
+        states.sort_by_key(|state| state.task);
+        assert!(states.iter().any(|state| state.task == task));
+        Ok(())
     }
 }
 

@@ -290,9 +290,12 @@ fn algo_exit(error: &algo::Error) -> Exit {
         E::Diverged { .. } | E::DataChanged { .. } | E::NonFiniteStart { .. } | E::LargeValues { .. } => {
             Exit::Data
         }
-        E::ModelMismatch { .. } | E::UnknownFamily { .. } | E::BadModel { .. } | E::ModelFamily { .. } => {
-            Exit::Model
-        }
+        E::ModelMismatch { .. }
+        | E::UnknownFamily { .. }
+        | E::BadModel { .. }
+        | E::ModelFamily { .. }
+        | E::TaskState { .. } => Exit::Model,
+        E::EncodeState { .. } => Exit::Internal,
         E::Coordinator { .. } => Exit::Io,
         E::Matrix(error) => matrix_exit(error),
         E::Data(error) => data_exit(error),

@@ -1,6 +1,7 @@
 //! The agent: everything that an algorithm uses to reach the parameters. An algorithm runs unchanged on one thread or a
 //! hundred machines, under BSP, SSP or ASP.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use crate::clock::Clock;
@@ -10,7 +11,7 @@ use crate::function::{FunctionCall, FunctionFault};
 use crate::pull_ticket::PullTicket;
 
 /// A matrix of the job. Matrices are numbered in the order of their creation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MatrixId(pub u32);
 
 /// Keys of rows or columns.

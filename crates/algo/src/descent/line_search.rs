@@ -5,6 +5,8 @@
 //! interpolation (eq. 3.59). [`ArmijoSearch`] halves the length until the objective has decreased enough; it is for
 //! objectives with corners.
 
+use serde::{Deserialize, Serialize};
+
 /// The objective must decrease by this share of the decrease that the slope predicts (`c1`; Nocedal and Wright, page
 /// 62).
 const DECREASE: f64 = 1e-4;
@@ -32,7 +34,7 @@ pub enum SearchDecision {
 }
 
 /// Step length, value and slope of a point on the line.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct LinePoint {
     t: f64,
     value: f64,
@@ -40,7 +42,7 @@ struct LinePoint {
 }
 
 /// A search for a step length that satisfies the strong Wolfe conditions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WolfeSearch {
     start: LinePoint,
     last: LinePoint,
@@ -143,7 +145,7 @@ fn cubic(a: LinePoint, b: LinePoint) -> Option<f64> {
 }
 
 /// A search for a step length with enough decrease, by halving.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArmijoSearch {
     value: f64,
     t: f64,

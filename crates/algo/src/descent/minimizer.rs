@@ -1,6 +1,7 @@
 //! The work of task 0 between two passes over the data: one call that pulls all products, and one that changes the
 //! vectors.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::descent::function::orthant::OrthantProducts;
@@ -47,7 +48,7 @@ pub enum DescentFailure {
     LineSearch(&'static str),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum LineSearch {
     Wolfe(WolfeSearch),
     Armijo(ArmijoSearch),
@@ -63,7 +64,7 @@ impl LineSearch {
 }
 
 /// A step whose length is being searched.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct TrialStep {
     search: LineSearch,
     /// The slot that holds the point and the gradient before the step.
@@ -81,7 +82,7 @@ struct PointProducts {
 }
 
 /// The state of one minimization.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Minimizer {
     settings: Settings,
     layout: VectorLayout,

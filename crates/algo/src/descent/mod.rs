@@ -28,6 +28,8 @@
 //! **Cost** for m pairs and c columns: `2 m + 4` rows of c values; an iteration reads them once for `5 m + 8` sums
 //! (OWL-QN: about `1.5 m^2 + 2.5 m`) and once for the direction.
 
+use serde::{Deserialize, Serialize};
+
 pub mod function;
 pub mod line_search;
 pub mod minimizer;
@@ -37,7 +39,7 @@ mod tests;
 pub mod two_loop;
 pub mod vectors;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Number of pairs in the history; 0 is gradient descent.
     pub history: usize,
@@ -55,7 +57,7 @@ pub struct Settings {
 }
 
 /// Settings of ADMM, besides [`Settings`]; units as in [`proximal`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consensus {
     /// The penalty parameter at first: weight of `0.5 rho |x - z|^2`.
     pub rho: f64,

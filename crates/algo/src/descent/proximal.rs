@@ -8,6 +8,7 @@
 //! **Cost** for m pairs and d features: `2 m + 6` vectors of d doubles; a step takes 4 m d multiply-adds besides a
 //! reading of the records.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::line_search::{SearchDecision, WolfeSearch};
@@ -17,7 +18,7 @@ use super::line_search::{SearchDecision, WolfeSearch};
 const SLOPE_REDUCTION: f64 = 0.1;
 
 /// f at a point, without the term of rho.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     pub x: Vec<f64>,
     /// `f(x)`.
@@ -41,7 +42,7 @@ impl Evaluation {
 }
 
 /// A step s and the change y of the gradient of f over it, with their products.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct CurvaturePair {
     s: Vec<f64>,
     y: Vec<f64>,
@@ -51,7 +52,7 @@ struct CurvaturePair {
 }
 
 /// The solver, with the pairs that it keeps from one call to the next.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Proximal {
     history: usize,
     pairs: VecDeque<CurvaturePair>,

@@ -5,6 +5,7 @@
 
 use crate::descent::function::orthant::ORTHANT_SCALARS;
 use crate::descent::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
+use serde::{Deserialize, Serialize};
 
 /// A pair is used only if its `s . y` is above this share of its `y . y`: with a smaller one, rounding could make the
 /// approximate Hessian indefinite.
@@ -95,7 +96,7 @@ pub struct DirectionFactors {
 }
 
 /// The pairs' slots and their products.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PairHistory {
     slots: Vec<u32>,
     /// `s_i . y_j`

@@ -1,6 +1,7 @@
 //! The rows of the matrix of vectors.
 
 use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, VectorPool};
+use serde::{Deserialize, Serialize};
 
 /// The point z.
 pub const POINT: u32 = 0;
@@ -17,7 +18,7 @@ const FIXED_ROWS: u32 = 4;
 pub const F64_COLUMNS: u64 = 1 << 18;
 
 /// The layout of a matrix of vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VectorLayout {
     pub id: MatrixId,
     pub columns: u64,

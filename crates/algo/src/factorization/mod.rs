@@ -54,6 +54,7 @@ use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
 use crate::scaling::Standardize;
 use crate::stopping::EarlyStopping;
+use crate::task_loop::{Learner, TaskState};
 use params::Params;
 
 /// Factorization machines.
@@ -236,8 +237,12 @@ impl Job for Factorization {
         Ok(specs)
     }
 
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
-        train::train(self, task)
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        train::begin(self, task, saved)
     }
 
     fn stopping(&self) -> Option<EarlyStopping> {

@@ -8,28 +8,36 @@ use super::interaction::add_gradient;
 use super::model::Model;
 use super::params::GradientScale;
 use super::score::{BatchScorer, ScoreTickets};
-use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, check_weight};
+use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_classes, check_weight};
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::metric::{MetricAccumulator, add_scores};
 use crate::scaling::Moments;
+use crate::task_loop::{Learner, TaskState};
 
-/// Trains one task until training ends.
-pub(super) fn train(job: &Factorization, mut task: TrainTask<'_>) -> Result<(), Error> {
+/// Begins one task.
+pub(super) fn begin<'a>(
+    job: &'a Factorization,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    measure_columns(model, &mut task)?;
-    let mut step = Step {
-        job,
-        model,
-        scoring: BatchScorer::new(model),
-        tickets: ScoreTickets::default(),
-        slopes: Vec::new(),
-        linear: Vec::new(),
-        pairs: Vec::new(),
-        occurrences: Vec::new(),
-        has_admitted: false,
-    };
-    batch_loop::run(&mut step, job.params.epochs, task)
+    batch_loop::begin(job.params.epochs, saved, |has_admitted| {
+        if has_admitted.is_none() {
+            measure_columns(model, task)?;
+        }
+        Ok(Step {
+            job,
+            model,
+            scoring: BatchScorer::new(model),
+            tickets: ScoreTickets::default(),
+            slopes: Vec::new(),
+            linear: Vec::new(),
+            pairs: Vec::new(),
+            occurrences: Vec::new(),
+            has_admitted: has_admitted.unwrap_or(false),
+        })
+    })
 }
 
 /// Reads the data once and writes the moments of the columns, if they are standardized.
@@ -183,6 +191,13 @@ impl Step<'_> {
 }
 
 impl BatchLearner for Step<'_> {
+    /// Whether a feature has been admitted.
+    type State = bool;
+
+    fn state(&self) -> bool {
+        self.has_admitted
+    }
+
     fn step(
         &mut self,
         agent: &mut dyn Agent,
@@ -215,7 +230,7 @@ impl BatchLearner for Step<'_> {
         self.job.divergence_advice()
     }
 
-    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {
         let admission = self.job.params.admission;
         if end.is_last && admission > 1 {
             let mut with_factors = [f64::from(u8::from(self.has_admitted))];

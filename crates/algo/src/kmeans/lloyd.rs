@@ -6,14 +6,16 @@
 //! moved. Only records that change their cluster change the sums at the servers.
 
 use matrix::{Keys, Selection, Values, ValuesMut};
+use serde::{Deserialize, Serialize};
 
-use super::exchange::{gather, gather_points, weight_sum};
+use super::exchange::{gather_points, weight_sum};
 use super::points::{Centres, Points, SparsePoint, factor};
-use super::{Distance, KMeans, Model, accumulator};
-use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use super::{Distance, KMeans, Model};
+use crate::coordinator::StepDecision;
 use crate::error::Error;
-use crate::job::{TrainTask, score_all};
+use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
+use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
 /// Largest relative difference of two sums of squares that rounding to single precision explains.
 const ROUNDING: f64 = 1e-4;
@@ -22,62 +24,98 @@ const NONE: u32 = u32::MAX;
 /// Bounds are wider by this share of the norms, which covers the rounding of products in single precision.
 const SLACK: f64 = 1e-6;
 
-/// Trains one task until training ends.
-pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> {
+/// One task.
+struct Lloyd<'a> {
+    job: &'a KMeans,
+    points: Points,
+    share: Share<'a>,
+    /// The inertia before the last iteration.
+    before: f64,
+}
+
+/// What a task remembers from iteration to iteration.
+#[derive(Serialize, Deserialize)]
+struct LloydState {
+    clusters: Vec<u32>,
+    upper: Vec<f64>,
+    lower: Vec<f64>,
+    centres: Vec<f64>,
+    squares: Vec<f64>,
+    shifts: Vec<f64>,
+    counts: Vec<f64>,
+    inertia: f64,
+}
+
+/// Begins one task.
+pub(super) fn begin<'a>(
+    job: &'a KMeans,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
     let points = Points::read(task.data, model.distance)?;
-    let mut share = Share::new(model, &points, &mut task)?;
-    let mut start = Some(start(job, &points, &share, &mut task)?);
-    let validates =
-        gather(task.agent, f64::from(u8::from(task.validation.is_some())))?.iter().sum::<f64>() > 0.0;
-    let mut before = f64::INFINITY;
-    for iteration in 0.. {
-        let passed = share.assign(&points, start.take());
-        share.push(&mut task)?;
+    let mut share = Share::new(model, &points, task)?;
+    if let Some(saved) = saved {
+        share.restore(saved)?;
+    } else {
+        let centres = start(job, &points, &share, task)?;
+        share.exact = centres.values.iter().map(|&value| f64::from(value)).collect();
+        share.centres = centres;
+    }
+    let before = share.inertia;
+    Ok(Box::new(Lloyd { job, points, share, before }))
+}
+
+impl Learner for Lloyd<'_> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+        let Self { job, points, share, before } = self;
+        if epoch > 0 {
+            share.fill_empty_clusters(points, task)?;
+        }
+        let passed = share.assign(points);
+        share.push(task)?;
         task.agent.tick()?;
-        let loss_sum = share.loss_bound(&points);
-        let flow = task.coordinator.report_progress(task.agent.task(), points.count() as u64, loss_sum);
+        let (number, loss_sum) = (task.agent.task(), share.loss_bound(points));
+        let flow = task.coordinator.report_progress(number, points.count() as u64, loss_sum);
         let stops = f64::from(u8::from(flow == StepDecision::Stop));
         let mut sums = [passed as f64, stops];
         task.agent.all_reduce(&mut sums)?;
         let [moved, stops] = sums;
-        share.pull_centres(&mut task)?;
+        share.pull_centres(task)?;
         let inertia = share.inertia;
         let is_last = moved == 0.0
-            || before - inertia <= job.tolerance * inertia
-            || iteration + 1 >= job.max_iterations
+            || *before - inertia <= job.tolerance * inertia
+            || epoch + 1 >= job.max_iterations
             || stops > 0.0;
-        before = inertia;
-        if !is_last {
-            share.fill_empty_clusters(&points, &mut task)?;
-        }
-        if validates || is_last {
-            share.write_centres(&mut task)?;
-        }
-        let validation = match &mut task.validation {
-            Some(stream) if stops == 0.0 => {
-                let mut scorer = super::ClusterScorer::new(model);
-                Some(score_all(&mut scorer, accumulator(), task.agent, *stream)?)
-            }
-            _ => None,
-        };
-        let count = if is_last { iteration + 1 } else { job.max_iterations };
-        let training = share.metrics(&points, &task);
+        *before = inertia;
         let empty = share.empty_clusters().len();
-        let notice = (is_last && empty > 0 && task.agent.task() == 0)
-            .then(|| super::empty_notice(empty, model.clusters));
-        let report =
-            EpochReport { validation, notice, ..EpochReport::new(task.agent, iteration, count, training) };
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop && !is_last {
-            share.write_centres(&mut task)?;
-            break;
-        }
-        if is_last {
-            break;
-        }
+        Ok(EpochEnd {
+            training: share.metrics(points, task),
+            record_count: points.count() as u64,
+            epoch_count: if is_last { epoch + 1 } else { job.max_iterations },
+            is_stopped: stops > 0.0,
+            is_last,
+            notice: (is_last && empty > 0).then(|| super::empty_notice(empty, share.model.clusters)),
+        })
     }
-    task.agent.finish()?;
-    Ok(())
+
+    fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+        self.share.write_centres(task)
+    }
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        let share = &self.share;
+        task_loop::encode(&LloydState {
+            clusters: share.clusters.clone(),
+            upper: share.upper.clone(),
+            lower: share.lower.clone(),
+            centres: share.exact.clone(),
+            squares: share.centres.squares.clone(),
+            shifts: share.shifts.clone(),
+            counts: share.counts.clone(),
+            inertia: share.inertia,
+        })
+    }
 }
 
 /// The first centres: those of the model from which training continues, or chosen records.
@@ -106,9 +144,9 @@ fn start(
 }
 
 /// What a task knows of its records and of the centres.
-pub(super) struct Share<'a> {
+struct Share<'a> {
     model: &'a Model,
-    features: &'a [u64],
+    features: Vec<u64>,
     /// Whether this task is the first of those that have the feature. Sums over features count each once.
     is_owner: Vec<bool>,
     /// Cluster of each record; [`NONE`] before the first assignment.
@@ -135,7 +173,7 @@ pub(super) struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    pub(super) fn new(model: &'a Model, points: &'a Points, task: &mut TrainTask<'_>) -> Result<Self, Error> {
+    fn new(model: &'a Model, points: &Points, task: &mut TrainTask<'_>) -> Result<Self, Error> {
         let (k, n, width) = (model.clusters, points.count(), points.width());
         let is_owner = own_features(&points.features, task)?;
         let squares = (0..n).map(|i| points.weight(i) * points.squares[i]).sum();
@@ -144,7 +182,7 @@ impl<'a> Share<'a> {
         task.agent.all_reduce(&mut square_sum)?;
         Ok(Self {
             model,
-            features: &points.features,
+            features: points.features.clone(),
             is_owner,
             clusters: vec![NONE; n],
             upper: vec![f64::INFINITY; n],
@@ -161,12 +199,29 @@ impl<'a> Share<'a> {
         })
     }
 
-    /// Assigns all records; returns how many have changed their cluster. `first` are the centres of the first time.
-    fn assign(&mut self, points: &Points, first: Option<Centres>) -> u64 {
-        if let Some(centres) = first {
-            self.exact = centres.values.iter().map(|&value| f64::from(value)).collect();
-            self.centres = centres;
+    /// Continues with what the task has saved.
+    fn restore(&mut self, saved: &TaskState) -> Result<(), Error> {
+        let state: LloydState = saved.decode()?;
+        let (records, k) = (self.clusters.len(), self.model.clusters);
+        let is_per_record = [state.clusters.len(), state.upper.len(), state.lower.len()] == [records; 3];
+        let is_per_centre = [state.squares.len(), state.shifts.len(), state.counts.len()] == [k; 3];
+        if !is_per_record || !is_per_centre || state.centres.len() != self.exact.len() {
+            let (actual, features) = (state.clusters.len(), state.centres.len() / k.max(1));
+            return Err(saved.misfit(format!(
+                "it has {actual} records with {features} features, and the task reads {records} records with {}",
+                self.features.len()
+            )));
         }
+        self.centres.values = state.centres.iter().map(|&value| value as f32).collect();
+        self.centres.squares = state.squares;
+        self.exact = state.centres;
+        (self.clusters, self.upper, self.lower) = (state.clusters, state.upper, state.lower);
+        (self.shifts, self.counts, self.inertia) = (state.shifts, state.counts, state.inertia);
+        Ok(())
+    }
+
+    /// Assigns all records; returns how many have changed their cluster.
+    fn assign(&mut self, points: &Points) -> u64 {
         let largest = Shifts::new(&self.shifts);
         let slack = SLACK * self.centres.squares.iter().copied().fold(0.0, f64::max).sqrt();
         let mut open = Vec::new();
@@ -223,7 +278,7 @@ impl<'a> Share<'a> {
             for (c, changes) in self.changes.chunks_exact(width.max(1)).enumerate() {
                 changes.iter().enumerate().for_each(|(f, change)| turned[f * k + c] = *change);
             }
-            let rows = Selection::Rows(Keys::Sorted(self.features));
+            let rows = Selection::Rows(Keys::Sorted(&self.features));
             task.agent.push(Model::SUMS, rows, Values::F64(&turned))?;
         }
         task.agent.push(
@@ -242,7 +297,7 @@ impl<'a> Share<'a> {
         let mut sums = vec![0.0; self.features.len() * k];
         task.agent.pull(
             Model::SUMS,
-            Selection::Rows(Keys::Sorted(self.features)),
+            Selection::Rows(Keys::Sorted(&self.features)),
             ValuesMut::F64(&mut sums),
         )?;
         let counts = Selection::Rows(Keys::Range(0, 1));
@@ -335,7 +390,7 @@ impl<'a> Share<'a> {
     /// Moves a centre to a record.
     fn place(&mut self, cluster: usize, point: &SparsePoint) {
         let k = self.model.clusters;
-        let centre = Centres::of_points(std::slice::from_ref(point), self.features);
+        let centre = Centres::of_points(std::slice::from_ref(point), &self.features);
         for (f, value) in centre.values.iter().enumerate() {
             self.centres.values[f * k + cluster] = *value;
             self.exact[f * k + cluster] = f64::from(*value);

@@ -5,54 +5,37 @@
 //! centre has a part from each of its features. Features that only other tasks have seen are left out of the norms in
 //! training; the norms that are saved have all of them.
 
-use data::{Batch, BatchStream};
+use data::Batch;
 use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+use serde::{Deserialize, Serialize};
 
 use super::lloyd::{check_features, own_features};
 use super::points::{Centres, Nearest, Points, factor};
 use super::{KMeans, Model};
-use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_weight};
+use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight};
 use crate::error::Error;
 use crate::job::{Epochs, TrainTask};
 use crate::metric::MetricAccumulator;
+use crate::task_loop::{Learner, TaskState};
 
 /// The first centres are chosen among at least this many times as many records as there are clusters or records in a
 /// batch, where there are so many.
 const SAMPLE: usize = 3;
 
-/// Trains one task until training ends.
-pub(super) fn train(job: &KMeans, mut task: TrainTask<'_>) -> Result<(), Error> {
+/// Begins one task.
+pub(super) fn begin<'a>(
+    job: &'a KMeans,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let sample = if task.resumed { Vec::new() } else { seed(job, model, &mut task)? };
-    let mut step = Step { model, features: Vec::new(), checks_features: task.resumed };
-    let TrainTask { agent, data: rest, validation, coordinator, model, resumed, seed } = task;
-    let mut data = ReplayedStream { sample: sample.into_iter(), batch: Batch::default(), rest };
-    let validation = validation.map(|stream| stream as &mut dyn BatchStream);
-    let task = TrainTask { agent, data: &mut data, validation, coordinator, model, resumed, seed };
-    batch_loop::run(&mut step, Epochs::Fixed(job.epochs), task)
-}
-
-/// A stream whose first batches of epoch 0 were read before.
-struct ReplayedStream<'a> {
-    sample: std::vec::IntoIter<Batch>,
-    batch: Batch,
-    rest: &'a mut dyn BatchStream,
-}
-
-impl BatchStream for ReplayedStream<'_> {
-    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
-        if epoch == 0 && self.sample.len() > 0 { Ok(()) } else { self.rest.start_epoch(epoch) }
-    }
-
-    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
-        match self.sample.next() {
-            Some(batch) => {
-                self.batch = batch;
-                Ok(Some(&self.batch))
-            }
-            None => self.rest.next(),
-        }
-    }
+    batch_loop::begin(Epochs::Fixed(job.epochs), saved, |state: Option<SeenFeatures>| {
+        let is_new = state.is_none() && !task.resumed;
+        let sample = if is_new { seed(job, model, task)? } else { Vec::new() };
+        let resumed = task.resumed;
+        let seen = state.unwrap_or(SeenFeatures { features: Vec::new(), are_unchecked: resumed });
+        Ok(Step { model, seen, sample })
+    })
 }
 
 /// Chooses the first centres among the first records of epoch 0 of each task, and writes them. Returns the batches of
@@ -83,25 +66,33 @@ fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<Bat
     Ok(sample)
 }
 
+/// The features that a task has seen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SeenFeatures {
+    /// Ascending.
+    features: Vec<u64>,
+    /// Whether they must still be compared with those of the earlier model.
+    are_unchecked: bool,
+}
+
 /// What a task keeps from step to step.
 struct Step<'a> {
     model: &'a Model,
-    /// The features that the task has seen, ascending.
-    features: Vec<u64>,
-    /// Whether the features must still be compared with those of the earlier model.
-    checks_features: bool,
+    seen: SeenFeatures,
+    /// The first batches of epoch 0, until they are learned.
+    sample: Vec<Batch>,
 }
 
 impl Step<'_> {
     fn add_features(&mut self, columns: &[u64]) {
-        let known = self.features.len();
+        let known = self.seen.features.len();
         for key in columns {
-            if self.features[..known].binary_search(key).is_err() {
-                self.features.push(*key);
+            if self.seen.features[..known].binary_search(key).is_err() {
+                self.seen.features.push(*key);
             }
         }
-        if self.features.len() > known {
-            self.features.sort_unstable();
+        if self.seen.features.len() > known {
+            self.seen.features.sort_unstable();
         }
     }
 
@@ -109,9 +100,9 @@ impl Step<'_> {
     /// have none.
     fn pull_centres(&self, agent: &mut dyn Agent) -> Result<Centres, Error> {
         let k = self.model.clusters;
-        let rows = Selection::Rows(Keys::Sorted(&self.features));
+        let rows = Selection::Rows(Keys::Sorted(&self.seen.features));
         let row = Selection::Rows(Keys::Range(0, 1));
-        let (mut sums, mut counts) = (vec![0.0; self.features.len() * k], vec![0.0; k]);
+        let (mut sums, mut counts) = (vec![0.0; self.seen.features.len() * k], vec![0.0; k]);
         agent.pull(Model::SUMS, rows, ValuesMut::F64(&mut sums))?;
         agent.pull(Model::COUNTS, row, ValuesMut::F64(&mut counts))?;
         let mut centres = Centres { values: vec![0.0; sums.len()], squares: vec![0.0; k] };
@@ -137,12 +128,12 @@ impl Step<'_> {
     fn write_centres(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
         let k = self.model.clusters;
         let centres = self.pull_centres(task.agent)?;
-        let is_owner = own_features(&self.features, task)?;
-        if std::mem::take(&mut self.checks_features) {
-            check_features(self.model, &self.features, &is_owner, task)?;
+        let is_owner = own_features(&self.seen.features, task)?;
+        if std::mem::take(&mut self.seen.are_unchecked) {
+            check_features(self.model, &self.seen.features, &is_owner, task)?;
         }
-        let owned = || (0..self.features.len()).filter(|f| is_owner[*f]);
-        let keys: Vec<u64> = owned().map(|f| self.features[f]).collect();
+        let owned = || (0..self.seen.features.len()).filter(|f| is_owner[*f]);
+        let keys: Vec<u64> = owned().map(|f| self.seen.features[f]).collect();
         let values: Vec<f32> = owned().flat_map(|f| &centres.values[f * k..][..k]).copied().collect();
         let exact: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
         let mut squares = squares_of(&exact, k);
@@ -159,6 +150,16 @@ impl Step<'_> {
 }
 
 impl BatchLearner for Step<'_> {
+    type State = SeenFeatures;
+
+    fn state(&self) -> SeenFeatures {
+        self.seen.clone()
+    }
+
+    fn take_sample(&mut self) -> Vec<Batch> {
+        std::mem::take(&mut self.sample)
+    }
+
     fn step(
         &mut self,
         agent: &mut dyn Agent,
@@ -172,7 +173,7 @@ impl BatchLearner for Step<'_> {
         let all = self.pull_centres(agent)?;
         let mut centres = Centres { values: Vec::with_capacity(points.width() * k), squares: all.squares };
         for key in &points.features {
-            let f = self.features.binary_search(key).expect("the features of the batch were added");
+            let f = self.seen.features.binary_search(key).expect("the features of the batch were added");
             centres.values.extend_from_slice(&all.values[f * k..][..k]);
         }
         let MetricAccumulator::Named(parts) = metrics else { unreachable!("the model makes them") };
@@ -213,7 +214,7 @@ impl BatchLearner for Step<'_> {
         "The squared distances of the records are too large: scale the features".to_owned()
     }
 
-    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
+    fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {
         if !end.is_stopped {
             check_weight(end.totals.record_count, end.totals.weight)?;
         }

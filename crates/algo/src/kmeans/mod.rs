@@ -49,6 +49,7 @@ use crate::job::{DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
 use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::task_loop::{Learner, TaskState};
 
 /// Clusters of records.
 pub const FAMILY: Family = Family {
@@ -343,10 +344,14 @@ impl Job for KMeans {
         Ok(specs)
     }
 
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
         match self.method {
-            Method::Lloyd => lloyd::train(self, task),
-            Method::MiniBatch => mini_batch::train(self, task),
+            Method::Lloyd => lloyd::begin(self, task, saved),
+            Method::MiniBatch => mini_batch::begin(self, task, saved),
         }
     }
 }

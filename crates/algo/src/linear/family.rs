@@ -14,6 +14,7 @@ use crate::family::{self, Algorithm, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Output, Resolution, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::stopping::EarlyStopping;
+use crate::task_loop::{Learner, TaskState};
 
 /// Linear models.
 pub const FAMILY: Family = Family {
@@ -136,8 +137,12 @@ impl Job for Linear {
         Ok(self.matrices(model.of()?, consistency, partition_count, seed))
     }
 
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
-        self.train(task)
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        self.begin(task, saved)
     }
 
     fn stopping(&self) -> Option<EarlyStopping> {

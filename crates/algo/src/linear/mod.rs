@@ -65,6 +65,7 @@ use crate::loss::Loss;
 use crate::param::CheckedParams;
 use crate::param::common::RecordScaling;
 use crate::stopping::EarlyStopping;
+use crate::task_loop::{Learner, TaskState};
 use choices::{ColumnScaling, MarginLoss};
 use optimizer::Training;
 use param_table::{DELTA, LOSS};
@@ -281,13 +282,19 @@ impl Linear {
         specs
     }
 
-    /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
-    pub fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
+    /// Begins one task, on its own thread.
+    pub fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
         match &self.params.training {
-            Training::Push(push) => train::train(self, push.gradient, task),
-            Training::Descent(settings) => full_batch::train(self, settings, task),
-            Training::Svrg(settings) => full_batch::svrg::train(self, settings, task),
-            Training::Admm(settings, consensus) => full_batch::admm::train(self, settings, consensus, task),
+            Training::Push(push) => train::begin(self, push.gradient, task, saved),
+            Training::Descent(settings) => full_batch::descent::begin(self, settings, task, saved),
+            Training::Svrg(settings) => full_batch::svrg::begin(self, settings, task, saved),
+            Training::Admm(settings, consensus) => {
+                full_batch::admm::begin(self, settings, consensus, task, saved)
+            }
         }
     }
 

@@ -8,19 +8,30 @@ use super::choices::BatchGradient;
 use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
-use crate::batch_loop::{self, BatchLearner, EpochEnd, StepSums, check_classes, check_weight};
+use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_classes, check_weight};
 use crate::csr::scale;
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::task_loop::{Learner, TaskState};
 
-/// Trains one task until training ends.
-pub(super) fn train(job: &Linear, gradient: BatchGradient, mut task: TrainTask<'_>) -> Result<(), Error> {
+/// Begins one task.
+pub(super) fn begin<'a>(
+    job: &'a Linear,
+    gradient: BatchGradient,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let class_weights = scan(job, model, &mut task)?;
-    batch_loop::run(&mut Step::new(job, model, gradient, class_weights), job.params.epochs, task)
+    batch_loop::begin(job.params.epochs, saved, |state| {
+        let class_weights = match state {
+            Some(class_weights) => class_weights,
+            None => scan(job, model, task)?,
+        };
+        Ok(Step::new(job, model, gradient, class_weights))
+    })
 }
 
 /// One step and its scratch memory.
@@ -100,6 +111,13 @@ impl<'a> Step<'a> {
 }
 
 impl BatchLearner for Step<'_> {
+    /// The weights of the classes.
+    type State = Vec<f64>;
+
+    fn state(&self) -> Vec<f64> {
+        self.class_weights.clone()
+    }
+
     fn step(
         &mut self,
         agent: &mut dyn Agent,
@@ -136,7 +154,7 @@ impl BatchLearner for Step<'_> {
         self.job.divergence_advice()
     }
 
-    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochEnd) -> Result<Option<String>, Error> {
+    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {
         if end.is_stopped {
             return Ok(None);
         }

@@ -26,22 +26,22 @@ use crate::descent::function::consensus::ConsensusStep;
 use crate::descent::function::quasi_newton::Penalty;
 use matrix::FunctionCall;
 use matrix::function::map::Set;
+use serde::{Deserialize, Serialize};
 
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{LocalProblem, PassResult};
 use super::residuals::Residuals;
-use super::survey::{survey, write_weights};
-use super::train::{any_task, report};
+use super::survey::{VectorContent, survey, write_weights};
 use crate::batch_loop::check_classes;
-use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
-use crate::descent::minimizer::Minimizer;
+use crate::coordinator::StepDecision;
 use crate::descent::proximal::{Evaluation, Proximal};
 use crate::descent::vectors::{DIRECTION, POINT, SCALE, VectorLayout};
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
 /// The row of the sums of `x + u`.
 const SUM_ROW: u32 = DIRECTION;
@@ -53,53 +53,88 @@ fn count_row(vectors: VectorLayout) -> u32 {
     vectors.step_row(0)
 }
 
-/// Trains one task until training ends.
-pub(in super::super) fn train(
+/// One task.
+struct Admm<'a> {
+    model: &'a Model,
+    settings: &'a Settings,
+    share: LocalProblem<'a>,
+    progress: AdmmProgress,
+}
+
+/// What a task remembers from iteration to iteration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct AdmmProgress {
+    class_weights: Vec<f64>,
+    own: AdmmTask,
+    /// Readings of all tasks at a common z.
+    meetings: u64,
+    /// The residuals of all tasks at the last of them.
+    residuals: Residuals,
+}
+
+/// Begins one task.
+pub(in super::super) fn begin<'a>(
     job: &Linear,
-    settings: &Settings,
+    settings: &'a Settings,
     consensus: &Consensus,
-    mut task: TrainTask<'_>,
-) -> Result<(), Error> {
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let class_weights = scan(job, model, &mut task)?;
-    let vectors = super::vector_layout(model, settings);
-    let free_from = super::penalized_columns(model);
-    let minimizer = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, free_from));
-    let mut share = survey(settings, &mut task, class_weights, minimizer.as_ref())?;
-    let validates = any_task(&mut task, |task| task.validation.is_some())?;
-    let mut own = AdmmTask::new(consensus, vectors, (settings.l1, settings.l2, free_from));
-    let mut reported = 0;
-    for meeting in 0.. {
-        let (passed, residuals) = own.evaluate_at_consensus(&mut task, &mut share)?;
-        let (residuals, flow) = sum_residuals(model, &mut task, &passed, &residuals, meeting)?;
-        let has_converged = meeting > 0 && residuals.are_below(settings.tolerance);
-        let is_last = has_converged || meeting >= settings.max_iterations || flow == StepDecision::Stop;
-        if meeting > 0 || is_last {
-            if validates {
-                write_weights(model, &mut task, &mut share, POINT)?;
-                task.agent.barrier()?;
+    let (progress, vectors) = if let Some(saved) = saved {
+        (saved.decode()?, VectorContent::Restored)
+    } else {
+        let class_weights = scan(job, model, task)?;
+        let penalty = (settings.l1, settings.l2, super::penalized_columns(model));
+        let own = AdmmTask::new(consensus, super::vector_layout(model, settings), penalty);
+        let residuals = Residuals::default();
+        (AdmmProgress { class_weights, own, meetings: 0, residuals }, VectorContent::New)
+    };
+    let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
+    Ok(Box::new(Admm { model, settings, share, progress }))
+}
+
+impl Learner for Admm<'_> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+        let Self { model, settings, share, progress } = self;
+        let AdmmProgress { own, meetings, residuals, .. } = progress;
+        loop {
+            let meeting = *meetings;
+            if meeting > 0 {
+                own.adapt_rho(residuals);
+                let ended = own.solve(task, share)?;
+                own.push_and_average(task, share, ended)?;
             }
-            let count = if is_last { reported + 1 } else { settings.max_iterations };
-            let numbers = (reported, count, std::mem::take(&mut own.records_read));
-            let is_cut =
-                is_last && !has_converged && flow == StepDecision::Continue && settings.tolerance > 0.0;
-            let notice =
-                (is_cut && task.agent.task() == 0).then(|| residuals.notice(settings.tolerance, own.rho));
-            let report = EpochReport { notice, ..report(model, &mut task, passed.parts, flow, numbers)? };
-            reported += 1;
-            if task.coordinator.report_epoch(report)? == EpochDecision::Stop || is_last {
-                break;
+            let (passed, at_task) = own.evaluate_at_consensus(task, share)?;
+            let (of_all, flow) = sum_residuals(model, task, &passed, &at_task, meeting)?;
+            *residuals = of_all;
+            *meetings += 1;
+            let is_stopped = flow == StepDecision::Stop;
+            let has_converged = meeting > 0 && residuals.are_below(settings.tolerance);
+            let is_last = has_converged || meeting >= settings.max_iterations || is_stopped;
+            if meeting == 0 && !is_last {
+                // The records were read at the start; no step has been made.
+                continue;
             }
+            let is_cut = is_last && !has_converged && !is_stopped && settings.tolerance > 0.0;
+            return Ok(EpochEnd {
+                training: passed.parts,
+                record_count: std::mem::take(&mut own.records_read),
+                epoch_count: if is_last { epoch + 1 } else { settings.max_iterations },
+                is_stopped,
+                is_last,
+                notice: is_cut.then(|| residuals.notice(settings.tolerance, own.rho)),
+            });
         }
-        own.adapt_rho(&residuals);
-        let ended = own.solve(&mut task, &mut share)?;
-        own.push_and_average(&mut task, &share, ended)?;
     }
-    if !validates {
-        write_weights(model, &mut task, &mut share, POINT)?;
+
+    fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+        write_weights(self.model, task, &mut self.share, POINT)
     }
-    task.agent.finish()?;
-    Ok(())
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        task_loop::encode(&self.progress)
+    }
 }
 
 /// Sums the results at z over all tasks: losses, residuals, and whether any task was told to stop.
@@ -126,7 +161,8 @@ fn sum_residuals(
     Ok((Residuals(std::array::from_fn(|i| sums[4 + i])), flow))
 }
 
-/// The state of a task. Vectors are local, as in [`LocalProblem`], in scaled columns.
+/// The variables of a task. Vectors are local, as in [`LocalProblem`], in scaled columns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct AdmmTask {
     settings: Consensus,
     layout: VectorLayout,

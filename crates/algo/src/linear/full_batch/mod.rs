@@ -9,25 +9,24 @@
 //! | [`features`] | the features of a share and their columns |
 //! | [`survey`] | the steps before the first iteration: features, curvature, first point |
 //! | [`local_problem`] | loss and gradient of a share at the point |
-//! | [`mod@train`] | the loop of a task |
-//! | [`svrg`] | the loop of SVRG |
-//! | [`admm`], [`residuals`] | the loop of ADMM; its residuals and stopping criterion |
+//! | [`descent`] | an iteration of L-BFGS, OWL-QN and gradient descent |
+//! | [`svrg`] | an iteration of SVRG |
+//! | [`admm`], [`residuals`] | an iteration of ADMM; its residuals and stopping criterion |
 
 pub(super) mod admm;
+pub(super) mod descent;
 mod features;
 mod local_problem;
 mod residuals;
 mod survey;
 pub(super) mod svrg;
-mod train;
 
 use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, PushRule};
 
 use super::model::Model;
 use crate::descent::Settings;
+use crate::descent::minimizer::Minimizer;
 use crate::descent::vectors::VectorLayout;
-
-pub(super) use train::train;
 
 /// The matrix in which tasks assign numbers to features. It follows the matrices of the model in order of creation.
 fn numbers_id(model: &Model) -> MatrixId {
@@ -44,6 +43,11 @@ fn vector_layout(model: &Model, settings: &Settings) -> VectorLayout {
 /// The number of columns of features; those of the intercept follow them.
 fn penalized_columns(model: &Model) -> u64 {
     model.numbered.unwrap_or(0) * model.width() as u64
+}
+
+/// A minimizer before its first evaluation.
+fn minimizer(model: &Model, settings: &Settings) -> Minimizer {
+    Minimizer::new(settings.clone(), vector_layout(model, settings), penalized_columns(model))
 }
 
 /// The matrices that follow those of the model.

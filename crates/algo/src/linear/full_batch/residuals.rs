@@ -4,6 +4,8 @@
 //! parameter selection by residual balancing", 2017, section 4). On a9a with four tasks, a rho of 0.003, 0.1 and 1 then
 //! gives the same result after 60 iterations; with absolute residuals the first is far behind.
 
+use serde::{Deserialize, Serialize};
+
 /// Rho changes if one relative residual is more than this many times the other (mu of eq. 3.13, there 10).
 const IMBALANCE: f64 = 3.0;
 /// The factor by which rho then changes (tau).
@@ -11,7 +13,7 @@ const CHANGE: f64 = 2.0;
 
 /// Squared norms of one task, or summed over tasks: `|x - z|^2`, the primal residual; `|rho (z - z before)|^2`, the
 /// dual residual; `|x|^2`, `|z|^2`, `|rho u|^2`; and the number of values in each vector.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Residuals(pub(super) [f64; 6]);
 
 impl Residuals {

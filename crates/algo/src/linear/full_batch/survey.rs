@@ -8,7 +8,6 @@ use super::features::LocalFeatures;
 use super::local_problem::LocalProblem;
 use crate::batch_loop::check_weight;
 use crate::descent::Settings;
-use crate::descent::minimizer::Minimizer;
 use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
 use crate::job::TrainTask;
@@ -17,6 +16,15 @@ use crate::loss::Loss;
 /// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
 /// step.
 const MIN_CLASS_SHARE: f64 = 1e-3;
+
+/// What the vectors contain when a task begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VectorContent {
+    /// Zeros.
+    New,
+    /// The scales and the point of a run that is continued.
+    Restored,
+}
 
 /// Weighted sums over the records of a share, then over all records: one for each class (without classes, one of the
 /// labels); then the sum of weights.
@@ -39,13 +47,13 @@ impl LabelSums {
     }
 }
 
-/// Reads the share twice: for its features, then for the curvature. Afterwards the vectors contain the scales and the
-/// first point.
+/// Reads the share for its features, and if the vectors are new once more for the curvature. Afterwards the vectors
+/// contain the scales and a point.
 pub(super) fn survey<'a>(
     settings: &Settings,
     task: &mut TrainTask<'a>,
     class_weights: Vec<f64>,
-    minimizer: Option<&Minimizer>,
+    vectors: VectorContent,
 ) -> Result<LocalProblem<'a>, Error> {
     let model: &Model = task.model.of()?;
     let (keys, mut labels) = scan_features(model, task, &class_weights)?;
@@ -66,17 +74,19 @@ pub(super) fn survey<'a>(
     let features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
     let mut share = LocalProblem::new(settings, model, class_weights, features);
     share.read_moments(task.agent)?;
-    let means = labels.means(model);
-    if settings.diagonal {
-        let curvature = share.curvature(task, &curvatures(model, &means))?;
-        share.push(task.agent, SCALE, &curvature)?;
+    if vectors == VectorContent::New {
+        let means = labels.means(model);
+        if settings.diagonal {
+            let curvature = share.curvature(task, &curvatures(model, &means))?;
+            share.push(task.agent, SCALE, &curvature)?;
+        }
+        push_first_point(model, task, &share, &means)?;
+        task.agent.barrier()?;
+        if task.agent.task() == 0 {
+            super::minimizer(model, settings).start(task.agent)?;
+        }
+        task.agent.barrier()?;
     }
-    push_first_point(model, task, &share, &means)?;
-    task.agent.barrier()?;
-    if let Some(minimizer) = minimizer {
-        minimizer.start(task.agent)?;
-    }
-    task.agent.barrier()?;
     share.read_scales(task.agent)?;
     Ok(share)
 }
@@ -165,7 +175,8 @@ fn push_first_point(
     share.push_at(task.agent, POINT, end..end + width, &bias)
 }
 
-/// Writes the weights of the point in `row` of the vectors to the matrices of the model.
+/// Writes the weights of the point in `row` of the vectors to the matrices of the model. Afterwards every task can read
+/// them.
 pub(super) fn write_weights(
     model: &Model,
     task: &mut TrainTask<'_>,
@@ -184,5 +195,5 @@ pub(super) fn write_weights(
         let bias = narrow(&share.weights[share.features.len() * width..]);
         task.agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&bias))?;
     }
-    Ok(())
+    Ok(task.agent.barrier()?)
 }

@@ -12,78 +12,104 @@ use crate::descent::function::step::PenaltyGradient;
 use matrix::FunctionCall;
 use matrix::function::call::call_pull;
 use matrix::function::zip::{Combine, Zip};
+use serde::{Deserialize, Serialize};
 
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{LocalProblem, PassResult};
-use super::survey::{survey, write_weights};
-use super::train::{any_task, report};
+use super::survey::{VectorContent, survey, write_weights};
 use crate::batch_loop::check_classes;
-use crate::coordinator::{EpochDecision, StepDecision};
+use crate::coordinator::StepDecision;
 use crate::descent::Settings;
-use crate::descent::minimizer::Minimizer;
 use crate::descent::two_loop::QuasiNewtonAnswer;
 use crate::descent::vectors::{DIRECTION, GRADIENT, POINT, SCALE, VectorLayout};
 use crate::error::Error;
 use crate::job::TrainTask;
+use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
 /// Steps are too long if the objective has grown by this factor since the start.
 const DIVERGED: f64 = 10.0;
 
-/// Trains one task until training ends.
-pub(in super::super) fn train(
-    job: &Linear,
-    settings: &Settings,
-    mut task: TrainTask<'_>,
-) -> Result<(), Error> {
+/// One task.
+struct Svrg<'a> {
+    job: &'a Linear,
+    model: &'a Model,
+    settings: &'a Settings,
+    share: LocalProblem<'a>,
+    progress: SvrgProgress,
+}
+
+/// What a task remembers from iteration to iteration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SvrgProgress {
+    class_weights: Vec<f64>,
+    /// The objective at the start, and at the best point.
+    first: f64,
+    best: f64,
+    /// Records of all tasks.
+    record_count: f64,
+}
+
+/// Begins one task.
+pub(in super::super) fn begin<'a>(
+    job: &'a Linear,
+    settings: &'a Settings,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let class_weights = scan(job, model, &mut task)?;
-    let vectors = super::vector_layout(model, settings);
-    let penalty = (0.0, settings.l2, super::penalized_columns(model));
-    let minimizer = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, penalty.2));
-    let mut share = survey(settings, &mut task, class_weights, minimizer.as_ref())?;
-    let validates = any_task(&mut task, |task| task.validation.is_some())?;
-    let rate = job.params.learning_rate;
-    let (mut first, mut best) = (f64::INFINITY, f64::INFINITY);
-    for iteration in 0.. {
-        let passed = share.evaluate(&mut task, POINT, 2 * iteration)?;
-        let seen = objective(model, &mut task, &passed, vectors, &penalty)?;
-        if iteration == 0 {
-            first = seen.value;
+    let (progress, vectors) = if let Some(saved) = saved {
+        (saved.decode()?, VectorContent::Restored)
+    } else {
+        let class_weights = scan(job, model, task)?;
+        let (first, best, record_count) = (f64::INFINITY, f64::INFINITY, 0.0);
+        (SvrgProgress { class_weights, first, best, record_count }, VectorContent::New)
+    };
+    let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
+    Ok(Box::new(Svrg { job, model, settings, share, progress }))
+}
+
+impl Learner for Svrg<'_> {
+    /// Steps from the last point to the next one, and the reading of all records there. Epoch 0 reads them at the first
+    /// point.
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+        let Self { job, model, settings, share, progress } = self;
+        let vectors = super::vector_layout(model, settings);
+        let penalty = (0.0, settings.l2, super::penalized_columns(model));
+        if epoch > 0 {
+            let factor = job.params.learning_rate / f64::from(task.agent.task_count());
+            let numbers = (progress.record_count, 2 * epoch - 1);
+            run_inner_loop(task, share, (vectors, &penalty), factor, numbers)?;
         }
-        let (step, loss) = (iteration, seen.value);
-        if !loss.is_finite() || loss > DIVERGED * first {
-            return Err(Error::Diverged { epoch: iteration, step, loss, advice: job.divergence_advice() });
+        let passed = share.evaluate(task, POINT, 2 * epoch)?;
+        let seen = objective(model, task, &passed, vectors, &penalty)?;
+        let loss = seen.value;
+        if epoch == 0 {
+            progress.first = loss;
         }
-        let is_last = best - loss <= settings.tolerance * loss.abs()
-            || iteration + 1 >= settings.max_iterations
-            || seen.flow == StepDecision::Stop;
-        best = best.min(loss);
-        if validates {
-            write_weights(model, &mut task, &mut share, POINT)?;
-            task.agent.barrier()?;
+        if !loss.is_finite() || loss > DIVERGED * progress.first {
+            return Err(Error::Diverged { epoch, step: epoch, loss, advice: job.divergence_advice() });
         }
-        let records = passed.parts.record_count();
-        let count = if is_last { iteration + 1 } else { settings.max_iterations };
-        let report = report(model, &mut task, passed.parts, seen.flow, (iteration, count, records))?;
-        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || is_last {
-            break;
-        }
-        let factor = rate / f64::from(task.agent.task_count());
-        run_inner_loop(
-            &mut task,
-            &mut share,
-            (vectors, &penalty),
-            factor,
-            (seen.record_count, 2 * iteration + 1),
-        )?;
+        let is_stopped = seen.flow == StepDecision::Stop;
+        let is_last = progress.best - loss <= settings.tolerance * loss.abs()
+            || epoch + 1 >= settings.max_iterations
+            || is_stopped;
+        progress.best = progress.best.min(loss);
+        progress.record_count = seen.record_count;
+        let record_count = passed.parts.record_count();
+        let epoch_count = if is_last { epoch + 1 } else { settings.max_iterations };
+        let training = passed.parts;
+        Ok(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice: None })
     }
-    if !validates {
-        write_weights(model, &mut task, &mut share, POINT)?;
+
+    fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+        write_weights(self.model, task, &mut self.share, POINT)
     }
-    task.agent.finish()?;
-    Ok(())
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        task_loop::encode(&self.progress)
+    }
 }
 
 /// Sums over all tasks at the point.

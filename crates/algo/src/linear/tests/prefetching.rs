@@ -119,7 +119,7 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
     } else {
         &mut batches
     };
-    job.train(TrainTask {
+    let task = TrainTask {
         agent: &mut agent,
         data,
         validation: None,
@@ -127,8 +127,8 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
         model: &*model,
         resumed: false,
         seed: 1,
-    })
-    .unwrap();
+    };
+    crate::train(&*job, task, None).unwrap();
     let first = agent.calls.iter().position(|call| *call == Call::Pull(MatrixId(0))).unwrap();
     (f32s(&store, MatrixId(0)), agent.calls.split_off(first))
 }

@@ -156,7 +156,8 @@ impl TaskRunner<'_> {
         let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
         let (model, resumed) = (self.model, self.resumed);
         let (job, seed) = (&self.plan.job.parameters, self.plan.job.seed);
-        job.train(TrainTask { agent, data, validation, coordinator, model, resumed, seed })?;
+        let task = TrainTask { agent, data, validation, coordinator, model, resumed, seed };
+        algo::train(&**job, task, None)?;
         Ok(())
     }
 }

@@ -1,0 +1,171 @@
+//! The loop of a task, the same for all families: epochs, validation, reports, and what a task keeps between epochs.
+//!
+//! A task begins with [`Job::begin`], which returns its [`Learner`]. Then for each epoch: the learner trains it; the
+//! model is written, if the matrices of the model do not follow the training by themselves; the task scores its share
+//! of the validation data; the coordinator decides. Between two epochs, what the learner keeps can be saved. A task
+//! that begins with it, on the matrices of that moment, trains on to the same final bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::coordinator::{EpochDecision, EpochReport};
+use crate::error::Error;
+use crate::job::{Job, TrainTask, score_all};
+use crate::metric::MetricAccumulator;
+
+/// The training of one task, epoch by epoch.
+pub trait Learner {
+    /// Trains an epoch, from 0. When it returns, every push of every task is visible, and no task pushes before the
+    /// next call of one of these functions.
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error>;
+
+    /// Writes the matrices of the model as they are after the last epoch. When it returns, every task can read them. A
+    /// learner whose pushes change the model itself has nothing to do. It is called at every task or at none: before a
+    /// validation, and at the end of training.
+    fn write_model(&mut self, _task: &mut TrainTask<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What the task remembers from epoch to epoch besides the matrices, for [`Job::begin`]. It is made with
+    /// [`encode`]. What the data say again when they are read again need not be in it.
+    fn save_state(&self) -> Result<Vec<u8>, Error>;
+}
+
+/// How an epoch of a task has ended.
+#[derive(Clone, Debug)]
+pub struct EpochEnd {
+    /// Metrics from the score of each record of the task before the update of its batch.
+    pub training: MetricAccumulator,
+    /// Records that the task has read, which may be several times those of the metrics.
+    pub record_count: u64,
+    /// The number of epochs unless training ends early, the same at every task.
+    pub epoch_count: u64,
+    /// A task was told to stop before its data ended; the same at every task.
+    pub is_stopped: bool,
+    /// No epoch follows; the same at every task.
+    pub is_last: bool,
+    /// A message to the user. That of task 0 is shown.
+    pub notice: Option<String>,
+}
+
+/// What a task keeps between two epochs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskState {
+    /// The algorithm that has saved it.
+    pub algorithm: String,
+    pub task: u32,
+    pub task_count: u32,
+    /// The epoch that comes next.
+    pub epoch: u64,
+    /// What [`Learner::save_state`] returned.
+    pub bytes: Vec<u8>,
+}
+
+impl TaskState {
+    /// What the learner has saved.
+    ///
+    /// # Errors
+    /// [`Error::TaskState`] if it is of another type, as after a change of the program.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let mut rest = self.bytes.as_slice();
+        let value = rmp_serde::from_read(&mut rest).map_err(|error| self.misfit(error.to_string()))?;
+        if rest.is_empty() {
+            return Ok(value);
+        }
+        Err(self.misfit(format!("{} bytes follow its end", rest.len())))
+    }
+
+    /// The error that this state does not fit, for this reason.
+    pub fn misfit(&self, reason: String) -> Error {
+        Error::TaskState { task: self.task, algorithm: self.algorithm.clone(), reason }
+    }
+
+    /// Checks that it was saved by the same task of the same algorithm.
+    fn check(&self, algorithm: &str, task: &TrainTask<'_>) -> Result<(), Error> {
+        let (number, count) = (task.agent.task(), task.agent.task_count());
+        if self.algorithm != algorithm {
+            return Err(self.misfit(format!("this job trains {algorithm:?}")));
+        }
+        if (self.task, self.task_count) != (number, count) {
+            let saved = (self.task, self.task_count);
+            let reason = format!(
+                "it is that of task {} of {}, and this is task {number} of {count}: the number of tasks must be the same",
+                saved.0, saved.1
+            );
+            return Err(self.misfit(reason));
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a state.
+///
+/// # Errors
+/// [`Error::EncodeState`] if the value has a form that cannot be encoded, such as a map whose length is not known.
+pub fn encode(state: &impl Serialize) -> Result<Vec<u8>, Error> {
+    rmp_serde::to_vec(state).map_err(|source| Error::EncodeState { source })
+}
+
+/// Trains one task to its end, on the thread of the task. With `saved`, the matrices must be as they were when it was
+/// saved; training continues from there.
+pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskState>) -> Result<(), Error> {
+    if let Some(saved) = saved {
+        saved.check(job.algorithm(), &task)?;
+    }
+    let mut learner = job.begin(&mut task, saved)?;
+    let mut validates = [f64::from(u8::from(task.validation.is_some()))];
+    task.agent.all_reduce(&mut validates)?;
+    let validates = validates[0] > 0.0;
+    for epoch in saved.map_or(0, |saved| saved.epoch).. {
+        let end = learner.train_epoch(&mut task, epoch)?;
+        let (is_last, is_written) = (end.is_last, validates || end.is_last);
+        if is_written {
+            learner.write_model(&mut task)?;
+        }
+        let decision = report(&mut task, epoch, end)?;
+        if is_last {
+            break;
+        }
+        if decision == EpochDecision::Stop {
+            if !is_written {
+                learner.write_model(&mut task)?;
+            }
+            break;
+        }
+        task.coordinator.between_epochs(task.agent.task(), &mut || {
+            Ok(TaskState {
+                algorithm: job.algorithm().to_owned(),
+                task: task.agent.task(),
+                task_count: task.agent.task_count(),
+                epoch: epoch + 1,
+                bytes: learner.save_state()?,
+            })
+        })?;
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+/// Scores the validation data, unless the tasks were told to stop, and reports the epoch.
+fn report(task: &mut TrainTask<'_>, epoch: u64, end: EpochEnd) -> Result<EpochDecision, Error> {
+    let validation = match &mut task.validation {
+        Some(stream) if !end.is_stopped => {
+            let empty = task.model.metric_accumulator();
+            Some(score_all(task.model.scorer().as_mut(), empty, task.agent, *stream)?)
+        }
+        _ => None,
+    };
+    task.coordinator.report_epoch(EpochReport {
+        task: task.agent.task(),
+        epoch,
+        epoch_count: end.epoch_count,
+        clock: task.agent.clock(),
+        record_count: end.record_count,
+        training: end.training,
+        validation,
+        notice: end.notice.filter(|_| task.agent.task() == 0),
+    })
+}
+
+#[cfg(test)]
+mod tests;
