@@ -19,6 +19,7 @@ from collections import namedtuple
 # magic, version, kind, flags, job, request, clock, task, matrix, lengths of meta, keys, values, index, CRC of the body
 HEADER = struct.Struct("<IHHIIQQIIIIIII")
 MAGIC = int.from_bytes(b"SRPH", "little")
+VERSION = 2
 KINDS = ("Hello Welcome OpenJob CloseJob Pull Pulled Push Tick Leave Join Joined Barrier Released Export ExportPage Import "
          "KeepRows RestoreRows Stats StatsReply Done Fault Control OpenSession SessionMap CreateMatrix DropMatrix AskMap "
          "RenewSession CloseSession AddMatrix PushStaged Commit Committed CloseToken Batch PullFunction PulledFunction "
@@ -73,7 +74,7 @@ def frame(kind, request, job=0, clock=0, task=0, matrix=0, index=0, meta=b"", ke
     element = 0 if values is None else "fdq".index(values.typecode)
     body = padded(meta) + array("Q", keys).tobytes() + padded(b"" if values is None else values.tobytes())
     lengths = len(meta), len(keys), 0 if values is None else len(values)
-    head = HEADER.pack(MAGIC, 1, CODES[kind], 1 | element << 4, job, request, clock, task, matrix, *lengths, index,
+    head = HEADER.pack(MAGIC, VERSION, CODES[kind], 1 | element << 4, job, request, clock, task, matrix, *lengths, index,
                        crc32c(body))
     return head + struct.pack("<I", crc32c(head)) + body
 
@@ -82,8 +83,8 @@ def read_frame(read):
     """The next frame; `read(n)` gives n bytes."""
     head = read(64)
     magic, version, kind, flags, job, request, clock, _, _, metas, keys, values, index, body_sum = HEADER.unpack(head[:60])
-    if magic != MAGIC or version != 1 or crc32c(head[:60]) != int.from_bytes(head[60:], "little"):
-        raise ConnectionError("what answers is no parameter service of version 1, or the frame is damaged")
+    if magic != MAGIC or version != VERSION or crc32c(head[:60]) != int.from_bytes(head[60:], "little"):
+        raise ConnectionError(f"what answers is no parameter service of version {VERSION}, or the frame is damaged")
     out = array(ARRAYS[ELEMENTS[flags >> 4 & 3]])
     size = metas + -metas % 8 + keys * 8
     body = read(size + (values * out.itemsize + 7) // 8 * 8)

@@ -3,19 +3,16 @@
 //! Try `cargo run --example own_algorithm -- train means --data clicks.libsvm --servers 2 --model means`.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::sync::Arc;
 
-use algo::metric::RealAccumulator;
 use algo::param::{Bounds, CheckedParams, param};
 use algo::{
-    Algorithm, DataFacts, EpochEnd, Error, Family, Job, Learner, MetricAccumulator, Model, Output, ParamKind,
-    ParamSpec, Scorer, StepDecision, TaskState, TrainTask,
+    Algorithm, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, ParamSpec,
 };
+use algo::{Scorer, StepDecision, TaskState, TrainTask};
 use data::Batch;
-use matrix::{
-    Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec, PushRule, Selection, Values, ValuesMut,
-};
+use matrix::{Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec};
+use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
 use seraphim::cli::Tables;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +35,9 @@ const FAMILY: Family = Family {
     load: |fields| Ok(Arc::new(serde_json::from_value::<LabelSums>(fields.clone())?)),
     functions: |_| Ok(()),
 };
+
+/// Neighbouring features are together: 64 of them in one partition, the next 64 in the next.
+const BLOCKS: OwnPartitioner = OwnPartitioner { name: "blocks", partition_of: |key, _| (key / 64) as u32 };
 
 /// For each feature, the number of records that have it and the sum of their labels.
 const SUMS: MatrixId = MatrixId(0);
@@ -67,23 +67,15 @@ impl Model for LabelSums {
     fn scorer(&self) -> Box<dyn Scorer> {
         Box::new(self.clone())
     }
-
-    fn metric_accumulator(&self) -> MetricAccumulator {
-        MetricAccumulator::Real(RealAccumulator::default())
-    }
 }
 
 impl Scorer for LabelSums {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
-        let mut sums = vec![0.0; 2 * batch.columns.len()];
-        agent.pull(SUMS, Selection::Rows(Keys::Sorted(&batch.columns)), ValuesMut::F64(&mut sums))?;
-        let mean = |&column: &u32| {
-            let at = 2 * column as usize;
-            sums[at + 1] / (sums[at] + self.smoothing)
-        };
-        let features = |r| &batch.indices[batch.entries(r)];
+        let (mut sums, columns) = (vec![0.0; 2 * batch.columns.len()], Keys::Sorted(&batch.columns));
+        agent.pull(SUMS, Selection::Rows(columns), ValuesMut::F64(&mut sums))?;
+        let mean = |&c: &u32| sums[2 * c as usize + 1] / (sums[2 * c as usize] + self.smoothing);
         let mean_of = |columns: &[u32]| columns.iter().map(mean).sum::<f64>() / columns.len().max(1) as f64;
-        *out = (0..batch.record_count()).map(|r| mean_of(features(r))).collect();
+        *out = (0..batch.record_count()).map(|r| mean_of(&batch.indices[batch.entries(r)])).collect();
         Ok(())
     }
 }
@@ -111,16 +103,11 @@ impl Job for Means {
         count: u32,
         _: u64,
     ) -> Result<Vec<MatrixSpec>, Error> {
-        let mut specs = model.matrices(count);
-        specs[0].consistency = how;
-        Ok(specs)
+        let partitioner = Partitioner::Own { name: BLOCKS.name.into(), partition_count: count };
+        Ok(vec![MatrixSpec { consistency: how, partitioner, ..model.matrices(count).remove(0) }])
     }
 
-    fn begin<'a>(
-        &'a self,
-        _: &mut TrainTask<'a>,
-        _: Option<&TaskState>,
-    ) -> Result<Box<dyn Learner + 'a>, Error> {
+    fn begin(&self, _: &mut TrainTask<'_>, _: Option<&TaskState>) -> Result<Box<dyn Learner>, Error> {
         Ok(Box::new(OnePass))
     }
 }
@@ -130,12 +117,10 @@ struct OnePass;
 
 impl Learner for OnePass {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
-        let mut scorer = task.model.scorer();
-        let mut training = task.model.metric_accumulator();
-        let mut flow = StepDecision::Continue;
+        let (mut scorer, mut training) = (task.model.scorer(), task.model.metric_accumulator());
         task.data.start_epoch(epoch)?;
         while let Some(batch) = task.data.next()? {
-            // Each record is scored before it is counted.
+            let count = batch.record_count() as u64; // Each record is scored before it is counted.
             scorer.evaluate(task.agent, batch, &mut training)?;
             let mut changes = vec![0.0; 2 * batch.columns.len()];
             for (r, &label) in batch.labels.iter().enumerate() {
@@ -144,18 +129,14 @@ impl Learner for OnePass {
                     changes[2 * column as usize + 1] += f64::from(label);
                 }
             }
-            let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-            task.agent.push(SUMS, columns, Values::F64(&changes))?;
+            task.agent.push(SUMS, Selection::Rows(Keys::Sorted(&batch.columns)), Values::F64(&changes))?;
             task.agent.tick()?;
-            let (number, count) = (task.agent.task(), batch.record_count() as u64);
-            flow = task.coordinator.report_progress(number, count, 0.0);
-            if flow == StepDecision::Stop {
+            if task.coordinator.report_progress(task.agent.task(), count, 0.0) == StepDecision::Stop {
                 break;
             }
         }
         task.agent.barrier()?;
-        let (record_count, is_stopped) = (training.record_count(), flow == StepDecision::Stop);
-        Ok(EpochEnd { training, record_count, epoch_count: 1, is_stopped, is_last: true, notice: None })
+        Ok(EpochEnd::of_last(training))
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {
@@ -163,7 +144,7 @@ impl Learner for OnePass {
     }
 }
 
-fn main() -> ExitCode {
-    let tables = Tables::default().with_family(&FAMILY).expect("the names are free");
-    seraphim::cli::run_with(&tables)
+fn main() -> std::process::ExitCode {
+    let tables = Tables::default().with_family(&FAMILY).and_then(|tables| tables.with_partitioner(BLOCKS));
+    seraphim::cli::run_with(&tables.expect("the names are free"))
 }

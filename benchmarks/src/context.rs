@@ -61,6 +61,16 @@ impl Context {
         process::children_peaks(cores, &self.seraphim, words, "worker")
     }
 
+    /// Runs `seraphim` with its servers and workers; returns the peak of the largest process in MB when `is_reached`
+    /// becomes true, and at the end.
+    pub(crate) fn peaks_before_and_after(
+        &self,
+        words: &[OsString],
+        is_reached: impl Fn() -> bool,
+    ) -> Result<[f64; 2]> {
+        process::largest_peaks(&self.seraphim, words, is_reached)
+    }
+
     pub(crate) fn version(&self) -> Result<String> {
         Ok(process::output(Cores::Two, &self.seraphim, &arguments(["--version"]))?.trim().to_owned())
     }

@@ -94,6 +94,46 @@ pub(crate) fn children_peaks(
     }
 }
 
+/// Runs a program to its end. Returns the peak of the largest process among it and its children, in MB, at the moment
+/// when `is_reached` is true for the first time, and at the end.
+pub(crate) fn largest_peaks(
+    program: &Path,
+    arguments: &[OsString],
+    is_reached: impl Fn() -> bool,
+) -> Result<[f64; 2]> {
+    let mut command = pinned_command(Cores::Two, program, arguments);
+    let mut child = command.stdout(Stdio::null()).spawn().context("cannot start taskset (util-linux)")?;
+    let (mut before, mut largest) = (None, 0f64);
+    loop {
+        let status = child.try_wait().context("wait")?;
+        let now_reached = is_reached();
+        for folder in std::fs::read_dir("/proc").context("/proc")?.flatten().map(|entry| entry.path()) {
+            let is_own = folder.ends_with(child.id().to_string());
+            let peaks = ["server", "worker"].map(|word| peak_of_child(&folder, child.id(), word));
+            let own = is_own.then(|| peak_of(&folder)).flatten();
+            largest = peaks.into_iter().flatten().chain(own).fold(largest, f64::max);
+        }
+        if now_reached {
+            before.get_or_insert(largest);
+        }
+        match status {
+            None => std::thread::sleep(WATCH_PAUSE),
+            Some(status) if status.success() => {
+                return Ok([before.context("the moment was not seen")?, largest]);
+            }
+            Some(status) => bail!("{status}: {} {arguments:?}", program.display()),
+        }
+    }
+}
+
+/// Peak resident memory of a process so far in MB.
+fn peak_of(folder: &Path) -> Option<f64> {
+    let status = std::fs::read_to_string(folder.join("status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?;
+    // Linux counts in KiB.
+    Some(peak.parse::<f64>().ok()? * 1024.0 / 1e6)
+}
+
 /// Peak resident memory of a process so far in MB, if it is such a child of `parent`.
 fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
     let read = |name| std::fs::read_to_string(folder.join(name)).ok();
@@ -101,9 +141,7 @@ fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
     let field =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
     let is_child = field("PPid:")?.parse() == Ok(parent) && read("cmdline")?.split('\0').nth(1) == Some(word);
-    // Linux counts in KiB.
-    let peak = field("VmHWM:")?.parse::<f64>().ok()?;
-    is_child.then_some(peak * 1024.0 / 1e6)
+    if is_child { peak_of(folder) } else { None }
 }
 
 /// Runs a program to its end and returns its standard output.

@@ -467,6 +467,12 @@ pub(crate) const BENCHMARKS: &[Benchmark] = &[
         targets: &[Target::ratio("peak", 1.10, 1.02)],
         run: memory::worker,
     },
+    Benchmark {
+        name: "saving_memory",
+        title: "saving a matrix of 10M x 8 from two servers and two workers: the peak of the largest process after and before",
+        targets: &[Target::at_most("growth", "x", 1.10, 1.02)],
+        run: memory::saving,
+    },
 ];
 
 /// Returns the selected benchmarks in the order of the table. A name with which no benchmark begins is an error.

@@ -72,15 +72,14 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                 let (layout, source, job, model) = (layout.clone(), &source, &job, &*model);
                 scope.spawn(move || -> Result<TaskTimes> {
                     let reader = source.reader(splits)?;
-                    let batch_size = job.data_needs().batch_size;
-                    let mut data = TaskData::new(reader, None, Shuffle::None, 1, task.into(), batch_size);
+                    let size = job.data_needs().batch_size;
+                    let mut data = TaskData::new(reader, None, Shuffle::None, 1, task.into(), size);
                     let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
                     let start = Instant::now();
                     let mut train = |data: &mut dyn BatchStream| {
                         let agent = &mut agent;
-                        let (validation, coordinator, resumed) = (None, &NullCoordinator, false);
-                        let task =
-                            TrainTask { agent, data, validation, coordinator, model, resumed, seed: 1 };
+                        let (validation, coordinator, resumed, seed) = (None, &NullCoordinator, false, 1);
+                        let task = TrainTask { agent, data, validation, coordinator, model, resumed, seed };
                         algo::train(&**job, task, None)
                     };
                     match prefetch {

@@ -1,4 +1,5 @@
-//! Memory of a worker when keys are five times as far apart, with the same records, features and values.
+//! Memory of a worker when keys are five times as far apart, with the same records, features and values; memory of
+//! all processes while a large matrix is saved.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
@@ -10,7 +11,7 @@ use super::train::train;
 use crate::comparison::{Comparison, Sample};
 use crate::context::Context;
 use crate::process::Cores;
-use crate::target::Figures;
+use crate::target::{Figure, Figures};
 
 /// Factor on each key.
 const REPEATS: u64 = 5;
@@ -32,6 +33,61 @@ pub(super) fn worker(context: &Context) -> Result<Figures> {
     };
     let race = Comparison::run(context.options.rounds, || peak(&far), || peak(&near).map(Some))?;
     Ok(Figures::from([("peak", race.peaks())]))
+}
+
+/// Features of the matrix that is saved; each is in one record.
+const FEATURES: u64 = 10_000_000;
+/// Features of a record.
+const RECORD_FEATURES: u64 = 50;
+/// Prime to [`FEATURES`]: the features of a record are far apart.
+const STRIDE: u64 = 7_368_787;
+/// 8 factors and no slots for each feature.
+const SAVED: &[&str] = &["k=8", "epochs=1", "optimizer=sgd", "linear_optimizer=sgd"];
+
+/// By how much saving a matrix of 10M x 8 from two servers and two workers raises the peak of the largest process.
+pub(super) fn saving(context: &Context) -> Result<Figures> {
+    let data = context.scratch_path("ten_million.libsvm");
+    write_features(&data)?;
+    let folder = context.scratch_path("saved");
+    std::fs::create_dir_all(&folder).context("a folder for the model")?;
+    let servers = ["--servers", "2", "--workers", "2"];
+    let words = train("fm", &data, &folder.join("model"), 2, SAVED, &servers);
+    let mut growths = Vec::new();
+    let (mut before, mut after) = (0.0, 0.0);
+    for _ in 0..context.options.rounds {
+        // The model is written beside its place first.
+        [before, after] = context.peaks_before_and_after(&words, || {
+            std::fs::read_dir(&folder).is_ok_and(|mut names| {
+                names.any(|name| {
+                    name.is_ok_and(|name| name.file_name().to_string_lossy().starts_with(".model.part"))
+                })
+            })
+        })?;
+        growths.push(after / before);
+    }
+    std::fs::remove_file(&data).context("the data")?;
+    growths.sort_by(f64::total_cmp);
+    Ok(Figures::from([
+        ("growth", Figure::ours(growths[growths.len() / 2])),
+        ("before", Figure::ours(before)),
+        ("peak", Figure::ours(after)),
+    ]))
+}
+
+/// Writes records with every feature once.
+fn write_features(to: &Path) -> Result<()> {
+    let mut output = BufWriter::new(File::create(to).with_context(|| to.display().to_string())?);
+    for record in 0..FEATURES / RECORD_FEATURES {
+        let numbers = record * RECORD_FEATURES..(record + 1) * RECORD_FEATURES;
+        let mut keys: Vec<u64> = numbers.map(|i| i * STRIDE % FEATURES).collect();
+        keys.sort_unstable();
+        write!(output, "{}", record % 2)?;
+        for key in keys {
+            write!(output, " {key}:1")?;
+        }
+        writeln!(output)?;
+    }
+    Ok(output.flush()?)
 }
 
 /// Writes the records with all keys multiplied and all other bytes unchanged.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::job::{Job, Output, Scorer};
-use crate::metric::MetricAccumulator;
+use crate::metric::{MetricAccumulator, RealAccumulator};
 use crate::param::{self, ParamSpec, nearest};
 
 /// Checks the parameters of one algorithm; unknown names and values out of range are errors.
@@ -87,8 +87,10 @@ pub trait Model: Any + Debug + Send + Sync {
     /// A scorer with its own scratch memory; each thread needs one.
     fn scorer(&self) -> Box<dyn Scorer>;
 
-    /// An empty metric accumulator for this kind of model.
-    fn metric_accumulator(&self) -> MetricAccumulator;
+    /// An empty metric accumulator for this kind of model. By default that of predicted values.
+    fn metric_accumulator(&self) -> MetricAccumulator {
+        MetricAccumulator::Real(RealAccumulator::default())
+    }
 }
 
 impl dyn Model {

@@ -48,6 +48,14 @@ pub struct EpochEnd {
     pub notice: Option<String>,
 }
 
+impl EpochEnd {
+    /// The end of the only epoch of a family that reads its data once.
+    pub fn of_last(training: MetricAccumulator) -> Self {
+        let record_count = training.record_count();
+        Self { training, record_count, epoch_count: 1, is_stopped: false, is_last: true, notice: None }
+    }
+}
+
 /// What a task keeps between two epochs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {

@@ -263,19 +263,7 @@ impl Run {
             let saved = setup.from.map(|moment| &moment.states[number as usize]);
             crate::train(&*job, task, saved).inspect_err(|error| store.stop(error.to_string()))
         };
-        std::thread::scope(|scope| {
-            let run_task = &run_task;
-            let threads: Vec<_> = (0..)
-                .zip(tasks)
-                .map(|(number, batches)| scope.spawn(move || run_task(number, batches)))
-                .collect();
-            let results: Vec<_> =
-                threads.into_iter().map(|thread| thread.join().expect("a task panicked")).collect();
-            // A task that fails stops the others; the errors of the others are not the cause.
-            let stopped = |result: &Result<(), Error>| matches!(result, Err(Error::Matrix(_)));
-            let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
-            causes.into_iter().chain(others).collect::<Result<(), Error>>()
-        })?;
+        run_all(tasks, run_task)?;
         let mut moments = std::mem::take(&mut *hub.moments.lock().unwrap());
         moments.retain(|moment| !moment.states.is_empty());
         let (training, validation, notices, record_count) = hub.merged();
@@ -300,6 +288,26 @@ impl Run {
         let parts = evaluate(&*self.model, &mut agent, &mut MemoryStream::new(data.to_vec())).unwrap();
         (all, parts.finish())
     }
+}
+
+/// Runs each task on a thread of its own. Returns the error of a task that failed by itself, if one did.
+fn run_all(
+    tasks: Vec<Vec<Batch>>,
+    run_task: impl Fn(u32, Vec<Batch>) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        let run_task = &run_task;
+        let threads: Vec<_> = (0..)
+            .zip(tasks)
+            .map(|(number, batches)| scope.spawn(move || run_task(number, batches)))
+            .collect();
+        let results: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("a task panicked")).collect();
+        // A task that fails stops the others; the errors of the others are not the cause.
+        let stopped = |result: &Result<(), Error>| matches!(result, Err(Error::Matrix(_)));
+        let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
+        causes.into_iter().chain(others).collect()
+    })
 }
 
 struct Hub<F> {

@@ -190,6 +190,15 @@ impl OwnedValues {
         }
     }
 
+    /// Keeps the first `len` elements.
+    pub fn truncate(&mut self, len: usize) {
+        match self {
+            OwnedValues::F32(values) => values.truncate(len),
+            OwnedValues::F64(values) => values.truncate(len),
+            OwnedValues::I64(values) => values.truncate(len),
+        }
+    }
+
     /// Borrows the values.
     pub fn as_values(&self) -> Values<'_> {
         match self {

@@ -26,6 +26,79 @@ pub struct ExportedRows {
     pub slots: Vec<(String, OwnedValues)>,
 }
 
+impl ExportedRows {
+    /// The rows at these positions.
+    #[must_use]
+    pub fn slice(&self, positions: std::ops::Range<usize>) -> Self {
+        let count = self.keys.len().max(1);
+        let part = |values: &OwnedValues| {
+            let width = values.len() / count;
+            values.as_values().slice(positions.start * width..positions.end * width).to_owned_values()
+        };
+        Self {
+            keys: self.keys[positions.clone()].to_vec(),
+            values: part(&self.values),
+            slots: self.slots.iter().map(|(name, values)| (name.clone(), part(values))).collect(),
+        }
+    }
+
+    /// Appends rows with the same columns and slots, whose keys are larger.
+    ///
+    /// # Panics
+    /// If the elements are of another type.
+    pub fn append(&mut self, more: &Self) {
+        self.keys.extend_from_slice(&more.keys);
+        self.values.extend(more.values.as_values());
+        for ((_, values), (_, more)) in self.slots.iter_mut().zip(&more.slots) {
+            values.extend(more.as_values());
+        }
+    }
+
+    /// Keeps the first rows.
+    pub fn truncate(&mut self, count: usize) {
+        let before = self.keys.len().max(1);
+        let cut = |values: &mut OwnedValues| {
+            let width = values.len() / before;
+            values.truncate(count * width);
+        };
+        cut(&mut self.values);
+        self.slots.iter_mut().for_each(|(_, values)| cut(values));
+        self.keys.truncate(count);
+    }
+}
+
+/// The rows of an export: those of the smallest keys from `from` on, at most `limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportRange {
+    pub from: u64,
+    pub limit: usize,
+}
+
+impl ExportRange {
+    /// All rows.
+    pub const ALL: Self = Self { from: 0, limit: usize::MAX };
+
+    /// The range from `from` on whose rows take little memory beside a matrix of `row_count` rows. An export in such
+    /// ranges visits all keys once for each of them.
+    pub fn block(from: u64, row_count: u64, spec: &MatrixSpec) -> Self {
+        /// A range has this share of the rows.
+        const SHARE: u64 = 16;
+        /// And at least as many as have this size.
+        const MINIMUM_BYTES: u64 = 16 << 20;
+        let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
+        Self { from, limit: (row_count / SHARE).max(MINIMUM_BYTES / row_bytes).max(1) as usize }
+    }
+}
+
+/// Numbers of rows of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Rows that exist.
+    pub rows: u64,
+    /// Rows with a value other than 0; slots do not count.
+    pub nonzero_rows: u64,
+}
+
 /// Number of rows by which prefetching is ahead.
 const PREFETCH_DISTANCE: usize = 16;
 /// Maximum number of rows that are imported at a time.
@@ -87,11 +160,73 @@ impl<E: RuleElement> RowGatherer<'_, E> {
     }
 }
 
-/// Returns all rows of these partitions, after merging what is staged below `bound`.
+/// Counts the rows of these partitions, after merging what is staged below `bound`.
+pub(crate) fn count_rows<E: RuleElement>(
+    spec: &MatrixSpec,
+    partitions: &mut LockedPartitions<'_, E>,
+    bound: Clock,
+) -> Result<RowCounts, Error> {
+    let columns = spec.columns_of_table();
+    let mut counts = RowCounts::default();
+    for (_, partition) in partitions {
+        partition.prepare_read(bound)?;
+        for table in partition.tables() {
+            counts.rows += u64::from(table.row_count());
+            table.for_each_key(|_, position| {
+                let is_nonzero = table.row(position)[..columns].iter().any(|value| *value != E::ZERO);
+                counts.nonzero_rows += u64::from(is_nonzero);
+            });
+        }
+    }
+    Ok(counts)
+}
+
+/// The smallest keys from `range.from` on, with their numbers.
+struct SmallestKeys {
+    range: ExportRange,
+    /// Keys from here on are too large.
+    end: u64,
+    pairs: Vec<(u64, u32)>,
+}
+
+impl SmallestKeys {
+    fn new(range: ExportRange, row_count: u64) -> Self {
+        let room = range.limit.saturating_mul(2).min(row_count as usize);
+        Self { range, end: u64::MAX, pairs: Vec::with_capacity(room) }
+    }
+
+    fn add(&mut self, key: u64, number: u32) {
+        if key < self.range.from || key >= self.end {
+            return;
+        }
+        self.pairs.push((key, number));
+        if self.pairs.len() >= self.range.limit.saturating_mul(2) {
+            self.drop_rest();
+        }
+    }
+
+    fn drop_rest(&mut self) {
+        if let Some((_, next, _)) = (self.pairs.len() > self.range.limit)
+            .then(|| self.pairs.select_nth_unstable_by_key(self.range.limit, |pair| pair.0))
+        {
+            self.end = next.0;
+            self.pairs.truncate(self.range.limit);
+        }
+    }
+
+    fn sorted(mut self) -> Vec<(u64, u32)> {
+        self.drop_rest();
+        sort_pairs(&mut self.pairs, &mut Vec::new());
+        self.pairs
+    }
+}
+
+/// Returns the rows of these partitions in a range, after merging what is staged below `bound`.
 pub(crate) fn export_rows<E: RuleElement>(
     spec: &MatrixSpec,
     partitions: &mut LockedPartitions<'_, E>,
     bound: Clock,
+    range: ExportRange,
 ) -> Result<ExportedRows, Error> {
     partitions.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
     let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
@@ -103,14 +238,14 @@ pub(crate) fn export_rows<E: RuleElement>(
         return Err(fault(spec, "rows", row_count.to_string(), "less than 2^30, for one export"));
     }
     let mut total = 0u32;
-    let mut pairs = Vec::with_capacity(row_count as usize);
+    let mut smallest = SmallestKeys::new(range, row_count);
     for (i, table) in tables.iter().enumerate() {
         starts.push(total);
         let offset = spec.key_offset(i % table_count);
-        table.for_each_key(|key, position| pairs.push((offset + key, total + position)));
+        table.for_each_key(|key, position| smallest.add(offset + key, total + position));
         total += table.position_bound();
     }
-    sort_pairs(&mut pairs, &mut Vec::new());
+    let pairs = smallest.sorted();
     let columns = spec.columns_of_table();
     let rule_slots = spec.rule.slots();
     let mut values = vec![E::ZERO; pairs.len() * columns];

@@ -5,9 +5,11 @@ mod sort;
 
 use std::ops::Range;
 
+use math::hash::mix64;
+
 use crate::agent::{Keys, Selection};
 use crate::error::Error;
-use crate::partitioner::Placement;
+use crate::partitioner::{Placement, hash_partition};
 use crate::routed_keys::{RoutedKeys, ValueOrder};
 use crate::spec::{Axis, MatrixSpec};
 use sort::{PartitionNumbers, RunSorter};
@@ -93,18 +95,26 @@ impl KeyRuns {
                 self.bounds.extend(starts[1..].iter().map(|start| keys.partition_point(|key| key < start)));
                 self.bounds.push(keys.len());
             }
-            Placement::Hash { partition_count: 1 } => self.bounds.extend([0, self.keys.len()]),
-            Placement::Hash { partition_count } => self.sort_into_runs(*partition_count),
+            Placement::Hash { partition_count: 1 } | Placement::Own { partition_count: 1, .. } => {
+                self.bounds.extend([0, self.keys.len()]);
+            }
+            Placement::Hash { partition_count } => {
+                let count = *partition_count;
+                self.sort_into_runs(count, |key| hash_partition(mix64(key), count));
+            }
+            Placement::Own { partition_count, .. } => {
+                self.sort_into_runs(*partition_count, |key| placement.partition_of(key));
+            }
         }
         Ok(true)
     }
 
-    fn sort_into_runs(&mut self, partition_count: u64) {
+    fn sort_into_runs(&mut self, partition_count: u64, partition_of: impl Fn(u64) -> usize) {
         let Self { keys, run_keys, value_indices: order, bounds, partition_numbers, .. } = self;
         bounds.resize(partition_count as usize + 1, 0);
         run_keys.resize(keys.len(), 0);
         order.resize(keys.len(), 0);
-        RunSorter { keys, run_keys, order, bounds }.sort(partition_numbers);
+        RunSorter { keys, run_keys, order, bounds }.sort(partition_numbers, partition_of);
     }
 
     /// By row: 0. By column: the row.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::agent::MatrixId;
 use crate::clock_barrier::ClockBarrier;
 use crate::error::Error;
-use crate::export::ExportedRows;
+use crate::export::{ExportRange, ExportedRows, RowCounts};
 use crate::function::FunctionTable;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
@@ -97,13 +97,34 @@ impl LocalStore {
     /// Returns all rows that exist, keys ascending, with every push that the live tasks may see. Under BSP these are
     /// the staged pushes with stamps below the smallest clock, or all of them when no task is live.
     pub fn export(&self, id: MatrixId) -> Result<ExportedRows, Error> {
-        self.matrix(id)?.matrix.export(self.barrier.minimum())
+        self.export_range(id, ExportRange::ALL)
+    }
+
+    /// Like [`Self::export`], for the rows in a range.
+    pub fn export_range(&self, id: MatrixId, range: ExportRange) -> Result<ExportedRows, Error> {
+        self.matrix(id)?.matrix.export_range(self.barrier.minimum(), range)
+    }
+
+    /// Like [`Self::export`], for the rows with the smallest keys from `from` on, as many as take little memory.
+    pub fn export_block(&self, id: MatrixId, from: u64) -> Result<ExportedRows, Error> {
+        let matrix = &self.matrix(id)?.matrix;
+        self.export_range(id, ExportRange::block(from, matrix.row_count(), matrix.spec()))
+    }
+
+    /// Counts the rows that [`Self::export`] returns.
+    pub fn count_rows(&self, id: MatrixId) -> Result<RowCounts, Error> {
+        self.matrix(id)?.matrix.count_rows(self.barrier.minimum())
     }
 
     /// Replaces all rows and discards what is staged. Without slots, the push rule initializes them so that the values
     /// stay as given.
     pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
         self.matrix(id)?.matrix.import(rows, true)
+    }
+
+    /// Sets rows; all others stay. Otherwise as [`Self::import`].
+    pub fn import_more(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
+        self.matrix(id)?.matrix.import(rows, false)
     }
 
     /// Returns sizes and counters.

@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use crate::element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 use crate::error::Error;
-use crate::export::{ExportedRows, export_rows, import_rows};
+use crate::export::{ExportRange, ExportedRows, RowCounts, count_rows, export_rows, import_rows};
 use crate::key_runs::check_keys;
 use crate::partitioner::Placement;
 use crate::partitions::{Partitions, VisitOrder};
@@ -215,8 +215,20 @@ impl Matrix {
 
     /// Returns all rows that exist, keys ascending, after merging what is staged below `bound`.
     pub fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
+        self.export_range(bound, ExportRange::ALL)
+    }
+
+    /// Like [`Self::export`], for the rows in a range.
+    pub fn export_range(&self, bound: Clock, range: ExportRange) -> Result<ExportedRows, Error> {
         with_partitions!(&self.partitions, partitions => {
-            export_rows(&self.spec, &mut partitions.lock_all()?, bound)
+            export_rows(&self.spec, &mut partitions.lock_all()?, bound, range)
+        })
+    }
+
+    /// Counts the rows that exist, after merging what is staged below `bound`.
+    pub fn count_rows(&self, bound: Clock) -> Result<RowCounts, Error> {
+        with_partitions!(&self.partitions, partitions => {
+            count_rows(&self.spec, &mut partitions.lock_all()?, bound)
         })
     }
 

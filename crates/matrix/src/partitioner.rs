@@ -1,5 +1,8 @@
 //! From a key to a partition. Only this file decides in which partition a key lies.
 
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
 use math::hash::mix64;
 use serde::{Deserialize, Serialize};
 
@@ -26,23 +29,91 @@ pub enum Partitioner {
         /// First key of each partition, ascending, beginning with 0.
         starts: Vec<u64>,
     },
+    /// A partitioner of the program, for matrices of sparse storage ([`OwnPartitioner`]).
+    Own {
+        name: String,
+        /// From 1 to [`PARTITION_LIMIT`].
+        partition_count: u32,
+    },
+}
+
+/// A partitioner of a program: agents, servers and sessions know it by its name. Every process of a job must have it.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnPartitioner {
+    pub name: &'static str,
+    /// The partition of a key, for this number of partitions. It must be the same in every call and every process. The
+    /// remainder by the number of partitions is taken.
+    pub partition_of: fn(u64, u32) -> u32,
+}
+
+/// Two partitioners of one name are one partitioner.
+impl PartialEq for OwnPartitioner {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for OwnPartitioner {}
+
+/// The partitioners of this process. A spec names them, and it is decoded in many places that have no table at hand.
+static OWN: RwLock<BTreeMap<&str, OwnPartitioner>> = RwLock::new(BTreeMap::new());
+
+impl OwnPartitioner {
+    /// Adds the partitioner to this process, before the first matrix that names it. Returns false if there is another
+    /// of its name, which then stays.
+    pub fn register(self) -> bool {
+        let mut all = OWN.write().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(self.name).or_insert(self);
+        std::ptr::fn_addr_eq(known.partition_of, self.partition_of)
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        OWN.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    fn known() -> String {
+        let all = OWN.read().unwrap_or_else(PoisonError::into_inner);
+        if all.is_empty() { "none".to_owned() } else { all.keys().copied().collect::<Vec<_>>().join(", ") }
+    }
+
+    fn partition(self, key: u64, partition_count: u64) -> usize {
+        ((self.partition_of)(key, partition_count as u32) % partition_count as u32) as usize
+    }
 }
 
 impl Partitioner {
     pub fn partition_count(&self) -> u32 {
         match self {
-            Partitioner::Range { partition_count } | Partitioner::Hash { partition_count } => {
-                *partition_count
-            }
+            Partitioner::Range { partition_count }
+            | Partitioner::Hash { partition_count }
+            | Partitioner::Own { partition_count, .. } => *partition_count,
             Partitioner::Explicit { starts } => starts.len() as u32,
         }
     }
 
+    /// The same partitioner with one partition: what is left where partitions do not matter.
+    #[must_use]
+    pub fn whole(&self) -> Self {
+        match self {
+            Partitioner::Range { .. } => Partitioner::Range { partition_count: 1 },
+            Partitioner::Explicit { starts } => Partitioner::Explicit { starts: starts.clone() },
+            // Another program may read it, which has no such partitioner.
+            Partitioner::Hash { .. } | Partitioner::Own { .. } => Partitioner::Hash { partition_count: 1 },
+        }
+    }
+
     /// Returns the placement of the keys below `bound`.
+    ///
+    /// # Panics
+    /// If the process has no partitioner of the name. [`MatrixSpec::check`](crate::MatrixSpec::check) refuses it.
     pub fn placement(&self, bound: u64) -> Placement {
         match self {
             Partitioner::Hash { partition_count } => {
                 Placement::Hash { partition_count: u64::from(*partition_count) }
+            }
+            Partitioner::Own { name, partition_count } => {
+                let own = OwnPartitioner::find(name).expect("the spec was checked");
+                Placement::Own { own, partition_count: u64::from(*partition_count) }
             }
             Partitioner::Explicit { starts } => Placement::Ranges { starts: starts.clone(), bound },
             Partitioner::Range { partition_count } => {
@@ -61,6 +132,15 @@ impl Partitioner {
         };
         if count == 0 || count > u64::from(PARTITION_LIMIT) {
             return Some((format!("{count} partitions"), format!("1 to {PARTITION_LIMIT}")));
+        }
+        if let Partitioner::Own { name, .. } = self
+            && OwnPartitioner::find(name).is_none()
+        {
+            let expected = format!(
+                "one of this program ({}): every process of a job registers it, see Tables::with_partitioner",
+                OwnPartitioner::known()
+            );
+            return Some((format!("the partitioner {name:?}, which this program does not have"), expected));
         }
         let Partitioner::Explicit { starts } = self else { return None };
         if starts[0] != 0 {
@@ -85,6 +165,12 @@ pub enum Placement {
         /// From 1 to [`PARTITION_LIMIT`].
         partition_count: u64,
     },
+    /// A partitioner of the program selects it.
+    Own {
+        own: OwnPartitioner,
+        /// From 1 to [`PARTITION_LIMIT`].
+        partition_count: u64,
+    },
     /// Contiguous ranges.
     Ranges {
         /// First key of each partition, ascending.
@@ -97,7 +183,9 @@ pub enum Placement {
 impl Placement {
     pub fn partition_count(&self) -> usize {
         match self {
-            Placement::Hash { partition_count } => *partition_count as usize,
+            Placement::Hash { partition_count } | Placement::Own { partition_count, .. } => {
+                *partition_count as usize
+            }
             Placement::Ranges { starts, .. } => starts.len(),
         }
     }
@@ -107,6 +195,7 @@ impl Placement {
     pub fn partition_of(&self, key: u64) -> usize {
         match self {
             Placement::Hash { partition_count } => hash_partition(mix64(key), *partition_count),
+            Placement::Own { own, partition_count } => own.partition(key, *partition_count),
             Placement::Ranges { starts, .. } => starts.partition_point(|start| *start <= key) - 1,
         }
     }
@@ -114,7 +203,7 @@ impl Placement {
     /// Returns the keys of partition `i`, if they are contiguous.
     pub fn range(&self, i: usize) -> Option<std::ops::Range<u64>> {
         match self {
-            Placement::Hash { .. } => None,
+            Placement::Hash { .. } | Placement::Own { .. } => None,
             Placement::Ranges { starts, bound } => {
                 Some(starts[i]..starts.get(i + 1).copied().unwrap_or(*bound))
             }
@@ -134,13 +223,23 @@ mod tests {
 
     use super::*;
 
+    /// Blocks of 10 keys in turn.
+    const BLOCKS: OwnPartitioner =
+        OwnPartitioner { name: "blocks_of_ten", partition_of: |key, _| (key / 10) as u32 };
+
+    fn own(partition_count: u32) -> Partitioner {
+        assert!(BLOCKS.register());
+        Partitioner::Own { name: BLOCKS.name.into(), partition_count }
+    }
+
     fn partitioners() -> impl Strategy<Value = (Partitioner, u64)> {
         let bound = prop_oneof![1u64..50, 1_000u64..1_000_000, Just(1u64 << 63)];
-        let kind = (0u8..3, 1u32..40, prop::collection::btree_set(1u64..50, 0..10));
+        let kind = (0u8..4, 1u32..40, prop::collection::btree_set(1u64..50, 0..10));
         (kind, bound).prop_map(|((kind, partition_count, starts), bound)| {
             let partitioner = match kind {
                 0 => Partitioner::Range { partition_count },
                 1 => Partitioner::Hash { partition_count },
+                2 => own(partition_count),
                 _ => Partitioner::Explicit {
                     starts: std::iter::once(0).chain(starts.into_iter().filter(|s| *s < bound)).collect(),
                 },
@@ -159,7 +258,7 @@ mod tests {
                 prop_assert!(place < placement.partition_count());
                 let holders = (0..placement.partition_count()).filter(|i| placement.range(*i).is_some_and(|r| r.contains(&key)));
                 let holders: Vec<_> = holders.collect();
-                prop_assert!(matches!(placement, Placement::Hash { .. }) || holders == [place], "{holders:?} {place}");
+                prop_assert!(!matches!(placement, Placement::Ranges { .. }) || holders == [place], "{holders:?} {place}");
             }
         }
 
@@ -183,6 +282,27 @@ mod tests {
         }
         // The expected count is 10,000 and its standard deviation about 93; the bounds are five deviations away.
         assert!(counts.iter().all(|count| (9_535..10_465).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_partitioner_of_the_program_is_known_by_its_name() {
+        let placement = own(3).placement(1000);
+        let places: Vec<usize> = [0, 9, 10, 25, 31, 999].map(|key| placement.partition_of(key)).into();
+        assert_eq!(places, [0, 0, 1, 2, 0, 0], "blocks in turn");
+        let text = serde_json::to_string(&own(3)).unwrap();
+        assert_eq!(text, r#"{"kind":"own","name":"blocks_of_ten","partition_count":3}"#);
+        assert_eq!(serde_json::from_str::<Partitioner>(&text).unwrap(), own(3));
+        assert!(BLOCKS.register(), "the same one may be registered again");
+        assert!(
+            !OwnPartitioner { partition_of: |_, _| 0, ..BLOCKS }.register(),
+            "another of its name may not"
+        );
+        assert_eq!(own(3).placement(1000), placement);
+        let unknown = Partitioner::Own { name: "metis".into(), partition_count: 3 };
+        let (actual, expected) = unknown.fault(1000).unwrap();
+        assert!(actual.contains("\"metis\"") && expected.contains("blocks_of_ten"), "{actual}, {expected}");
+        assert!(own(0).fault(1000).is_some() && own(PARTITION_LIMIT + 1).fault(1000).is_some());
+        assert_eq!(own(3).whole(), Partitioner::Hash { partition_count: 1 });
     }
 
     #[test]

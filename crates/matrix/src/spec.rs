@@ -7,7 +7,7 @@ use crate::clock::Consistency;
 use crate::element::{ElementType, Values};
 use crate::error::Error;
 use crate::initializer::Initializer;
-use crate::partitioner::Partitioner;
+use crate::partitioner::{Partitioner, Placement};
 use crate::rule::PushRule;
 
 /// The axis along which a matrix is cut into partitions.
@@ -81,6 +81,18 @@ impl MatrixSpec {
             consistency: Consistency::Asp,
             seed: 0,
         }
+    }
+
+    /// The same matrix placed with another of its job: a key is in the partition of the same number in both, and
+    /// partitions of the same number are on the same lane.
+    #[must_use]
+    pub fn placed_with(mut self, other: &Self) -> Self {
+        self.partitioner = match other.partitioner.placement(other.key_bound()) {
+            // Ranges of equal length depend on the number of keys.
+            Placement::Ranges { starts, .. } => Partitioner::Explicit { starts },
+            Placement::Hash { .. } | Placement::Own { .. } => other.partitioner.clone(),
+        };
+        self
     }
 
     /// Number of keys along the axis: rows or columns.
@@ -211,7 +223,7 @@ impl MatrixSpec {
             let Some(range) = placement.range(i) else {
                 return self.fault(
                     "partitioner",
-                    "hash with dense storage",
+                    "hash or a partitioner of the program, with dense storage",
                     "range or explicit with dense storage",
                 );
             };

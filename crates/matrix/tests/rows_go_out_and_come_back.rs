@@ -46,6 +46,43 @@ fn training_goes_on_from_an_export_as_if_it_had_not_been_interrupted() {
     }
 }
 
+#[test]
+fn ranges_together_have_the_rows_of_the_whole_matrix() {
+    let store = store_of(1, [with_columns(adam(), 5)]);
+    let whole = train(&store, 9);
+    for limit in [1, 7, whole.keys.len() - 1, whole.keys.len(), 1000] {
+        let (mut from, mut keys, mut values) = (0, Vec::new(), Vec::new());
+        loop {
+            let part = store.export_range(W, ExportRange { from, limit }).unwrap();
+            let Some(last) = part.keys.last() else { break };
+            assert!(part.keys.len() <= limit && part.slots.len() == whole.slots.len());
+            from = last + 1;
+            keys.extend_from_slice(&part.keys);
+            let OwnedValues::F32(part) = part.values else { panic!() };
+            values.extend(part);
+        }
+        assert_eq!((keys, OwnedValues::F32(values)), (whole.keys.clone(), whole.values.clone()), "{limit}");
+    }
+    let range = ExportRange { from: whole.keys[3], limit: 2 };
+    let part = store.export_range(W, range).unwrap();
+    assert_eq!(part.keys, whole.keys[3..5]);
+    let (OwnedValues::F32(some), OwnedValues::F32(all)) = (&part.slots[0].1, &whole.slots[0].1) else {
+        panic!()
+    };
+    assert_eq!(some.as_slice(), &all[6..10], "the slots of these rows");
+}
+
+#[test]
+fn rows_that_are_not_zero_are_counted() {
+    let store =
+        store_of(1, [MatrixSpec { initializer: Initializer::Zero, ..with_columns(PushRule::Add, 3) }]);
+    let mut agent = store.join().unwrap();
+    push_f32(&mut agent, &[4, 7, 9], &[0.0, 0.0, 0.0, -1.0, 0.0, 0.0]).unwrap();
+    push_f32(&mut agent, &[9], &[-0.0, 0.0]).unwrap();
+    agent.finish().unwrap();
+    assert_eq!(store.count_rows(W).unwrap(), RowCounts { rows: 3, nonzero_rows: 1 });
+}
+
 /// z is the weight times a constant, in single precision.
 const ROUNDING: f32 = 1e-6;
 

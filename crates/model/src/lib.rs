@@ -6,7 +6,8 @@
 //! |---|---|
 //! | [`manifest`] | `model.json`: what a model is, how it was trained, the checksum of every file |
 //! | [`mod@read`], [`mod@write`] | reads a model and checks it; writes one beside its target and renames it |
-//! | [`tensors`], [`dictionary`] | the files of matrices, and of the names of keys |
+//! | [`tensors`], `tensor_file`, `matrix_plan`, `stored_tensors` | the files of matrices, written and read block by block |
+//! | [`dictionary`] | the names of keys |
 //! | [`temp_output`] | temporary outputs, which no end of the process leaves behind |
 //! | [`file_identity`] | which paths mean the same file; atomic renames |
 //! | [`machine`] | the name of the machine, and which processes it has |
@@ -16,8 +17,11 @@ pub mod error;
 pub mod file_identity;
 pub mod machine;
 pub mod manifest;
+mod matrix_plan;
 pub mod read;
+mod stored_tensors;
 pub mod temp_output;
+mod tensor_file;
 pub mod tensors;
 #[cfg(test)]
 mod tests;
@@ -25,9 +29,9 @@ pub mod write;
 
 pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
-pub use read::{Model, read_manifest};
+pub use read::{Model, ModelFiles, read_manifest};
 pub use temp_output::{TempOutput, TempOutputs};
-pub use write::{StoredMatrix, WriteResult, check_target, copy, is_model, write};
+pub use write::{MatrixSource, RowsInMemory, WriteResult, check_target, copy, is_model, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";

@@ -1,14 +1,20 @@
 //! Reads a model directory. It first verifies the lengths of all files and the checksums of the files that it uses.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use matrix::{ExportedRows, OwnedValues};
 
-use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
-use super::tensors::{self, SafeTensors, TensorView};
-use super::{DICTIONARY_FILE, dictionary, keys_tensor};
+use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
+use super::stored_tensors::{self, StoredTensor};
+use super::write::BUFFER_BYTES;
+use super::{DICTIONARY_FILE, OPTIMIZER_FILE, dictionary, keys_tensor};
 use crate::error::Error;
+
+/// Size of the rows that are read at a time.
+const BLOCK_BYTES: u64 = 16 << 20;
 
 /// A model in memory.
 #[derive(Debug)]
@@ -25,48 +31,100 @@ pub struct Model {
 impl Model {
     /// Reads a model; with its optimizer slots if `with_slots` is true and they were saved.
     pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
+        let mut files = ModelFiles::open(path, with_slots)?;
+        let matrices =
+            (0..files.matrices.len()).map(|matrix| files.read_all(matrix)).collect::<Result<_, _>>()?;
+        let ModelFiles { path, manifest, dictionary, .. } = files;
+        Ok(Self { path, manifest, matrices, dictionary })
+    }
+}
+
+/// A model whose files are verified, and whose matrices are read block by block.
+#[derive(Debug)]
+pub struct ModelFiles {
+    /// The model directory.
+    pub path: PathBuf,
+    pub manifest: Manifest,
+    /// Names of keys.
+    pub dictionary: BTreeMap<u64, String>,
+    matrices: Vec<MatrixFiles>,
+}
+
+impl ModelFiles {
+    /// Opens a model; with its optimizer slots if `with_slots` is true and they were saved.
+    pub fn open(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
-        let mut files = BTreeMap::new();
-        for entry in &manifest.files {
-            let file = path.join(&entry.name);
-            let unread = |source: std::io::Error| match source.kind() {
-                std::io::ErrorKind::NotFound => {
-                    bad_model(&file, "it is listed in model.json, but does not exist")
-                }
-                _ => Error::Io { action: "read", path: file.clone(), source },
-            };
-            let actual = std::fs::metadata(&file).map_err(unread)?.len();
-            if actual != entry.size_bytes {
-                return Err(Error::Length { path: file, expected: entry.size_bytes, actual });
-            }
-            if !with_slots && entry.name == super::OPTIMIZER_FILE {
-                continue;
-            }
-            let bytes = std::fs::read(&file).map_err(unread)?;
-            let actual = crc32c::crc32c(&bytes);
-            if actual != entry.crc32c {
-                return Err(Error::Checksum { path: file, expected: entry.crc32c, actual });
-            }
-            files.insert(entry.name.as_str(), bytes);
-        }
         let mut tensors = BTreeMap::new();
-        for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
-            let read = SafeTensors::deserialize(bytes);
-            tensors.insert(*name, read.map_err(|error| bad_model(&path.join(name), error.to_string()))?);
+        let mut names = BTreeMap::new();
+        for entry in &manifest.files {
+            let is_used = with_slots || entry.name != OPTIMIZER_FILE;
+            let file = path.join(&entry.name);
+            verify(&file, entry, is_used)?;
+            if is_used && entry.name.ends_with(".safetensors") {
+                tensors.insert(entry.name.clone(), stored_tensors::open(&file, entry.size_bytes)?);
+            } else if entry.name == DICTIONARY_FILE {
+                names = read_dictionary(&file)?;
+            }
         }
+        let tensors = Tensors(tensors);
         let matrices = manifest
             .matrices
             .iter()
-            .map(|entry| matrix_of(path, entry, &tensors))
+            .map(|entry| MatrixFiles::new(path, entry, &tensors))
             .collect::<Result<_, _>>()?;
-        let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
-            let file = path.join(DICTIONARY_FILE);
-            let text = std::str::from_utf8(bytes).map_err(|e| bad_model(&file, e.to_string()))?;
-            dictionary::from_text(text)
-                .map_err(|line| bad_model(&file, format!("line {line} is not an entry")))
-        })?;
-        Ok(Self { path: path.into(), manifest, matrices, dictionary })
+        Ok(Self { path: path.into(), manifest, dictionary: names, matrices })
     }
+
+    /// The rows of a matrix from a key on, as many as take little memory. No rows: there are none from this key on.
+    pub fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+        self.matrices[matrix].rows_from(key)
+    }
+
+    fn read_all(&mut self, matrix: usize) -> Result<ExportedRows, Error> {
+        let mut rows = self.rows_from(matrix, 0)?;
+        while let Some(last) = rows.keys.last() {
+            let more = self.rows_from(matrix, last + 1)?;
+            if more.keys.is_empty() {
+                break;
+            }
+            rows.append(&more);
+        }
+        Ok(rows)
+    }
+}
+
+/// Checks the length of a file, and if it is used its checksum.
+fn verify(file: &Path, entry: &FileEntry, is_used: bool) -> Result<(), Error> {
+    let unread = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => bad_model(file, "it is listed in model.json, but does not exist"),
+        _ => Error::Io { action: "read", path: file.into(), source },
+    };
+    let actual = std::fs::metadata(file).map_err(unread)?.len();
+    if actual != entry.size_bytes {
+        return Err(Error::Length { path: file.into(), expected: entry.size_bytes, actual });
+    }
+    if !is_used {
+        return Ok(());
+    }
+    let mut bytes = vec![0; BUFFER_BYTES.min(actual as usize + 1)];
+    let mut reader = File::open(file).map_err(unread)?;
+    let mut actual = 0;
+    loop {
+        match reader.read(&mut bytes).map_err(unread)? {
+            0 => break,
+            count => actual = crc32c::crc32c_append(actual, &bytes[..count]),
+        }
+    }
+    if actual != entry.crc32c {
+        return Err(Error::Checksum { path: file.into(), expected: entry.crc32c, actual });
+    }
+    Ok(())
+}
+
+fn read_dictionary(file: &Path) -> Result<BTreeMap<u64, String>, Error> {
+    let bytes = std::fs::read(file).map_err(Error::io("read", file))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| bad_model(file, error.to_string()))?;
+    dictionary::from_text(text).map_err(|line| bad_model(file, format!("line {line} is not an entry")))
 }
 
 /// Reads and verifies only the manifest.
@@ -92,98 +150,165 @@ fn bad_model(path: &Path, what: impl Into<String>) -> Error {
 }
 
 /// The tensors of each file.
-type Tensors<'a> = BTreeMap<&'a str, SafeTensors<'a>>;
+struct Tensors(BTreeMap<String, BTreeMap<String, StoredTensor>>);
 
-fn tensor<'a>(folder: &Path, file: &str, name: &str, tensors: &Tensors<'a>) -> Result<TensorView<'a>, Error> {
-    let tensor = tensors.get(file).and_then(|tensors| tensors.tensor(name).ok());
-    tensor.ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?} is missing")))
+impl Tensors {
+    fn find(&self, file: &str, name: &str) -> Option<&StoredTensor> {
+        self.0.get(file)?.get(name)
+    }
+
+    fn get(&self, folder: &Path, file: &str, name: &str) -> Result<StoredTensor, Error> {
+        let tensor = self.find(file, name).cloned();
+        tensor.ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?} is missing")))
+    }
 }
 
-fn read_values(folder: &Path, file: &str, name: &str, tensors: &Tensors<'_>) -> Result<OwnedValues, Error> {
-    let values = tensors::values(&tensor(folder, file, name, tensors)?);
-    let what = || format!("tensor {name:?} must be F32, F64 or I64");
-    values.ok_or_else(|| bad_model(&folder.join(file), what()))
+/// The tensors of a matrix, and how far they were read.
+#[derive(Debug)]
+struct MatrixFiles {
+    columns: u64,
+    /// Rows in the file of weights.
+    stored_rows: u64,
+    /// `None`: the keys are the numbers from 0.
+    keys: Option<StoredTensor>,
+    values: StoredTensor,
+    optimizer: Option<SlotFiles>,
+    /// The smallest key that was not returned.
+    next_key: u64,
+    /// Rows of the file of weights, and of the optimizer, that were returned.
+    weights_read: u64,
+    slots_read: u64,
 }
 
-fn read_keys(folder: &Path, file: &str, name: &str, tensors: &Tensors<'_>) -> Result<Vec<u64>, Error> {
-    let Some(keys) = tensors::keys(&tensor(folder, file, name, tensors)?) else {
-        return Err(bad_model(&folder.join(file), format!("tensor {name:?} must be U64")));
-    };
-    if !keys.is_sorted_by(|a, b| a < b) {
-        return Err(bad_model(&folder.join(file), format!("keys of tensor {name:?} must ascend")));
-    }
-    Ok(keys)
+/// The tensors in the file of the optimizer. It has every row of the matrix.
+#[derive(Debug)]
+struct SlotFiles {
+    /// `None`: they are those of the weights.
+    keys: Option<StoredTensor>,
+    row_count: u64,
+    /// Name, tensor, and numbers of a row.
+    slots: Vec<(String, StoredTensor, u64)>,
 }
 
-fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &Tensors<'_>) -> Result<ExportedRows, Error> {
-    let file = folder.join(&entry.file);
-    let values = read_values(folder, &entry.file, &entry.name, tensors)?;
-    let spec = &entry.spec;
-    if spec.columns != entry.columns || spec.rows != entry.rows {
-        return Err(bad_model(
-            &folder.join(manifest::FILE_NAME),
-            format!("matrix {:?} has two shapes", entry.name),
-        ));
-    }
-    spec.check().map_err(|error| bad_model(&folder.join(manifest::FILE_NAME), error.to_string()))?;
-    // This is checked before any allocation: a manifest may have numbers that do not fit the file beside it.
-    if entry.columns == 0 || entry.stored_rows.checked_mul(entry.columns) != Some(length(&values) as u64) {
-        let (rows, columns) = (entry.stored_rows, entry.columns);
-        return Err(bad_model(
-            &file,
-            format!("{rows} rows of {columns} columns but {} values", length(&values)),
-        ));
-    }
-    let keys = match &entry.keys {
-        Some(name) => read_keys(folder, &entry.file, name, tensors)?,
-        None => (0..entry.stored_rows).collect(),
-    };
-    if keys.len() as u64 != entry.stored_rows || keys.last().is_some_and(|last| *last >= entry.rows) {
-        let (count, rows) = (keys.len(), entry.rows);
-        let what = format!("{count} keys for {} stored rows, all below {rows} expected", entry.stored_rows);
-        return Err(bad_model(&file, what));
-    }
-    let weights = ExportedRows { keys, values, slots: Vec::new() };
-    match &entry.optimizer_file {
-        Some(optimizer) if tensors.contains_key(optimizer.as_str()) => {
-            with_slots(folder, entry, &weights, tensors)
+impl MatrixFiles {
+    fn new(folder: &Path, entry: &MatrixEntry, tensors: &Tensors) -> Result<Self, Error> {
+        let manifest_file = folder.join(manifest::FILE_NAME);
+        let file = folder.join(&entry.file);
+        let values = tensors.get(folder, &entry.file, &entry.name)?;
+        values.values(0..0)?;
+        let (spec, rows, columns) = (&entry.spec, entry.stored_rows, entry.columns);
+        if spec.columns != columns || spec.rows != entry.rows {
+            return Err(bad_model(&manifest_file, format!("matrix {:?} has two shapes", entry.name)));
         }
-        _ => Ok(weights),
+        spec.check().map_err(|error| bad_model(&manifest_file, error.to_string()))?;
+        // A manifest may have numbers that do not fit the file beside it.
+        if columns == 0 || rows.checked_mul(columns) != Some(values.len) {
+            let what = format!("{rows} rows of {columns} columns but {} values", values.len);
+            return Err(bad_model(&file, what));
+        }
+        let keys = entry.keys.as_ref().map(|name| tensors.get(folder, &entry.file, name)).transpose()?;
+        let (count, last) = match &keys {
+            Some(keys) => (keys.len, keys.keys(keys.len.saturating_sub(1)..keys.len)?.pop()),
+            None => (rows, rows.checked_sub(1)),
+        };
+        if count != rows || last.is_some_and(|last| last >= entry.rows) {
+            let limit = entry.rows;
+            let what = format!("{count} keys for {rows} stored rows, all below {limit} expected");
+            return Err(bad_model(&file, what));
+        }
+        let optimizer = match &entry.optimizer_file {
+            Some(name) if tensors.0.contains_key(name) => Some(SlotFiles::new(folder, entry, name, tensors)?),
+            _ => None,
+        };
+        let (next_key, weights_read, slots_read) = (0, 0, 0);
+        Ok(Self { columns, stored_rows: rows, keys, values, optimizer, next_key, weights_read, slots_read })
+    }
+
+    /// Rows of a block.
+    fn block_rows(&self) -> u64 {
+        let slots = self.optimizer.iter().flat_map(|optimizer| &optimizer.slots).map(|(_, _, width)| *width);
+        let row_bytes = size_of::<u64>() as u64 * (1 + self.columns + slots.sum::<u64>());
+        (BLOCK_BYTES / row_bytes).max(1)
+    }
+
+    fn weight_keys(&self, range: std::ops::Range<u64>) -> Result<Vec<u64>, Error> {
+        match &self.keys {
+            Some(keys) => keys.keys(range),
+            None => Ok(range.collect()),
+        }
+    }
+
+    fn rows_from(&mut self, key: u64) -> Result<ExportedRows, Error> {
+        if key != self.next_key {
+            (self.next_key, self.weights_read, self.slots_read) = (0, 0, 0);
+        }
+        loop {
+            let rows = self.next_block()?;
+            let Some(last) = rows.keys.last() else { return Ok(rows) };
+            self.next_key = last + 1;
+            // Only after a restart are there rows before the key.
+            let start = rows.keys.partition_point(|other| *other < key);
+            match start {
+                0 => return Ok(rows),
+                start if start < rows.keys.len() => return Ok(rows.slice(start..rows.keys.len())),
+                _ => {}
+            }
+        }
+    }
+
+    fn next_block(&mut self) -> Result<ExportedRows, Error> {
+        let end = self.stored_rows.min(self.weights_read + self.block_rows());
+        let range = self.weights_read..end;
+        let mut weight_keys = self.weight_keys(range.clone())?;
+        let columns = self.columns;
+        let Some(optimizer) = &self.optimizer else {
+            self.weights_read = end;
+            let values = self.values.values(range.start * columns..range.end * columns)?;
+            return Ok(ExportedRows { keys: weight_keys, values, slots: Vec::new() });
+        };
+        let slot_rows = self.slots_read..optimizer.row_count.min(self.slots_read + self.block_rows());
+        let keys = match &optimizer.keys {
+            Some(keys) => keys.keys(slot_rows.clone())?,
+            None => weight_keys.clone(),
+        };
+        // Weights that are not stored are zero.
+        weight_keys.truncate(keys.last().map_or(0, |last| weight_keys.partition_point(|key| key <= last)));
+        let range = range.start..range.start + weight_keys.len() as u64;
+        let values = match self.values.values(range.start * columns..range.end * columns)? {
+            OwnedValues::F32(x) => OwnedValues::F32(scatter(&weight_keys, &x, &keys, columns as usize)),
+            OwnedValues::F64(x) => OwnedValues::F64(scatter(&weight_keys, &x, &keys, columns as usize)),
+            OwnedValues::I64(x) => OwnedValues::I64(scatter(&weight_keys, &x, &keys, columns as usize)),
+        };
+        let slot = |(name, tensor, width): &(String, StoredTensor, u64)| {
+            Ok((name.clone(), tensor.values(slot_rows.start * width..slot_rows.end * width)?))
+        };
+        let slots = optimizer.slots.iter().map(slot).collect::<Result<_, Error>>()?;
+        (self.weights_read, self.slots_read) = (range.end, slot_rows.end);
+        Ok(ExportedRows { keys, values, slots })
     }
 }
 
-/// Returns the rows that the optimizer file has; weights that are not stored are zero.
-fn with_slots(
-    folder: &Path,
-    entry: &MatrixEntry,
-    weights: &ExportedRows,
-    tensors: &Tensors<'_>,
-) -> Result<ExportedRows, Error> {
-    let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
-    let name = keys_tensor(&entry.name);
-    let keys = if tensors.get(file).is_some_and(|tensors| tensors.tensor(&name).is_ok()) {
-        read_keys(folder, file, &name, tensors)?
-    } else {
-        // The optimizer file has no keys when the file of weights has every row.
-        weights.keys.clone()
-    };
-    let columns = entry.columns as usize;
-    let values = match &weights.values {
-        OwnedValues::F32(x) => OwnedValues::F32(scatter(&weights.keys, x, &keys, columns)),
-        OwnedValues::F64(x) => OwnedValues::F64(scatter(&weights.keys, x, &keys, columns)),
-        OwnedValues::I64(x) => OwnedValues::I64(scatter(&weights.keys, x, &keys, columns)),
-    };
-    let mut slots = Vec::new();
-    for slot in &entry.slots {
-        let name = format!("{}.{slot}", entry.name);
-        let values = read_values(folder, file, &name, tensors)?;
-        if !length(&values).is_multiple_of(keys.len().max(1)) {
-            let what = format!("tensor {name:?}: {} values for {} keys", length(&values), keys.len());
-            return Err(bad_model(&folder.join(file), what));
+impl SlotFiles {
+    fn new(folder: &Path, entry: &MatrixEntry, file: &str, tensors: &Tensors) -> Result<Self, Error> {
+        let keys = tensors.find(file, &keys_tensor(&entry.name)).cloned();
+        let row_count = keys.as_ref().map_or(entry.stored_rows, |keys| keys.len);
+        if let Some(keys) = &keys {
+            keys.keys(0..0)?;
         }
-        slots.push((slot.clone(), values));
+        let mut slots = Vec::new();
+        for slot in &entry.slots {
+            let name = format!("{}.{slot}", entry.name);
+            let tensor = tensors.get(folder, file, &name)?;
+            tensor.values(0..0)?;
+            if !tensor.len.is_multiple_of(row_count.max(1)) || (row_count == 0 && tensor.len > 0) {
+                let what = format!("tensor {name:?}: {} values for {row_count} keys", tensor.len);
+                return Err(bad_model(&folder.join(file), what));
+            }
+            let width = tensor.len / row_count.max(1);
+            slots.push((slot.clone(), tensor, width));
+        }
+        Ok(Self { keys, row_count, slots })
     }
-    Ok(ExportedRows { keys, values, slots })
 }
 
 /// Returns the rows of `from` at the keys of `to`, both ascending; zero where `from` has no row.
@@ -199,12 +324,4 @@ fn scatter<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: u
         }
     }
     out
-}
-
-fn length(values: &OwnedValues) -> usize {
-    match values {
-        OwnedValues::F32(x) => x.len(),
-        OwnedValues::F64(x) => x.len(),
-        OwnedValues::I64(x) => x.len(),
-    }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use matrix::{
     Axis, Consistency, ElementType, ExportedRows, Initializer, MatrixSpec, OwnedValues, Partitioner,
-    PushRule, Storage,
+    PushRule, RowCounts, Storage,
 };
 
 use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
-use super::write::{StoredMatrix, write};
+use super::write::write;
 use super::*;
 use crate::error::Error;
 
@@ -86,6 +86,55 @@ fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
     ExportedRows { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
 }
 
+/// Saves a model of one matrix, with names for some keys.
+fn save(path: &Path, spec: &MatrixSpec, source: &mut dyn MatrixSource<Error>) -> Result<WriteResult, Error> {
+    let names = [(3, "three".to_owned()), (7, "seven".to_owned())].into();
+    let specs = std::slice::from_ref(spec);
+    write(path, false, manifest(), (specs, source), true, names, &TempOutputs::default())
+}
+
+/// A source that gives a few rows at a time, and may give fewer than it has counted.
+struct FewAtATime<'a> {
+    rows: &'a [ExportedRows],
+    limit: usize,
+    lost: usize,
+}
+
+impl MatrixSource<Error> for FewAtATime<'_> {
+    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, Error> {
+        RowsInMemory(self.rows).count_rows(matrix)
+    }
+
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+        let mut rows: ExportedRows =
+            MatrixSource::<Error>::rows_from(&mut RowsInMemory(self.rows), matrix, key)?;
+        rows.truncate(self.limit.min(rows.keys.len().saturating_sub(self.lost)));
+        Ok(rows)
+    }
+}
+
+#[test]
+fn a_model_does_not_depend_on_how_its_rows_arrive() {
+    let weights: Vec<f32> = (0..40).map(|i| if i % 3 == 0 { 0.0 } else { i as f32 }).collect();
+    let rows = [rows(&(0..20).map(|i| i * 7 / 2).collect::<Vec<u64>>(), &weights)];
+    let folder = tempfile::tempdir().unwrap();
+    let spec = spec(Storage::Sparse, 1 << 63);
+    let whole = save(&folder.path().join("whole"), &spec, &mut RowsInMemory(&rows)).unwrap().manifest;
+    assert_eq!(whole.files.len(), 3, "the dictionary too");
+    for limit in [1, 6] {
+        let path = folder.path().join(limit.to_string());
+        let parts = save(&path, &spec, &mut FewAtATime { rows: &rows, limit, lost: 0 }).unwrap().manifest;
+        assert_eq!(parts.files, whole.files, "{limit}");
+        let read = Model::read(&path, true).unwrap();
+        assert_eq!(read.matrices, rows);
+        assert_eq!(read.dictionary, [(3, "three".to_owned()), (7, "seven".to_owned())].into());
+    }
+    let path = folder.path().join("lost");
+    let error = save(&path, &spec, &mut FewAtATime { rows: &rows, limit: 9, lost: 2 }).unwrap_err();
+    assert!(error.to_string().contains("the rows have changed while they were written"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left of it");
+}
+
 /// A zero weight may be left out of the file of weights, but its optimizer state may not.
 #[test]
 fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
@@ -106,9 +155,7 @@ fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
     let folder = tempfile::tempdir().unwrap();
     for (name, spec, rows) in cases {
         let path = folder.path().join(name);
-        let saved = [StoredMatrix { spec: &spec, rows: &rows }];
-        let names = std::collections::BTreeMap::new();
-        write(&path, false, manifest(), &saved, true, &names, &TempOutputs::default()).unwrap();
+        save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
         assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
         let without = &Model::read(&path, false).unwrap().matrices[0];
         let OwnedValues::F32(weights) = &rows.values else { panic!("{name}") };

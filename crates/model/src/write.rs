@@ -11,30 +11,54 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use matrix::{ExportedRows, OwnedValues};
-use matrix::{MatrixSpec, Storage};
+use matrix::{ExportedRows, MatrixSpec, OwnedValues, RowCounts};
 
-use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
-use super::tensors::{self, Dtype, Tensor};
+use super::manifest::{self, FileEntry, Manifest};
+use super::matrix_plan::MatrixPlan;
+use super::tensor_file::TensorFile;
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
 use crate::file_identity::{exchange, folder_of};
 use crate::temp_output::{OLD, PROBE, TempOutputs, sibling};
 
 /// Buffer size of a file that is being written.
-const BUFFER_BYTES: usize = 1 << 20;
+pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
-/// Size of a key.
-const KEY_BYTES: usize = size_of::<u64>();
+/// Rows of a block of [`RowsInMemory`].
+const BLOCK_ROWS: usize = 1 << 16;
 
-/// A matrix as the store exported it.
-#[derive(Debug)]
-pub struct StoredMatrix<'a> {
-    pub spec: &'a MatrixSpec,
-    pub rows: &'a ExportedRows,
+/// The matrices of a model where they are: in this process or on servers. They are read block by block, so that the
+/// writer never holds a whole matrix.
+pub trait MatrixSource<E> {
+    /// Counts the rows of a matrix.
+    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, E>;
+
+    /// The rows of a matrix from a key on: the smallest keys, as many as suit the source. No rows: there are none from
+    /// this key on. Matrices are read one after the other, and each from its smallest key to its largest.
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, E>;
 }
 
-/// A file that counts the written bytes and computes their checksum.
+/// Matrices in memory as a source.
+#[derive(Debug)]
+pub struct RowsInMemory<'a>(pub &'a [ExportedRows]);
+
+impl<E> MatrixSource<E> for RowsInMemory<'_> {
+    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, E> {
+        let rows = &self.0[matrix];
+        let count = rows.keys.len();
+        let columns = rows.values.len() / count.max(1);
+        let nonzero = (0..count).filter(|row| !is_zero(&rows.values, *row, columns)).count();
+        Ok(RowCounts { rows: count as u64, nonzero_rows: nonzero as u64 })
+    }
+
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, E> {
+        let rows = &self.0[matrix];
+        let start = rows.keys.partition_point(|other| *other < key);
+        Ok(rows.slice(start..rows.keys.len().min(start + BLOCK_ROWS)))
+    }
+}
+
+/// A file that is written from its beginning to its end, with its checksum.
 struct ChecksumWriter {
     file: BufWriter<File>,
     size_bytes: u64,
@@ -121,38 +145,50 @@ pub struct WriteResult {
     pub sync_s: f64,
 }
 
-/// Writes a model. `manifest` is complete except for its `matrices` and `files`.
-pub fn write(
+/// Writes a model. `manifest` is complete except for its `matrices` and `files`. Of the dictionary, the names of rows
+/// that exist are written.
+pub fn write<E: From<Error>>(
     path: &Path,
     overwrite: bool,
     mut manifest: Manifest,
-    matrices: &[StoredMatrix<'_>],
+    (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<E>),
     keep_optimizer: bool,
-    dictionary: &BTreeMap<u64, String>,
+    mut dictionary: BTreeMap<u64, String>,
     outputs: &TempOutputs,
-) -> Result<WriteResult, Error> {
+) -> Result<WriteResult, E> {
     let path = &*resolve_link(path);
     check_target(path, overwrite)?;
     let unfinished = outputs.temp_output(path);
     let folder = unfinished.path().to_owned();
     let sync = DiskSync::default();
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let mut weights = Vec::new();
-    let mut slots = Vec::new();
-    for saved in matrices {
-        manifest.matrices.push(tensors_of(saved, keep_optimizer, &mut weights, &mut slots));
+    let mut plans = Vec::new();
+    for (i, spec) in specs.iter().enumerate() {
+        plans.push(MatrixPlan::new(spec, source.count_rows(i)?, keep_optimizer));
     }
-    // The two files are written in parallel; the optimizer's file is the larger one.
-    let (weights, slots) = std::thread::scope(|scope| {
-        let slots = (!slots.is_empty())
-            .then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots, &sync)));
-        let weights = write_tensors(&folder, WEIGHTS_FILE, &weights, &sync);
-        (weights, slots.map(|thread| thread.join().expect("writing a file does not panic")))
-    });
-    manifest.files.push(weights?);
-    manifest.files.extend(slots.transpose()?);
+    let tensors = plans.iter().flat_map(MatrixPlan::weights).collect();
+    let mut weights = TensorFile::create(&folder, WEIGHTS_FILE, tensors, &sync)?;
+    let tensors: Vec<_> = plans.iter().flat_map(MatrixPlan::optimizer).collect();
+    let mut slots = (!tensors.is_empty())
+        .then(|| TensorFile::create(&folder, OPTIMIZER_FILE, tensors, &sync))
+        .transpose()?;
+    let mut names = NameFilter::default();
+    for (i, plan) in plans.iter().enumerate() {
+        let mut from = 0;
+        loop {
+            let rows = source.rows_from(i, from)?;
+            let Some(last) = rows.keys.last() else { break };
+            from = last + 1;
+            names.add(&dictionary, &rows.keys);
+            plan.write(&rows, &mut weights, slots.as_mut())?;
+        }
+    }
+    manifest.matrices.extend(plans.iter().map(MatrixPlan::entry));
+    manifest.files.push(weights.finish()?);
+    manifest.files.extend(slots.map(TensorFile::finish).transpose()?);
+    dictionary.retain(|key, _| names.0.contains(key));
     if !dictionary.is_empty() {
-        let text = super::dictionary::to_text(dictionary);
+        let text = super::dictionary::to_text(&dictionary);
         let fill = |out: &mut ChecksumWriter| out.write_all(text.as_bytes());
         manifest.files.push(write_file(&folder, DICTIONARY_FILE, &sync, fill)?);
     }
@@ -182,74 +218,20 @@ pub fn copy(from: &Path, to: &Path, overwrite: bool, outputs: &TempOutputs) -> R
     sync.folder(folder_of(to))
 }
 
-/// Returns the entry of a matrix and adds its tensors; zero rows are left out when that takes less space.
-fn tensors_of<'a>(
-    saved: &StoredMatrix<'a>,
-    keep_optimizer: bool,
-    weights: &mut Vec<Tensor<'a>>,
-    slots: &mut Vec<Tensor<'a>>,
-) -> MatrixEntry {
-    let (spec, rows) = (saved.spec, saved.rows);
-    let columns = spec.columns as usize;
-    let stored = stored_rows(spec, rows, columns);
-    let (dtype, all) = bytes_of(&rows.values);
-    let (keys, bytes) = match &stored {
-        Some(positions) => {
-            let keys = select(bytemuck::cast_slice(&rows.keys), positions, KEY_BYTES);
-            (Some(keys), select(all, positions, columns * dtype.bitsize() / 8))
-        }
-        None => (None, Cow::Borrowed(all)),
-    };
-    let stored_rows = stored.as_ref().map_or(rows.keys.len(), Vec::len);
-    let keys_name = keys.is_some().then(|| super::keys_tensor(&spec.name));
-    if let (Some(name), Some(keys)) = (&keys_name, keys) {
-        weights.push(Tensor { name: name.clone(), dtype: Dtype::U64, shape: vec![stored_rows], bytes: keys });
-    }
-    weights.push(Tensor { name: spec.name.clone(), dtype, shape: vec![stored_rows, columns], bytes });
-    let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
-    if !kept.is_empty() {
-        let count = rows.keys.len();
-        // The keys are written only if they differ from those of the weights.
-        if stored_rows < count || keys_name.is_none() {
-            let (name, bytes) =
-                (super::keys_tensor(&spec.name), Cow::Borrowed(bytemuck::cast_slice(&rows.keys)));
-            slots.push(Tensor { name, dtype: Dtype::U64, shape: vec![count], bytes });
-        }
-        for (slot, values) in kept {
-            let (dtype, bytes) = bytes_of(values);
-            let shape = vec![count, bytes.len() * 8 / dtype.bitsize() / count.max(1)];
-            slots.push(Tensor { name: format!("{}.{slot}", spec.name), dtype, shape, bytes: bytes.into() });
-        }
-    }
-    MatrixEntry {
-        name: spec.name.clone(),
-        file: WEIGHTS_FILE.into(),
-        keys: keys_name,
-        rows: spec.rows,
-        columns: spec.columns,
-        stored_rows: stored_rows as u64,
-        dtype: spec.element,
-        storage: spec.storage,
-        optimizer_file: (!kept.is_empty()).then(|| OPTIMIZER_FILE.into()),
-        slots: kept.iter().map(|(name, _)| name.clone()).collect(),
-        spec: spec.clone(),
+/// The keys of a dictionary that rows have.
+#[derive(Default)]
+struct NameFilter(BTreeSet<u64>);
+
+impl NameFilter {
+    /// Adds the keys of both; `keys` are ascending.
+    fn add(&mut self, dictionary: &BTreeMap<u64, String>, keys: &[u64]) {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return };
+        let named = dictionary.range(first..=last).map(|(key, _)| *key);
+        self.0.extend(named.filter(|key| keys.binary_search(key).is_ok()));
     }
 }
 
-/// Returns the positions of the rows to store; none when all rows are stored in order without keys.
-fn stored_rows(spec: &MatrixSpec, rows: &ExportedRows, columns: usize) -> Option<Vec<u32>> {
-    let complete = rows.keys.len() as u64 == spec.rows && spec.storage == Storage::Dense;
-    let zero_is_absent = spec.initializer == matrix::Initializer::Zero;
-    let positions: Vec<u32> = (0..rows.keys.len() as u32)
-        .filter(|&row| !zero_is_absent || !is_zero(&rows.values, row as usize, columns))
-        .collect();
-    let width = columns * if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
-    let sparse_bytes = positions.len() * (8 + width);
-    let dense_bytes = rows.keys.len() * width;
-    (!complete || sparse_bytes < dense_bytes).then_some(positions)
-}
-
-fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
+pub(crate) fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
     let range = row * columns..(row + 1) * columns;
     match values {
         OwnedValues::F32(x) => x[range].iter().all(|&v| v == 0.0),
@@ -258,34 +240,14 @@ fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
     }
 }
 
-fn bytes_of(values: &OwnedValues) -> (Dtype, &[u8]) {
-    match values {
-        OwnedValues::F32(x) => (Dtype::F32, bytemuck::cast_slice(x)),
-        OwnedValues::F64(x) => (Dtype::F64, bytemuck::cast_slice(x)),
-        OwnedValues::I64(x) => (Dtype::I64, bytemuck::cast_slice(x)),
-    }
-}
-
-/// The rows of `bytes` at these positions; a row has `width` bytes.
-fn select<'a>(bytes: &'a [u8], positions: &[u32], width: usize) -> Cow<'a, [u8]> {
-    if positions.len() * width == bytes.len() {
-        return Cow::Borrowed(bytes);
-    }
-    let mut selected = Vec::with_capacity(positions.len() * width);
-    for &position in positions {
-        selected.extend_from_slice(&bytes[position as usize * width..][..width]);
-    }
-    Cow::Owned(selected)
-}
-
 /// Syncs files to disk and measures the time.
 #[derive(Debug, Default)]
-struct DiskSync {
+pub(crate) struct DiskSync {
     spent_ns: AtomicU64,
 }
 
 impl DiskSync {
-    fn file(&self, file: &File) -> std::io::Result<()> {
+    pub(crate) fn file(&self, file: &File) -> std::io::Result<()> {
         let start = Instant::now();
         let result = file.sync_all();
         self.spent_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -302,15 +264,6 @@ impl DiskSync {
             _ => Ok(()),
         }
     }
-}
-
-fn write_tensors(
-    folder: &Path,
-    name: &str,
-    tensors: &[Tensor<'_>],
-    sync: &DiskSync,
-) -> Result<FileEntry, Error> {
-    write_file(folder, name, sync, |out| tensors::write(tensors, out))
 }
 
 fn write_file(

@@ -28,7 +28,7 @@ pub(crate) const ALIGN: usize = 8;
 /// The bytes `SRPH`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
 /// The version of the protocol.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
 

@@ -117,7 +117,14 @@ fn messages() -> impl Strategy<Value = Message> {
                 let text = String::from_utf8_lossy(&token).into_owned();
                 Message::Fault(Fault { request, kind: FaultKind::Internal, text, retry_after_ms: index })
             }
-            6 => Message::ExportPage(ExportPage { request, row_count: clock, keys: vec![clock; 9], values }),
+            6 => Message::ExportPage(ExportPage {
+                request,
+                row_count: clock,
+                nonzero_count: clock / 2,
+                next: clock.checked_sub(3),
+                keys: vec![clock; 9],
+                values,
+            }),
             7 => {
                 let calls = calls(&runs, token);
                 Message::PushFunction(PushFunction { request, job, task, clock, index, matrix, calls })
@@ -287,7 +294,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
     for (sample, at, value, expected) in [
         ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 41"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
-        ("tick", 4, 2, "protocol version 2, this process uses 1"),
+        ("tick", 4, 3, "protocol version 3, this process uses 2"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
         ("tick", 10, 1, "frame Tick: flags is 65536"),
         ("pulled_f32", 8, 80, "frame Pulled: flags is 80, expected bit 0, a type of values of 0 to 4"),

@@ -321,9 +321,9 @@ impl TrainedModel {
         self.report.as_deref()
     }
 
-    /// The model with its matrices.
-    pub fn model(&self) -> &model::Model {
-        &self.loaded.model
+    /// The model with its matrices, read into memory.
+    pub fn model(&self) -> Result<model::Model, Error> {
+        Ok(model::Model::read(&self.loaded.model.path, false)?)
     }
 
     /// Predicts all records, in their order. Labels are not needed.

@@ -410,9 +410,10 @@ fn a_forged_manifest_never_panics() {
             folder.write("model/model.json", common::sealed(&other));
             for with_slots in [false, true] {
                 let read = std::panic::catch_unwind(|| {
-                    let model = model::Model::read(path, with_slots)?;
-                    let scoring = algo::Families::default().load(&model.manifest.model)?;
-                    seraphim::run::score::ModelScorer::new(&model, scoring, 1).map(drop)
+                    model::Model::read(path, with_slots)?;
+                    let mut files = model::ModelFiles::open(path, with_slots)?;
+                    let scoring = algo::Families::default().load(&files.manifest.model)?;
+                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1).map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");
             }

@@ -200,13 +200,13 @@ fn rubbish_on_the_port_of_a_server_does_no_harm_to_a_job() {
 fn another_version_of_the_protocol_is_told_so() {
     let cluster = Cluster::start(1, 0, 0);
     let mut frame = hello();
-    frame[4..6].copy_from_slice(&2u16.to_le_bytes());
+    frame[4..6].copy_from_slice(&3u16.to_le_bytes());
     let sum = crc32c::crc32c(&frame[..60]);
     frame[60..64].copy_from_slice(&sum.to_le_bytes());
     for place in [place(&cluster), cluster.address.clone()] {
         let answer = say(&place, &frame);
         let text = String::from_utf8_lossy(&answer);
-        assert!(contains(&answer, "bad_version") && contains(&answer, "version 2"), "{text}");
+        assert!(contains(&answer, "bad_version") && contains(&answer, "version 3"), "{text}");
     }
 }
 

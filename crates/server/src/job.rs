@@ -14,6 +14,7 @@ use crate::barrier::JobBarrier;
 use crate::broken::Broken;
 use crate::job_lifecycle::modules_bytes;
 use crate::refusal::Refusal;
+use crate::rows::ExportCache;
 use crate::staged_chunks::StagedChunks;
 use crate::state::LaneState;
 use crate::stats::JobStats;
@@ -42,7 +43,7 @@ pub(crate) struct Job {
     pub(crate) deferred_requests: BTreeMap<u64, DeferredRequest>,
     pub(crate) barrier: JobBarrier,
     /// The matrix that was exported last, until it changes.
-    pub(crate) export_cache: Option<(u32, ExportedRows)>,
+    pub(crate) export_cache: Option<ExportCache>,
     /// The row copy for early stopping.
     pub(crate) row_copy: Option<Vec<ExportedRows>>,
     pub(crate) stats: JobStats,
@@ -131,7 +132,7 @@ impl Job {
 
     /// Drops the cached export of a matrix that changes.
     pub(crate) fn invalidate_export(&mut self, matrix: u32) {
-        if self.export_cache.as_ref().is_some_and(|(exported, _)| *exported == matrix) {
+        if self.export_cache.as_ref().is_some_and(|cache| cache.matrix == matrix) {
             self.export_cache = None;
         }
     }
@@ -139,7 +140,7 @@ impl Job {
     /// Drops a cached export with staged pushes: the smallest clock may have risen, and then more pushes are visible.
     pub(crate) fn invalidate_staged_export(&mut self) {
         let stages = |id: u32| self.matrices[id as usize].spec().consistency.stages_pushes();
-        if self.export_cache.as_ref().is_some_and(|(exported, _)| stages(*exported)) {
+        if self.export_cache.as_ref().is_some_and(|cache| stages(cache.matrix)) {
             self.export_cache = None;
         }
     }

@@ -1,6 +1,6 @@
 //! Whole matrices: export and import in pages, the row copy and its restoration.
 
-use matrix::{ExportedRows, MatrixSpec, OwnedValues, Values};
+use matrix::{ExportRange, ExportedRows, MatrixSpec, OwnedValues, RowCounts, Values};
 use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
 
 use crate::broken::Broken;
@@ -11,6 +11,25 @@ use rpc::service::{ConnectionId, Effect};
 
 /// Bytes of a page. A single row may be larger.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
+
+/// Rows of a matrix in ascending order, kept from one page of an export to the next.
+#[derive(Debug)]
+pub(crate) struct ExportCache {
+    pub(crate) matrix: u32,
+    /// Those of the whole matrix.
+    counts: RowCounts,
+    /// The kept rows are all those from here on, below `end`.
+    from: u64,
+    end: Option<u64>,
+    rows: ExportedRows,
+}
+
+impl ExportCache {
+    /// Whether the rows from `key` on begin here.
+    fn has(&self, key: u64) -> bool {
+        key >= self.from && self.end.is_none_or(|end| key < end)
+    }
+}
 
 /// Elements of a row in each part of an export: the values, then each slot.
 fn widths(spec: &MatrixSpec) -> Vec<usize> {
@@ -71,27 +90,53 @@ impl Job {
         Ok(self.matrix(matrix)?.export(bound)?)
     }
 
-    fn page(&mut self, export: &Export) -> Result<ExportPage, Refusal> {
-        let Export { request, matrix, offset, .. } = *export;
-        let rows = match self.export_cache.take() {
-            Some((of, rows)) if of == matrix => rows,
-            _ => self.export_now(matrix)?,
+    /// The rows from a key on, and perhaps more of them: those that are kept from the request before, if it asked for
+    /// them too.
+    fn export_from(&mut self, matrix: u32, from: u64) -> Result<ExportCache, Refusal> {
+        let kept = self.export_cache.take().filter(|kept| kept.matrix == matrix);
+        let counts = match kept {
+            Some(kept) if kept.has(from) => return Ok(kept),
+            Some(kept) => Some(kept.counts),
+            None => None,
         };
+        let bound = self.minimum_or_max();
+        let held = self.matrix(matrix)?;
+        let counts = match counts {
+            Some(counts) => counts,
+            None => held.count_rows(bound)?,
+        };
+        let range = ExportRange::block(from, counts.rows, held.spec());
+        let rows = held.export_range(bound, range)?;
+        let is_full = rows.keys.len() == range.limit;
+        let end = rows.keys.last().filter(|_| is_full).map(|last| last + 1);
+        Ok(ExportCache { matrix, counts, from, end, rows })
+    }
+
+    fn page(&mut self, export: &Export) -> Result<ExportPage, Refusal> {
+        let Export { request, matrix, from, .. } = *export;
+        let kept = self.export_from(matrix, from)?;
         let spec = self.matrices[matrix as usize].spec();
         let widths = widths(spec);
         let row_bytes = 8 + widths.iter().sum::<usize>() * spec.element.size();
-        let total = rows.keys.len();
-        let start = usize::try_from(offset).map_or(total, |offset| offset.min(total));
-        let end = total.min(start + (PAGE_BYTES / row_bytes).max(1));
+        let (rows, RowCounts { rows: row_count, nonzero_rows: nonzero_count }) = (&kept.rows, kept.counts);
+        let start = rows.keys.partition_point(|key| *key < from);
+        let end = rows.keys.len().min(start + (PAGE_BYTES / row_bytes).max(1));
         let mut values = OwnedValues::zeros(spec.element, 0);
         let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
         for (part, width) in parts.zip(&widths) {
             values.extend(part.as_values().slice(start * width..end * width));
         }
-        let page =
-            ExportPage { request, row_count: total as u64, keys: rows.keys[start..end].to_vec(), values };
-        // After the last page the export is not needed.
-        self.export_cache = (end < total).then_some((matrix, rows));
+        let next = rows.keys.get(end).copied().or(kept.end);
+        let page = ExportPage {
+            request,
+            row_count,
+            nonzero_count,
+            next,
+            keys: rows.keys[start..end].to_vec(),
+            values,
+        };
+        // After the last page nothing is kept.
+        self.export_cache = next.map(|_| kept);
         Ok(page)
     }
 

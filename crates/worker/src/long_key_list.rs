@@ -50,7 +50,8 @@ impl AgentState {
             return None;
         };
         let state = self.matrices.get(matrix.0 as usize)?;
-        let is_spread = matches!(state.placement, Placement::Hash { partition_count } if partition_count > 1);
+        let is_spread = matches!(state.placement, Placement::Hash { .. } | Placement::Own { .. })
+            && state.placement.partition_count() > 1;
         let columns = self.layout.matrices[matrix.0 as usize].columns_of_table();
         let list = LongKeyList { key_count: keys.len(), columns };
         (is_spread && keys.len() > PART_KEYS).then_some(list)

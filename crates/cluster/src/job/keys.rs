@@ -140,9 +140,9 @@ pub const KEYS: &[Key] = &[
         "servers",
         KeyKind::Count { min: 1, max: TASK_LIMIT },
         "N",
-        TRAIN,
-        "Number of servers that hold the parameters, processes of this machine or of the cluster [default: none, all \
-         in one process]",
+        ALL,
+        "Number of servers that hold the parameters: processes of this machine, or for a submitted job of the cluster \
+         [default: none, all in one process]",
     ),
     key(
         "workers",

@@ -131,6 +131,8 @@ pub struct TrainJob {
 #[derive(Clone, Debug)]
 pub struct PredictJob {
     pub model: PathBuf,
+    /// Number of servers that hold the model; none: this process.
+    pub servers: Option<u32>,
     pub input: Input,
     /// Path of the scores.
     pub output: PathBuf,
@@ -143,6 +145,8 @@ pub struct PredictJob {
 #[derive(Clone, Debug)]
 pub struct EvaluateJob {
     pub model: PathBuf,
+    /// Number of servers that hold the model; none: this process.
+    pub servers: Option<u32>,
     pub input: Input,
     /// Score above which a record is predicted as 1.
     pub threshold: Option<f64>,
@@ -223,6 +227,7 @@ impl PredictJob {
         let checker = Checker::new(raw, JobCommand::Predict);
         Ok(Self {
             model: checker.required_path("model", "a model")?,
+            servers: servers(&checker)?,
             input: input_for(&checker, InputPurpose::Prediction)?,
             output: checker.required_path("output", "a file for the scores")?,
             overwrite: checker.switch("overwrite")?,
@@ -237,6 +242,7 @@ impl EvaluateJob {
         let checker = Checker::new(raw, JobCommand::Evaluate);
         Ok(Self {
             model: checker.required_path("model", "a model")?,
+            servers: servers(&checker)?,
             input: input_for(&checker, InputPurpose::Evaluation)?,
             threshold: checker.parsed("threshold", "a number", |text| {
                 text.parse().ok().filter(|threshold: &f64| threshold.is_finite())
@@ -287,6 +293,10 @@ fn manner(checker: &Checker<'_>) -> Result<RunOptions, Error> {
         json: checker.switch("json")?,
         quiet: checker.switch("quiet")?,
     })
+}
+
+fn servers(checker: &Checker<'_>) -> Result<Option<u32>, Error> {
+    Ok(checker.count("servers")?.map(|count| count as u32))
 }
 
 /// Returns the numbers of servers and workers; if only one number is given, it is used for both.

@@ -11,13 +11,11 @@ use std::time::Duration;
 use matrix::function::Arity;
 use matrix::{
     Agent, Consistency, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, OwnedValues, Prefetch, PushRule, Selection, VectorPool,
+    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool,
 };
 use model::manifest::AppliedFunction;
-use model::{Model, StoredMatrix};
-use rpc::WireType;
+use model::{MatrixSource, Model, RowsInMemory};
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::Environment;
 use super::cluster::launch::LocalServers;
@@ -32,7 +30,6 @@ const KEY_LIMIT: u64 = 1 << 26;
 const PARTITIONS: u32 = 8;
 /// Maximum wait for the answer of a server: a function may compute for minutes.
 const WAIT_LIMIT: Duration = Duration::from_mins(5);
-const WINDOW_BYTES: u64 = 64 << 20;
 
 /// The function to apply, and to which model.
 #[derive(Clone, Debug)]
@@ -281,24 +278,10 @@ fn with_servers<T>(
     run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let own = LocalServers::start(count, environment.interrupt)?;
-    let lane =
-        |address: &String| LaneAddress { addresses: vec![address.clone()], lane: 0, server: String::new() };
-    let layout = JobLayout {
-        job: 1,
-        task_count: 1,
-        wait_limit: WAIT_LIMIT,
-        window_bytes: WINDOW_BYTES,
-        matrices: vec![turned.spec.clone()],
-        lanes: own.addresses.iter().map(lane).collect(),
-        owners: vec![assign_partitions(turned.spec.partitioner.partition_count(), count as u16)],
-        home: 0,
-        wire: vec![WireType::F32],
-        prefetch: Prefetch::Off,
-        cache_bytes: 0,
-    };
+    let layout = own.layout(vec![turned.spec.clone()], 1, WAIT_LIMIT);
     let mut servers = Servers::connect(&layout, &[])?;
     servers.open_job_with(modules.list())?;
-    let agent = RemoteAgent::new(layout, 0, Vec::new()).map_err(Error::process)?;
+    let agent = own.agent(&layout, 0)?;
     let result = run(&mut agent.with_functions(environment.functions.clone()));
     servers.close_job("the function was applied")?;
     result
@@ -324,9 +307,9 @@ fn write(
         from: asked.from.clone(),
         into: asked.into.clone(),
     });
-    let saved: Vec<StoredMatrix<'_>> =
-        specs.iter().zip(&matrices).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
     let outputs = environment.interrupt.temp_outputs();
-    model::write(output, asked.overwrite, manifest, &saved, false, &dictionary, outputs)?;
+    let mut source = RowsInMemory(&matrices);
+    let matrices: (&[MatrixSpec], &mut dyn MatrixSource<Error>) = (&specs, &mut source);
+    model::write(output, asked.overwrite, manifest, matrices, false, dictionary, outputs)?;
     Ok(())
 }

@@ -76,8 +76,8 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
 }
 
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
-    let threads = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    evaluate_loaded(&LoadedModel::read(&job.model, environment.families, threads)?, job, environment)
+    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.servers, environment)?;
+    evaluate_loaded(&loaded, job, environment)
 }
 
 /// Evaluates a model that was read.

@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId};
+use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId, RowCounts};
+use model::MatrixSource;
 use rpc::WireType;
 use serde_json::{Map, Value};
 use worker::JobLayout;
@@ -160,13 +161,21 @@ impl TaskParameters for SharedStore {
 
 struct LocalMatrices(Arc<LocalStore>);
 
-impl MatrixAccess for LocalMatrices {
-    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
-        Ok(self.0.export(MatrixId(matrix))?)
+impl MatrixSource<Error> for LocalMatrices {
+    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, Error> {
+        Ok(self.0.count_rows(MatrixId(matrix as u32))?)
     }
 
-    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
-        Ok(self.0.import(MatrixId(matrix), rows)?)
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+        Ok(self.0.export_block(MatrixId(matrix as u32), key)?)
+    }
+}
+
+impl MatrixAccess for LocalMatrices {
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
+        let id = MatrixId(matrix);
+        let set = if first { self.0.import(id, rows) } else { self.0.import_more(id, rows) };
+        Ok(set?)
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use algo::Families;
 use data::FormatTable;
 use matrix::FunctionTable;
-use model::Model;
+use model::ModelFiles;
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -43,7 +43,7 @@ pub struct Environment<'a> {
 }
 
 /// Restores the model of a model directory as its family knows it.
-pub(crate) fn load_model(model: &Model, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
+pub(crate) fn load_model(model: &ModelFiles, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
     families.load(&model.manifest.model).map_err(|error| {
         let (path, what) = (model.path.clone(), error.to_string());
         model::Error::BadModel { path, what }.into()

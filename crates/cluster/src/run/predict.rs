@@ -124,8 +124,7 @@ pub(crate) struct ScoredBatch {
 }
 
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let threads = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let loaded = LoadedModel::read(&job.model, environment.families, threads)?;
+    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.servers, environment)?;
     let LoadedModel { model, scoring, scorer } = &loaded;
     let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
     if job.output.as_os_str() != STANDARD_OUTPUT {

@@ -1,11 +1,11 @@
 //! Continues training from a model. Its weights are always used; its optimizer state is used if it fits the push rule
 //! of the job.
 
-use std::borrow::Cow;
-
 use matrix::{ExportedRows, MatrixSpec, PushRule, Schedule};
-use model::{Manifest, Model, TrainingPosition};
+use model::{Manifest, ModelFiles, TrainingPosition};
 
+use super::worker::MatrixAccess;
+use crate::error::Error;
 use crate::job::TrainJob;
 
 /// Returns the position at which a job continues from `previous`. Schedules always continue; the order of epochs
@@ -32,22 +32,46 @@ fn canonical_inputs(data: &[String]) -> Vec<std::path::PathBuf> {
     data.iter().map(|input| std::fs::canonicalize(input).unwrap_or_else(|_| input.into())).collect()
 }
 
-/// Returns the rows of `previous` to import, each with the position of its matrix among `specs`.
-pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, ExportedRows>)> {
-    let entries = previous.manifest.matrices.iter().zip(&previous.matrices);
-    entries
-        .filter_map(|(entry, rows)| {
-            let position = specs.iter().position(|spec| spec.name == entry.name)?;
-            let fits = state_fits(entry.spec.rule, specs[position].rule);
-            let weights_only = || ExportedRows { slots: Vec::new(), ..rows.clone() };
-            Some((position, if fits { Cow::Borrowed(rows) } else { Cow::Owned(weights_only()) }))
-        })
-        .collect()
+/// Sends the rows of `previous` to the matrices of the same names, block by block, with the slots that fit.
+pub(super) fn import(
+    previous: &mut ModelFiles,
+    specs: &[MatrixSpec],
+    matrices: &mut dyn MatrixAccess,
+) -> Result<(), Error> {
+    for entry in 0..previous.manifest.matrices.len() {
+        let stored = &previous.manifest.matrices[entry];
+        let Some(position) = specs.iter().position(|spec| spec.name == stored.name) else { continue };
+        let fits = state_fits(stored.spec.rule, specs[position].rule);
+        import_matrix(previous, entry, |mut rows, first| {
+            if !fits {
+                rows.slots.clear();
+            }
+            matrices.import(position as u32, &rows, first)
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives the rows of a matrix to `set`, block by block; `true` with the first block, which may be empty.
+pub(super) fn import_matrix(
+    model: &mut ModelFiles,
+    entry: usize,
+    mut set: impl FnMut(ExportedRows, bool) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut rows = model.rows_from(entry, 0)?;
+    let mut first = true;
+    loop {
+        let next = rows.keys.last().map(|last| last + 1);
+        set(rows, first)?;
+        let Some(key) = next else { return Ok(()) };
+        first = false;
+        rows = model.rows_from(entry, key)?;
+    }
 }
 
 /// Returns the notices when the job does not continue exactly where `previous` ended: about its optimizer state, if
 /// that is not used, and about the schedule.
-pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
+pub(super) fn notices(previous: &ModelFiles, specs: &[MatrixSpec]) -> Vec<String> {
     let Some(entry) = previous.manifest.matrices.first() else { return Vec::new() };
     let Some(spec) = specs.iter().find(|spec| spec.name == entry.name) else { return Vec::new() };
     let model = previous.path.display();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use algo::{DataFacts, SavedModel};
 use data::{LabelRule, Schema};
-use matrix::{ExportedRows, MatrixSpec, Partitioner};
-use model::{Manifest, StoredMatrix, TrainingPosition, TrainingRecord, WriteResult, manifest};
+use matrix::MatrixSpec;
+use model::{Manifest, MatrixSource, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::totals::Totals;
@@ -230,28 +230,19 @@ pub(super) fn with_job_context(
 
 /// Removes the partitions, since a model must have the same bytes for any number of partitions.
 fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
-    let partitioner = match &spec.partitioner {
-        Partitioner::Hash { .. } => Partitioner::Hash { partition_count: 1 },
-        Partitioner::Range { .. } => Partitioner::Range { partition_count: 1 },
-        Partitioner::Explicit { starts } => Partitioner::Explicit { starts: starts.clone() },
-    };
-    MatrixSpec { partitioner, ..spec.clone() }
+    MatrixSpec { partitioner: spec.partitioner.whole(), ..spec.clone() }
 }
 
-/// Writes the model. Its dictionary contains only names of rows that exist.
+/// Writes the model. `source` has its matrices, which are the first of those that are declared in `specs`.
 pub(super) fn save(
     job: &TrainJob,
     manifest: Manifest,
-    specs: &[MatrixSpec],
-    rows: &[ExportedRows],
-    mut dictionary: BTreeMap<u64, String>,
+    (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
+    dictionary: BTreeMap<u64, String>,
     interrupt: &Interrupt,
 ) -> Result<WriteResult, Error> {
     let specs: Vec<MatrixSpec> = specs.iter().map(without_partitions).collect();
-    let saved: Vec<StoredMatrix<'_>> =
-        specs.iter().zip(rows).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
-    dictionary.retain(|key, _| rows.iter().any(|rows| rows.keys.binary_search(key).is_ok()));
     let outputs = interrupt.temp_outputs();
     let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
-    Ok(model::write(&job.model, overwrite, manifest, &saved, with_slots, &dictionary, outputs)?)
+    model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs)
 }

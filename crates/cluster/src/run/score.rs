@@ -10,14 +10,18 @@ use std::time::Duration;
 
 use algo::{Families, Output, Scorer};
 use data::{BadLinePolicy, Batch, LabelRule, ReadSummary, Source, Split};
-use matrix::{Agent, Consistency, LocalConfig, LocalStore};
-use model::Model;
+use matrix::{Agent, Consistency, LocalConfig, LocalStore, MatrixSpec};
+use model::ModelFiles;
+use worker::JobLayout;
 
+use super::cluster::launch::LocalServers;
+use super::cluster::servers::Servers;
+use super::resume::import_matrix;
 use super::totals::Totals;
 use super::{Environment, load_model};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::job::Input;
+use crate::job::{Input, RunOptions};
 use crate::labels;
 
 /// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
@@ -33,42 +37,80 @@ const CHUNK_QUEUE_LIMIT: usize = 4;
 pub(super) const NOT_ENDED: &str = "scoring was not finished; no result was written";
 /// Number of partitions of a model's matrices, so that concurrent reads seldom need the same one.
 const PARTITION_COUNT: u32 = 64;
+/// The same, for each server.
+const PARTITIONS_PER_SERVER: u32 = 4;
 /// Nothing waits under ASP, but the store requires a limit.
 const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
-/// A model in a store, ready for scoring.
+/// A model whose matrices are in this process or on servers, ready for scoring.
 pub struct ModelScorer {
-    store: Arc<LocalStore>,
+    parameters: Parameters,
     model: Arc<dyn algo::Model>,
     workers: usize,
 }
 
+/// Where the matrices of the model are.
+enum Parameters {
+    Process(Arc<LocalStore>),
+    /// On servers of this machine that end with the scorer.
+    Servers {
+        layout: Box<JobLayout>,
+        processes: LocalServers,
+    },
+}
+
 impl ModelScorer {
-    /// Loads a model for `workers` threads. `scoring` is the same model as its family knows it.
-    pub fn new(model: &Model, scoring: Arc<dyn algo::Model>, workers: usize) -> Result<Self, Error> {
+    /// Loads a model into this process, for `workers` threads. `scoring` is the same model as its family knows it.
+    pub fn new(model: &mut ModelFiles, scoring: Arc<dyn algo::Model>, workers: usize) -> Result<Self, Error> {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
-        for spec in scoring.matrices(PARTITION_COUNT) {
-            debug_assert_eq!(spec.consistency, Consistency::Asp);
-            let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
-            else {
-                let what = format!("matrix {:?} is missing", spec.name);
-                return Err(bad_model(model, what));
-            };
-            // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of
-            // the program.
-            let unfit = |what: String| bad_model(model, what);
-            spec.check().map_err(|error| unfit(error.to_string()))?;
+        for (spec, entry) in checked_specs(model, &*scoring, PARTITION_COUNT)? {
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
                 let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
-                let what = format!("matrix {:?} takes {needed}, this machine has {memory}", spec.name);
-                return Err(unfit(what));
+                let what = format!(
+                    "matrix {:?} takes {needed}, this machine has {memory}; --servers on machines with more memory",
+                    spec.name
+                );
+                return Err(bad_model(model, what));
             }
-            let id = store.create(spec).map_err(|error| unfit(error.to_string()))?;
-            let imported = store.import(id, &model.matrices[position]);
-            imported.map_err(|error| unfit(error.to_string()))?;
+            let id = store.create(spec).map_err(|error| bad_model(model, error.to_string()))?;
+            let path = model.path.clone();
+            import_matrix(model, entry, |rows, first| {
+                let set = if first { store.import(id, &rows) } else { store.import_more(id, &rows) };
+                let what = |error: matrix::Error| error.to_string();
+                Ok(set.map_err(|error| model::Error::BadModel { path: path.clone(), what: what(error) })?)
+            })?;
         }
-        Ok(Self { store: Arc::new(store), model: scoring, workers })
+        Ok(Self { parameters: Parameters::Process(Arc::new(store)), model: scoring, workers })
+    }
+
+    /// Starts servers and loads a model into them, for `workers` threads of this process.
+    pub fn on_servers(
+        model: &mut ModelFiles,
+        scoring: Arc<dyn algo::Model>,
+        workers: usize,
+        server_count: u32,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Error> {
+        let partition_count = PARTITIONS_PER_SERVER * server_count;
+        let specs = checked_specs(model, &*scoring, partition_count)?;
+        let processes = LocalServers::start(server_count, interrupt)?;
+        let matrices: Vec<MatrixSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
+        let layout = processes.layout(matrices, workers as u32, WAIT_LIMIT);
+        let mut servers = Servers::connect(&layout, &[])?;
+        servers.open_job()?;
+        for (matrix, (_, entry)) in (0..).zip(&specs) {
+            import_matrix(model, *entry, |rows, first| servers.import(matrix, &rows, first))?;
+        }
+        let parameters = Parameters::Servers { layout: Box::new(layout), processes };
+        Ok(Self { parameters, model: scoring, workers })
+    }
+
+    fn agent(&self, worker: u32) -> Result<Box<dyn Agent>, Error> {
+        Ok(match &self.parameters {
+            Parameters::Process(store) => Box::new(store.agent(worker)),
+            Parameters::Servers { layout, processes } => Box::new(processes.agent(layout, worker)?),
+        })
     }
 
     /// Runs `work` on every batch and passes its results to `take`, in the order of the input.
@@ -89,11 +131,12 @@ impl ModelScorer {
             .unzip();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let mut totals = Totals::default();
+        let worker_count = self.workers.min(chunks.len()) as u32;
+        let agents = (0..worker_count).map(|worker| self.agent(worker)).collect::<Result<Vec<_>, _>>()?;
         let result = std::thread::scope(|scope| {
-            for worker in 0..self.workers.min(chunks.len()) as u32 {
+            for mut agent in agents {
                 let (chunks, senders, next, stop, work) = (&chunks, &senders, &next, &stop, &work);
                 scope.spawn(move || {
-                    let mut agent = self.store.agent(worker);
                     let mut scorer = self.model.scorer();
                     let mut batch = Batch::default();
                     while !stop.load(Ordering::Relaxed) {
@@ -101,7 +144,7 @@ impl ModelScorer {
                         let Some(chunk) = chunks.get(i) else { return };
                         let sender = senders[i].lock().unwrap_or_else(PoisonError::into_inner).take();
                         let sender = sender.expect("each chunk is taken by one worker");
-                        let mut score = |batch: &Batch| work(&mut *scorer, &mut agent, batch);
+                        let mut score = |batch: &Batch| work(&mut *scorer, &mut *agent, batch);
                         if !read_chunk(source, chunk, &mut batch, &sender, &mut score) {
                             return;
                         }
@@ -123,7 +166,7 @@ impl ModelScorer {
 
 /// A model that was read, ready for scoring.
 pub struct LoadedModel {
-    pub model: Model,
+    pub model: ModelFiles,
     /// The same model as its family knows it.
     pub scoring: Arc<dyn algo::Model>,
     pub scorer: ModelScorer,
@@ -139,11 +182,27 @@ pub struct Scores {
 }
 
 impl LoadedModel {
-    /// Reads a model for scoring on this number of threads.
+    /// Reads a model into this process, for scoring on this number of threads.
     pub fn read(path: &Path, families: &Families, threads: usize) -> Result<Self, Error> {
-        let model = Model::read(path, false)?;
+        let mut model = ModelFiles::open(path, false)?;
         let scoring = load_model(&model, families)?;
-        let scorer = ModelScorer::new(&model, Arc::clone(&scoring), threads)?;
+        let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads)?;
+        Ok(Self { model, scoring, scorer })
+    }
+
+    /// Reads the model of a command: into this process, or into servers that are started for it.
+    pub(crate) fn of_command(
+        path: &Path,
+        manner: &RunOptions,
+        servers: Option<u32>,
+        environment: Environment<'_>,
+    ) -> Result<Self, Error> {
+        let threads = manner.tasks.map_or(manner.threads, |n| n as usize);
+        let Some(count) = servers else { return Self::read(path, environment.families, threads) };
+        let mut model = ModelFiles::open(path, false)?;
+        let scoring = load_model(&model, environment.families)?;
+        let (own, interrupt) = (Arc::clone(&scoring), environment.interrupt);
+        let scorer = ModelScorer::on_servers(&mut model, own, threads, count, interrupt)?;
         Ok(Self { model, scoring, scorer })
     }
 
@@ -197,7 +256,26 @@ enum ChunkMessage<T> {
     Failed(Error),
 }
 
-fn bad_model(model: &Model, what: String) -> Error {
+/// The matrices of a model for scoring, each with its position in the manifest.
+fn checked_specs(
+    model: &ModelFiles,
+    scoring: &dyn algo::Model,
+    partition_count: u32,
+) -> Result<Vec<(MatrixSpec, usize)>, Error> {
+    let checked = |spec: MatrixSpec| {
+        debug_assert_eq!(spec.consistency, Consistency::Asp);
+        let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name) else {
+            return Err(bad_model(model, format!("matrix {:?} is missing", spec.name)));
+        };
+        // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of the
+        // program.
+        spec.check().map_err(|error| bad_model(model, error.to_string()))?;
+        Ok((spec, position))
+    };
+    scoring.matrices(partition_count).into_iter().map(checked).collect()
+}
+
+fn bad_model(model: &ModelFiles, what: String) -> Error {
     model::Error::BadModel { path: model.path.clone(), what }.into()
 }
 

@@ -1,8 +1,4 @@
-//! Sorts keys by their hash partition.
-
-use math::hash::mix64;
-
-use crate::partitioner::hash_partition;
+//! Sorts keys by their partition.
 
 /// Number of keys whose offsets are computed before they are used.
 const HISTOGRAM_BLOCK: usize = 256;
@@ -26,27 +22,26 @@ pub(super) struct RunSorter<'a> {
 }
 
 impl RunSorter<'_> {
-    /// Sorts keys of hash partitions, whose number is one less than that of `bounds`.
-    pub(super) fn sort(self, numbers: &mut PartitionNumbers) {
+    /// Sorts the keys. The number of partitions is one less than that of `bounds`.
+    pub(super) fn sort(self, numbers: &mut PartitionNumbers, partition_of: impl Fn(u64) -> usize) {
         let partition_count = self.bounds.len() as u64 - 1;
         if partition_count <= 1 << u8::BITS {
-            self.sort_by(partition_count, &mut numbers.bytes, |p| p as u8, usize::from);
+            self.sort_by(&mut numbers.bytes, |key| partition_of(key) as u8, usize::from);
         } else {
-            self.sort_by(partition_count, &mut numbers.words, |p| p as u32, |p| p as usize);
+            self.sort_by(&mut numbers.words, |key| partition_of(key) as u32, |p| p as usize);
         }
     }
 
     /// Counting sort by partition. Keys stay ascending in each run.
     fn sort_by<P: Copy>(
         self,
-        partition_count: u64,
         scratch: &mut Vec<P>,
-        narrow: impl Fn(usize) -> P,
+        partition_of: impl Fn(u64) -> P,
         wide: impl Fn(P) -> usize,
     ) {
         let Self { keys, run_keys, order, bounds } = self;
         scratch.clear();
-        scratch.extend(keys.iter().map(|key| narrow(hash_partition(mix64(*key), partition_count))));
+        scratch.extend(keys.iter().map(|key| partition_of(*key)));
         for partition in scratch.iter() {
             bounds[wide(*partition) + 1] += 1;
         }

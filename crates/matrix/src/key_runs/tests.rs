@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Consistency, ElementType, Initializer, Partitioner, PushRule, Storage};
+use crate::{Consistency, ElementType, Initializer, OwnPartitioner, Partitioner, PushRule, Storage};
 
 const KEY_BOUND: u64 = 5_000;
 
@@ -61,8 +61,11 @@ fn check_runs(runs: &KeyRuns, placement: &Placement, keys: &[u64]) -> Result<(),
 }
 
 fn partitioners() -> impl Strategy<Value = Partitioner> {
-    (1u32..20, 0u8..3).prop_map(|(count, kind)| match kind {
+    let halves = OwnPartitioner { name: "by_upper_bits", partition_of: |key, _| (key >> 50) as u32 };
+    assert!(halves.register());
+    (1u32..20, 0u8..4).prop_map(move |(count, kind)| match kind {
         0 => Partitioner::Hash { partition_count: count },
+        3 => Partitioner::Own { name: halves.name.into(), partition_count: count },
         1 => Partitioner::Range { partition_count: count },
         _ => Partitioner::Explicit { starts: (0..u64::from(count)).map(|i| i * i).collect() },
     })
@@ -97,7 +100,7 @@ proptest! {
         runs.set(&spec, &placement, range).unwrap();
         prop_assert!(runs.matches(range) && runs.matches(Selection::Rows(Keys::Sorted(&keys))));
         check_runs(&runs, &placement, &keys)?;
-        let was_listed = matches!(placement, Placement::Hash { .. });
+        let was_listed = !matches!(placement, Placement::Ranges { .. });
         prop_assert_eq!(runs.set_listed(&spec, &placement, range).unwrap(), !was_listed);
         prop_assert!(!runs.set_listed(&spec, &placement, Selection::Rows(Keys::Sorted(&keys))).unwrap());
         check_runs(&runs, &placement, &keys)?;

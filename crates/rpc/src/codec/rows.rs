@@ -1,5 +1,6 @@
-//! [`Export`]: meta is the offset (u64). [`ExportPage`]: meta is the number of rows (u64). [`Import`]: meta is the
-//! flags (u32; bit 0: first, bit 1: with slots), then 0 (u32). Keys and values are in their sections.
+//! [`Export`]: meta is the first key (u64). [`ExportPage`]: meta is the number of rows, the number of rows that are not
+//! zero, and the next key, or [`NO_KEY`] (u64 each). [`Import`]: meta is the flags (u32; bit 0: first, bit 1: with
+//! slots), then 0 (u32). Keys and values are in their sections.
 
 use super::Out;
 use super::bytes::MetaReader;
@@ -8,6 +9,8 @@ use crate::frame::Frame;
 use crate::header::field;
 use crate::message::{Export, ExportPage, Import, KeepRows, RestoreRows};
 
+/// No key follows. Keys are below it.
+const NO_KEY: u64 = u64::MAX;
 const FIRST: u32 = 1;
 const WITH_SLOTS: u32 = 2;
 
@@ -15,26 +18,35 @@ impl Export {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         let header = &mut out.header;
         (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
-        out.meta.extend(self.offset.to_le_bytes());
+        out.meta.extend(self.from.to_le_bytes());
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
         let header = &frame.header;
-        let offset = only_u64(frame, "offset")?;
-        Ok(Self { request: header.request, job: header.job, matrix: header.matrix, offset })
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let from = meta.u64("first key")?;
+        meta.end("first key")?;
+        Ok(Self { request: header.request, job: header.job, matrix: header.matrix, from })
     }
 }
 
 impl ExportPage {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         out.header.request = self.request;
-        out.meta.extend(self.row_count.to_le_bytes());
+        for number in [self.row_count, self.nonzero_count, self.next.unwrap_or(NO_KEY)] {
+            out.meta.extend(number.to_le_bytes());
+        }
     }
 
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
-        let (request, row_count) = (frame.header.request, only_u64(&frame, "number of rows")?);
+        let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+        let row_count = meta.u64("number of rows")?;
+        let nonzero_count = meta.u64("number of rows that are not zero")?;
+        let next = Some(meta.u64("next key")?).filter(|key| *key != NO_KEY);
+        meta.end("next key")?;
+        let request = frame.header.request;
         let keys = std::mem::take(&mut frame.keys);
-        Ok(Self { request, row_count, keys, values: frame.into_exact() })
+        Ok(Self { request, row_count, nonzero_count, next, keys, values: frame.into_exact() })
     }
 }
 
@@ -80,11 +92,4 @@ impl RestoreRows {
     pub(super) fn get(frame: &Frame) -> Self {
         Self { request: frame.header.request, job: frame.header.job }
     }
-}
-
-fn only_u64(frame: &Frame, name: &'static str) -> Result<u64, Error> {
-    let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
-    let value = meta.u64(name)?;
-    meta.end(name)?;
-    Ok(value)
 }

@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{JobId, RequestId};
 
-/// Asks for rows of a matrix, in ascending order of keys, from position `offset` on. Answered by [`ExportPage`].
+/// Asks for the rows of a matrix on this lane, in ascending order of keys, from the key `from` on. Answered by
+/// [`ExportPage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     pub request: RequestId,
     pub job: JobId,
     /// The position of the matrix in the order of creation.
     pub matrix: u32,
-    /// Number of rows to leave out: those that the tool already has.
-    pub offset: u64,
+    /// The smallest key that the tool has not.
+    pub from: u64,
 }
 
 /// The answer to [`Export`]: as many rows as fit into a frame.
@@ -23,6 +24,10 @@ pub struct ExportPage {
     pub request: RequestId,
     /// Number of rows of the matrix on this lane.
     pub row_count: u64,
+    /// Number of those with a value other than 0.
+    pub nonzero_count: u64,
+    /// The first key after this page; `None` if there is no row after it.
+    pub next: Option<u64>,
     /// n keys, ascending, as in `matrix::ExportedRows`.
     pub keys: Vec<u64>,
     /// The values of all rows, then slot after slot, each row-major.

@@ -198,12 +198,14 @@ fn clocks() -> Vec<(&'static str, Message)> {
 fn rows() -> Vec<(&'static str, Message)> {
     let floats = OwnedValues::F32(FLOATS.to_vec());
     vec![
-        ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, offset: 1000 })),
+        ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, from: 1000 })),
         (
             "export_page",
             Message::ExportPage(ExportPage {
                 request: 25,
                 row_count: 1003,
+                nonzero_count: 1001,
+                next: Some(77),
                 keys: KEYS.to_vec(),
                 values: floats.clone(),
             }),

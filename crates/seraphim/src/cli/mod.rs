@@ -64,6 +64,20 @@ impl Tables {
         })?;
         Ok(Self { formats, families: families.with(family)?, functions })
     }
+
+    /// Adds a partitioner of matrices ([`matrix::Partitioner::Own`]). The whole process has it from then on.
+    ///
+    /// # Errors
+    /// If the name is taken.
+    pub fn with_partitioner(self, partitioner: matrix::OwnPartitioner) -> Result<Self, Error> {
+        if partitioner.register() {
+            return Ok(self);
+        }
+        Err(Error::InvalidRequest {
+            what: format!("the process has another partitioner {:?}", partitioner.name),
+            advice: "give it another name".into(),
+        })
+    }
 }
 
 /// Runs the program on the arguments of the process.

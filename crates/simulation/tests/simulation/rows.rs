@@ -66,7 +66,7 @@ impl Cluster {
     fn rows_of(&mut self, lane: usize) -> Vec<Rows> {
         let (job, mut all) = (self.scenario.job, Vec::new());
         for matrix in 0..self.scenario.counters.len() as u32 {
-            let export = Export { request: 9, job, matrix, offset: 0 };
+            let export = Export { request: 9, job, matrix, from: 0 };
             let answer = self.tool_says(lane, Message::Export(export)).into_iter().next();
             let Some(Message::ExportPage(page)) = answer else {
                 self.history.seen.push(format!("lane {lane} answers {answer:?} to an export"));

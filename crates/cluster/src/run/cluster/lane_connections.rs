@@ -66,18 +66,30 @@ impl LaneConnections {
     pub(super) fn request_all(
         &mut self,
         limit: Duration,
+        message: impl FnMut(usize, RequestId) -> Message,
+    ) -> Vec<Result<Message, Error>> {
+        let all: Vec<usize> = (0..self.lanes.len()).collect();
+        self.request_some(&all, limit, message)
+    }
+
+    /// Like [`Self::request_all`], for some of the lanes.
+    pub(super) fn request_some(
+        &mut self,
+        some: &[usize],
+        limit: Duration,
         mut message: impl FnMut(usize, RequestId) -> Message,
     ) -> Vec<Result<Message, Error>> {
         self.request += 1;
         let request = self.request;
-        let send = |(index, (lane, sender, _)): (usize, &mut (LaneAddress, Sender, Receiver))| {
+        let mut send = |index: usize| {
+            let (lane, sender, _) = &mut self.lanes[index];
             sender.send(&message(index, request)).map_err(Error::server(&*lane))
         };
-        let sent: Vec<Result<(), Error>> = self.lanes.iter_mut().enumerate().map(send).collect();
+        let sent: Vec<Result<(), Error>> = some.iter().map(|lane| send(*lane)).collect();
         let mut deadline = Instant::now() + limit;
         let mut replies = Vec::new();
-        for (lane, sent) in sent.into_iter().enumerate() {
-            let reply = sent.and_then(|()| self.receive(lane, deadline));
+        for (lane, sent) in some.iter().zip(sent) {
+            let reply = sent.and_then(|()| self.receive(*lane, deadline));
             if reply.is_err() {
                 deadline = deadline.min(Instant::now() + LOSS_LIMIT);
             }
@@ -93,10 +105,9 @@ impl LaneConnections {
         limit: Duration,
         message: impl FnOnce(RequestId) -> Message,
     ) -> Result<Message, Error> {
-        self.request += 1;
-        let (address, sender, _) = &mut self.lanes[lane];
-        sender.send(&message(self.request)).map_err(Error::server(&*address))?;
-        self.receive(lane, Instant::now() + limit)
+        let mut message = Some(message);
+        let once = |_, request| message.take().expect("there is one lane")(request);
+        self.request_some(&[lane], limit, once).remove(0)
     }
 
     /// Receives the next message of a lane.

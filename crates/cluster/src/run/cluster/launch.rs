@@ -3,15 +3,18 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
+use matrix::{MatrixSpec, Prefetch};
+use rpc::WireType;
 use rpc::stop::Stop;
 use rpc::transport::Address;
+use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::job_runner::JobRunner;
 use super::socket_folder::SocketFolder;
@@ -26,6 +29,8 @@ use crate::run::Environment;
 
 /// Maximum wait for the start of the master or the servers.
 const START_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum number of unacknowledged bytes from a task to a server.
+const WINDOW_BYTES: u64 = 64 << 20;
 /// Time between two checks of the processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two checks whether the servers listen.
@@ -76,8 +81,10 @@ pub fn train(
 pub struct LocalServers {
     /// Addresses of the servers; each server has one lane.
     pub addresses: Vec<String>,
+    /// Ends the waits of agents when a server has died.
+    cancellation: CancellationToken,
     // Fields are dropped in this order: the processes, then the master, then the sockets.
-    _processes: ChildProcesses,
+    _processes: Arc<Mutex<ChildProcesses>>,
     _master: StopOnDrop,
     _folder: SocketFolder,
 }
@@ -121,7 +128,55 @@ impl LocalServers {
             std::thread::sleep(SOCKET_POLL_INTERVAL);
         }
         let addresses = addresses.iter().map(ToString::to_string).collect();
-        Ok(Self { addresses, _processes: processes, _master: stop, _folder: folder })
+        let (processes, cancellation) = (Arc::new(Mutex::new(processes)), CancellationToken::default());
+        watch(Arc::downgrade(&processes), cancellation.clone());
+        Ok(Self { addresses, cancellation, _processes: processes, _master: stop, _folder: folder })
+    }
+
+    /// The agent of a task. Its waits end with an error when a server has died.
+    pub fn agent(&self, layout: &JobLayout, task: u32) -> Result<RemoteAgent, Error> {
+        let agent = RemoteAgent::new(layout.clone(), task, Vec::new()).map_err(Error::process)?;
+        Ok(agent.with_cancellation(self.cancellation.clone()))
+    }
+}
+
+/// Watches processes as long as they are in use.
+fn watch(processes: Weak<Mutex<ChildProcesses>>, cancellation: CancellationToken) {
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(POLL_INTERVAL);
+            let Some(processes) = processes.upgrade() else { return };
+            let alive = processes.lock().unwrap_or_else(PoisonError::into_inner).check_alive();
+            if let Err(error) = alive {
+                return cancellation.cancel(&error.to_string());
+            }
+        }
+    });
+}
+
+impl LocalServers {
+    /// The layout of a job with these matrices on the servers, in which values travel unchanged.
+    pub fn layout(&self, matrices: Vec<MatrixSpec>, task_count: u32, wait_limit: Duration) -> JobLayout {
+        let lane = |address: &String| LaneAddress {
+            addresses: vec![address.clone()],
+            lane: 0,
+            server: String::new(),
+        };
+        let count = self.addresses.len() as u16;
+        let owners = |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), count);
+        JobLayout {
+            job: 1,
+            task_count,
+            wait_limit,
+            window_bytes: WINDOW_BYTES,
+            lanes: self.addresses.iter().map(lane).collect(),
+            owners: matrices.iter().map(owners).collect(),
+            home: 0,
+            wire: vec![WireType::F32; matrices.len()],
+            prefetch: Prefetch::Off,
+            cache_bytes: 0,
+            matrices,
+        }
     }
 }
 

@@ -43,30 +43,13 @@ pub(super) fn decode_page(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValue
     ExportedRows { keys, values: first, slots: names.zip(parts).collect() }
 }
 
-pub(super) fn append(rows: &mut ExportedRows, more: ExportedRows) {
-    rows.keys.extend(more.keys);
-    extend(&mut rows.values, more.values);
-    for ((_, into), (_, from)) in rows.slots.iter_mut().zip(more.slots) {
-        extend(into, from);
-    }
-}
-
-fn extend(into: &mut OwnedValues, from: OwnedValues) {
-    match (into, from) {
-        (OwnedValues::F32(into), OwnedValues::F32(from)) => into.extend(from),
-        (OwnedValues::F64(into), OwnedValues::F64(from)) => into.extend(from),
-        (OwnedValues::I64(into), OwnedValues::I64(from)) => into.extend(from),
-        _ => unreachable!("pages of one matrix have its element type: the codec has checked it"),
-    }
-}
-
 /// Merges the rows of several lanes, each ascending, into one ascending list.
 pub(super) fn merge(spec: &MatrixSpec, parts: Vec<ExportedRows>) -> ExportedRows {
     let mut all: Option<ExportedRows> = None;
     for part in parts {
         match &mut all {
             None => all = Some(part),
-            Some(all) => append(all, part),
+            Some(all) => all.append(&part),
         }
     }
     let all = all.unwrap_or_else(|| decode_page(spec, Vec::new(), &empty_values(spec)));
@@ -102,7 +85,7 @@ pub(super) fn encode_page(rows: &ExportedRows, positions: &[usize]) -> (Vec<u64>
         });
         match &mut out {
             None => out = Some(part),
-            Some(out) => extend(out, part),
+            Some(out) => out.extend(part.as_values()),
         }
     }
     (keys, out.expect("the values are always there"))

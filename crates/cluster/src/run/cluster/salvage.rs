@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use algo::SavedModel;
 use data::Schema;
 use model::manifest::UnfinishedJob;
-use model::{Manifest, Model};
+use model::{Manifest, ModelFiles};
 use rpc::message::TaskStats;
 
 use super::servers::{Servers, TasksReply};
@@ -122,18 +122,16 @@ impl Salvage<'_> {
             return Ok(format!("job {} had made no step, so there is nothing to save", layout.job));
         }
         let manifest = self.manifest(&job, schema, model, reached, &clocks, lost)?;
-        let rows = (0..families.load(model)?.matrix_count() as u32)
-            .map(|matrix| servers.export(matrix))
-            .collect::<Result<Vec<_>, _>>()?;
+        let specs = &layout.matrices[..families.load(model)?.matrix_count()];
         let names = match &job.from {
-            Some(path) => Model::read(path, false)?.dictionary,
+            Some(path) => ModelFiles::open(path, false)?.dictionary,
             None => BTreeMap::new(),
         };
         let (asked, algorithm) = (job.model.clone(), job.algorithm.name);
         (job.overwrite, job.keep_optimizer) = (false, true);
         for number in 1..=NAME_LIMIT {
             job.model = unfinished_path(&asked, number);
-            match save(&job, manifest.clone(), &layout.matrices, &rows, names.clone(), self.interrupt) {
+            match save(&job, manifest.clone(), (specs, servers), names.clone(), self.interrupt) {
                 Ok(_) => break,
                 // An existing model stays, and the next name is tried.
                 Err(Error::Model(model::Error::ModelExists { .. } | model::Error::NotReplaceable { .. }))

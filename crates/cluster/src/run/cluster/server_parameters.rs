@@ -51,11 +51,7 @@ impl TaskParameters for ServerConnections {
 }
 
 impl MatrixAccess for Servers {
-    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
-        Self::export(self, matrix)
-    }
-
-    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
-        Self::import(self, matrix, rows)
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
+        Self::import(self, matrix, rows, first)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use matrix::{ExportedRows, MatrixSpec};
+use matrix::{ExportedRows, RowCounts};
+use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
     Base64Bytes, CloseJob, Export, ExportPage, FaultKind, Import, KeepRows, Leave, OpenJob, RequestId,
@@ -11,7 +12,7 @@ use rpc::message::{
 use worker::JobLayout;
 
 use super::lane_connections::LaneConnections;
-use super::pages::{append, decode_page, empty_values, encode_page, merge};
+use super::pages::{decode_page, empty_values, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -21,6 +22,8 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 /// Like [`CLOSE_LIMIT`] for a failed job: the failure is reported without waiting for a server that does not answer.
 const FAILED_CLOSE_LIMIT: Duration = Duration::from_secs(1);
+/// With at most so many rows left, a lane is asked for more together with another that has none left.
+const FEW_ROWS: usize = 1 << 14;
 /// Size of the keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
 
@@ -28,13 +31,79 @@ const PAGE_BYTES: usize = 2 << 20;
 pub struct Servers {
     layout: JobLayout,
     lanes: LaneConnections,
+    /// The matrix that is being read.
+    reading: Option<MatrixReading>,
+}
+
+/// How far a matrix was read: a page of each lane.
+struct MatrixReading {
+    matrix: u32,
+    /// The first key that was not returned.
+    from: u64,
+    /// For each lane the rows that were not returned, and the first key of the page after them.
+    lanes: Vec<(ExportedRows, Option<u64>)>,
+}
+
+impl MatrixReading {
+    /// The lanes that are asked for a page: as soon as one has no rows left, all that have few, so that they work in
+    /// parallel.
+    fn lanes_to_read(&self) -> Vec<usize> {
+        let is_due = |&lane: &usize| {
+            let (rows, next) = &self.lanes[lane];
+            next.is_some() && rows.keys.len() <= FEW_ROWS
+        };
+        let is_empty = |(rows, next): &(ExportedRows, Option<u64>)| rows.keys.is_empty() && next.is_some();
+        if self.lanes.iter().any(is_empty) {
+            (0..self.lanes.len()).filter(is_due).collect()
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+impl MatrixSource<Error> for Servers {
+    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, Error> {
+        let mut counts = RowCounts::default();
+        let all: Vec<usize> = (0..self.lanes.count()).collect();
+        for page in self.pages(&all, matrix as u32, &vec![0; all.len()])? {
+            counts.rows += page.row_count;
+            counts.nonzero_rows += page.nonzero_count;
+        }
+        Ok(counts)
+    }
+
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+        let matrix = matrix as u32;
+        let spec = self.layout.matrices[matrix as usize].clone();
+        let mut reading = self.take_reading(matrix, key);
+        let due = reading.lanes_to_read();
+        let from: Vec<u64> = due.iter().filter_map(|lane| reading.lanes[*lane].1).collect();
+        for (lane, page) in due.iter().zip(self.pages(&due, matrix, &from)?) {
+            let (rows, next) = &mut reading.lanes[*lane];
+            rows.append(&decode_page(&spec, page.keys, &page.values));
+            *next = page.next;
+        }
+        // Every lane has the rows below the first key that some lane has not sent.
+        let end = reading.lanes.iter().filter_map(|(_, next)| *next).min().unwrap_or(u64::MAX);
+        let parts = reading.lanes.iter_mut().map(|(rows, _)| {
+            let count = rows.keys.partition_point(|key| *key < end);
+            let rest = rows.slice(count..rows.keys.len());
+            let mut part = std::mem::replace(rows, rest);
+            part.truncate(count);
+            part
+        });
+        let rows = merge(&spec, parts.collect());
+        reading.from = rows.keys.last().map_or(key, |last| last + 1);
+        self.reading = Some(reading);
+        Ok(rows)
+    }
 }
 
 impl Servers {
     /// Connects to all lanes.
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
         let lanes = LaneConnections::connect(&layout.lanes, token)?;
-        Ok(Self { layout: layout.clone(), lanes })
+        Ok(Self { layout: layout.clone(), lanes, reading: None })
     }
 
     /// Returns the same connections; waits for answers end with an error once `is_over` returns true.
@@ -165,42 +234,49 @@ impl Servers {
 
     /// Returns all rows of a matrix, ascending.
     pub fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
-        let spec = self.layout.matrices[matrix as usize].clone();
-        let parts = (0..self.lanes.count())
-            .map(|lane| self.export_lane(lane, matrix, &spec))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(merge(&spec, parts))
+        let mut rows = self.rows_from(matrix as usize, 0)?;
+        while let Some(last) = rows.keys.last() {
+            let more = self.rows_from(matrix as usize, last + 1)?;
+            if more.keys.is_empty() {
+                break;
+            }
+            rows.append(&more);
+        }
+        Ok(rows)
     }
 
-    fn export_lane(&mut self, lane: usize, matrix: u32, spec: &MatrixSpec) -> Result<ExportedRows, Error> {
+    /// Returns rows of a matrix on each of these lanes, from a key on.
+    fn pages(&mut self, lanes: &[usize], matrix: u32, from: &[u64]) -> Result<Vec<ExportPage>, Error> {
         let job = self.layout.job;
-        let mut rows: Option<ExportedRows> = None;
-        loop {
-            let offset = rows.as_ref().map_or(0, |rows| rows.keys.len() as u64);
-            let answer =
-                self.request(lane, |request| Message::Export(Export { request, job, matrix, offset }))?;
-            let Message::ExportPage(page) = answer else {
-                let address = self.layout.lanes[lane].to_string();
+        let mut keys = from.iter();
+        let replies = self.lanes.request_some(lanes, ANSWER_LIMIT, |_, request| {
+            let from = *keys.next().expect("one key for each lane");
+            Message::Export(Export { request, job, matrix, from })
+        });
+        let page_of = |(lane, reply): (&usize, Result<Message, Error>)| {
+            let Message::ExportPage(page) = self.refuse_fault(*lane, reply?)? else {
+                let address = self.layout.lanes[*lane].to_string();
                 let text = format!("server {address} sent an unexpected reply to an export request");
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             };
-            let ExportPage { row_count, keys, values, .. } = page;
-            let count = keys.len();
-            let part = decode_page(spec, keys, &values);
-            match &mut rows {
-                None => rows = Some(part),
-                Some(rows) => append(rows, part),
-            }
-            let have = rows.as_ref().map_or(0, |rows| rows.keys.len() as u64);
-            if have >= row_count || count == 0 {
-                break;
-            }
-        }
-        Ok(rows.unwrap_or_else(|| decode_page(spec, Vec::new(), &empty_values(spec))))
+            Ok(page)
+        };
+        lanes.iter().zip(replies).map(page_of).collect()
     }
 
-    /// Replaces all rows of a matrix.
-    pub fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
+    /// Returns what was read of a matrix, or a new beginning if `from` is not where it goes on.
+    fn take_reading(&mut self, matrix: u32, from: u64) -> MatrixReading {
+        let last = self.reading.take().filter(|reading| (reading.matrix, reading.from) == (matrix, from));
+        last.unwrap_or_else(|| {
+            let spec = &self.layout.matrices[matrix as usize];
+            let empty = || decode_page(spec, Vec::new(), &empty_values(spec));
+            let lanes = (0..self.lanes.count()).map(|_| (empty(), Some(from))).collect();
+            MatrixReading { matrix, from, lanes }
+        })
+    }
+
+    /// Sets rows of a matrix. With `first`, all rows that it had are removed before.
+    pub fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let job = self.layout.job;
         let placement = spec.partitioner.placement(spec.key_bound());
@@ -212,7 +288,7 @@ impl Servers {
                 .collect();
             let width = rows.values.len() / rows.keys.len().max(1);
             let page = (PAGE_BYTES / (8 * (1 + 4 * width))).max(1);
-            let mut first = true;
+            let mut first = first;
             let mut pages = own.chunks(page);
             loop {
                 let positions = pages.next();

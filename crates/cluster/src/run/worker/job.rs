@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use algo::{Families, SavedModel};
 use data::{Schema, TaskData};
 use matrix::FunctionTable;
-use model::{Manifest, Model, TrainingPosition};
+use model::{Manifest, ModelFiles, TrainingPosition};
 use worker::JobLayout;
 
 use super::coordinator::TaskCoordinator;
@@ -192,14 +192,14 @@ impl WorkerJob {
     fn inspect_data(&mut self, raw: &RawJob) -> Result<(), Error> {
         let job = self.check(raw)?;
         model::check_target(&job.model, job.overwrite)?;
-        let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
+        let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
         if let Some(previous) = &previous {
             self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
         }
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
         let task_count = task_count(job.manner.tasks, &input.source);
-        let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
+        let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),
@@ -256,11 +256,9 @@ impl WorkerJob {
 
     fn import(&self, layout: &JobLayout) -> Result<(), Error> {
         let Some(path) = &self.job()?.from else { return Ok(()) };
-        let previous = Model::read(path, true)?;
+        let mut previous = ModelFiles::open(path, true)?;
         let mut matrices = self.context().parameters.open(layout)?;
-        for (position, rows) in resume::rows(&previous, &layout.matrices) {
-            matrices.import(position as u32, &rows)?;
-        }
+        resume::import(&mut previous, &layout.matrices, &mut *matrices)?;
         let notices = resume::notices(&previous, &layout.matrices);
         self.coordinator.send(FromWorker::ModelImported { notices });
         Ok(())
@@ -300,16 +298,14 @@ impl WorkerJob {
         let job = self.job()?;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
-        let rows = (0..saved.matrix_count() as u32)
-            .map(|matrix| matrices.export(matrix))
-            .collect::<Result<Vec<_>, _>>()?;
         let mut all_names = match &job.from {
-            Some(path) => Model::read(path, false)?.dictionary,
+            Some(path) => ModelFiles::open(path, false)?.dictionary,
             None => BTreeMap::new(),
         };
         all_names.append(&mut names);
         let interrupt = &self.context().interrupt;
-        let written = save(job, manifest, &layout.matrices, &rows, all_names, interrupt)?;
+        let specs = &layout.matrices[..saved.matrix_count()];
+        let written = save(job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         let manifest = Box::new(written.manifest);
         self.coordinator.send(FromWorker::ModelSaved { manifest, sync_s: written.sync_s });

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use algo::Families;
 use data::FormatTable;
 use matrix::{Agent, ExportedRows, FunctionTable};
+use model::MatrixSource;
 use rpc::message::JobId;
 use worker::JobLayout;
 
@@ -55,12 +56,9 @@ pub trait TaskParameters: Send + Sync {
 }
 
 /// Access to whole matrices, by their number.
-pub trait MatrixAccess {
-    /// Returns all rows, keys ascending.
-    fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error>;
-
-    /// Replaces all rows.
-    fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error>;
+pub trait MatrixAccess: MatrixSource<Error> {
+    /// Sets rows. With `first`, all rows that the matrix had are removed before.
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error>;
 }
 
 /// What a worker needs for a job.
