@@ -43,7 +43,7 @@ fn run(words: &[String]) -> Result<()> {
     let options = match Options::parse(words)? {
         Action::Run(options) => options,
         Action::List => {
-            for work in suite::BENCHMARKS {
+            for work in suite::benchmarks() {
                 println!("{:<20} {}", work.name, work.title);
             }
             return Ok(());

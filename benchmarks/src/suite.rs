@@ -29,7 +29,12 @@ pub(crate) struct Benchmark {
 }
 
 /// All benchmarks, in the order of the table.
-pub(crate) const BENCHMARKS: &[Benchmark] = &[
+pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
+    [LINEAR, clusters::BENCHMARKS, factorization::BENCHMARKS, memory::BENCHMARKS].into_iter().flatten()
+}
+
+/// Linear models, and what all families share.
+const LINEAR: &[Benchmark] = &[
     Benchmark {
         name: "clicks_two_cores",
         title: "1M x 10M clicks, text to saved model, one pass, two tasks; peer: VW at two cores",
@@ -391,98 +396,16 @@ pub(crate) const BENCHMARKS: &[Benchmark] = &[
         ],
         run: minimum::clicks_on_servers,
     },
-    Benchmark {
-        name: "kmeans_10",
-        title: "Fashion-MNIST, KMeans k=10, Lloyd, one core; inertia: median of five seeds; peer: scikit-learn, fit alone",
-        targets: &[
-            Target::at_most("inertia", "", 642_579.0, 639_382.0),
-            Target::ratio("iteration", 1.0, 0.6),
-            Target::time_ratio(1.0, 0.6),
-        ],
-        run: clusters::lloyd_10,
-    },
-    Benchmark {
-        name: "kmeans_100",
-        title: "the same with k=100",
-        targets: &[
-            Target::at_most("inertia", "", 406_443.0, 404_421.0),
-            Target::ratio("iteration", 1.0, 0.6),
-            Target::time_ratio(1.0, 0.6),
-        ],
-        run: clusters::lloyd_100,
-    },
-    Benchmark {
-        name: "kmeans_mini_10",
-        title: "the same with k=10 and mini-batches, four passes; peer: MiniBatchKMeans",
-        targets: &[
-            Target::at_most("inertia", "", 649_024.0, 649_024.0),
-            Target::ratio("iteration", 1.0, 0.5),
-        ],
-        run: clusters::mini_10,
-    },
-    Benchmark {
-        name: "kmeans_mini_100",
-        title: "the same with k=100 and mini-batches, four passes; peer: MiniBatchKMeans",
-        targets: &[
-            Target::at_most("inertia", "", 411_146.0, 411_146.0),
-            Target::ratio("iteration", 1.0, 0.5),
-        ],
-        run: clusters::mini_100,
-    },
-    Benchmark {
-        name: "fm_frappe",
-        title: "frappe, FM k=8, ten passes, one core, text to saved model; peer: xLearn FM",
-        targets: &[
-            Target::at_least("auc", "", 0.9470, 0.950),
-            Target::at_most("log_loss", "", 0.267, 0.267),
-            Target::time_ratio(1.5, 1.0),
-        ],
-        run: factorization::fm,
-    },
-    Benchmark {
-        name: "fm_frappe_64",
-        title: "frappe, FM k=64 with its best settings, one core",
-        targets: &[Target::at_least("auc", "", 0.957, 0.962), Target::at_most("log_loss", "", 0.215, 0.215)],
-        run: factorization::fm_64,
-    },
-    Benchmark {
-        name: "ffm_frappe",
-        title: "frappe, FFM k=4, ten passes, one core, text to saved model; peer: xLearn FFM",
-        targets: &[
-            Target::at_least("auc", "", 0.950, 0.958),
-            Target::at_most("log_loss", "", 0.255, 0.255),
-            Target::time_ratio(1.5, 0.8),
-        ],
-        run: factorization::ffm,
-    },
-    Benchmark {
-        name: "fm_clicks",
-        title: "1M x 10M clicks, FM k=8 with admission at 5 sightings, one pass; `ahead`: AUC minus that of lr",
-        targets: &[Target::at_least("ahead", "", 0.0, 0.0), Target::at_most("peak", "MB", 1500.0, 1500.0)],
-        run: factorization::clicks,
-    },
-    Benchmark {
-        name: "worker_memory",
-        title: "a worker of L-BFGS on two servers: 50M dimensions against 10M, all else the same",
-        targets: &[Target::ratio("peak", 1.10, 1.02)],
-        run: memory::worker,
-    },
-    Benchmark {
-        name: "saving_memory",
-        title: "saving a matrix of 10M x 8 from two servers and two workers: the peak of the largest process after and before",
-        targets: &[Target::at_most("growth", "x", 1.10, 1.02)],
-        run: memory::saving,
-    },
 ];
 
 /// Returns the selected benchmarks in the order of the table. A name with which no benchmark begins is an error.
 pub(crate) fn select(options: &Options) -> Result<Vec<&'static Benchmark>> {
     for name in &options.only {
-        if !BENCHMARKS.iter().any(|work| work.name.starts_with(name.as_str())) {
+        if !benchmarks().any(|work| work.name.starts_with(name.as_str())) {
             bail!("no work begins with {name:?}: see --list");
         }
     }
-    Ok(BENCHMARKS.iter().filter(|work| options.wants(work.name)).collect())
+    Ok(benchmarks().filter(|work| options.wants(work.name)).collect())
 }
 
 #[cfg(test)]

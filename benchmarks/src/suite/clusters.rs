@@ -3,24 +3,66 @@
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::Benchmark;
 use crate::comparison::{Comparison, Sample, median};
 use crate::context::Context;
 use crate::process::{Cores, arguments};
-use crate::target::{Figure, Figures};
+use crate::target::{Figure, Figures, Target};
 
-pub(super) fn lloyd_10(context: &Context) -> Result<Figures> {
+pub(super) const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "kmeans_10",
+        title: "Fashion-MNIST, KMeans k=10, Lloyd, one core; inertia: median of five seeds; peer: scikit-learn, fit alone",
+        targets: &[
+            Target::at_most("inertia", "", 642_579.0, 639_382.0),
+            Target::ratio("iteration", 1.0, 0.6),
+            Target::time_ratio(1.0, 0.6),
+        ],
+        run: lloyd_10,
+    },
+    Benchmark {
+        name: "kmeans_100",
+        title: "the same with k=100",
+        targets: &[
+            Target::at_most("inertia", "", 406_443.0, 404_421.0),
+            Target::ratio("iteration", 1.0, 0.6),
+            Target::time_ratio(1.0, 0.6),
+        ],
+        run: lloyd_100,
+    },
+    Benchmark {
+        name: "kmeans_mini_10",
+        title: "the same with k=10 and mini-batches, four passes; peer: MiniBatchKMeans",
+        targets: &[
+            Target::at_most("inertia", "", 649_024.0, 649_024.0),
+            Target::ratio("iteration", 1.0, 0.5),
+        ],
+        run: mini_10,
+    },
+    Benchmark {
+        name: "kmeans_mini_100",
+        title: "the same with k=100 and mini-batches, four passes; peer: MiniBatchKMeans",
+        targets: &[
+            Target::at_most("inertia", "", 411_146.0, 411_146.0),
+            Target::ratio("iteration", 1.0, 0.5),
+        ],
+        run: mini_100,
+    },
+];
+
+fn lloyd_10(context: &Context) -> Result<Figures> {
     run(context, 10, "lloyd")
 }
 
-pub(super) fn lloyd_100(context: &Context) -> Result<Figures> {
+fn lloyd_100(context: &Context) -> Result<Figures> {
     run(context, 100, "lloyd")
 }
 
-pub(super) fn mini_10(context: &Context) -> Result<Figures> {
+fn mini_10(context: &Context) -> Result<Figures> {
     run(context, 10, "mini_batch")
 }
 
-pub(super) fn mini_100(context: &Context) -> Result<Figures> {
+fn mini_100(context: &Context) -> Result<Figures> {
     run(context, 100, "mini_batch")
 }
 

@@ -7,11 +7,47 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::Benchmark;
 use super::train::train;
 use crate::comparison::{Comparison, Sample};
 use crate::context::Context;
 use crate::process::Cores;
-use crate::target::{Figure, Figures};
+use crate::target::{Figure, Figures, Target};
+
+pub(super) const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "fm_frappe",
+        title: "frappe, FM k=8, ten passes, one core, text to saved model; peer: xLearn FM",
+        targets: &[
+            Target::at_least("auc", "", 0.9470, 0.950),
+            Target::at_most("log_loss", "", 0.267, 0.267),
+            Target::time_ratio(1.5, 1.0),
+        ],
+        run: fm,
+    },
+    Benchmark {
+        name: "fm_frappe_64",
+        title: "frappe, FM k=64 with its best settings, one core",
+        targets: &[Target::at_least("auc", "", 0.957, 0.962), Target::at_most("log_loss", "", 0.215, 0.215)],
+        run: fm_64,
+    },
+    Benchmark {
+        name: "ffm_frappe",
+        title: "frappe, FFM k=4, ten passes, one core, text to saved model; peer: xLearn FFM",
+        targets: &[
+            Target::at_least("auc", "", 0.950, 0.958),
+            Target::at_most("log_loss", "", 0.255, 0.255),
+            Target::time_ratio(1.5, 0.8),
+        ],
+        run: ffm,
+    },
+    Benchmark {
+        name: "fm_clicks",
+        title: "1M x 10M clicks, FM k=8 with admission at 5 sightings, one pass; `ahead`: AUC minus that of lr",
+        targets: &[Target::at_least("ahead", "", 0.0, 0.0), Target::at_most("peak", "MB", 1500.0, 1500.0)],
+        run: clicks,
+    },
+];
 
 /// Ten passes; all else by default.
 const TEN_PASSES: &[&str] = &["epochs=10"];
@@ -31,20 +67,20 @@ const ADMISSION: &[&str] =
     &["epochs=1", "admission=5", "learning_rate=0.02", "linear_learning_rate=0.1", "init_deviation=0.01"];
 const ON_SERVERS: &[&str] = &["--servers", "2", "--workers", "2"];
 
-pub(super) fn fm(context: &Context) -> Result<Figures> {
+fn fm(context: &Context) -> Result<Figures> {
     let folder = context.data_set("frappe")?;
     let files = ["train", "test"].map(|part| context.unpacked("frappe", &format!("{part}.libsvm")));
     let [training, test] = files;
     against_xlearn(context, "fm", "xl_fm", &folder, [&training?, &test?])
 }
 
-pub(super) fn ffm(context: &Context) -> Result<Figures> {
+fn ffm(context: &Context) -> Result<Figures> {
     let folder = context.data_set("frappe")?;
     let [training, test] = ["train", "test"].map(|part| with_fields(context, part));
     against_xlearn(context, "ffm", "xl_ffm", &folder, [&training?, &test?])
 }
 
-pub(super) fn fm_64(context: &Context) -> Result<Figures> {
+fn fm_64(context: &Context) -> Result<Figures> {
     let [training, test] =
         ["train", "test"].map(|part| context.unpacked("frappe", &format!("{part}.libsvm")));
     let model = context.scratch_path("model_fm_64");
@@ -90,7 +126,7 @@ fn against_xlearn(
 }
 
 /// One pass over the clicks; the peer is our own logistic regression.
-pub(super) fn clicks(context: &Context) -> Result<Figures> {
+fn clicks(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let (training, test) = (folder.join("train.libsvm"), folder.join("test.libsvm"));
     let (model, linear) = (context.scratch_path("model_fm_clicks"), context.scratch_path("model_clicks"));

@@ -7,11 +7,27 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::Benchmark;
 use super::train::train;
 use crate::comparison::{Comparison, Sample};
 use crate::context::Context;
 use crate::process::Cores;
-use crate::target::{Figure, Figures};
+use crate::target::{Figure, Figures, Target};
+
+pub(super) const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "worker_memory",
+        title: "a worker of L-BFGS on two servers: 50M dimensions against 10M, all else the same",
+        targets: &[Target::ratio("peak", 1.10, 1.02)],
+        run: worker,
+    },
+    Benchmark {
+        name: "saving_memory",
+        title: "saving a matrix of 10M x 8 from two servers and two workers: the peak of the largest process after and before",
+        targets: &[Target::at_most("growth", "x", 1.10, 1.02)],
+        run: saving,
+    },
+];
 
 /// Factor on each key.
 const REPEATS: u64 = 5;
@@ -19,7 +35,7 @@ const REPEATS: u64 = 5;
 const SETTINGS: &[&str] = &["optimizer=lbfgs", "l2=10", "tolerance=0", "max_iterations=5"];
 
 /// Peaks of the larger of two workers on two servers with 10M and with 50M dimensions, in turns.
-pub(super) fn worker(context: &Context) -> Result<Figures> {
+fn worker(context: &Context) -> Result<Figures> {
     let near = context.clicks(10)?.join("train.libsvm");
     let far = context.scratch_path("stretched.libsvm");
     repeat_data(&near, &far)?;
@@ -45,7 +61,7 @@ const STRIDE: u64 = 7_368_787;
 const SAVED: &[&str] = &["k=8", "epochs=1", "optimizer=sgd", "linear_optimizer=sgd"];
 
 /// By how much saving a matrix of 10M x 8 from two servers and two workers raises the peak of the largest process.
-pub(super) fn saving(context: &Context) -> Result<Figures> {
+fn saving(context: &Context) -> Result<Figures> {
     let data = context.scratch_path("ten_million.libsvm");
     write_features(&data)?;
     let folder = context.scratch_path("saved");
