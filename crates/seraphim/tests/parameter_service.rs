@@ -2,6 +2,7 @@
 //! test uses real processes, the client of `examples/` in plain Python, and plain frames for requests that the service
 //! must refuse.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
@@ -11,12 +12,16 @@ use std::time::Duration;
 
 use common::cluster::Process;
 use common::{Folder, fail, succeed};
+use matrix::function::map::Set;
+use matrix::function::reduce::Dot;
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
+    Axis, Consistency, ElementType, FunctionCall, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues,
+    Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::*;
 use rpc::transport::{Receiver, Sender, open};
 use rpc::{Address, Message};
+use worker::{ParameterSession, PushIdentity};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -141,6 +146,95 @@ fn a_client_in_plain_python_has_every_value_right_with_a_token() {
     }
     let status = succeed(&["status", "--master", &service.address, "--token-file", &token]);
     assert!(status.contains("session tour") && status.contains("done"), "{status}");
+    service.end();
+}
+
+/// The values of some rows.
+fn pulled(session: &mut ParameterSession, matrix: MatrixId, keys: &[u64], columns: usize) -> Vec<f64> {
+    let mut values = vec![0.0; keys.len() * columns];
+    session.pull(matrix, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut values)).unwrap();
+    values
+}
+
+#[test]
+fn a_session_of_a_program_pulls_pushes_and_calls_functions() {
+    let service = Service::start(&["--servers", "2", "--lanes", "2"]);
+    let mut session = ParameterSession::open(&service.address, &[], "loop").unwrap();
+    let sparse = MatrixSpec::sparse("factors", ElementType::F64, 3, PushRule::Add, 7);
+    let factors = session.create_matrix(&sparse).unwrap();
+    assert_eq!(session.create_matrix(&sparse).unwrap(), factors, "it is there already");
+    let other = MatrixSpec { columns: 4, ..sparse.clone() };
+    let error = session.create_matrix(&other).unwrap_err().to_string();
+    assert!(error.contains("with another spec"), "{error}");
+    // More than one frame for each lane.
+    let keys: Vec<u64> = (0..200_000).map(|i| i * 7919).collect();
+    let values: Vec<f64> = keys.iter().flat_map(|&key| [key as f64, 0.5, -1.0]).collect();
+    for _ in 0..2 {
+        session.push(factors, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&values)).unwrap();
+    }
+    let twice: Vec<f64> = values.iter().map(|value| 2.0 * value).collect();
+    assert!(pulled(&mut session, factors, &keys, 3) == twice);
+    assert_eq!(pulled(&mut session, factors, &[1, 7919], 3), [0.0, 0.0, 0.0, 2.0 * 7919.0, 1.0, -2.0]);
+
+    let mut second = ParameterSession::join(&service.address, &[], session.job()).unwrap();
+    let also = second.matrix("factors").unwrap();
+    assert_eq!(pulled(&mut second, also, &[0], 3), [0.0, 1.0, -2.0]);
+    let error = second.matrix("factor").unwrap_err().to_string();
+    assert!(error.contains("no matrix \"factor\"; it has: factors"), "{error}");
+
+    // Two attempts at one part count once, whichever commits first; another part counts too.
+    let once = |token, part, attempt| PushIdentity { token, part, attempt };
+    let row = Selection::Rows(Keys::Sorted(&[5]));
+    let ones = Values::F64(&[1.0; 3]);
+    assert!(session.push_once(factors, row, ones, once(1, 0, 10)).unwrap());
+    assert!(!second.push_once(also, row, ones, once(1, 0, 11)).unwrap());
+    assert!(session.push_once(factors, row, ones, once(1, 0, 10)).unwrap(), "the same attempt again");
+    assert!(second.push_once(also, row, ones, once(1, 1, 12)).unwrap());
+    assert_eq!(pulled(&mut session, factors, &[5], 3), [2.0; 3]);
+    session.close_token(factors, 1).unwrap();
+    let error = second.push_once(also, row, ones, once(1, 2, 13)).unwrap_err();
+    assert!(error.to_string().contains("token 1"), "{error}");
+    assert_eq!(pulled(&mut second, also, &[5], 3), [2.0; 3], "the session goes on after a refusal");
+
+    let vectors = MatrixSpec { axis: Axis::Column, rows: 2, columns: 1000, ..spec("vectors", 1) };
+    let vectors = session.create_matrix(&vectors).unwrap();
+    let all = Selection::Columns { row: 0, keys: Keys::Range(0, 1000) };
+    session.push(vectors, all, Values::F64(&[3.0; 1000])).unwrap();
+    session.push_function(vectors, &[FunctionCall::push(&Set, &[], &[1], &2.0)]).unwrap();
+    let dot = session.pull_function(vectors, &Dot, &[0, 1], &()).unwrap();
+    assert_eq!(dot.to_bits(), 6000f64.to_bits());
+    session.drop_matrix(vectors).unwrap();
+    assert!(session.pull_function(vectors, &Dot, &[0, 1], &()).is_err());
+    session.close().unwrap();
+    let error = second.pull(also, row, ValuesMut::F64(&mut [0.0; 3])).unwrap_err().to_string();
+    assert!(error.contains("its host has closed it"), "{error}");
+    service.end();
+}
+
+#[test]
+fn what_a_program_asks_of_a_session_wrongly_is_an_error_before_anything_is_sent() {
+    let service = Service::start(&[]);
+    let error = ParameterSession::open(&service.address, b"wrong", "loop").err().unwrap().to_string();
+    assert!(error.contains("token"), "{error}");
+    let error = ParameterSession::open("127.0.0.1:1", &[], "loop").err().unwrap().to_string();
+    assert!(error.starts_with("127.0.0.1:1: "), "{error}");
+    let error = ParameterSession::join(&service.address, &[], 77).err().unwrap().to_string();
+    assert!(error.contains("refused the request") && error.contains("77"), "{error}");
+    let mut session = ParameterSession::open(&service.address, &[], "loop").unwrap();
+    let matrix = session.create_matrix(&spec("w", 10)).unwrap();
+    let rows = Selection::Rows(Keys::Sorted(&[3, 4]));
+    let mut told = |values| session.push(matrix, rows, values).unwrap_err().to_string();
+    assert!(told(Values::F64(&[1.0])).contains("1 values, expected 2"));
+    assert!(told(Values::F32(&[1.0, 2.0])).contains("F64"));
+    assert!(told(Values::F64(&[1.0, f64::NAN])).contains("NaN"));
+    let beyond = Selection::Rows(Keys::Sorted(&[10]));
+    let error = session.pull(matrix, beyond, ValuesMut::F64(&mut [0.0])).unwrap_err().to_string();
+    assert!(error.contains("key 10 is out of range"), "{error}");
+    let unknown = Partitioner::Own { name: "metis".into(), partition_count: 2 };
+    let strange = MatrixSpec { partitioner: unknown, storage: Storage::Sparse, ..spec("strange", 10) };
+    let error = session.create_matrix(&strange).unwrap_err().to_string();
+    assert!(error.contains("\"metis\"") && error.contains("with_partitioner"), "{error}");
+    assert_eq!(pulled(&mut session, matrix, &[3, 4], 1), [0.0, 0.0], "nothing was pushed");
     service.end();
 }
 

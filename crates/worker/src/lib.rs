@@ -6,6 +6,7 @@
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
 //! | [`stats`] | the counters of an agent |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
+//! | [`session`] | [`ParameterSession`]: matrices of the parameter service for a loop of a program's own |
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //!
 //! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
@@ -33,6 +34,7 @@ mod pull;
 mod push;
 mod residuals;
 mod retransmit_queue;
+pub mod session;
 pub mod state;
 pub mod stats;
 
@@ -45,5 +47,6 @@ pub use lane_connection::connect_lane;
 pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;
+pub use session::{ParameterSession, PushIdentity, SessionError};
 pub use state::{AgentEffect, AgentState, CallOutput};
 pub use stats::{AgentStats, SharedStats};

@@ -1,0 +1,491 @@
+//! A session of the parameter service: matrices on servers for a loop of a program's own. It has no clocks: a pull sees
+//! every push that was answered before it, of this session on any connection.
+//!
+//! A session lives as long as its lease is renewed, which a thread of its own does; then its matrices are freed.
+
+mod line;
+mod renewal;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use matrix::function::unpack;
+use matrix::{
+    FunctionCall, FunctionTable, KeyRuns, MatrixId, MatrixSpec, Placement, Selection, Values, ValuesMut,
+    merge_partial_answers,
+};
+use rpc::message::{
+    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Fault, KeyList, OpenSession,
+    PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
+    TryFunction,
+};
+use rpc::{Message, WireType, WireValues};
+
+use crate::lane_keys::{LaneKeys, split_by_lane};
+use line::Line;
+use renewal::Renewal;
+
+/// The lease is renewed after this fraction (1/n) of its time.
+const RENEWALS: u32 = 4;
+
+/// An error of a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// A connection is broken, or could not be made.
+    #[error("{place}: {source}")]
+    Connection { place: String, source: rpc::Error },
+    /// The master or a server refused a request.
+    #[error("{place} refused the request: {}", fault.text)]
+    Refused { place: String, fault: Fault },
+    #[error("{place} sent an answer that does not belong to the request")]
+    UnexpectedAnswer { place: String },
+    #[error("the session has no matrix {name:?}; it has: {known}")]
+    UnknownMatrix { name: String, known: String },
+    /// A selection, values or a function do not fit the matrix.
+    #[error(transparent)]
+    Matrix(#[from] matrix::Error),
+}
+
+/// What identifies a push that counts once, however often it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushIdentity {
+    /// The evaluation, chosen by the driver of the host. Tokens of a matrix increase.
+    pub token: u64,
+    /// The share of the data. The same share has the same number in every attempt.
+    pub part: u32,
+    /// Unique among the attempts at the part.
+    pub attempt: u64,
+}
+
+/// A matrix of the session.
+struct SessionMatrix {
+    spec: MatrixSpec,
+    placement: Placement,
+    /// The partitions of each lane, ascending.
+    lane_partitions: Vec<Vec<u32>>,
+}
+
+/// A session with the parameter service. One thread uses it; several threads open a session each, or join one by its
+/// number.
+pub struct ParameterSession {
+    master: Line,
+    lanes: Vec<Option<Line>>,
+    token: Vec<u8>,
+    map: SessionMap,
+    matrices: BTreeMap<u32, SessionMatrix>,
+    functions: FunctionTable,
+    route: KeyRuns,
+    last_request: RequestId,
+    /// Ends the renewal when it is dropped; none if another process renews the lease.
+    renewal: Option<Renewal>,
+}
+
+impl ParameterSession {
+    /// Opens a session at the master that listens at `address` (`host:port`, `tcp:host:port` or `unix:path`). People
+    /// see it under `name`. `token` is that of the cluster, empty if it has none. It renews its lease until it is closed
+    /// or dropped.
+    pub fn open(address: &str, token: &[u8], name: &str) -> Result<Self, SessionError> {
+        let ask = OpenSession { request: 2, name: name.to_owned(), lease_ms: 0, servers: 0 };
+        let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
+        let line = Line::open(&[address.to_owned()], 0, token, Role::Tool)?;
+        let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;
+        session.renewal = Some(Renewal::start(line, pause, session.map.job));
+        Ok(session)
+    }
+
+    /// Joins the session `job`, which another process has opened and renews.
+    pub fn join(address: &str, token: &[u8], job: u32) -> Result<Self, SessionError> {
+        Self::connect(address, token, Message::AskMap(AskMap { request: 2, job }))
+    }
+
+    fn connect(address: &str, token: &[u8], first: Message) -> Result<Self, SessionError> {
+        let mut master = Line::open(&[address.to_owned()], 0, token, Role::Tool)?;
+        let map = master.ask_map(first, 2)?;
+        let mut session = Self {
+            master,
+            lanes: Vec::new(),
+            token: token.to_vec(),
+            map,
+            matrices: BTreeMap::new(),
+            functions: FunctionTable::builtin(),
+            route: KeyRuns::default(),
+            last_request: 2,
+            renewal: None,
+        };
+        session.read_map();
+        Ok(session)
+    }
+
+    /// The same session with other PS functions than the built-in ones.
+    #[must_use]
+    pub fn with_functions(mut self, functions: FunctionTable) -> Self {
+        self.functions = functions;
+        self
+    }
+
+    /// The number of the session, by which others join it.
+    pub fn job(&self) -> u32 {
+        self.map.job
+    }
+
+    /// Creates a matrix, whose consistency must be ASP. If the session has one of this name and spec, that is returned.
+    pub fn create_matrix(&mut self, spec: &MatrixSpec) -> Result<MatrixId, SessionError> {
+        spec.check()?;
+        let (request, job) = (self.next_request(), self.map.job);
+        let create = CreateMatrix { request, job, spec: Box::new(spec.clone()) };
+        self.map = self.master.ask_map(Message::CreateMatrix(create), request)?;
+        self.read_map();
+        self.matrix(&spec.name)
+    }
+
+    /// Frees a matrix.
+    pub fn drop_matrix(&mut self, matrix: MatrixId) -> Result<(), SessionError> {
+        let (request, job) = (self.next_request(), self.map.job);
+        let drop_matrix = DropMatrix { request, job, matrix: matrix.0 };
+        self.master.ask_done(Message::DropMatrix(drop_matrix), request)?;
+        self.matrices.remove(&matrix.0);
+        Ok(())
+    }
+
+    /// The matrix of this name, perhaps created by another process.
+    pub fn matrix(&mut self, name: &str) -> Result<MatrixId, SessionError> {
+        if self.find(name).is_none() {
+            let (request, job) = (self.next_request(), self.map.job);
+            self.map = self.master.ask_map(Message::AskMap(AskMap { request, job }), request)?;
+            self.read_map();
+        }
+        self.find(name).ok_or_else(|| SessionError::UnknownMatrix {
+            name: name.to_owned(),
+            known: self.matrices.values().map(|one| one.spec.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<MatrixId> {
+        let mut all = self.matrices.iter();
+        all.find(|(_, matrix)| matrix.spec.name == name).map(|(number, _)| MatrixId(*number))
+    }
+
+    /// Reads rows: all columns of each key, in the order of the selection.
+    pub fn pull(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        mut out: ValuesMut<'_>,
+    ) -> Result<(), SessionError> {
+        let pieces = self.route(matrix, selection, out.len())?;
+        self.entry(matrix)?.spec.check_element(out.element_type())?;
+        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
+            Message::Pull(Pull {
+                request,
+                job: session.map.job,
+                task: 0,
+                clock: 0,
+                matrix: matrix.0,
+                table: session.route.table(),
+                wait_ms: 0,
+                runs: piece.runs(),
+                keys: KeyList::Listed(piece.all_keys(&session.route)),
+                wire: WireType::F32,
+            })
+        })?;
+        let columns = self.matrices[&matrix.0].spec.columns_of_table();
+        self.receive_pieces(&pieces, &requests, |route, piece, answer| {
+            let Message::Pulled(pulled) = answer else { return false };
+            let WireValues::Exact(values) = &pulled.values else { return false };
+            piece.scatter(route, columns, values, &mut out)
+        })
+    }
+
+    /// Pushes values: all columns of each key, in the order of the selection. When it returns, every later pull sees
+    /// them. If a connection breaks meanwhile, it is not known which lanes have applied them: [`Self::push_once`] may be
+    /// repeated.
+    pub fn push(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        values: Values<'_>,
+    ) -> Result<(), SessionError> {
+        let pieces = self.route_push(matrix, selection, values)?;
+        let columns = self.matrices[&matrix.0].spec.columns_of_table();
+        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
+            Message::Push(Push {
+                request,
+                job: session.map.job,
+                task: 0,
+                clock: 0,
+                index: 0,
+                matrix: matrix.0,
+                table: session.route.table(),
+                runs: piece.runs(),
+                keys: KeyList::Listed(piece.all_keys(&session.route)),
+                values: piece.gather(&session.route, columns, values).into(),
+            })
+        })?;
+        self.receive_pieces(&pieces, &requests, |_, _, answer| matches!(answer, Message::Done(_)))
+    }
+
+    /// Pushes values that count once: of all attempts at a part of a token, that which commits first. Returns whether
+    /// this attempt counts at every lane; if not, another one does, at some or all of them.
+    ///
+    /// # Errors
+    /// Also if the token was closed.
+    pub fn push_once(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        values: Values<'_>,
+        identity: PushIdentity,
+    ) -> Result<bool, SessionError> {
+        let PushIdentity { token, part, attempt } = identity;
+        let pieces = self.route_push(matrix, selection, values)?;
+        let columns = self.matrices[&matrix.0].spec.columns_of_table();
+        let mut chunks = BTreeMap::new();
+        for lane in self.lanes_of(matrix)? {
+            chunks.insert(lane as u16, 0u32);
+        }
+        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
+            let chunk = chunks.entry(piece.lane).or_default();
+            *chunk += 1;
+            Message::PushStaged(PushStaged {
+                request,
+                job: session.map.job,
+                token,
+                part,
+                attempt,
+                chunk: *chunk - 1,
+                matrix: matrix.0,
+                table: session.route.table(),
+                runs: piece.runs(),
+                keys: KeyList::Listed(piece.all_keys(&session.route)),
+                values: piece.gather(&session.route, columns, values),
+            })
+        })?;
+        self.receive_pieces(&pieces, &requests, |_, _, answer| matches!(answer, Message::Done(_)))?;
+        let answers = self.ask_lanes(matrix, |job, lane, request| {
+            let chunks = chunks[&(lane as u16)];
+            Message::Commit(Commit { request, job, matrix: matrix.0, token, part, attempt, chunks })
+        })?;
+        Ok(answers
+            .iter()
+            .all(|(_, answer)| matches!(answer, Message::Committed(one) if one.attempt == attempt)))
+    }
+
+    /// Refuses all later attempts of this token and those below it, and frees what they have staged.
+    pub fn close_token(&mut self, matrix: MatrixId, token: u64) -> Result<(), SessionError> {
+        self.ask_lanes(matrix, |job, _, request| {
+            Message::CloseToken(CloseToken { request, job, matrix: matrix.0, token })
+        })
+        .map(drop)
+    }
+
+    /// Runs a pull function on the rows `from` at the partitions, and merges its answers.
+    pub fn pull_function<F: matrix::PullFunction>(
+        &mut self,
+        matrix: MatrixId,
+        function: &F,
+        from: &[u32],
+        argument: &F::Argument,
+    ) -> Result<F::Answer, SessionError> {
+        let call = FunctionCall::pull(function, from, argument);
+        self.functions.check_pull(&self.entry(matrix)?.spec, &call)?;
+        let answers = self.ask_lanes(matrix, |job, _, request| {
+            let (task, clock, wait_ms, call) = (0, 0, 0, call.clone());
+            Message::PullFunction(PullFunction { request, job, task, clock, matrix: matrix.0, wait_ms, call })
+        })?;
+        let mut parts = Vec::new();
+        for (lane, answer) in answers {
+            let Message::PulledFunction(pulled) = answer else { return Err(self.unexpected(lane)) };
+            parts.extend(pulled.parts);
+        }
+        let spec = &self.entry(matrix)?.spec;
+        let merged = merge_partial_answers(&self.functions, spec, &call, parts)?;
+        Ok(unpack(&merged).map_err(|fault| matrix::Error::function(&spec.name, &call.name, fault))?)
+    }
+
+    /// Runs push functions at the partitions, one directly after the other. If they may fail and several lanes have
+    /// partitions, all lanes try them before the first one is changed.
+    pub fn push_function(&mut self, matrix: MatrixId, calls: &[FunctionCall]) -> Result<(), SessionError> {
+        let tries_first = self.functions.check_push(&self.entry(matrix)?.spec, calls)?;
+        if tries_first && self.lanes_of(matrix)?.len() > 1 {
+            self.ask_lanes(matrix, |job, _, request| {
+                let (task, clock, index, wait_ms, calls) = (0, 0, 0, 0, calls.to_vec());
+                let matrix = matrix.0;
+                Message::TryFunction(TryFunction { request, job, task, clock, index, matrix, wait_ms, calls })
+            })?;
+        }
+        self.ask_lanes(matrix, |job, _, request| {
+            let (task, clock, index, calls) = (0, 0, 0, calls.to_vec());
+            Message::PushFunction(PushFunction { request, job, task, clock, index, matrix: matrix.0, calls })
+        })
+        .map(drop)
+    }
+
+    /// Ends the session and frees its matrices. A session that is dropped instead ends with its lease.
+    pub fn close(mut self) -> Result<(), SessionError> {
+        drop(self.renewal.take());
+        let (request, job) = (self.next_request(), self.map.job);
+        self.master.ask_done(Message::CloseSession(CloseSession { request, job }), request)
+    }
+
+    fn next_request(&mut self) -> RequestId {
+        self.last_request += 1;
+        self.last_request
+    }
+
+    /// Takes over the matrices of the map.
+    fn read_map(&mut self) {
+        let lane_count = self.map.lanes.len();
+        self.lanes.resize_with(lane_count, || None);
+        self.matrices = BTreeMap::new();
+        for entry in &self.map.matrices {
+            if entry.spec.check().is_err() {
+                // Another program made it, with a partitioner that this one does not have.
+                continue;
+            }
+            let mut lane_partitions = vec![Vec::new(); lane_count];
+            for (partition, lane) in (0u32..).zip(&entry.owners) {
+                lane_partitions[usize::from(*lane)].push(partition);
+            }
+            let placement = entry.spec.partitioner.placement(entry.spec.key_bound());
+            let matrix = SessionMatrix { spec: entry.spec.clone(), placement, lane_partitions };
+            self.matrices.insert(entry.matrix, matrix);
+        }
+    }
+
+    fn entry(&self, matrix: MatrixId) -> Result<&SessionMatrix, SessionError> {
+        let count = self.matrices.len();
+        self.matrices.get(&matrix.0).ok_or_else(|| matrix::Error::NoSuchMatrix { id: matrix.0, count }.into())
+    }
+
+    /// Splits the keys of a selection by lane; `value_count` is the number of values that go with them.
+    fn route(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        value_count: usize,
+    ) -> Result<Vec<LaneKeys>, SessionError> {
+        let mut route = std::mem::take(&mut self.route);
+        let entry = self.entry(matrix)?;
+        route.set(&entry.spec, &entry.placement, selection)?;
+        let expected = route.key_count() * entry.spec.columns_of_table();
+        if value_count != expected {
+            let (name, actual) = (entry.spec.name.clone(), value_count);
+            return Err(matrix::Error::ValueCount { matrix: name, expected, actual }.into());
+        }
+        let pieces = split_by_lane(&route, &entry.spec, &entry.lane_partitions);
+        self.route = route;
+        Ok(pieces)
+    }
+
+    /// Like [`Self::route`], for values that must be finite and of the type of the matrix.
+    fn route_push(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        values: Values<'_>,
+    ) -> Result<Vec<LaneKeys>, SessionError> {
+        let pieces = self.route(matrix, selection, values.len())?;
+        let spec = &self.matrices[&matrix.0].spec;
+        spec.check_element(values.element_type())?;
+        spec.check_finite(values, |i| self.route.key(i))?;
+        Ok(pieces)
+    }
+
+    /// Sends a request for each piece; returns their numbers.
+    fn send_pieces(
+        &mut self,
+        matrix: MatrixId,
+        pieces: &[LaneKeys],
+        mut message: impl FnMut(&Self, &LaneKeys, RequestId) -> Message,
+    ) -> Result<Vec<RequestId>, SessionError> {
+        self.entry(matrix)?;
+        let mut requests = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let request = self.next_request();
+            let message = message(self, piece, request);
+            self.line(usize::from(piece.lane))?.send(message)?;
+            requests.push(request);
+        }
+        Ok(requests)
+    }
+
+    /// Receives the answer to each piece, also those after a refusal, so that the connections can be used again. `take`
+    /// returns false for an answer that does not fit.
+    fn receive_pieces(
+        &mut self,
+        pieces: &[LaneKeys],
+        requests: &[RequestId],
+        mut take: impl FnMut(&KeyRuns, &LaneKeys, &Message) -> bool,
+    ) -> Result<(), SessionError> {
+        let mut result = Ok(());
+        for (piece, request) in pieces.iter().zip(requests) {
+            let lane = usize::from(piece.lane);
+            let taken = match self.receive(lane, *request) {
+                Ok(answer) if take(&self.route, piece, &answer) => Ok(()),
+                Ok(_) => Err(self.unexpected(lane)),
+                Err(error) => Err(error),
+            };
+            result = result.and(taken);
+        }
+        result
+    }
+
+    /// Receives an answer. A connection that is broken, or out of step, is not used again.
+    fn receive(&mut self, lane: usize, request: RequestId) -> Result<Message, SessionError> {
+        let answer = self.line(lane)?.receive(request);
+        if let Err(SessionError::Connection { .. } | SessionError::UnexpectedAnswer { .. }) = &answer {
+            self.lanes[lane] = None;
+        }
+        answer
+    }
+
+    /// The lanes with partitions of a matrix.
+    fn lanes_of(&self, matrix: MatrixId) -> Result<Vec<usize>, SessionError> {
+        let partitions = self.entry(matrix)?.lane_partitions.iter().enumerate();
+        Ok(partitions.filter(|(_, own)| !own.is_empty()).map(|(lane, _)| lane).collect())
+    }
+
+    /// Sends a request to all lanes with partitions of a matrix; returns their answers, or the first refusal.
+    fn ask_lanes(
+        &mut self,
+        matrix: MatrixId,
+        mut message: impl FnMut(u32, usize, RequestId) -> Message,
+    ) -> Result<Vec<(usize, Message)>, SessionError> {
+        let lanes = self.lanes_of(matrix)?;
+        let (request, job) = (self.next_request(), self.map.job);
+        for &lane in &lanes {
+            let message = message(job, lane, request);
+            self.line(lane)?.send(message)?;
+        }
+        let mut answers = Vec::new();
+        for lane in lanes {
+            answers.push(self.receive(lane, request).map(|answer| (lane, answer)));
+        }
+        answers.into_iter().collect()
+    }
+
+    /// The connection to a lane.
+    fn line(&mut self, lane: usize) -> Result<&mut Line, SessionError> {
+        if self.lanes[lane].is_none() {
+            let (place, role) = (&self.map.lanes[lane], Role::Session { job: self.map.job });
+            self.lanes[lane] = Some(Line::open(&place.addresses, place.lane, &self.token, role)?);
+        }
+        Ok(self.lanes[lane].as_mut().expect("it was just opened"))
+    }
+
+    fn unexpected(&self, lane: usize) -> SessionError {
+        let place = self.lanes[lane].as_ref().map_or_else(String::new, |line| line.place.clone());
+        SessionError::UnexpectedAnswer { place }
+    }
+}
+
+impl LaneKeys {
+    /// The number of keys of each partition.
+    fn runs(&self) -> Vec<PartitionRun> {
+        let run = |slice: &crate::lane_keys::PartitionSlice| PartitionRun {
+            partition: slice.partition,
+            count: slice.count as u32,
+        };
+        self.slices.iter().map(run).collect()
+    }
+}
