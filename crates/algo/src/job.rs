@@ -120,6 +120,8 @@ pub struct DataNeeds {
     pub keep_zeros: bool,
     /// Entries must have fields.
     pub uses_fields: bool,
+    /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
+    pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<u64>,
     /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
@@ -141,6 +143,7 @@ impl Default for DataNeeds {
             shuffle: Shuffle::None,
             keep_zeros: false,
             uses_fields: false,
+            uses_record_numbers: false,
             key_limit: None,
             validation_share: 0.0,
             validation_required: false,

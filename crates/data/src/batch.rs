@@ -60,6 +60,9 @@ pub struct Batch {
     pub columns: Vec<u64>,
     /// Texts of the passthrough columns, for predictions. The block cache does not store them.
     pub passthrough: PassthroughTexts,
+    /// The number of each record among the records of its task, in the order of the files, from 0: the same in every
+    /// epoch and order. Empty unless the records are numbered ([`TaskData::number_records`](crate::TaskData)).
+    pub numbers: Vec<u64>,
 }
 
 impl Batch {
@@ -94,12 +97,23 @@ impl Batch {
         self.fields.clear();
         self.columns.clear();
         self.passthrough.truncate(0);
+        self.numbers.clear();
     }
 
     /// Copies `other` into this batch and reuses its allocations.
     pub fn copy_from(&mut self, other: &Self) {
-        let Self { labels, weights, groups, offsets, indices, values, fields, columns, passthrough: carried } =
-            other;
+        let Self {
+            labels,
+            weights,
+            groups,
+            offsets,
+            indices,
+            values,
+            fields,
+            columns,
+            passthrough: carried,
+            numbers,
+        } = other;
         self.labels.clone_from(labels);
         self.weights.clone_from(weights);
         self.groups.clone_from(groups);
@@ -109,6 +123,7 @@ impl Batch {
         self.fields.clone_from(fields);
         self.columns.clone_from(columns);
         self.passthrough.clone_from(carried);
+        self.numbers.clone_from(numbers);
     }
 }
 

@@ -57,6 +57,10 @@ pub struct TaskData {
     read_count: u64,
     /// Number of records of this epoch so far, when records are mixed.
     shuffled_count: u64,
+    /// Whether batches have the numbers of their records.
+    numbers_records: bool,
+    /// The number of the first record of each cached block.
+    block_starts: Vec<u64>,
     /// Cached blocks in the order of this epoch, and how many of them are taken.
     order: Vec<u32>,
     taken_count: usize,
@@ -96,6 +100,8 @@ impl TaskData {
             epoch: 0,
             read_count: 0,
             shuffled_count: 0,
+            numbers_records: false,
+            block_starts: Vec::new(),
             order: Vec::new(),
             taken_count: 0,
             random: stream(seed, Purpose::Shuffle, task, 0),
@@ -108,6 +114,11 @@ impl TaskData {
     /// and the first one may still be read from the files.
     pub fn set_first_epoch(&mut self, epoch: u64) {
         self.first_epoch = if self.shuffle == Shuffle::None { 0 } else { epoch };
+    }
+
+    /// Gives every batch the numbers of its records, for what a task remembers of each record from epoch to epoch.
+    pub fn number_records(&mut self) {
+        self.numbers_records = true;
     }
 
     /// The reader, for its summary.
@@ -162,15 +173,18 @@ impl TaskData {
         let mut kept = BlockCache::new(old.config().clone(), self.task);
         let mut records = Rebatcher::default();
         let mut given = 0;
+        self.block_starts.clear();
         for block in 0..old.len() {
             records.fill_in_order(|batch| old.read(block, batch))?;
             while records.collect_batch(batch_size.next(given)) {
                 records.finish(&mut self.batch);
+                self.block_starts.push(given);
                 given += self.batch.record_count() as u64;
                 kept.add(&self.batch)?;
             }
         }
         if records.finish(&mut self.batch) {
+            self.block_starts.push(given);
             kept.add(&self.batch)?;
         }
         kept.seal();
@@ -198,10 +212,13 @@ impl TaskData {
             if self.batch.record_count() == 0 {
                 continue;
             }
+            let first = self.read_count;
             self.read_count += self.batch.record_count() as u64;
             if let Some(kept) = &mut self.cache {
+                self.block_starts.push(first);
                 kept.add(&self.batch)?;
             }
+            number(&mut self.batch, first, self.numbers_records);
             return Ok(true);
         }
         Ok(false)
@@ -242,6 +259,7 @@ impl TaskData {
         };
         self.taken_count += 1;
         kept.read(block as usize, &mut self.batch)?;
+        number(&mut self.batch, self.block_starts[block as usize], self.numbers_records);
         Ok(true)
     }
 
@@ -255,13 +273,26 @@ impl TaskData {
             let (Some(kept), false) = (&mut self.cache, window.is_empty()) else {
                 break;
             };
-            let read = |i: usize, block: &mut Batch| kept.read(window[i] as usize, block);
+            let (starts, numbers_records) = (&self.block_starts, self.numbers_records);
+            let read = |i: usize, block: &mut Batch| {
+                kept.read(window[i] as usize, block)?;
+                number(block, starts[window[i] as usize], numbers_records);
+                Ok(())
+            };
             self.rebatcher.fill_shuffled(window.len(), &mut self.random, read)?;
             self.taken_count += window.len();
         }
         let found = self.rebatcher.finish(&mut self.batch);
         self.shuffled_count += if found { self.batch.record_count() as u64 } else { 0 };
         Ok(found)
+    }
+}
+
+/// Numbers the records of a batch from `first` on, if they are to be numbered.
+fn number(batch: &mut Batch, first: u64, numbers_records: bool) {
+    batch.numbers.clear();
+    if numbers_records {
+        batch.numbers.extend(first..first + batch.record_count() as u64);
     }
 }
 

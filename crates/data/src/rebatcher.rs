@@ -19,6 +19,8 @@ pub(crate) struct Rebatcher {
     order: Vec<RecordPosition>,
     next: usize,
     builder: Option<BatchBuilder>,
+    /// The numbers of the records in the builder; empty if records are not numbered.
+    numbers: Vec<u64>,
 }
 
 impl Rebatcher {
@@ -27,6 +29,7 @@ impl Rebatcher {
         self.order.clear();
         self.next = 0;
         self.builder = None;
+        self.numbers.clear();
     }
 
     /// Whether all records of the window are taken.
@@ -75,7 +78,9 @@ impl Rebatcher {
         let wanted = batch_size - builder.record_count().min(batch_size);
         let end = self.order.len().min(self.next + wanted);
         for &(block, record) in &self.order[self.next..end] {
-            copy_record(&self.blocks[block as usize], record as usize, builder);
+            let (block, record) = (&self.blocks[block as usize], record as usize);
+            copy_record(block, record, builder);
+            self.numbers.extend(block.numbers.get(record));
         }
         self.next = end;
         builder.record_count() >= batch_size
@@ -86,6 +91,8 @@ impl Rebatcher {
         match &mut self.builder {
             Some(builder) if builder.record_count() > 0 => {
                 builder.finish(out);
+                std::mem::swap(&mut out.numbers, &mut self.numbers);
+                self.numbers.clear();
                 true
             }
             _ => false,

@@ -144,6 +144,9 @@ impl TaskDataPlan<'_> {
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
                 let mut data = TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);
                 data.set_first_epoch(self.first_epoch);
+                if self.opened.needs.uses_record_numbers {
+                    data.number_records();
+                }
                 Ok(data)
             })
             .collect()

@@ -99,16 +99,27 @@ proptest! {
         count in 0u64..300,
         batch_size in 1usize..40,
         scan: bool,
+        is_numbered: bool,
         shuffle in prop::sample::select(vec![Shuffle::None, Shuffle::Batches, Shuffle::Records]),
         mode in prop::sample::select(vec![CacheMode::Memory, CacheMode::Disk, CacheMode::Both]),
     ) {
         let folder = folder();
         let mut data = task_data(count, Some(mode), shuffle, batch_size, &folder);
+        if is_numbered {
+            data.number_records();
+        }
         if scan {
             data.scan().expect("room enough");
+            data.reconfigure(BatchSize::Fixed(batch_size + 3), shuffle, true).expect("room enough");
+            data.reconfigure(BatchSize::Fixed(batch_size), shuffle, true).expect("room enough");
         }
         for number in 0..3 {
             let batches = epoch(&mut data, number);
+            for batch in &batches {
+                // The label of a record is its number.
+                let wanted: Vec<u64> = batch.labels.iter().map(|&label| label as u64).collect();
+                prop_assert_eq!(&batch.numbers, &if is_numbered { wanted } else { Vec::new() });
+            }
             let numbers = records(&batches);
             let in_order: Vec<u64> = (0..count).collect();
             if shuffle == Shuffle::None || (number == 0 && !scan) {
