@@ -43,6 +43,8 @@ impl Ports {
 
 fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
     let mut attempts = 0..ATTEMPTS;
+    // They stay bound until the end: otherwise the system might choose the same port again.
+    let mut unfit = Vec::new();
     loop {
         let frames = Listener::bind(address)?;
         let beside = frames.address().http()?;
@@ -50,7 +52,10 @@ fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
         match Listener::bind(&beside) {
             Ok(http) => return Ok((frames, http)),
             Err(Error::Io { source, .. })
-                if source.kind() == io::ErrorKind::AddrInUse && !is_chosen && attempts.next().is_some() => {}
+                if source.kind() == io::ErrorKind::AddrInUse && !is_chosen && attempts.next().is_some() =>
+            {
+                unfit.push(frames);
+            }
             Err(error) => return Err(of_http(error, &beside)),
         }
     }
