@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use matrix::OwnedValues;
 
-use super::tensors::{Dtype, TensorInfo, elements};
+use super::tensors::{Dtype, TensorInfo, elements, entries};
 use crate::error::Error;
 
 /// Bytes of the length of the header.
@@ -109,37 +109,8 @@ fn header(file: &File, size_bytes: u64) -> Result<(BTreeMap<String, TensorInfo>,
     }
     let mut text = vec![0; length as usize];
     file.read_exact_at(&mut text, LENGTH_BYTES).map_err(HeaderFault::Io)?;
-    let entries = entries(&text).map_err(|error| HeaderFault::Bad(format!("its header is bad: {error}")))?;
-    check_entries(&entries, size_bytes - LENGTH_BYTES - length).map_err(HeaderFault::Bad)?;
+    let entries = entries(&text, size_bytes - LENGTH_BYTES - length).map_err(HeaderFault::Bad)?;
     Ok((entries, LENGTH_BYTES + length))
-}
-
-fn entries(text: &[u8]) -> Result<BTreeMap<String, TensorInfo>, serde_json::Error> {
-    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text)?;
-    members.remove("__metadata__");
-    members.into_iter().map(|(name, info)| Ok((name, serde_json::from_value(info)?))).collect()
-}
-
-/// Checks that the tensors follow each other and fill the rest of the file.
-fn check_entries(entries: &BTreeMap<String, TensorInfo>, data_bytes: u64) -> Result<(), String> {
-    let mut order: Vec<_> = entries.iter().collect();
-    order.sort_by_key(|(_, info)| info.data_offsets);
-    let mut end = 0;
-    for (name, info) in order {
-        let count = info.shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
-        let bytes = count.and_then(|count| count.checked_mul(info.dtype.bitsize() / 8));
-        let (start, stop) = info.data_offsets;
-        if start != end || bytes.is_none_or(|bytes| start.checked_add(bytes) != Some(stop)) {
-            return Err(format!(
-                "tensor {name:?} is at {start}..{stop}, which does not fit its shape or its place"
-            ));
-        }
-        end = stop;
-    }
-    if end as u64 == data_bytes {
-        return Ok(());
-    }
-    Err(format!("its tensors have {end} bytes, and the file has {data_bytes} after its header"))
 }
 
 #[cfg(test)]

@@ -34,6 +34,40 @@ pub fn header<'a>(
     Ok(bytes)
 }
 
+/// The entries of the text of a header. The tensors must follow each other and fill the `data_bytes` after the header; the
+/// error says what does not fit.
+pub fn entries(text: &[u8], data_bytes: u64) -> Result<BTreeMap<String, TensorInfo>, String> {
+    let members = |text| -> Result<BTreeMap<String, TensorInfo>, serde_json::Error> {
+        let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text)?;
+        members.remove("__metadata__");
+        members.into_iter().map(|(name, info)| Ok((name, serde_json::from_value(info)?))).collect()
+    };
+    let entries = members(text).map_err(|error| format!("its header is bad: {error}"))?;
+    check_entries(&entries, data_bytes)?;
+    Ok(entries)
+}
+
+fn check_entries(entries: &BTreeMap<String, TensorInfo>, data_bytes: u64) -> Result<(), String> {
+    let mut order: Vec<_> = entries.iter().collect();
+    order.sort_by_key(|(_, info)| info.data_offsets);
+    let mut end = 0;
+    for (name, info) in order {
+        let count = info.shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
+        let bytes = count.and_then(|count| count.checked_mul(info.dtype.bitsize() / 8));
+        let (start, stop) = info.data_offsets;
+        if start != end || bytes.is_none_or(|bytes| start.checked_add(bytes) != Some(stop)) {
+            return Err(format!(
+                "tensor {name:?} is at {start}..{stop}, which does not fit its shape or its place"
+            ));
+        }
+        end = stop;
+    }
+    if end as u64 == data_bytes {
+        return Ok(());
+    }
+    Err(format!("its tensors have {end} bytes, and the file has {data_bytes} after its header"))
+}
+
 /// The numbers that are stored in these bytes.
 pub(crate) fn elements<T, const N: usize>(bytes: &[u8], of_bytes: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.as_chunks().0.iter().map(|chunk| of_bytes(*chunk)).collect()

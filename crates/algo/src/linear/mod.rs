@@ -195,7 +195,6 @@ impl Linear {
                 Loss::Softmax => LabelRule::Class,
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
-            uses_labels: true,
             scan: scales_columns
                 || self.needs_label_scan()
                 || self.loss == Loss::Softmax
@@ -209,10 +208,10 @@ impl Linear {
                 Some(ColumnScaling::Deviation) | None => true,
                 Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
             },
-            uses_fields: false,
             key_limit: params.dimensions,
             validation_share: params.validation_share,
             validation_required: params.early_stopping.is_some(),
+            ..DataNeeds::default()
         }
     }
 
