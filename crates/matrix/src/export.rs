@@ -82,9 +82,9 @@ impl ExportRange {
     /// ranges visits all keys once for each of them.
     pub fn block(from: u64, row_count: u64, spec: &MatrixSpec) -> Self {
         /// A range has this share of the rows.
-        const SHARE: u64 = 16;
+        const SHARE: u64 = 32;
         /// And at least as many as have this size.
-        const MINIMUM_BYTES: u64 = 16 << 20;
+        const MINIMUM_BYTES: u64 = 8 << 20;
         let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
         Self { from, limit: (row_count / SHARE).max(MINIMUM_BYTES / row_bytes).max(1) as usize }
     }
