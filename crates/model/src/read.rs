@@ -80,7 +80,14 @@ impl ModelFiles {
         self.matrices[matrix].rows_from(key)
     }
 
-    fn read_all(&mut self, matrix: usize) -> Result<ExportedRows, Error> {
+    /// The same model, of which this many rows are read at a time.
+    #[cfg(test)]
+    pub(crate) fn with_block_rows(mut self, block_rows: u64) -> Self {
+        self.matrices.iter_mut().for_each(|matrix| matrix.block_rows = block_rows);
+        self
+    }
+
+    pub(crate) fn read_all(&mut self, matrix: usize) -> Result<ExportedRows, Error> {
         let mut rows = self.rows_from(matrix, 0)?;
         while let Some(last) = rows.keys.last() {
             let more = self.rows_from(matrix, last + 1)?;
@@ -173,6 +180,8 @@ struct MatrixFiles {
     keys: Option<StoredTensor>,
     values: StoredTensor,
     optimizer: Option<SlotFiles>,
+    /// Rows of a block.
+    block_rows: u64,
     /// The smallest key that was not returned.
     next_key: u64,
     /// Rows of the file of weights, and of the optimizer, that were returned.
@@ -220,15 +229,21 @@ impl MatrixFiles {
             Some(name) if tensors.0.contains_key(name) => Some(SlotFiles::new(folder, entry, name, tensors)?),
             _ => None,
         };
+        let slots = optimizer.iter().flat_map(|optimizer| &optimizer.slots).map(|(_, _, width)| *width);
+        let row_bytes = size_of::<u64>() as u64 * (1 + columns + slots.sum::<u64>());
+        let block_rows = (BLOCK_BYTES / row_bytes).max(1);
         let (next_key, weights_read, slots_read) = (0, 0, 0);
-        Ok(Self { columns, stored_rows: rows, keys, values, optimizer, next_key, weights_read, slots_read })
-    }
-
-    /// Rows of a block.
-    fn block_rows(&self) -> u64 {
-        let slots = self.optimizer.iter().flat_map(|optimizer| &optimizer.slots).map(|(_, _, width)| *width);
-        let row_bytes = size_of::<u64>() as u64 * (1 + self.columns + slots.sum::<u64>());
-        (BLOCK_BYTES / row_bytes).max(1)
+        Ok(Self {
+            columns,
+            stored_rows: rows,
+            keys,
+            values,
+            optimizer,
+            block_rows,
+            next_key,
+            weights_read,
+            slots_read,
+        })
     }
 
     fn weight_keys(&self, range: std::ops::Range<u64>) -> Result<Vec<u64>, Error> {
@@ -257,7 +272,7 @@ impl MatrixFiles {
     }
 
     fn next_block(&mut self) -> Result<ExportedRows, Error> {
-        let end = self.stored_rows.min(self.weights_read + self.block_rows());
+        let end = self.stored_rows.min(self.weights_read + self.block_rows);
         let range = self.weights_read..end;
         let mut weight_keys = self.weight_keys(range.clone())?;
         let columns = self.columns;
@@ -266,7 +281,7 @@ impl MatrixFiles {
             let values = self.values.values(range.start * columns..range.end * columns)?;
             return Ok(ExportedRows { keys: weight_keys, values, slots: Vec::new() });
         };
-        let slot_rows = self.slots_read..optimizer.row_count.min(self.slots_read + self.block_rows());
+        let slot_rows = self.slots_read..optimizer.row_count.min(self.slots_read + self.block_rows);
         let keys = match &optimizer.keys {
             Some(keys) => keys.keys(slot_rows.clone())?,
             None => weight_keys.clone(),

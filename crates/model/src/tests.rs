@@ -135,6 +135,24 @@ fn a_model_does_not_depend_on_how_its_rows_arrive() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left of it");
 }
 
+#[test]
+fn every_type_of_elements_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |element, values| {
+        let spec = MatrixSpec { element, rule: PushRule::Add, ..spec(Storage::Sparse, 1 << 63) };
+        (spec, ExportedRows { keys: vec![2, 9], values, slots: Vec::new() })
+    };
+    for (spec, rows) in [
+        of(ElementType::F32, OwnedValues::F32(vec![0.1, -0.0, 3.5, f32::MIN_POSITIVE])),
+        of(ElementType::F64, OwnedValues::F64(vec![0.1, 1e300, 0.0, -7.0])),
+        of(ElementType::I64, OwnedValues::I64(vec![i64::MIN, 0, 1 << 60, -1])),
+    ] {
+        let path = folder.path().join(format!("{:?}", spec.element));
+        save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
+        assert_eq!(Model::read(&path, true).unwrap().matrices, [rows]);
+    }
+}
+
 /// A zero weight may be left out of the file of weights, but its optimizer state may not.
 #[test]
 fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
@@ -157,6 +175,18 @@ fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
         let path = folder.path().join(name);
         save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
         assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
+        for block_rows in 1..4 {
+            let mut files = ModelFiles::open(&path, true).unwrap().with_block_rows(block_rows);
+            assert_eq!(files.read_all(0).unwrap(), rows, "{name}, {block_rows} rows at a time");
+            let from = rows.keys[rows.keys.len() - 1];
+            let last = files.rows_from(0, from).unwrap();
+            assert_eq!(
+                last,
+                rows.slice(rows.keys.len() - 1..rows.keys.len()),
+                "{name}: not from the beginning"
+            );
+            assert!(files.rows_from(0, from + 1).unwrap().keys.is_empty(), "{name}");
+        }
         let without = &Model::read(&path, false).unwrap().matrices[0];
         let OwnedValues::F32(weights) = &rows.values else { panic!("{name}") };
         for (key, row) in rows.keys.iter().zip(weights.chunks(2)) {
