@@ -136,6 +136,39 @@ fn a_model_does_not_depend_on_how_its_rows_arrive() {
 }
 
 #[test]
+fn keys_are_stored_once_where_both_files_have_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let has_own_keys = |name: &str, weights: &[f32]| {
+        let path = folder.path().join(name);
+        let rows = [rows(&[3, 8], weights)];
+        save(&path, &spec(Storage::Sparse, 1 << 63), &mut RowsInMemory(&rows)).unwrap();
+        let bytes = std::fs::read(path.join(OPTIMIZER_FILE)).unwrap();
+        tensors::SafeTensors::deserialize(&bytes).unwrap().names().contains(&"keys")
+    };
+    assert!(!has_own_keys("same", &[1.0; 4]));
+    assert!(has_own_keys("fewer", &[1.0, 1.0, 0.0, 0.0]), "a row of zeros is only in the file of slots");
+}
+
+#[test]
+fn a_model_replaces_an_empty_folder_and_with_overwrite_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, absent) = (folder.path().join("model"), folder.path().join("absent"));
+    std::fs::create_dir(&path).unwrap();
+    check_target(&path, false).unwrap();
+    check_target(&absent, false).unwrap();
+    let rows = [rows(&[3], &[1.0, 2.0])];
+    save(&path, &spec(Storage::Sparse, 1 << 63), &mut RowsInMemory(&rows)).unwrap();
+    assert!(matches!(check_target(&path, false), Err(Error::ModelExists { .. })));
+    check_target(&path, true).unwrap();
+    std::fs::write(path.join("notes.txt"), "mine").unwrap();
+    assert!(matches!(check_target(&path, true), Err(Error::ForeignFileInModel { .. })));
+    std::fs::create_dir(&absent).unwrap();
+    std::fs::write(absent.join("notes.txt"), "mine").unwrap();
+    assert!(matches!(check_target(&absent, true), Err(Error::NotReplaceable { .. })));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "checks leave nothing behind");
+}
+
+#[test]
 fn every_type_of_elements_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let of = |element, values| {
