@@ -118,4 +118,34 @@ mod tests {
                 .is_inside(&FileIdentity::of(&folder.path().join("out")))
         );
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn two_names_of_one_file_are_the_same_and_two_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let (one, other, link, hard) = (path("one"), path("other"), path("link"), path("hard"));
+        std::fs::write(&one, "same").unwrap();
+        std::fs::write(&other, "same").unwrap();
+        std::os::unix::fs::symlink(&one, &link).unwrap();
+        std::fs::hard_link(&one, &hard).unwrap();
+        let is_one = |path| FileIdentity::of(&one).is_same(&FileIdentity::of(path));
+        assert!(is_one(&one) && is_one(&link) && is_one(&hard));
+        assert!(!is_one(&other) && !is_one(&path("absent")));
+        assert!(!FileIdentity::of(&one).is_inside(&FileIdentity::of(&one)));
+        assert_eq!(folder_of(Path::new("name")), Path::new("."));
+        assert_eq!(folder_of(Path::new("a/name")), Path::new("a"));
+    }
+
+    #[test]
+    fn names_are_exchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        std::fs::write(&one, "1").unwrap();
+        std::fs::write(&other, "2").unwrap();
+        if exchange(&one, &other).unwrap() {
+            let read = |path| std::fs::read_to_string(path).unwrap();
+            assert_eq!((read(&one), read(&other)), ("2".into(), "1".into()));
+        }
+    }
 }

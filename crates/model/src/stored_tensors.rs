@@ -185,8 +185,12 @@ mod tests {
             bytes.extend_from_slice(&[0; 8]);
             assert!(read(&bytes).is_err(), "{header}");
         }
-        let mut length = u64::MAX.to_le_bytes().to_vec();
-        length.extend_from_slice(b"{}");
-        assert!(read(&length).is_err(), "a header longer than the file");
+        for length in [u64::MAX, 3] {
+            let mut bytes = length.to_le_bytes().to_vec();
+            bytes.extend_from_slice(b"{}");
+            let error = read(&bytes).unwrap_err().to_string();
+            assert!(error.contains("longer than the file"), "{error}");
+        }
+        assert!(read(&[2, 0, 0]).unwrap_err().to_string().contains("is missing"));
     }
 }

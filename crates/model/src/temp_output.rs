@@ -212,6 +212,6 @@ mod tests {
         std::fs::write(unfinished.path(), "whole").unwrap();
         unfinished.persist(|from, to| std::fs::rename(from, to)).unwrap();
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "whole");
-        assert_eq!(outputs.lock().saved_paths, [place]);
+        assert_eq!(outputs.lock().saved_paths(), [place]);
     }
 }
