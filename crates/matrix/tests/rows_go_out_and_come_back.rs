@@ -73,6 +73,18 @@ fn ranges_together_have_the_rows_of_the_whole_matrix() {
 }
 
 #[test]
+fn what_is_staged_counts_as_memory() {
+    let store = store_of(1, [MatrixSpec { consistency: Consistency::Bsp, ..with_columns(PushRule::Add, 1) }]);
+    let mut agent = store.join().unwrap();
+    let keys: Vec<u64> = (0..1000).collect();
+    let before = store.stats().matrices[0].size_bytes;
+    push_f32(&mut agent, &keys, &[1.0; 2000]).unwrap();
+    let grown = store.stats().matrices[0].size_bytes - before;
+    // A key of 8 bytes and two values of 4.
+    assert!(grown >= 16_000, "{grown}");
+}
+
+#[test]
 fn rows_that_are_not_zero_are_counted() {
     let store =
         store_of(1, [MatrixSpec { initializer: Initializer::Zero, ..with_columns(PushRule::Add, 3) }]);
