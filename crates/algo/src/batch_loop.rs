@@ -1,4 +1,7 @@
-//! An epoch of a task that learns batch by batch: its steps, and then the sums over all tasks.
+//! An epoch of a task that learns batch by batch: its steps, and then the sums over all tasks. Between two steps all
+//! tasks may save their states; a task that begins with such a state reads as many batches as it had read, and goes on.
+
+use std::collections::VecDeque;
 
 use data::{Batch, BatchStream};
 use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
@@ -45,7 +48,7 @@ pub(crate) trait BatchLearner {
 }
 
 /// Sums over the records of a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StepSums {
     /// Sum of weight x loss.
     pub(crate) loss: f64,
@@ -99,12 +102,56 @@ struct BatchTask<L> {
     epochs: Epochs,
     /// The number of epochs, from the end of the first one on.
     epoch_count: Option<u64>,
+    /// The epoch that a save has interrupted.
+    interrupted: Option<EpochProgress>,
+}
+
+/// How far a task has come in an epoch.
+#[derive(Clone, Serialize, Deserialize)]
+struct EpochProgress {
+    /// Batches of the epoch that the task has learned.
+    batch_count: u64,
+    metrics: MetricAccumulator,
+    sums: StepSums,
+    /// What is left of [`BatchLearner::take_sample`]. A task that reads its data again needs no sample.
+    #[serde(skip)]
+    sample: VecDeque<Batch>,
+    /// Whether the data stand behind the last learned batch.
+    #[serde(skip)]
+    is_reading: bool,
+    /// Whether the task no longer needs the data after this epoch.
+    #[serde(skip)]
+    is_cache_released: bool,
+}
+
+impl EpochProgress {
+    fn new(metrics: MetricAccumulator, sample: Vec<Batch>) -> Self {
+        let (sums, sample) = (StepSums::default(), sample.into());
+        Self { batch_count: 0, metrics, sums, sample, is_reading: false, is_cache_released: false }
+    }
+
+    /// Moves the data behind the last learned batch.
+    fn start(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<(), Error> {
+        if std::mem::replace(&mut self.is_reading, true) || !self.sample.is_empty() {
+            return Ok(());
+        }
+        task.data.start_epoch(epoch)?;
+        for read in 0..self.batch_count {
+            if task.data.next()?.is_none() {
+                let (task, expected) = (task.agent.task(), self.batch_count);
+                return Err(Error::FewerBatches { task, epoch, expected, actual: read });
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
 struct BatchState<S> {
+    /// 0: the first epoch has not ended.
     epoch_count: u64,
     learner: S,
+    interrupted: Option<EpochProgress>,
 }
 
 /// Begins a task with the learner that `make` returns, for its state if one was saved.
@@ -114,81 +161,101 @@ pub(crate) fn begin<'a, L: BatchLearner + 'a>(
     make: impl FnOnce(Option<L::State>) -> Result<L, Error>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let saved = saved.map(TaskState::decode::<BatchState<L::State>>).transpose()?;
-    let (epoch_count, state) = saved.map(|saved| (saved.epoch_count, saved.learner)).unzip();
-    Ok(Box::new(BatchTask { learner: make(state)?, epochs, epoch_count }))
+    let Some(BatchState { epoch_count, learner, interrupted }) = saved else {
+        return Ok(Box::new(BatchTask {
+            learner: make(None)?,
+            epochs,
+            epoch_count: None,
+            interrupted: None,
+        }));
+    };
+    let epoch_count = Some(epoch_count).filter(|count| *count > 0);
+    Ok(Box::new(BatchTask { learner: make(Some(learner))?, epochs, epoch_count, interrupted }))
 }
 
 impl<L: BatchLearner> Learner for BatchTask<L> {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
-        let (training, sums, flow) = self.run_steps(task, epoch)?;
-        let (totals, is_stopped) = sum_over_tasks(task, training.record_count(), sums, flow)?;
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
+        let mut progress = match self.interrupted.take() {
+            Some(progress) => progress,
+            None => {
+                let sample = if epoch == 0 { self.learner.take_sample() } else { Vec::new() };
+                EpochProgress::new(task.model.metric_accumulator(), sample)
+            }
+        };
+        let end = self.run_steps(task, epoch, &mut progress)?;
+        let (totals, end) = sum_over_tasks(task, progress.metrics.record_count(), progress.sums, end)?;
+        if end == StepsEnd::Save {
+            self.interrupted = Some(progress);
+            return Ok(None);
+        }
+        let (training, is_stopped) = (progress.metrics, end == StepsEnd::Stopped);
         let epoch_count = *self.epoch_count.get_or_insert_with(|| self.epochs.count(totals.record_count));
         let is_last = is_stopped || epoch + 1 >= epoch_count;
         let notice = self.learner.end_epoch(task, &EpochSums { totals, is_stopped, is_last })?;
         let record_count = training.record_count();
-        Ok(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice })
+        Ok(Some(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice }))
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {
         let epoch_count = self.epoch_count.unwrap_or(0);
-        task_loop::encode(&BatchState { epoch_count, learner: self.learner.state() })
+        let (learner, interrupted) = (self.learner.state(), self.interrupted.clone());
+        task_loop::encode(&BatchState { epoch_count, learner, interrupted })
     }
 }
 
 impl<L: BatchLearner> BatchTask<L> {
-    /// Reads the task's data once. It ends early if the coordinator stops the task.
+    /// Learns from the task's data until they end or the coordinator interrupts the task.
     fn run_steps(
         &mut self,
         task: &mut TrainTask<'_>,
         epoch: u64,
-    ) -> Result<(MetricAccumulator, StepSums, StepDecision), Error> {
-        let mut metrics = task.model.metric_accumulator();
-        let mut sums = StepSums::default();
-        let mut is_cached = self.epochs.count(0) > 1;
-        let sample = if epoch == 0 { self.learner.take_sample() } else { Vec::new() };
-        let mut replayed =
-            ReplayedStream { sample: sample.into_iter(), batch: Batch::default(), rest: &mut *task.data };
+        progress: &mut EpochProgress,
+    ) -> Result<StepsEnd, Error> {
+        progress.start(task, epoch)?;
+        let EpochProgress { batch_count, metrics, sums, sample, is_cache_released, .. } = progress;
+        let mut replayed = ReplayedStream { sample, batch: Batch::default(), rest: &mut *task.data };
         let data: &mut dyn BatchStream =
-            if replayed.sample.len() > 0 { &mut replayed } else { &mut *replayed.rest };
-        data.start_epoch(epoch)?;
-        let mut step = 0;
-        while let Some([batch, ahead @ ..]) = data.next_window(1)? {
-            let own = self.learner.step(task.agent, batch, ahead.first(), &mut metrics)?;
+            if replayed.sample.is_empty() { &mut *replayed.rest } else { &mut replayed };
+        let (number, is_cached) = (task.agent.task(), self.epochs.count(0) > 1);
+        loop {
+            if task.coordinator.is_save_due(number, task.agent.clock())? {
+                return Ok(StepsEnd::Save);
+            }
+            let Some([batch, ahead @ ..]) = data.next_window(1)? else { return Ok(StepsEnd::DataEnded) };
+            let own = self.learner.step(task.agent, batch, ahead.first(), metrics)?;
             if !own.loss.is_finite() {
                 let advice = self.learner.divergence_advice();
-                return Err(Error::Diverged { epoch, step, loss: own.loss, advice });
+                return Err(Error::Diverged { epoch, step: *batch_count, loss: own.loss, advice });
             }
-            step += 1;
+            *batch_count += 1;
             sums.positive_count += own.positive_count;
             sums.weight += own.weight;
-            let (number, count) = (task.agent.task(), batch.record_count() as u64);
-            let flow = task.coordinator.report_progress(number, count, own.loss);
-            if flow == StepDecision::Stop {
-                return Ok((metrics, sums, flow));
+            let count = batch.record_count() as u64;
+            if task.coordinator.report_progress(number, count, own.loss) == StepDecision::Stop {
+                return Ok(StepsEnd::Stopped);
             }
-            if is_cached && self.epochs.count(metrics.record_count()) == 1 {
-                is_cached = false;
+            if is_cached && !*is_cache_released && self.epochs.count(metrics.record_count()) == 1 {
+                *is_cache_released = true;
                 data.release_cache();
             }
         }
-        Ok((metrics, sums, StepDecision::Continue))
     }
 }
 
 /// A stream whose first batches of epoch 0 were read before.
 struct ReplayedStream<'a> {
-    sample: std::vec::IntoIter<Batch>,
+    sample: &'a mut VecDeque<Batch>,
     batch: Batch,
     rest: &'a mut dyn BatchStream,
 }
 
 impl BatchStream for ReplayedStream<'_> {
-    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
-        if self.sample.len() > 0 { Ok(()) } else { self.rest.start_epoch(epoch) }
+    fn start_epoch(&mut self, _epoch: u64) -> Result<(), data::Error> {
+        Ok(())
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
-        match self.sample.next() {
+        match self.sample.pop_front() {
             Some(batch) => {
                 self.batch = batch;
                 Ok(Some(&self.batch))
@@ -202,20 +269,37 @@ impl BatchStream for ReplayedStream<'_> {
     }
 }
 
-/// Sums over all tasks at the end of an epoch, which is also a barrier: afterwards every push is visible, and every
-/// task has the same totals, so all tasks make the same decisions.
+/// Why a task makes no more steps for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepsEnd {
+    DataEnded,
+    /// The coordinator stops the training.
+    Stopped,
+    /// The tasks save their states.
+    Save,
+}
+
+/// Sums over all tasks, which is also a barrier: afterwards every push is visible, and every task has the same totals
+/// and knows why all of them wait. The tasks save if one of them was asked to and none is stopped: those whose data
+/// have ended wait for the end of the epoch again afterwards.
 fn sum_over_tasks(
     task: &mut TrainTask<'_>,
     record_count: u64,
     sums: StepSums,
-    flow: StepDecision,
-) -> Result<(Totals, bool), Error> {
-    let stopped = f64::from(u8::from(flow == StepDecision::Stop));
-    let mut all = [record_count as f64, sums.positive_count as f64, sums.weight, stopped];
+    end: StepsEnd,
+) -> Result<(Totals, StepsEnd), Error> {
+    let is = |other| f64::from(u8::from(end == other));
+    let (stopped, saving) = (is(StepsEnd::Stopped), is(StepsEnd::Save));
+    let mut all = [record_count as f64, sums.positive_count as f64, sums.weight, stopped, saving];
     task.agent.all_reduce(&mut all)?;
-    let [record_count, positive_count, weight, stopped] = all;
+    let [record_count, positive_count, weight, stopped, saving] = all;
     let totals = Totals { record_count: record_count as u64, positive_count: positive_count as u64, weight };
-    Ok((totals, stopped > 0.0))
+    let end = match (stopped > 0.0, saving > 0.0) {
+        (true, _) => StepsEnd::Stopped,
+        (false, true) => StepsEnd::Save,
+        (false, false) => StepsEnd::DataEnded,
+    };
+    Ok((totals, end))
 }
 
 /// Reads a selection, if there is one: with its ticket, if it was prefetched.

@@ -4,6 +4,8 @@
 //! data; [`Coordinator::report_epoch`], which blocks until every task has reported and returns the same decision to
 //! every task. No task pushes between the barrier and the decision, so the coordinator may export the matrices there.
 
+use matrix::Clock;
+
 use crate::error::Error;
 use crate::metric::MetricAccumulator;
 use crate::task_loop::TaskState;
@@ -20,6 +22,8 @@ pub enum StepDecision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum EpochDecision {
     Continue,
+    /// Training continues after every task has given its state to [`Coordinator::save_state`].
+    Save,
     /// Training ends. If an earlier epoch was better, the coordinator restores its matrices.
     Stop,
 }
@@ -53,13 +57,16 @@ pub trait Coordinator: Sync {
     /// accumulators in the order of tasks.
     fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, Error>;
 
-    /// Each task calls this when another epoch follows. `save` returns what the task keeps; other tasks may be in the
-    /// next epoch already.
-    fn between_epochs(
-        &self,
-        _task: u32,
-        _save: &mut dyn FnMut() -> Result<TaskState, Error>,
-    ) -> Result<(), Error> {
+    /// A task that can save its state within an epoch calls this before every step. `true`: it waits for the others
+    /// before this step, and they save their states unless one of them was told to stop. The call may block while it
+    /// is not decided whether all tasks can save at this clock.
+    fn is_save_due(&self, _task: u32, _clock: Clock) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Takes the state of a task when all tasks save theirs and every push of every task is visible. It blocks until
+    /// the parameters of that moment are copied; then training goes on.
+    fn save_state(&self, _state: TaskState) -> Result<(), Error> {
         Ok(())
     }
 }

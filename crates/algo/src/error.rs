@@ -256,6 +256,12 @@ pub enum Error {
          settings and the number of tasks of the run that has saved it"
     )]
     TaskState { task: u32, algorithm: String, reason: String },
+    /// The data of a task have become fewer since its state was saved.
+    #[error(
+        "task {task} had learned {expected} batches of epoch {epoch} when its state was saved, and its data have only \
+         {actual} now: the data have changed. Train from the beginning"
+    )]
+    FewerBatches { task: u32, epoch: u64, expected: u64, actual: u64 },
     /// What a task remembers cannot be written.
     #[error("the state of a task cannot be encoded: {source}")]
     EncodeState { source: rmp_serde::encode::Error },

@@ -2,8 +2,9 @@
 //!
 //! A task begins with [`Job::begin`], which returns its [`Learner`]. Then for each epoch: the learner trains it; the
 //! model is written, if the matrices of the model do not follow the training by themselves; the task scores its share
-//! of the validation data; the coordinator decides. Between two epochs, what the learner keeps can be saved. A task
-//! that begins with it, on the matrices of that moment, trains on to the same final bytes.
+//! of the validation data; the coordinator decides. Between two epochs, and within an epoch of a learner that can
+//! interrupt it, what the learner keeps can be saved. A task that begins with it, on the matrices of that moment,
+//! trains on to the same final bytes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,8 +17,9 @@ use crate::metric::MetricAccumulator;
 /// The training of one task, epoch by epoch.
 pub trait Learner {
     /// Trains an epoch, from 0. When it returns, every push of every task is visible, and no task pushes before the
-    /// next call of one of these functions.
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error>;
+    /// next call of one of these functions. `None`: all tasks save their states within the epoch; the next call
+    /// continues it.
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error>;
 
     /// Writes the matrices of the model as they are after the last epoch. When it returns, every task can read them. A
     /// learner whose pushes change the model itself has nothing to do. It is called at every task or at none: before a
@@ -26,8 +28,8 @@ pub trait Learner {
         Ok(())
     }
 
-    /// What the task remembers from epoch to epoch besides the matrices, for [`Job::begin`]. It is made with
-    /// [`encode`]. What the data say again when they are read again need not be in it.
+    /// What the task remembers besides the matrices, for [`Job::begin`]. It is made with [`encode`]. What the data say
+    /// again when they are read again need not be in it.
     fn save_state(&self) -> Result<Vec<u8>, Error>;
 }
 
@@ -56,15 +58,17 @@ impl EpochEnd {
     }
 }
 
-/// What a task keeps between two epochs.
+/// What a task keeps besides the matrices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
     /// The algorithm that has saved it.
     pub algorithm: String,
     pub task: u32,
     pub task_count: u32,
-    /// The epoch that comes next.
+    /// The epoch that comes next, or that continues.
     pub epoch: u64,
+    /// The clock of the task, counted from where its run began.
+    pub clock: u64,
     /// What [`Learner::save_state`] returned.
     pub bytes: Vec<u8>,
 }
@@ -124,8 +128,12 @@ pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskS
     let mut validates = [f64::from(u8::from(task.validation.is_some()))];
     task.agent.all_reduce(&mut validates)?;
     let validates = validates[0] > 0.0;
-    for epoch in saved.map_or(0, |saved| saved.epoch).. {
-        let end = learner.train_epoch(&mut task, epoch)?;
+    let mut epoch = saved.map_or(0, |saved| saved.epoch);
+    loop {
+        let Some(end) = learner.train_epoch(&mut task, epoch)? else {
+            save(job, &task, &*learner, epoch)?;
+            continue;
+        };
         let (is_last, is_written) = (end.is_last, validates || end.is_last);
         if is_written {
             learner.write_model(&mut task)?;
@@ -140,18 +148,25 @@ pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskS
             }
             break;
         }
-        task.coordinator.between_epochs(task.agent.task(), &mut || {
-            Ok(TaskState {
-                algorithm: job.algorithm().to_owned(),
-                task: task.agent.task(),
-                task_count: task.agent.task_count(),
-                epoch: epoch + 1,
-                bytes: learner.save_state()?,
-            })
-        })?;
+        epoch += 1;
+        if decision == EpochDecision::Save {
+            save(job, &task, &*learner, epoch)?;
+        }
     }
     task.agent.finish()?;
     Ok(())
+}
+
+/// Gives the state of the task to the coordinator. `epoch` is the one that comes next or continues.
+fn save(job: &dyn Job, task: &TrainTask<'_>, learner: &dyn Learner, epoch: u64) -> Result<(), Error> {
+    task.coordinator.save_state(TaskState {
+        algorithm: job.algorithm().to_owned(),
+        task: task.agent.task(),
+        task_count: task.agent.task_count(),
+        epoch,
+        clock: task.agent.clock(),
+        bytes: learner.save_state()?,
+    })
 }
 
 /// Scores the validation data, unless the tasks were told to stop, and reports the epoch.

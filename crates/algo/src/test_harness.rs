@@ -114,7 +114,8 @@ pub(crate) struct Run {
     pub(crate) validation: Vec<Metrics>,
     pub(crate) notices: Vec<String>,
     pub(crate) record_count: u64,
-    /// The run after each of its epochs but the last.
+    /// The moments at which the tasks saved their states: after each epoch but the last, and within an epoch if the
+    /// setup says so.
     pub(crate) moments: Vec<Moment>,
 }
 
@@ -127,6 +128,8 @@ pub(crate) struct Setup<'a> {
     validation: Option<&'a [Batch]>,
     /// The decision after each epoch.
     decision: EpochDecision,
+    /// The clock at which tasks that can do so save their states within an epoch.
+    save_clock: Option<Clock>,
     /// The moment at which the run begins; `None`: at the start.
     from: Option<&'a Moment>,
 }
@@ -137,13 +140,14 @@ impl Default for Setup<'_> {
             partition_count: 5,
             consistency: Consistency::Bsp,
             validation: None,
-            decision: EpochDecision::Continue,
+            decision: EpochDecision::Save,
+            save_clock: None,
             from: None,
         }
     }
 }
 
-/// A run between two epochs: all matrices, and what each task keeps.
+/// A run at a moment when all tasks save: all matrices, and what each task keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     pub(crate) clock: Clock,
@@ -171,6 +175,17 @@ pub(crate) fn train_on(
     tasks: Vec<Vec<Batch>>,
 ) -> Result<Run, Error> {
     let setup = Setup { partition_count, ..Setup::default() };
+    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+}
+
+/// Like [`train`] under BSP; the tasks save their states within an epoch at this clock.
+pub(crate) fn train_saving_at(
+    clock: Clock,
+    name: &str,
+    settings: &str,
+    tasks: Vec<Vec<Batch>>,
+) -> Result<Run, Error> {
+    let setup = Setup { save_clock: Some(clock), ..Setup::default() };
     Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
 }
 
@@ -244,6 +259,8 @@ impl Run {
             reports: Mutex::default(),
             moments: Mutex::default(),
             done: Mutex::new(0),
+            have_saved: Mutex::new(BTreeSet::new()),
+            save_clock: setup.save_clock,
             decision: setup.decision,
             flow,
         };
@@ -264,8 +281,7 @@ impl Run {
             crate::train(&*job, task, saved).inspect_err(|error| store.stop(error.to_string()))
         };
         run_all(tasks, run_task)?;
-        let mut moments = std::mem::take(&mut *hub.moments.lock().unwrap());
-        moments.retain(|moment| !moment.states.is_empty());
+        let moments = std::mem::take(&mut *hub.moments.lock().unwrap());
         let (training, validation, notices, record_count) = hub.merged();
         Ok(Self { store, model, training, validation, notices, record_count, moments })
     }
@@ -317,6 +333,9 @@ struct Hub<F> {
     reports: Mutex<BTreeMap<(u64, u32), EpochReport>>,
     moments: Mutex<Vec<Moment>>,
     done: Mutex<u64>,
+    /// The tasks that have saved within an epoch.
+    have_saved: Mutex<BTreeSet<u32>>,
+    save_clock: Option<Clock>,
     decision: EpochDecision,
     flow: F,
 }
@@ -332,27 +351,26 @@ impl<F: Fn(u32, u64) -> StepDecision + Sync> Coordinator for Hub<F> {
     }
 
     fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, Error> {
-        let clock = report.clock;
         self.reports.lock().unwrap().insert((report.epoch, report.task), report);
-        if self.barrier.wait().is_leader() {
-            let matrices = self.matrices.iter().map(|id| self.store.export(*id).unwrap()).collect();
-            self.moments.lock().unwrap().push(Moment { clock, matrices, states: Vec::new() });
-        }
         self.barrier.wait();
         Ok(self.decision)
     }
 
-    fn between_epochs(
-        &self,
-        task: u32,
-        save: &mut dyn FnMut() -> Result<TaskState, Error>,
-    ) -> Result<(), Error> {
-        let state = save()?;
+    fn is_save_due(&self, task: u32, clock: Clock) -> Result<bool, Error> {
+        let is_due = self.save_clock.is_some_and(|due| clock >= due);
+        Ok(is_due && self.have_saved.lock().unwrap().insert(task))
+    }
+
+    fn save_state(&self, state: TaskState) -> Result<(), Error> {
+        if self.barrier.wait().is_leader() {
+            let matrices = self.matrices.iter().map(|id| self.store.export(*id).unwrap()).collect();
+            self.moments.lock().unwrap().push(Moment { clock: state.clock, matrices, states: Vec::new() });
+        }
+        self.barrier.wait();
         let mut moments = self.moments.lock().unwrap();
-        let states = &mut moments.last_mut().expect("an epoch was reported").states;
+        let states = &mut moments.last_mut().expect("the leader has added a moment").states;
         states.push(state);
         states.sort_by_key(|state| state.task);
-        assert!(states.iter().any(|state| state.task == task));
         Ok(())
     }
 }

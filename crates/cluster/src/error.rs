@@ -287,7 +287,11 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::UndefinedMetric { .. }
         | E::NoWeight { .. }
         | E::UnsuitableData { .. } => Exit::Data,
-        E::Diverged { .. } | E::DataChanged { .. } | E::NonFiniteStart { .. } | E::LargeValues { .. } => {
+        E::Diverged { .. }
+        | E::DataChanged { .. }
+        | E::FewerBatches { .. }
+        | E::NonFiniteStart { .. }
+        | E::LargeValues { .. } => {
             Exit::Data
         }
         E::ModelMismatch { .. }

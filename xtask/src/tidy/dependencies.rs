@@ -21,27 +21,32 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("control", &["math", "matrix", "rpc"]),
     ("algo", &["math", "data", "matrix"]),
     ("model", &["math", "data", "matrix", "algo"]),
+    ("store", &[]),
+    ("checkpoint", &["matrix", "store"]),
     ("server", &["math", "matrix", "rpc", "control"]),
     ("master", &["math", "matrix", "rpc", "control"]),
     ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
     (
         "cluster",
-        &["math", "data", "matrix", "wasm", "algo", "model", "rpc", "control", "server", "master", "worker"],
+        &[
+            "math", "data", "matrix", "wasm", "algo", "model", "store", "checkpoint", "rpc", "control", "server",
+            "master", "worker",
+        ],
     ),
     // Only this crate knows flags and terminals.
     (
         "seraphim",
         &[
-            "math", "data", "matrix", "algo", "model", "rpc", "control", "server", "master", "worker",
-            "cluster",
+            "math", "data", "matrix", "algo", "model", "checkpoint", "rpc", "control", "server", "master",
+            "worker", "cluster",
         ],
     ),
     // A test of all state machines. Only this crate may switch on their features `broken`.
     (
         SIMULATION,
         &[
-            "math", "data", "matrix", "algo", "model", "rpc", "control", "server", "master", "worker",
-            "cluster",
+            "math", "data", "matrix", "algo", "model", "checkpoint", "rpc", "control", "server", "master",
+            "worker", "cluster",
         ],
     ),
     ("python", &["data", "matrix", "algo", "model", "cluster"]),

@@ -67,7 +67,7 @@ pub(super) fn begin<'a>(
 }
 
 impl Learner for Lloyd<'_> {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let Self { job, points, share, before } = self;
         if epoch > 0 {
             share.fill_empty_clusters(points, task)?;
@@ -89,14 +89,14 @@ impl Learner for Lloyd<'_> {
             || stops > 0.0;
         *before = inertia;
         let empty = share.empty_clusters().len();
-        Ok(EpochEnd {
+        Ok(Some(EpochEnd {
             training: share.metrics(points, task),
             record_count: points.count() as u64,
             epoch_count: if is_last { epoch + 1 } else { job.max_iterations },
             is_stopped: stops > 0.0,
             is_last,
             notice: (is_last && empty > 0).then(|| super::empty_notice(empty, share.model.clusters)),
-        })
+        }))
     }
 
     fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {

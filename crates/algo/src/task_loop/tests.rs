@@ -1,11 +1,11 @@
-//! A run that begins between two epochs ends like the run that went through.
+//! A run that begins from saved states ends like the run that went through.
 
 use data::Batch;
 use matrix::{Consistency, MatrixId};
 
 use super::{TaskState, encode};
 use crate::error::Error;
-use crate::test_harness::{Record, Run, build, clicks, train, train_from};
+use crate::test_harness::{Record, Run, build, clicks, train, train_from, train_saving_at};
 
 /// The records of [`clicks`] for three tasks, one of which has none.
 fn three_tasks() -> Vec<Vec<Batch>> {
@@ -83,6 +83,49 @@ fn every_family_goes_on_from_what_was_saved_between_two_epochs() {
     ] {
         assert_continues("kmeans", settings, &points());
     }
+}
+
+/// Trains, saves within epoch 0 at each clock of it, and trains again from there.
+fn at_every_clock(algorithm: &str, settings: &str, tasks: &[Vec<Batch>]) {
+    let name = format!("{algorithm} {settings}");
+    let whole = train(algorithm, settings, tasks.to_vec(), None, Consistency::Bsp).expect(&name);
+    let longest = tasks.iter().map(Vec::len).max().unwrap() as u64;
+    for clock in 1..=longest {
+        let saving = train_saving_at(clock, algorithm, settings, tasks.to_vec()).expect(&name);
+        assert_eq!(matrices(&saving), matrices(&whole), "{name}: saving at clock {clock} changes nothing");
+        assert_eq!(saving.training, whole.training, "{name} at clock {clock}");
+        let moment = &saving.moments[0];
+        assert!(moment.states[0].epoch == 0 && moment.clock >= clock, "{name} at clock {clock}");
+        let run = train_from(moment, algorithm, settings, tasks.to_vec(), None)
+            .unwrap_or_else(|error| panic!("{name} from clock {clock}: {error}"));
+        assert_eq!(matrices(&run), matrices(&whole), "{name} from clock {clock}");
+        assert_eq!(run.training, whole.training, "{name} from clock {clock}: the metrics of the whole epoch");
+    }
+}
+
+#[test]
+fn families_that_learn_batch_by_batch_go_on_from_within_an_epoch() {
+    for (algorithm, settings) in [
+        ("lr", "epochs=2"),
+        ("lr", "epochs=1"),
+        ("lr", "epochs=2 optimizer=sgd schedule=inverse_time"),
+        ("lr", "epochs=2 optimizer=adam class_weights=balanced standardize=true"),
+        ("softmax", "epochs=2 optimizer=adagrad"),
+        ("fm", "epochs=2 k=2 admission=3"),
+        ("ffm", "epochs=2 k=2"),
+    ] {
+        at_every_clock(algorithm, settings, &three_tasks());
+    }
+    at_every_clock("kmeans", "k=4 method=mini_batch epochs=3 batch_size=16", &points());
+}
+
+#[test]
+fn data_that_have_lost_batches_since_the_state_was_saved_are_refused() {
+    let saving = train_saving_at(4, "lr", "epochs=2", three_tasks()).unwrap();
+    let mut fewer = three_tasks();
+    fewer[2].truncate(3);
+    let error = train_from(&saving.moments[0], "lr", "epochs=2", fewer, None).err().unwrap();
+    assert!(matches!(error, Error::FewerBatches { task: 2, epoch: 0, expected: 4, actual: 3 }), "{error}");
 }
 
 /// The error of a run that begins with changed states.

@@ -95,7 +95,7 @@ pub(in super::super) fn begin<'a>(
 }
 
 impl Learner for Admm<'_> {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let Self { model, settings, share, progress } = self;
         let AdmmProgress { own, meetings, residuals, .. } = progress;
         loop {
@@ -117,14 +117,14 @@ impl Learner for Admm<'_> {
                 continue;
             }
             let is_cut = is_last && !has_converged && !is_stopped && settings.tolerance > 0.0;
-            return Ok(EpochEnd {
+            return Ok(Some(EpochEnd {
                 training: passed.parts,
                 record_count: std::mem::take(&mut own.records_read),
                 epoch_count: if is_last { epoch + 1 } else { settings.max_iterations },
                 is_stopped,
                 is_last,
                 notice: is_cut.then(|| residuals.notice(settings.tolerance, own.rho)),
-            });
+            }));
         }
     }
 

@@ -56,7 +56,7 @@ pub(in super::super) fn begin<'a>(
 }
 
 impl Learner for Descent<'_> {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let mut record_count = 0;
         loop {
             let progress = &mut self.progress;
@@ -67,14 +67,14 @@ impl Learner for Descent<'_> {
             progress.pass_count += 1;
             progress.row = order.row;
             if order.iteration {
-                return Ok(EpochEnd {
+                return Ok(Some(EpochEnd {
                     training: passed.parts,
                     record_count,
                     epoch_count: if order.last { epoch + 1 } else { self.settings.max_iterations },
                     is_stopped: flow == StepDecision::Stop,
                     is_last: order.last,
                     notice: order.failure.and_then(|why| notice(why, epoch)),
-                });
+                }));
             }
         }
     }

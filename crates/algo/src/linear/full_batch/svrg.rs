@@ -73,7 +73,7 @@ pub(in super::super) fn begin<'a>(
 impl Learner for Svrg<'_> {
     /// Steps from the last point to the next one, and the reading of all records there. Epoch 0 reads them at the first
     /// point.
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let Self { job, model, settings, share, progress } = self;
         let vectors = super::vector_layout(model, settings);
         let penalty = (0.0, settings.l2, super::penalized_columns(model));
@@ -100,7 +100,7 @@ impl Learner for Svrg<'_> {
         let record_count = passed.parts.record_count();
         let epoch_count = if is_last { epoch + 1 } else { settings.max_iterations };
         let training = passed.parts;
-        Ok(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice: None })
+        Ok(Some(EpochEnd { training, record_count, epoch_count, is_stopped, is_last, notice: None }))
     }
 
     fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {

@@ -1,0 +1,351 @@
+//! The folder of a training in a store: who owns it, and its checkpoints by number.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use store::{EntryKind, FileWriter, Store};
+
+use crate::error::Error;
+use crate::manifest::{Manifest, PartFile};
+use crate::part::{Content, PartReader, PartWriter, SavedTask};
+
+const CLAIM: &str = "claim";
+const MANIFEST: &str = "manifest";
+
+/// The identity of a training, the same in all its runs: a text that no other training has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TrainingId(String);
+
+impl From<&str> for TrainingId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Display for TrainingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The training that owns a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    pub training: TrainingId,
+    /// What people recognize it by.
+    pub title: String,
+}
+
+/// What verification has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub part_count: usize,
+    pub size_bytes: u64,
+    pub row_count: u64,
+    pub task_count: usize,
+}
+
+/// The folder of a training.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    store: Arc<dyn Store>,
+}
+
+/// A part that is being written.
+pub type PartFileWriter = PartWriter<Box<dyn FileWriter>>;
+
+impl Folder {
+    /// The folder at `location`: a path, or an address with a scheme such as `s3://`. Nothing is read or made yet.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the location is none.
+    pub fn open(location: &str) -> Result<Self, Error> {
+        Ok(Self { store: store::open(location)? })
+    }
+
+    pub fn location(&self) -> &str {
+        self.store.location()
+    }
+
+    /// The training that owns the folder, if one does.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if that cannot be read.
+    pub fn claim(&self) -> Result<Option<Claim>, Error> {
+        let bytes = match self.store.read(CLAIM) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Damaged {
+            location: self.location().to_owned(),
+            path: CLAIM.to_owned(),
+            offset: 0,
+            what: error.to_string(),
+        })
+    }
+
+    /// Makes a training the owner of the folder, unless it has another.
+    ///
+    /// # Errors
+    /// [`Error::OtherTraining`].
+    pub fn take(&self, claim: &Claim) -> Result<(), Error> {
+        let text = serde_json::json!(claim).to_string();
+        if self.store.create_new(CLAIM, text.as_bytes())? {
+            return Ok(());
+        }
+        self.check_owner(&claim.training)
+    }
+
+    /// Checks that a training owns the folder, or nobody does.
+    ///
+    /// # Errors
+    /// [`Error::OtherTraining`].
+    pub fn check_owner(&self, training: &TrainingId) -> Result<(), Error> {
+        match self.claim()? {
+            Some(owner) if owner.training != *training => {
+                Err(Error::OtherTraining { location: self.location().to_owned(), owner: owner.title })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of the complete checkpoints, ascending.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn numbers(&self) -> Result<Vec<u64>, Error> {
+        let mut numbers = Vec::new();
+        for number in self.all_numbers()? {
+            let files = self.store.list(&folder_name(number))?;
+            if files.iter().any(|entry| entry.name == MANIFEST) {
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The numbers of all checkpoints, complete or not.
+    fn all_numbers(&self) -> Result<BTreeSet<u64>, Error> {
+        let number_of = |name: &str| name.parse().ok().filter(|number| folder_name(*number) == name);
+        let entries = self.store.list("")?;
+        let folders = entries.iter().filter(|entry| entry.kind == EntryKind::Folder);
+        Ok(folders.filter_map(|entry| number_of(&entry.name)).collect())
+    }
+
+    /// # Errors
+    /// [`Error::UnknownNumber`], [`Error::Damaged`], [`Error::NewerFormat`].
+    pub fn manifest(&self, number: u64) -> Result<Manifest, Error> {
+        let path = format!("{}/{MANIFEST}", folder_name(number));
+        let bytes = match self.store.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Err(self.unknown_number(number)),
+            Err(error) => return Err(error.into()),
+        };
+        Manifest::from_text(&bytes, self.location(), &path)
+    }
+
+    fn unknown_number(&self, number: u64) -> Error {
+        let location = self.location().to_owned();
+        match self.numbers() {
+            Ok(numbers) if !numbers.is_empty() => {
+                let names: Vec<String> = numbers.iter().map(|number| folder_name(*number)).collect();
+                Error::UnknownNumber { location, number, existing: names.join(", ") }
+            }
+            _ => Error::NoCheckpoint { location },
+        }
+    }
+
+    /// The newest checkpoint all of whose bytes are as they were written, and what is wrong with newer ones.
+    ///
+    /// # Errors
+    /// Those of the store, and [`Error::NewerFormat`]: a later program may know a newer checkpoint than this one.
+    pub fn latest(&self) -> Result<(Option<Manifest>, Vec<Error>), Error> {
+        let mut damages = Vec::new();
+        for number in self.numbers()?.into_iter().rev() {
+            let manifest = match self.manifest(number) {
+                Ok(manifest) => manifest,
+                Err(error @ Error::NewerFormat { .. }) => return Err(error),
+                Err(error) => {
+                    damages.push(error);
+                    continue;
+                }
+            };
+            match self.verify(&manifest) {
+                Ok(_) => return Ok((Some(manifest), damages)),
+                Err(error) => damages.push(error),
+            }
+        }
+        Ok((None, damages))
+    }
+
+    /// Begins a file of a checkpoint.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn create_part(&self, number: u64, name: &str) -> Result<PartFileWriter, Error> {
+        let path = format!("{}/{name}", folder_name(number));
+        let file = self.store.create(&path)?;
+        PartWriter::new(file).map_err(|source| self.write_error(number, name, source))
+    }
+
+    /// Ends a file of a checkpoint; returns its size.
+    ///
+    /// # Errors
+    /// Those of the store, as of a full disk.
+    pub fn finish_part(&self, number: u64, name: &str, part: PartFileWriter) -> Result<u64, Error> {
+        let (file, size_bytes) = part.finish().map_err(|source| self.write_error(number, name, source))?;
+        file.finish()?;
+        Ok(size_bytes)
+    }
+
+    /// The error that a file of a checkpoint cannot be written.
+    pub fn write_error(&self, number: u64, name: &str, source: std::io::Error) -> Error {
+        let path = format!("{}/{name}", folder_name(number));
+        Error::Write { location: self.location().to_owned(), path, source }
+    }
+
+    /// Makes a checkpoint complete, whose parts are all written.
+    ///
+    /// # Errors
+    /// [`Error::OtherTraining`] if the folder has got another owner; those of the store.
+    pub fn commit(&self, manifest: &Manifest) -> Result<(), Error> {
+        self.check_owner(&manifest.training)?;
+        let path = format!("{}/{MANIFEST}", folder_name(manifest.number));
+        let mut file = self.store.create(&path)?;
+        file.write_all(manifest.to_text().as_bytes())
+            .map_err(|source| self.write_error(manifest.number, MANIFEST, source))?;
+        Ok(file.finish()?)
+    }
+
+    /// Opens a file of a checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`], [`Error::FileSize`], [`Error::Damaged`].
+    pub fn open_part(
+        &self,
+        manifest: &Manifest,
+        part: &PartFile,
+    ) -> Result<PartReader<Box<dyn Read + Send>>, Error> {
+        let folder = folder_name(manifest.number);
+        let path = format!("{folder}/{}", part.name);
+        let location = self.location().to_owned();
+        let entries = self.store.list(&folder)?;
+        match entries.iter().find(|entry| entry.name == part.name).map(|entry| entry.kind) {
+            Some(EntryKind::File { size_bytes }) if size_bytes == part.size_bytes => {}
+            Some(EntryKind::File { size_bytes: actual }) => {
+                return Err(Error::FileSize { location, path, expected: part.size_bytes, actual });
+            }
+            _ => return Err(Error::MissingFile { location, path }),
+        }
+        let file: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(1 << 20, self.store.open(&path)?));
+        PartReader::new(file, &manifest.matrices, &location, &path)
+    }
+
+    /// The state of each of these tasks, in their order.
+    ///
+    /// # Errors
+    /// Those of [`Self::open_part`]; [`Error::Damaged`] also if a part lacks a state that the manifest says it has.
+    pub fn states(
+        &self,
+        manifest: &Manifest,
+        tasks: impl Iterator<Item = u32>,
+    ) -> Result<Vec<SavedTask>, Error> {
+        let wanted: Vec<u32> = tasks.collect();
+        let mut states: Vec<Option<SavedTask>> = wanted.iter().map(|_| None).collect();
+        for part in manifest.parts.iter().filter(|part| wanted.iter().any(|task| part.tasks.contains(task))) {
+            let mut reader = self.open_part(manifest, part)?;
+            let mut left = part.tasks.len();
+            while left > 0 {
+                match reader.next()? {
+                    Some(Content::Task(state)) => {
+                        left -= 1;
+                        if let Some(at) = wanted.iter().position(|task| *task == state.task) {
+                            states[at] = Some(state);
+                        }
+                    }
+                    Some(Content::Driver(_)) => {}
+                    Some(Content::Rows { .. }) | None => break,
+                }
+            }
+        }
+        let complete: Option<Vec<SavedTask>> = states.into_iter().collect();
+        complete.ok_or_else(|| Error::Damaged {
+            location: self.location().to_owned(),
+            path: format!("{}/{MANIFEST}", folder_name(manifest.number)),
+            offset: 0,
+            what: "no part has the states of all tasks".to_owned(),
+        })
+    }
+
+    /// Reads every byte of a checkpoint.
+    ///
+    /// # Errors
+    /// Those of [`Self::states`].
+    pub fn verify(&self, manifest: &Manifest) -> Result<Summary, Error> {
+        let mut summary = Summary { part_count: manifest.parts.len(), ..Summary::default() };
+        for part in &manifest.parts {
+            summary.size_bytes += part.size_bytes;
+            let mut reader = self.open_part(manifest, part)?;
+            while let Some(content) = reader.next()? {
+                match content {
+                    Content::Driver(_) => {}
+                    Content::Task(_) => summary.task_count += 1,
+                    Content::Rows { rows, .. } => summary.row_count += rows.keys.len() as u64,
+                }
+            }
+        }
+        self.states(manifest, 0..manifest.task_count)?;
+        Ok(summary)
+    }
+
+    /// Removes all checkpoints but the newest `keep` complete ones and those that are newer than these; returns the
+    /// numbers of the removed ones.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn prune(&self, keep: usize) -> Result<Vec<u64>, Error> {
+        let complete = self.numbers()?;
+        let Some(oldest) = complete.iter().rev().nth(keep.saturating_sub(1)).or(complete.first()) else {
+            return Ok(Vec::new());
+        };
+        let kept: BTreeSet<u64> = complete.iter().copied().filter(|number| number >= oldest).collect();
+        let newest = *complete.last().expect("one is the oldest");
+        let all = self.all_numbers()?.into_iter();
+        let removed: Vec<u64> = all.filter(|number| !kept.contains(number) && *number < newest).collect();
+        for number in &removed {
+            // Without its manifest a checkpoint is none, so one that is removed by half is not taken for whole.
+            self.store.remove(&format!("{}/{MANIFEST}", folder_name(*number)))?;
+            self.store.remove(&folder_name(*number))?;
+        }
+        self.store.remove_unfinished("")?;
+        Ok(removed)
+    }
+
+    /// Removes all checkpoints and the claim, if this training owns the folder.
+    ///
+    /// # Errors
+    /// [`Error::OtherTraining`]; those of the store.
+    pub fn remove_all(&self, training: &TrainingId) -> Result<(), Error> {
+        self.check_owner(training)?;
+        for number in self.all_numbers()? {
+            self.store.remove(&format!("{}/{MANIFEST}", folder_name(number)))?;
+            self.store.remove(&folder_name(number))?;
+        }
+        self.store.remove_unfinished("")?;
+        self.store.remove(CLAIM)?;
+        Ok(self.store.remove("")?)
+    }
+}
+
+/// The name of the folder of a checkpoint.
+pub fn folder_name(number: u64) -> String {
+    format!("{number:08}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! Checkpoints of a training: what is needed to continue it to the same final bytes.
+//!
+//! A training has a folder in a [store](store::Store). Each of its checkpoints is a folder there, named by its number:
+//!
+//! ```text
+//! claim                the training that owns the folder
+//! 00000012/manifest    what the checkpoint is and which files it has; written last, so without it there is none
+//! 00000012/part-...    blocks: states of tasks, rows of matrices
+//! ```
+//!
+//! | file | contents |
+//! |---|---|
+//! | [`manifest`] | the manifest, and its text with a checksum |
+//! | [`block`] | the blocks of a file: bytes with length, version and CRC-32C |
+//! | [`part`] | what a block contains: the state of the driver or of a task, or rows |
+//! | [`folder`] | the folder of a training: claim, list, read, verify, remove |
+
+pub mod block;
+mod error;
+pub mod folder;
+pub mod manifest;
+pub mod part;
+
+pub use error::Error;
+pub use folder::{Folder, Summary, TrainingId};
+pub use manifest::{DataFile, Manifest, PartFile};
+pub use part::{Content, PartReader, PartWriter, RowsOf, SavedTask};

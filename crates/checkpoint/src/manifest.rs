@@ -1,0 +1,145 @@
+//! The manifest of a checkpoint: one line of JSON, then a line with the CRC-32C of the first.
+
+use std::collections::BTreeSet;
+
+use matrix::MatrixSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::block::VERSION;
+use crate::error::Error;
+use crate::folder::TrainingId;
+
+/// What a checkpoint is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the format of this file and of the files that it names.
+    pub format_version: u32,
+    /// The program that has written it.
+    pub program_version: String,
+    pub training: TrainingId,
+    /// Its number in the training, from 1.
+    pub number: u64,
+    /// When it was begun, in seconds since 1970.
+    pub created_s: u64,
+    /// The job as the program that trains describes it.
+    pub job: serde_json::Value,
+    /// The files that the training reads.
+    pub data: Vec<DataFile>,
+    pub task_count: u32,
+    /// The epoch that comes next or continues, from 0.
+    pub epoch: u64,
+    /// Whether the checkpoint is from within the epoch.
+    pub is_within_epoch: bool,
+    /// The largest clock of a task since the training began.
+    pub clock: u64,
+    /// The matrices, in the order of their numbers in the parts.
+    pub matrices: Vec<MatrixSpec>,
+    pub parts: Vec<PartFile>,
+}
+
+/// A file of the input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFile {
+    pub path: String,
+    pub size_bytes: u64,
+    /// When it was changed last, in milliseconds since 1970, if that is known.
+    pub modified_ms: Option<u64>,
+}
+
+/// A file of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFile {
+    /// Its name in the folder of the checkpoint.
+    pub name: String,
+    pub size_bytes: u64,
+    /// The tasks whose states it has.
+    pub tasks: BTreeSet<u32>,
+    /// Whether it has rows.
+    pub has_rows: bool,
+}
+
+impl Manifest {
+    /// The text of the file.
+    ///
+    /// # Panics
+    /// Never: the fields are texts, numbers, lists and maps with text keys.
+    pub fn to_text(&self) -> String {
+        let line = serde_json::to_string(self).expect("a manifest can be written as JSON");
+        let crc = crc32c::crc32c(line.as_bytes());
+        format!("{line}\ncrc32c {crc:08x}\n")
+    }
+
+    /// Reads the text of the file at `path` of the store at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], and [`Error::NewerFormat`] even if the rest is not understood.
+    pub fn from_text(text: &[u8], location: &str, path: &str) -> Result<Self, Error> {
+        let damaged = |offset: usize, what: &str| Error::Damaged {
+            location: location.to_owned(),
+            path: path.to_owned(),
+            offset: offset as u64,
+            what: what.to_owned(),
+        };
+        let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+        let (line, rest) = text.split_at(end);
+        if rest != format!("\ncrc32c {:08x}\n", crc32c::crc32c(line)).as_bytes() {
+            return Err(damaged(end, "the checksum of the manifest does not fit"));
+        }
+        let found: serde_json::Value =
+            serde_json::from_slice(line).map_err(|error| damaged(0, &error.to_string()))?;
+        let version = found.get("format_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if version > u64::from(VERSION) {
+            let (location, path) = (location.to_owned(), path.to_owned());
+            let version = u32::try_from(version).unwrap_or(u32::MAX);
+            return Err(Error::NewerFormat { location, path, version, newest: VERSION });
+        }
+        serde_json::from_value(found).map_err(|error| damaged(0, &error.to_string()))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use matrix::{ElementType, PushRule};
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn manifest(number: u64) -> Manifest {
+        Manifest {
+            format_version: VERSION,
+            program_version: "0.1.0".into(),
+            training: TrainingId::from("t-1"),
+            number,
+            created_s: 1_700_000_000,
+            job: json!({"algorithm": "lr"}),
+            data: vec![DataFile { path: "train.libsvm".into(), size_bytes: 12, modified_ms: Some(5) }],
+            task_count: 2,
+            epoch: 3,
+            is_within_epoch: true,
+            clock: 77,
+            matrices: vec![MatrixSpec::sparse("weights", ElementType::F32, 1, PushRule::Add, 4)],
+            parts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_and_every_changed_byte_is_noticed() {
+        let manifest = manifest(12);
+        let text = manifest.to_text().into_bytes();
+        assert_eq!(Manifest::from_text(&text, "folder", "manifest").unwrap(), manifest);
+        for at in 0..text.len() {
+            let mut changed = text.clone();
+            changed[at] ^= 1;
+            assert!(Manifest::from_text(&changed, "folder", "manifest").is_err(), "byte {at}");
+            assert!(Manifest::from_text(&text[..at], "folder", "manifest").is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_of_a_newer_program_is_named_as_such() {
+        let line = r#"{"format_version":2,"unknown":true}"#;
+        let text = format!("{line}\ncrc32c {:08x}\n", crc32c::crc32c(line.as_bytes()));
+        let error = Manifest::from_text(text.as_bytes(), "folder", "00000001/manifest").unwrap_err();
+        assert!(matches!(error, Error::NewerFormat { version: 2, newest: VERSION, .. }), "{error}");
+    }
+}

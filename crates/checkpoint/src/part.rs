@@ -1,0 +1,213 @@
+//! What the blocks of a file contain. The states come first, so that a task finds its own without reading the rows.
+
+use std::fmt;
+use std::io::{Read, Write};
+
+use matrix::{ElementType, ExportedRows, MatrixSpec, OwnedValues};
+
+use crate::block::{BlockReader, BlockWriter};
+use crate::error::Error;
+
+const DRIVER: u32 = 1;
+const TASK: u32 = 2;
+const ROWS: u32 = 3;
+
+/// Rows of which moment a block has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsOf {
+    /// Those of the checkpoint.
+    Now,
+    /// The copy of the best epoch so far, which early stopping keeps.
+    Best,
+}
+
+/// What a task keeps besides the matrices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedTask {
+    pub algorithm: String,
+    pub task: u32,
+    pub task_count: u32,
+    /// The epoch that comes next or continues.
+    pub epoch: u64,
+    pub clock: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// The content of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// What the driver of the training keeps.
+    Driver(Vec<u8>),
+    Task(SavedTask),
+    Rows {
+        /// The position of the matrix in the manifest.
+        matrix: u32,
+        of: RowsOf,
+        rows: ExportedRows,
+    },
+}
+
+/// Writes the contents of a file.
+#[derive(Debug)]
+pub struct PartWriter<W>(BlockWriter<W>);
+
+impl<W: Write> PartWriter<W> {
+    /// # Errors
+    /// Those of `out`, as of all functions here.
+    pub fn new(out: W) -> std::io::Result<Self> {
+        BlockWriter::new(out).map(Self)
+    }
+
+    pub fn write_driver(&mut self, state: &[u8]) -> std::io::Result<()> {
+        self.0.write(DRIVER, state)
+    }
+
+    pub fn write_task(&mut self, task: &SavedTask) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(task.bytes.len() + task.algorithm.len() + 32);
+        bytes.extend(task.task.to_le_bytes());
+        bytes.extend(task.task_count.to_le_bytes());
+        bytes.extend(task.epoch.to_le_bytes());
+        bytes.extend(task.clock.to_le_bytes());
+        bytes.extend((task.algorithm.len() as u32).to_le_bytes());
+        bytes.extend(task.algorithm.as_bytes());
+        bytes.extend(&task.bytes);
+        self.0.write(TASK, &bytes)
+    }
+
+    /// Rows of a matrix. The blocks of one matrix and moment have ascending keys.
+    pub fn write_rows(&mut self, matrix: u32, of: RowsOf, rows: &ExportedRows) -> std::io::Result<()> {
+        let parts = || std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
+        let size: usize = parts().map(|part| part.len() * part.element_type().size()).sum();
+        let mut bytes = Vec::with_capacity(24 + rows.keys.len() * 8 + size);
+        bytes.extend(matrix.to_le_bytes());
+        bytes.extend(u32::from(of == RowsOf::Best).to_le_bytes());
+        bytes.extend((rows.keys.len() as u64).to_le_bytes());
+        put(&mut bytes, &rows.keys, u64::to_le_bytes);
+        for part in parts() {
+            match part {
+                OwnedValues::F32(values) => put(&mut bytes, values, f32::to_le_bytes),
+                OwnedValues::F64(values) => put(&mut bytes, values, f64::to_le_bytes),
+                OwnedValues::I64(values) => put(&mut bytes, values, i64::to_le_bytes),
+            }
+        }
+        self.0.write(ROWS, &bytes)
+    }
+
+    /// Writes the end; returns `out` and the number of bytes of the file.
+    pub fn finish(self) -> std::io::Result<(W, u64)> {
+        self.0.finish()
+    }
+}
+
+/// Appends numbers in little-endian order: as they are in memory, where that is the same.
+fn put<T: bytemuck::NoUninit, const N: usize>(out: &mut Vec<u8>, values: &[T], encode: fn(T) -> [u8; N]) {
+    if cfg!(target_endian = "little") {
+        out.extend_from_slice(bytemuck::cast_slice(values));
+    } else {
+        out.extend(values.iter().flat_map(|value| encode(*value)));
+    }
+}
+
+/// Reads the contents of a file.
+pub struct PartReader<R> {
+    blocks: BlockReader<R>,
+    specs: Vec<MatrixSpec>,
+}
+
+impl<R> fmt::Debug for PartReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartReader").field("specs", &self.specs.len()).finish_non_exhaustive()
+    }
+}
+
+impl<R: Read> PartReader<R> {
+    /// Reads a file of a checkpoint whose matrices are `specs`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::NewerFormat`].
+    pub fn new(input: R, specs: &[MatrixSpec], location: &str, path: &str) -> Result<Self, Error> {
+        Ok(Self { blocks: BlockReader::new(input, location, path)?, specs: specs.to_vec() })
+    }
+
+    /// The next content; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn next(&mut self) -> Result<Option<Content>, Error> {
+        let start = self.blocks.offset();
+        let Some((kind, bytes)) = self.blocks.next()? else { return Ok(None) };
+        let content = match kind {
+            DRIVER => Some(Content::Driver(bytes)),
+            TASK => task(&bytes).map(Content::Task),
+            ROWS => rows(&self.specs, &bytes),
+            _ => None,
+        };
+        let what = "a block does not have the content of its kind";
+        content.map(Some).ok_or_else(|| self.blocks.damaged(start, what))
+    }
+}
+
+/// Takes numbers from the front of bytes; `None` if there are too few.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn numbers<T, const N: usize>(&mut self, count: usize, decode: fn([u8; N]) -> T) -> Option<Vec<T>> {
+        let bytes = self.take(count.checked_mul(N)?)?;
+        Some(bytes.as_chunks().0.iter().map(|bytes| decode(*bytes)).collect())
+    }
+
+    fn values(&mut self, element: ElementType, count: usize) -> Option<OwnedValues> {
+        Some(match element {
+            ElementType::F32 => OwnedValues::F32(self.numbers(count, f32::from_le_bytes)?),
+            ElementType::F64 => OwnedValues::F64(self.numbers(count, f64::from_le_bytes)?),
+            ElementType::I64 => OwnedValues::I64(self.numbers(count, i64::from_le_bytes)?),
+        })
+    }
+}
+
+fn task(bytes: &[u8]) -> Option<SavedTask> {
+    let mut fields = Fields(bytes);
+    let (task, task_count) = (fields.u32()?, fields.u32()?);
+    let (epoch, clock) = (fields.u64()?, fields.u64()?);
+    let length = fields.u32()? as usize;
+    let algorithm = String::from_utf8(fields.take(length)?.to_vec()).ok()?;
+    Some(SavedTask { algorithm, task, task_count, epoch, clock, bytes: fields.0.to_vec() })
+}
+
+fn rows(specs: &[MatrixSpec], bytes: &[u8]) -> Option<Content> {
+    let mut fields = Fields(bytes);
+    let matrix = fields.u32()?;
+    let of = match fields.u32()? {
+        0 => RowsOf::Now,
+        1 => RowsOf::Best,
+        _ => return None,
+    };
+    let spec = specs.get(matrix as usize)?;
+    let count = usize::try_from(fields.u64()?).ok()?;
+    let keys = fields.numbers(count, u64::from_le_bytes)?;
+    let columns = spec.columns_of_table();
+    let values = fields.values(spec.element, count.checked_mul(columns)?)?;
+    let mut slots = Vec::new();
+    for slot in spec.rule.slots() {
+        let width = slot.width(columns);
+        slots.push((slot.name.to_owned(), fields.values(spec.element, count.checked_mul(width)?)?));
+    }
+    fields.0.is_empty().then_some(Content::Rows { matrix, of, rows: ExportedRows { keys, values, slots } })
+}
+
+#[cfg(test)]
+mod tests;
