@@ -116,7 +116,7 @@ impl Job for Means {
 struct OnePass;
 
 impl Learner for OnePass {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<EpochEnd, Error> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let (mut scorer, mut training) = (task.model.scorer(), task.model.metric_accumulator());
         task.data.start_epoch(epoch)?;
         while let Some(batch) = task.data.next()? {
@@ -136,7 +136,7 @@ impl Learner for OnePass {
             }
         }
         task.agent.barrier()?;
-        Ok(EpochEnd::of_last(training))
+        Ok(Some(EpochEnd::of_last(training)))
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {

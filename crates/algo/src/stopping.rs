@@ -25,6 +25,12 @@ impl EarlyStopping {
         Self { patience: patience.max(1), metric, best: None }
     }
 
+    /// The same rule after epochs of which this was the best, with its value.
+    #[must_use]
+    pub fn with_best(self, best: Option<(u64, f64)>) -> Self {
+        Self { best, ..self }
+    }
+
     pub fn metric(&self) -> StoppingMetric {
         self.metric
     }

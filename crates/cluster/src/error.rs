@@ -72,6 +72,9 @@ pub enum Error {
     /// An error of a model directory.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// An error of checkpoints.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
     /// An error of reading data.
     #[error(transparent)]
     Data(#[from] data::Error),
@@ -130,6 +133,7 @@ impl Error {
             Self::FileExists { .. } => Exit::Usage,
             Self::Model(error) => model_exit(error),
             Self::Io { .. } => Exit::Io,
+            Self::Checkpoint(error) => checkpoint_exit(error),
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
             Self::NoRecords { .. } => Exit::Data,
@@ -264,6 +268,15 @@ fn matrix_exit(error: &matrix::Error) -> Exit {
     }
 }
 
+fn checkpoint_exit(error: &checkpoint::Error) -> Exit {
+    use checkpoint::Error as E;
+    match error {
+        E::Store(_) | E::Write { .. } => Exit::Io,
+        E::Damaged { .. } | E::FileSize { .. } | E::MissingFile { .. } | E::NewerFormat { .. } => Exit::Model,
+        E::OtherTraining { .. } | E::NoCheckpoint { .. } | E::UnknownNumber { .. } => Exit::Usage,
+    }
+}
+
 fn algo_exit(error: &algo::Error) -> Exit {
     use algo::Error as E;
     match error {
@@ -291,9 +304,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::DataChanged { .. }
         | E::FewerBatches { .. }
         | E::NonFiniteStart { .. }
-        | E::LargeValues { .. } => {
-            Exit::Data
-        }
+        | E::LargeValues { .. } => Exit::Data,
         E::ModelMismatch { .. }
         | E::UnknownFamily { .. }
         | E::BadModel { .. }

@@ -275,6 +275,37 @@ pub const KEYS: &[Key] = &[
         "Save the optimizer's state, which --from needs to continue exactly [default: true]",
     ),
     key(
+        "checkpoint_every",
+        KeyKind::Text,
+        "TIME|Nticks|off",
+        TRAIN,
+        "Write a checkpoint after this time, as in 30s or 5m, or after this number of steps, as in 100ticks \
+         [default: 30s]",
+    ),
+    key(
+        "checkpoints",
+        KeyKind::Path,
+        "DIR",
+        TRAIN,
+        "Folder for checkpoints, which are kept after training [default: the model's with .checkpoints added, removed \
+         when the model is saved]",
+    ),
+    key(
+        "checkpoint_keep",
+        KeyKind::Count { min: 1, max: 1_000_000 },
+        "N",
+        TRAIN,
+        "Number of checkpoints to keep [default: 3]",
+    ),
+    key(
+        "resume",
+        KeyKind::Path,
+        "DIR|latest",
+        TRAIN,
+        "Continue a training from its newest checkpoint (latest, or the folder of the checkpoints) or from one of \
+         them (DIR/00000012); ends in the same model as without the interruption",
+    ),
+    key(
         "wait_limit",
         KeyKind::Count { min: 1, max: 86_400 },
         "SECONDS",

@@ -2,6 +2,7 @@
 //! file.
 
 pub mod check;
+pub mod checkpoints;
 pub mod keys;
 pub mod raw;
 pub mod submission;
@@ -23,6 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::modules::Modules;
 use crate::outputs::{self, Outputs};
 use check::Checker;
+use checkpoints::CheckpointSettings;
 use keys::JobCommand;
 use raw::RawJob;
 
@@ -125,6 +127,7 @@ pub struct TrainJob {
     pub keep_optimizer: bool,
     /// Maximum wait of one task for another.
     pub wait_limit: Duration,
+    pub checkpoints: CheckpointSettings,
 }
 
 /// A checked `predict` job.
@@ -164,12 +167,14 @@ impl TrainJob {
         let input = input_for(&checker, InputPurpose::Training)?;
         let set = parameters(&checker)?;
         let algorithm = families.algorithm(algorithm)?;
+        let model = checker.required_path("model", "a directory for the model")?;
         Ok(Self {
             algorithm,
             parameters: (algorithm.configure)(&set)?,
             input,
             validate: checker.list("validate"),
-            model: checker.required_path("model", "a directory for the model")?,
+            checkpoints: CheckpointSettings::of(&checker, &model)?,
+            model,
             from: checker.path("from")?,
             overwrite: checker.switch("overwrite")?,
             set,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::checkpoints::is_word;
 use super::keys::{JobCommand, KeyKind, find, keys_of};
 use crate::error::{Error, nearest};
 use crate::modules::Modules;
@@ -169,12 +170,23 @@ impl RawJob {
             let is_path = find(JobCommand::Train, name)
                 .is_some_and(|key| matches!(key.kind, KeyKind::Path | KeyKind::List));
             if is_path && !Self::is_client_side(name) {
-                for value in values {
+                let is_place = |value: &&mut String| !value.contains("://") && !is_word(name, value);
+                for value in values.iter_mut().filter(is_place) {
                     *value = change(value);
                 }
             }
         }
         self
+    }
+
+    /// Returns this job with all paths absolute, seen from the folder of this process, as a checkpoint stores it: it
+    /// may be continued from another folder.
+    #[must_use]
+    pub fn with_absolute_paths(self) -> Self {
+        self.with_paths(|path| match std::path::absolute(path) {
+            Ok(absolute) if path != "-" => absolute.display().to_string(),
+            _ => path.to_owned(),
+        })
     }
 
     /// Returns this job with the parameters of its algorithm set to `set`.

@@ -7,6 +7,7 @@ use algo::Families;
 use control::JobSubmission;
 
 use super::TrainJob;
+use super::checkpoints::is_word;
 use super::keys::{JobCommand, KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
 use crate::error::Error;
@@ -67,7 +68,7 @@ fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
                     advice: "write the data to files that every worker can read".into(),
                 });
             }
-            if folder == PathBase::Unknown && !is_absolute(path) {
+            if folder == PathBase::Unknown && !is_absolute(path) && !is_word(&name, path) {
                 return Err(Error::BadValue {
                     place: name,
                     actual: path.clone(),

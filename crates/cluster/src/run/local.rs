@@ -54,6 +54,8 @@ pub fn train(
         parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
         progress,
         families: environment.families.clone(),
+        run: 1,
+        training: None,
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
     let (sender, events) = channel();

@@ -19,10 +19,10 @@ pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> Tra
     TrainingPosition { epochs: if same { position.epochs } else { 0 }, clock: position.clock }
 }
 
-/// Sets the start clock of the push rules.
-pub(super) fn with_start_clock(mut specs: Vec<MatrixSpec>, start: TrainingPosition) -> Vec<MatrixSpec> {
+/// Lets the push rules begin so many clocks later.
+pub(super) fn with_start_clock(mut specs: Vec<MatrixSpec>, clock: u64) -> Vec<MatrixSpec> {
     for spec in &mut specs {
-        spec.rule = spec.rule.after(start.clock);
+        spec.rule = spec.rule.after(clock);
     }
     specs
 }

@@ -69,6 +69,8 @@ impl JobRunner {
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
+            run: 1,
+            training: None,
         };
         let mut driver = Driver::new(config, raw, job, Instant::now());
         let mut workers = MasterLink { link, lost_member: None };

@@ -60,6 +60,16 @@ pub struct TrainingSummary {
     pub constant_losses: (Option<f64>, Option<f64>),
 }
 
+/// What a monitor keeps in a checkpoint.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct MonitorState {
+    /// The best epoch and its value, for early stopping.
+    best: Option<(u64, f64)>,
+    epochs: Vec<EpochLine>,
+    notices: Vec<String>,
+    constant_losses: (Option<f64>, Option<f64>),
+}
+
 /// Whether Ctrl-C has reached the run and its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptState {
@@ -106,11 +116,41 @@ impl EpochMonitor {
         }
     }
 
+    /// Creates a monitor that continues from a checkpoint.
+    pub fn restored(stopping: Option<EarlyStopping>, state: MonitorState, now: Instant) -> Self {
+        let MonitorState { best, epochs, notices, constant_losses } = state;
+        let stopping = stopping.map(|rule| rule.with_best(best));
+        let best_epoch = stopping.as_ref().and_then(|_| best).map(|(epoch, _)| epoch);
+        Self { best_epoch, epochs, notices, constant_losses, ..Self::new(stopping, now) }
+    }
+
+    /// What [`Self::restored`] continues from.
+    pub fn state(&self) -> MonitorState {
+        MonitorState {
+            best: self.stopping.as_ref().and_then(EarlyStopping::best),
+            epochs: self.epochs.clone(),
+            notices: self.notices.clone(),
+            constant_losses: self.constant_losses,
+        }
+    }
+
+    /// Whether training may stop early, so that the rows of the best epoch are copied.
+    pub fn has_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// The best epoch so far, if training may stop early.
+    pub fn best_epoch(&self) -> Option<u64> {
+        self.best_epoch
+    }
+
     /// Merges the reports of all tasks (in the order of tasks), prints the epoch, and decides.
+    /// `clock_offset` is the clock of the training where this run began.
     pub fn decide(
         &mut self,
         now: Instant,
         reports: &[EpochReport],
+        clock_offset: u64,
         interrupted: InterruptState,
         progress: &dyn ProgressListener,
     ) -> Result<Decision, algo::Error> {
@@ -126,7 +166,7 @@ impl EpochMonitor {
         let finished = validation.as_ref().map(MetricAccumulator::finish);
         let line = EpochLine {
             epoch,
-            clock: reports[0].clock,
+            clock: clock_offset + reports[0].clock,
             records: reports.iter().map(|report| report.record_count).sum(),
             seconds: now.saturating_duration_since(self.epoch_start).as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),
@@ -279,7 +319,7 @@ mod tests {
             notice: None,
         };
         let interrupted = InterruptState { stop_sent: false, requested: raised };
-        monitor.decide(Instant::now(), &[report], interrupted, &SilentProgress).unwrap()
+        monitor.decide(Instant::now(), &[report], 0, interrupted, &SilentProgress).unwrap()
     }
 
     /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training

@@ -22,12 +22,22 @@ pub(super) struct JobProgress {
     /// Number of records in the current epoch.
     epoch_records: u64,
     loss_sum: f64,
+    /// The number of the last checkpoint and its clock.
+    checkpoint: Option<(u64, u64)>,
 }
 
 impl JobProgress {
     pub(super) fn new(start: Instant, epochs: Epochs) -> Self {
         let epoch_count = if let Epochs::Fixed(count) = epochs { Some(count) } else { None };
-        Self { start, reported_at: start, epoch_count, records: 0, epoch_records: 0, loss_sum: 0.0 }
+        Self {
+            start,
+            reported_at: start,
+            epoch_count,
+            records: 0,
+            epoch_records: 0,
+            loss_sum: 0.0,
+            checkpoint: None,
+        }
     }
 
     /// Adds steps that were made.
@@ -43,6 +53,11 @@ impl JobProgress {
         (self.epoch_records, self.loss_sum) = (0, 0.0);
     }
 
+    /// Records that a checkpoint is complete.
+    pub(super) fn set_checkpoint(&mut self, number: u64, clock: u64) {
+        self.checkpoint = Some((number, clock));
+    }
+
     /// Whether it is time for a report; then the next one is due after the interval.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = now.saturating_duration_since(self.reported_at) >= REPORT_INTERVAL;
@@ -56,12 +71,14 @@ impl JobProgress {
     pub(super) fn to_json(self, now: Instant, last: Option<&EpochLine>) -> Map<String, Value> {
         let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
         let of_last = last.and_then(|line| line.training.get("loss")).copied();
+        let checkpoint = self.checkpoint.map(|(number, clock)| json!({ "number": number, "clock": clock }));
         let progress = json!({
             "records": self.records,
             "seconds": now.saturating_duration_since(self.start).as_secs_f64(),
             "epochs": last.map_or(0, |line| line.epoch + 1),
             "epoch_count": self.epoch_count,
             "loss": mean.or(of_last),
+            "checkpoint": checkpoint,
         });
         if let Value::Object(progress) = progress { progress } else { Map::new() }
     }

@@ -4,10 +4,15 @@
 //! The driver starts: it sends `InspectData` to one worker, `PrepareData` to all, then `Train`; `EpochDecided` after
 //! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
 //! master. A worker that died is not replaced: its job fails with an error that names the worker.
+//!
+//! A checkpoint between two epochs begins with `EpochDecided`, one within an epoch with `PlanSave` to all workers and
+//! `DecideSave`. All tasks save their states (`TaskSaved`), the workers write them (`WritePart`, `PartWritten`), one of
+//! them completes the checkpoint (`CommitCheckpoint`, `CheckpointWritten`), and `EndSave` lets the tasks go on.
 
 use std::collections::BTreeMap;
 
 use algo::{EpochDecision, EpochReport, SavedModel};
+use checkpoint::{DataFile, PartFile, TrainingId};
 use data::{BadLineTotal, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
@@ -48,11 +53,47 @@ pub fn split_names(mut names: BTreeMap<u64, String>, mut send: impl FnMut(BTreeM
     }
 }
 
+/// A checkpoint in a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointPlace {
+    /// The folder of the training.
+    pub location: String,
+    pub number: u64,
+}
+
+/// A checkpoint from which a training continues.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResumePoint {
+    pub place: CheckpointPlace,
+    pub epoch: u64,
+    pub is_within_epoch: bool,
+    /// The largest clock of a task since the training began.
+    pub clock: u64,
+    pub task_count: u32,
+    /// What the driver has saved.
+    pub driver: Base64Bytes,
+    /// What the user should know, as of damaged newer checkpoints.
+    pub notices: Vec<String>,
+}
+
+/// What of the parameters a worker writes into a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowsToSave {
+    pub layout: JobLayout,
+    /// What the driver keeps.
+    pub driver: Base64Bytes,
+}
+
 /// Messages from the driver to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToWorker {
     /// Requests to open and inspect the data. Answered by `DataInspected`.
-    InspectData { job: RawJob },
+    InspectData {
+        job: RawJob,
+        /// The training that an earlier run of the job has begun: the job goes on from its newest checkpoint, if it has
+        /// one.
+        training: Option<TrainingId>,
+    },
     /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `DataPrepared`.
     PrepareData {
         job: RawJob,
@@ -71,6 +112,13 @@ pub enum ToWorker {
     },
     /// Requests to import the earlier model to the servers. Answered by `ModelImported`.
     ImportModel { layout: JobLayout },
+    /// Requests to send rows of a checkpoint to the servers. Answered by `RowsRestored`.
+    RestoreRows {
+        layout: JobLayout,
+        checkpoint: CheckpointPlace,
+        /// Whether the copy of the best epoch is sent, instead of the rows of the checkpoint.
+        best: bool,
+    },
     /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
     Train {
         /// All parameters of the algorithm, with none open.
@@ -82,6 +130,33 @@ pub enum ToWorker {
         resumed: bool,
         /// The workers of the job, each as its first task and its number of tasks.
         worker_tasks: Vec<(u32, u32)>,
+        /// The checkpoint whose states the tasks continue from. Its rows are in the matrices.
+        checkpoint: Option<CheckpointPlace>,
+    },
+    /// Asks whether all tasks of the worker can save their states when they have made `clock` ticks; none: at their
+    /// next step. Answered by `SavePlanned`. Until the decision, tasks that are so far wait.
+    PlanSave { plan: u64, clock: Option<u64> },
+    /// Decides about the plan: `true` if all workers agreed.
+    DecideSave { plan: u64, is_confirmed: bool },
+    /// The tasks, which have saved their states, go on.
+    EndSave,
+    /// Requests to write the states of the worker's tasks, and the rows if it is told to. Answered by `PartWritten` or
+    /// `CheckpointFailed`.
+    WritePart {
+        checkpoint: CheckpointPlace,
+        /// The name of the file.
+        name: String,
+        rows: Option<Box<RowsToSave>>,
+    },
+    /// Requests to make a checkpoint complete, and to remove old ones. Answered by `CheckpointWritten` or
+    /// `CheckpointFailed`.
+    CommitCheckpoint {
+        location: String,
+        manifest: Box<checkpoint::Manifest>,
+        /// What people recognize the training by.
+        title: String,
+        /// How many checkpoints are kept.
+        keep: usize,
     },
     /// The decision after an epoch.
     EpochDecided {
@@ -107,6 +182,8 @@ pub enum ToWorker {
         layout: JobLayout,
         /// The manifest without matrices and files.
         manifest: Box<Manifest>,
+        /// The folder of checkpoints that is removed when the model is written, and the training that owns it.
+        remove: Option<(String, TrainingId)>,
     },
     /// Reports that the job has ended, with success or failure.
     End {
@@ -134,6 +211,11 @@ pub enum FromWorker {
         previous: Option<SavedModel>,
         /// Position at which training starts.
         start: TrainingPosition,
+        training: TrainingId,
+        /// The checkpoint from which training continues.
+        resume: Option<ResumePoint>,
+        /// The files of the data, if they can be read again from their beginning.
+        data: Option<Vec<DataFile>>,
     },
     /// Reports that the worker's share of the data is open.
     DataPrepared {
@@ -147,6 +229,29 @@ pub enum FromWorker {
         /// Notices for the user.
         notices: Vec<String>,
     },
+    /// Reports that the rows of a checkpoint are on the servers.
+    RowsRestored,
+    /// The answer to `PlanSave`.
+    SavePlanned {
+        plan: u64,
+        is_possible: bool,
+        /// The largest clock of a task of the worker; none if a task cannot save within its epoch.
+        clock: Option<u64>,
+    },
+    /// Reports that a task has saved its state and waits for `EndSave`.
+    TaskSaved {
+        task: u32,
+        /// The epoch that comes next or continues.
+        epoch: u64,
+        /// The clock of the task in this run.
+        clock: u64,
+    },
+    /// Reports that a file of a checkpoint is written.
+    PartWritten { number: u64, part: PartFile },
+    /// Reports that a checkpoint is complete.
+    CheckpointWritten { number: u64 },
+    /// Reports that a checkpoint cannot be written.
+    CheckpointFailed { number: u64, error: String },
     /// Sums over the worker's tasks since the last `Progress`.
     Progress {
         steps: u64,

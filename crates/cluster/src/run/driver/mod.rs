@@ -11,6 +11,7 @@
 //! | [`messages`] | messages between driver and workers |
 //! | `preparation` | from the inspection of the data to the first step |
 //! | `training` | reports, decisions after epochs, the end of tasks |
+//! | `checkpointing` | when checkpoints are made, and who writes what |
 //! | `saving` | the model and the report |
 //! | `failing` | which failure of several is reported |
 //! | `settings_chooser`, `epoch_monitor` | the decisions themselves |
@@ -18,6 +19,7 @@
 //! | `job_progress` | the progress that `status` shows |
 //! | [`run_loop`] | carries out the effects |
 
+mod checkpointing;
 pub mod epoch_monitor;
 mod failing;
 mod job_layout;
@@ -34,6 +36,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use algo::Families;
+use checkpoint::TrainingId;
 use rpc::message::{Base64Bytes, JobId};
 use serde_json::{Map, Value};
 use worker::JobLayout;
@@ -43,7 +46,7 @@ pub use self::job_layout::ParameterPlace;
 use self::failing::Failing;
 use self::job_progress::JobProgress;
 use self::messages::{FromWorker, ToWorker};
-use self::preparation::{Plan, Preparing, Setup};
+use self::preparation::{Found, Plan, Preparing, Setup};
 use self::saving::Saving;
 use self::training::Training;
 use crate::error::Error;
@@ -70,6 +73,10 @@ pub struct DriverConfig {
     /// Learns of the progress, unless the job is quiet.
     pub progress: Arc<dyn ProgressListener>,
     pub families: Families,
+    /// The number of the run of the job, from 1: a job that has lost a member is run again.
+    pub run: u32,
+    /// The training that an earlier run has begun.
+    pub training: Option<TrainingId>,
 }
 
 /// What the driver learns.
@@ -141,9 +148,12 @@ pub struct FinishedJob {
 pub struct Driver {
     config: DriverConfig,
     raw: RawJob,
+    /// The job as it was given, with open settings.
+    given: RawJob,
     job: TrainJob,
     /// The settings that the program chose, and why.
     reasons: Vec<String>,
+    training: Option<TrainingId>,
     /// Silent until the data are inspected.
     progress: Arc<dyn ProgressListener>,
     start: Instant,
@@ -162,8 +172,10 @@ enum Phase {
     Preparing(Box<Preparing>),
     /// The matrices are created.
     Creating(Box<Setup>),
-    /// A worker sends the earlier model to the matrices.
+    /// A worker sends the earlier model or a checkpoint to the matrices.
     Importing(Box<Setup>),
+    /// The rows of the best epoch, which the checkpoint had, are copied.
+    CopyingBest(Box<Setup>),
     /// The tasks run.
     Training(Box<Training>),
     /// A worker saves the model.
@@ -180,9 +192,11 @@ impl Driver {
         let job_progress = JobProgress::new(now, job.parameters.data_needs().epochs);
         Self {
             config,
+            given: raw.clone(),
             raw,
             job,
             reasons: Vec::new(),
+            training: None,
             progress: Arc::new(SilentProgress),
             start: now,
             timings: Timings::default(),
@@ -193,9 +207,15 @@ impl Driver {
         }
     }
 
+    /// The training that this run has begun or continued, once it is known.
+    pub fn training(&self) -> Option<&TrainingId> {
+        self.training.as_ref()
+    }
+
     /// Returns the first effects.
     pub fn start(&mut self) -> Vec<Effect> {
-        let message = ToWorker::InspectData { job: self.raw.clone() };
+        let training = self.config.training.clone();
+        let message = ToWorker::InspectData { job: self.raw.clone(), training };
         self.send(self.config.workers[0].id, message);
         std::mem::take(&mut self.effects)
     }
@@ -207,10 +227,7 @@ impl Driver {
         }
         let handled = match event {
             Event::FromWorker { worker, message } => self.on_message(now, worker, message),
-            Event::ParametersDone(value) => {
-                self.on_parameters_done(now, value);
-                Ok(())
-            }
+            Event::ParametersDone(value) => self.on_parameters_done(now, value),
             Event::Failed(error) => Err(error),
             Event::StopRequested => self.on_stop_requested(),
             Event::Timeout => Ok(()),
@@ -232,10 +249,15 @@ impl Driver {
                 greeting,
                 previous,
                 start,
+                training,
+                resume,
+                data,
             } => {
                 let load = |saved| self.config.families.load(&saved);
                 let previous = previous.map(load).transpose()?;
-                let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start);
+                self.training = Some(training.clone());
+                let found = Found { training, resume, data };
+                let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start, found);
                 return self.on_data_inspected(now, plan, &greeting);
             }
             FromWorker::DataPrepared { scanned, summaries } => {
@@ -249,7 +271,15 @@ impl Driver {
                 let error = self.worker_error(worker, task, &error, exit);
                 return self.on_failed(now, error, rank);
             }
-            FromWorker::ModelImported { notices } => self.on_model_imported(now, notices),
+            FromWorker::ModelImported { notices } => return self.on_model_imported(now, notices),
+            FromWorker::RowsRestored => return self.on_rows_restored(now),
+            FromWorker::SavePlanned { plan, is_possible, clock } => {
+                self.on_save_planned(now, plan, is_possible, clock);
+            }
+            FromWorker::TaskSaved { task, epoch, clock } => return self.on_task_saved(task, epoch, clock),
+            FromWorker::PartWritten { number, part } => self.on_part_written(now, number, Ok(part)),
+            FromWorker::CheckpointFailed { number, error } => self.on_part_written(now, number, Err(error)),
+            FromWorker::CheckpointWritten { number } => self.on_checkpoint_written(now, number),
             FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes } => {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(steps, records, loss_sum, bytes);
@@ -261,15 +291,17 @@ impl Driver {
         Ok(())
     }
 
-    fn on_parameters_done(&mut self, now: Instant, value: Value) {
+    fn on_parameters_done(&mut self, now: Instant, value: Value) -> Result<(), Error> {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Creating(setup) => self.on_parameters_created(now, setup),
+            Phase::Creating(setup) => return self.on_parameters_created(now, setup),
+            Phase::CopyingBest(setup) => return self.train(now, setup),
             Phase::Saving(saving) => self.on_final_stats(now, *saving, value),
             phase => {
                 self.phase = phase;
                 self.send_decision();
             }
         }
+        Ok(())
     }
 
     fn on_stop_requested(&mut self) -> Result<(), Error> {
@@ -278,7 +310,7 @@ impl Driver {
             Phase::Inspecting => "the data were opened",
             Phase::Preparing(_) => "the data were surveyed",
             Phase::Creating(_) => "the matrices were created",
-            Phase::Importing(_) => "the earlier model was sent to the servers",
+            Phase::Importing(_) | Phase::CopyingBest(_) => "the earlier model was sent to the servers",
             Phase::Training(_) => {
                 self.stop_tasks();
                 return Ok(());
@@ -295,6 +327,7 @@ impl Driver {
         match &self.phase {
             Phase::Training(training) => {
                 training.check_wait(now, self.job.wait_limit)?;
+                self.plan_checkpoint(now);
                 self.report_status(now);
                 Ok(())
             }

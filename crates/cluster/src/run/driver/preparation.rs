@@ -5,12 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use algo::{ResolvedSettings, SavedModel};
+use checkpoint::{DataFile, TrainingId};
 use data::{LabelRule, Schema};
+use matrix::MatrixSpec;
 use model::TrainingPosition;
 use worker::JobLayout;
 
+use super::checkpointing::{Checkpointing, DriverState};
+use super::epoch_monitor::EpochMonitor;
 use super::job_layout::{WorkerTasks, assign_tasks, layout};
-use super::messages::ToWorker;
+use super::messages::{ResumePoint, ToWorker};
 use super::settings_chooser::SettingsChooser;
 use super::training::Training;
 use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase};
@@ -29,7 +33,19 @@ pub(super) struct Plan {
     pub(super) task_count: u32,
     pub(super) previous: Option<Arc<dyn algo::Model>>,
     pub(super) start: TrainingPosition,
+    pub(super) training: TrainingId,
+    /// The checkpoint from which training continues.
+    pub(super) resume: Option<ResumePoint>,
+    /// The files of the data, if they can be read again.
+    pub(super) data: Option<Vec<DataFile>>,
     pub(super) worker_tasks: Vec<WorkerTasks>,
+}
+
+/// What the first worker found about the training.
+pub(super) struct Found {
+    pub(super) training: TrainingId,
+    pub(super) resume: Option<ResumePoint>,
+    pub(super) data: Option<Vec<DataFile>>,
 }
 
 /// The workers prepare their data.
@@ -46,7 +62,10 @@ pub(super) struct Preparing {
 pub(super) struct Setup {
     pub(super) plan: Plan,
     pub(super) model: Arc<dyn algo::Model>,
+    /// Where the matrices are. Their schedules go on from the checkpoint, if there is one.
     pub(super) layout: JobLayout,
+    /// The matrices as the model describes them: their schedules begin where the training has begun.
+    pub(super) model_specs: Vec<MatrixSpec>,
     /// Notices for the user.
     pub(super) notices: Vec<String>,
 }
@@ -60,9 +79,22 @@ impl Plan {
         task_count: u32,
         previous: Option<Arc<dyn algo::Model>>,
         start: TrainingPosition,
+        found: Found,
     ) -> Self {
-        let (label_rule, worker_tasks) = (LabelRule::Real, Vec::new());
-        Self { schema, label_rule, size_bytes, notices, task_count, previous, start, worker_tasks }
+        let Found { training, resume, data } = found;
+        Self {
+            schema,
+            label_rule: LabelRule::Real,
+            size_bytes,
+            notices,
+            task_count,
+            previous,
+            start,
+            training,
+            resume,
+            data,
+            worker_tasks: Vec::new(),
+        }
     }
 
     fn first_task_of(&self, worker: u32) -> Option<u32> {
@@ -197,7 +229,11 @@ impl Driver {
         let model = self.job.parameters.model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
         let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;
-        layout.matrices = resume::with_start_clock(layout.matrices, plan.start);
+        layout.matrices = resume::with_start_clock(layout.matrices, plan.start.clock);
+        let model_specs = layout.matrices.clone();
+        if let Some(point) = &plan.resume {
+            layout.matrices = resume::with_start_clock(layout.matrices, point.clock);
+        }
         let workers = plan
             .worker_tasks
             .iter()
@@ -208,31 +244,57 @@ impl Driver {
             modules: self.job.modules.list().to_vec(),
             workers,
         }));
-        self.phase = Phase::Creating(Box::new(Setup { plan, model, layout, notices: Vec::new() }));
+        self.phase =
+            Phase::Creating(Box::new(Setup { plan, model, layout, model_specs, notices: Vec::new() }));
         Ok(())
     }
 
-    pub(super) fn on_parameters_created(&mut self, now: Instant, setup: Box<Setup>) {
-        if setup.plan.previous.is_none() {
-            return self.train(now, setup);
-        }
+    pub(super) fn on_parameters_created(&mut self, now: Instant, setup: Box<Setup>) -> Result<(), Error> {
         let worker = setup.plan.worker_tasks[0].worker;
-        self.send(worker, ToWorker::ImportModel { layout: setup.layout.clone() });
+        let layout = setup.layout.clone();
+        let message = match &setup.plan.resume {
+            Some(point) => ToWorker::RestoreRows { layout, checkpoint: point.place.clone(), best: false },
+            None if setup.plan.previous.is_some() => ToWorker::ImportModel { layout },
+            None => return self.train(now, setup),
+        };
+        self.send(worker, message);
         self.phase = Phase::Importing(setup);
+        Ok(())
     }
 
-    pub(super) fn on_model_imported(&mut self, now: Instant, notices: Vec<String>) {
+    /// The rows of the checkpoint are on the servers. If training may stop early, they are those of the best epoch.
+    pub(super) fn on_rows_restored(&mut self, now: Instant) -> Result<(), Error> {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Importing(setup) if self.job.parameters.stopping().is_some() => {
+                self.effects.push(Effect::Parameters(ParametersRequest::CopyRows));
+                self.phase = Phase::CopyingBest(setup);
+                Ok(())
+            }
+            Phase::Importing(setup) => self.train(now, setup),
+            phase => {
+                self.phase = phase;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn on_model_imported(&mut self, now: Instant, notices: Vec<String>) -> Result<(), Error> {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Importing(mut setup) => {
                 setup.notices.extend(notices);
-                self.train(now, setup);
+                self.train(now, setup)
             }
-            phase => self.phase = phase,
+            phase => {
+                self.phase = phase;
+                Ok(())
+            }
         }
     }
 
     /// Starts the tasks.
-    fn train(&mut self, now: Instant, setup: Box<Setup>) {
+    pub(super) fn train(&mut self, now: Instant, setup: Box<Setup>) -> Result<(), Error> {
+        let point = setup.plan.resume.clone();
+        let saved = point.as_ref().map(|point| DriverState::decode(&point.driver)).transpose()?;
         let shares = &setup.plan.worker_tasks;
         let worker_tasks: Vec<(u32, u32)> =
             shares.iter().map(|share| (share.tasks.start, share.tasks.len() as u32)).collect();
@@ -243,13 +305,26 @@ impl Driver {
                 model: SavedModel::new(&*setup.model),
                 resumed: setup.plan.previous.is_some(),
                 worker_tasks: worker_tasks.clone(),
+                checkpoint: point.as_ref().map(|point| point.place.clone()),
             };
             self.effects.push(Effect::Send { worker: share.worker, message });
         }
-        let training = Training::new(*setup, self.job.parameters.stopping(), now);
+        let stopping = self.job.parameters.stopping();
+        let (monitor, step_count) = match saved {
+            Some(DriverState { monitor, step_count }) => {
+                (EpochMonitor::restored(stopping, monitor, now), step_count)
+            }
+            None => (EpochMonitor::new(stopping, now), 0),
+        };
+        let place = point.map_or((0, 0), |point| (point.place.number, point.clock));
+        let (id, data) = (setup.plan.training.clone(), setup.plan.data.clone());
+        let checkpointing =
+            Checkpointing::new(self.job.checkpoints.clone(), (id, self.config.run), data, place, now);
+        let training = Training::new(*setup, monitor, step_count, checkpointing, now);
         self.phase = Phase::Training(Box::new(training));
         if self.stop_requested {
             self.stop_tasks();
         }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use algo::SavedModel;
 use model::Manifest;
 use serde_json::{Value, json};
+use worker::JobLayout;
 
 use super::epoch_monitor::{StopReason, TrainingSummary};
 use super::messages::{ToWorker, split_names};
@@ -45,8 +46,11 @@ impl Driver {
         notices.extend(validation_notices(summaries, &plan.schema));
         let manifest = Box::new(info.manifest(SavedModel::new(&*training.setup.model), &summary, &totals));
         let saver = plan.worker_tasks[0].worker;
+        // After Ctrl-C the training may be continued exactly, so its checkpoints stay.
+        let remove = training.checkpointing.to_remove().filter(|_| summary.end != StopReason::Interrupted);
+        let layout = JobLayout { matrices: training.setup.model_specs, ..training.setup.layout };
         split_names(training.key_names, |names| self.send(saver, ToWorker::KeyNames { names }));
-        self.send(saver, ToWorker::SaveModel { layout: training.setup.layout, manifest });
+        self.send(saver, ToWorker::SaveModel { layout, manifest, remove });
         let saving = Saving { plan, totals, summary, notices, since: now, manifest: None };
         self.phase = Phase::Saving(Box::new(saving));
         Ok(())

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use algo::{EarlyStopping, EpochReport};
+use algo::EpochReport;
 use data::BadLineTotal;
 
+use super::checkpointing::Checkpointing;
 use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
 use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;
@@ -31,27 +32,35 @@ pub(super) struct Training {
     bad_lines: BTreeMap<u32, [BadLineTotal; 2]>,
     pub(super) step_count: u64,
     /// Whether tasks have been requested to stop.
-    stop_sent: bool,
+    pub(super) stop_sent: bool,
     /// The decision that is sent when the rows are copied or restored.
     pending_decision: Option<ToWorker>,
     pub(super) since: Instant,
+    pub(super) checkpointing: Checkpointing,
 }
 
 impl Training {
-    pub(super) fn new(setup: Setup, stopping: Option<EarlyStopping>, now: Instant) -> Self {
+    pub(super) fn new(
+        setup: Setup,
+        monitor: EpochMonitor,
+        step_count: u64,
+        checkpointing: Checkpointing,
+        now: Instant,
+    ) -> Self {
         let task_count = setup.plan.task_count;
         Self {
             setup,
-            monitor: EpochMonitor::new(stopping, now),
+            monitor,
             reports: (0..task_count).map(|_| None).collect(),
             first_report: None,
             summaries: (0..task_count).map(|_| None).collect(),
             key_names: BTreeMap::new(),
             bad_lines: BTreeMap::new(),
-            step_count: 0,
+            step_count,
             stop_sent: false,
             pending_decision: None,
             since: now,
+            checkpointing,
         }
     }
 
@@ -112,7 +121,9 @@ impl Driver {
         // After epoch 0 all tasks have read their whole input, so the number of bad lines is final.
         check_bad_lines(self.job.input.bad_lines, &plan.worker_tasks, &training.bad_lines)?;
         let interrupted = InterruptState { stop_sent: training.stop_sent, requested: self.stop_requested };
-        let decided = training.monitor.decide(now, reports, interrupted, self.progress.as_ref());
+        let clock_offset = training.checkpointing.clock_offset();
+        let decided =
+            training.monitor.decide(now, reports, clock_offset, interrupted, self.progress.as_ref());
         let decision = match decided {
             Ok(decision) => decision,
             Err(error) => {
@@ -120,9 +131,11 @@ impl Driver {
                 return Err(self.run_info(&training.setup.plan).with_job_context(error.into()));
             }
         };
+        let verdict = self.decide_checkpoint(now, reports[0].clock, decision.verdict, decision.save_best);
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let line = training.monitor.last_epoch().expect("an epoch was decided").clone();
         training.pending_decision =
-            Some(ToWorker::EpochDecided { epoch: line.epoch, decision: decision.verdict, line });
+            Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict, line });
         if decision.save_best {
             self.effects.push(Effect::Parameters(ParametersRequest::CopyRows));
         } else if decision.restore_best {

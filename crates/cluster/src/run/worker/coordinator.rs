@@ -1,12 +1,15 @@
 //! The coordinator of the tasks of one worker: it reports their progress to the driver, waits for the driver's decision
 //! after each epoch, and passes stops and failures to the tasks.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::{Coordinator, EpochDecision, EpochReport, StepDecision};
+use algo::{Coordinator, EpochDecision, EpochReport, StepDecision, TaskState};
+use matrix::Clock;
 
+use super::saves::{Saves, StepGate};
 use super::semaphore::Semaphore;
 use super::{MessageSender, WorkerContext, lock};
 use crate::report::EpochLine;
@@ -35,6 +38,7 @@ struct State {
     master_lost: bool,
     epoch_progress: EpochProgress,
     failure: Option<String>,
+    saves: Saves,
     unreported: Unreported,
     reported_at: Option<Instant>,
 }
@@ -98,9 +102,37 @@ impl TaskCoordinator {
     pub(super) fn set_decision(&self, epoch: u64, decision: EpochDecision, line: EpochLine) {
         let mut state = self.lock();
         state.decision = Some((epoch, decision));
+        state.saves.begin_epoch();
         state.epoch_progress.epochs.push(line);
         drop(state);
         self.decided.notify_all();
+    }
+
+    /// Begins with these tasks.
+    pub(super) fn begin(&self, tasks: Range<u32>) {
+        self.lock().saves.set_tasks(tasks);
+    }
+
+    /// Answers whether the tasks can save at a clock.
+    pub(super) fn plan_save(&self, plan: u64, clock: Option<u64>) {
+        let (is_possible, clock) = self.lock().saves.plan(plan, clock);
+        self.send(FromWorker::SavePlanned { plan, is_possible, clock });
+    }
+
+    pub(super) fn decide_save(&self, plan: u64, is_confirmed: bool) {
+        self.lock().saves.decide(plan, is_confirmed);
+        self.decided.notify_all();
+    }
+
+    /// Lets the tasks go on that have saved their states.
+    pub(super) fn end_save(&self) {
+        self.lock().saves.end();
+        self.decided.notify_all();
+    }
+
+    /// Returns the states of the tasks that have saved.
+    pub(super) fn take_saved_states(&self) -> Vec<TaskState> {
+        self.lock().saves.take_states()
     }
 
     /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
@@ -189,26 +221,67 @@ impl TaskCoordinator {
 
     /// Waits for the driver's decision after an epoch.
     fn wait_for_decision(&self, task: u32, epoch: u64) -> Result<EpochDecision, algo::Error> {
+        let what = || format!("at the end of epoch {epoch} for the master's decision");
+        self.wait(task, what, |state| match state.decision {
+            Some((decided, decision)) if decided >= epoch => Some(decision),
+            _ if state.master_lost => Some(EpochDecision::Stop),
+            _ => None,
+        })
+    }
+
+    fn save_gate(&self, task: u32, clock: Clock) -> StepGate {
+        self.lock().saves.gate(task, clock)
+    }
+
+    /// Waits for the decision whether a task saves before its next step.
+    fn wait_for_save_decision(&self, task: u32, clock: Clock) -> Result<bool, algo::Error> {
+        let what = || format!("at clock {clock} for the master's decision about a checkpoint");
+        self.wait(task, what, |state| match state.saves.gate(task, clock) {
+            StepGate::GoOn => Some(false),
+            StepGate::Save => Some(true),
+            StepGate::Wait => state.master_lost.then_some(false),
+        })
+    }
+
+    /// Reports the state of a task, and waits until the checkpoint lets it go on.
+    fn save_state(&self, state: TaskState) -> Result<(), algo::Error> {
+        let (task, epoch, clock) = (state.task, state.epoch, state.clock);
+        let ended_count = {
+            let mut own = self.lock();
+            // The driver counts the steps of a checkpoint.
+            self.report(&mut own, true);
+            own.saves.add(state)
+        };
+        self.send(FromWorker::TaskSaved { task, epoch, clock });
+        self.wait(
+            task,
+            || "for a checkpoint".to_owned(),
+            |state| (state.saves.ended_count() > ended_count || state.master_lost).then_some(()),
+        )
+    }
+
+    /// Waits until `outcome` returns a value. It ends with an error when the job fails.
+    fn wait<T>(
+        &self,
+        task: u32,
+        what: impl Fn() -> String,
+        mut outcome: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, algo::Error> {
         let deadline = Instant::now() + DECISION_LIMIT;
         let mut state = self.lock();
         loop {
             if let Some(reason) = &state.failure {
                 return Err(matrix::Error::Stopped { reason: reason.clone() }.into());
             }
-            if let Some((decided, decision)) = state.decision
-                && decided >= epoch
-            {
-                return Ok(decision);
-            }
-            if state.master_lost {
-                return Ok(EpochDecision::Stop);
+            if let Some(outcome) = outcome(&mut state) {
+                return Ok(outcome);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let reason = format!(
-                    "task {task} waited {} s at the end of epoch {epoch} for the master's decision; raise --wait-limit \
-                     if this is expected",
-                    DECISION_LIMIT.as_secs()
+                    "task {task} waited {} s {}; raise --wait-limit if this is expected",
+                    DECISION_LIMIT.as_secs(),
+                    what()
                 );
                 return Err(algo::Error::Coordinator { reason });
             }
@@ -232,7 +305,25 @@ impl Coordinator for InputCoordinator<'_> {
     fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, algo::Error> {
         let (task, epoch) = (report.task, report.epoch);
         self.coordinator.report_epoch(report, self.input);
-        let wait = || self.coordinator.wait_for_decision(task, epoch);
+        self.without_permit(|| self.coordinator.wait_for_decision(task, epoch))
+    }
+
+    fn is_save_due(&self, task: u32, clock: Clock) -> Result<bool, algo::Error> {
+        match self.coordinator.save_gate(task, clock) {
+            StepGate::GoOn => Ok(false),
+            StepGate::Save => Ok(true),
+            StepGate::Wait => self.without_permit(|| self.coordinator.wait_for_save_decision(task, clock)),
+        }
+    }
+
+    fn save_state(&self, state: TaskState) -> Result<(), algo::Error> {
+        self.without_permit(|| self.coordinator.save_state(state))
+    }
+}
+
+impl InputCoordinator<'_> {
+    /// Lets another task compute while this one waits.
+    fn without_permit<T>(&self, wait: impl FnOnce() -> T) -> T {
         match self.permits {
             Some(permits) => permits.release_while(wait),
             None => wait(),

@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use algo::{Families, SavedModel};
+use checkpoint::{RowsOf, TrainingId};
 use data::{Schema, TaskData};
 use matrix::FunctionTable;
 use model::{Manifest, ModelFiles, TrainingPosition};
 use worker::JobLayout;
 
+use super::checkpoints;
 use super::coordinator::TaskCoordinator;
 use super::scan::scan;
 use super::semaphore::Semaphore;
-use super::task_runner::TaskRunner;
+use super::task_runner::{TaskBegin, TaskRunner};
 use super::{WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -126,26 +128,42 @@ impl WorkerJob {
 
     fn handle_message(&mut self, message: ToWorker, busy: &mut Option<BusyGuard>) -> Result<(), Error> {
         match message {
-            ToWorker::InspectData { job } => self.inspect_data(&job),
+            ToWorker::InspectData { job, training } => self.inspect_data(&job, training),
             ToWorker::PrepareData { job, schema, task_count, first, count, start, survey } => {
                 let tasks = first..first + count;
                 self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
                 Ok(())
             }
             ToWorker::ImportModel { layout } => self.import(&layout),
-            ToWorker::Train { set, layout, model, resumed, worker_tasks } => {
+            ToWorker::RestoreRows { layout, checkpoint, best } => {
+                let mut matrices = self.context().parameters.open(&layout)?;
+                let of = if best { RowsOf::Best } else { RowsOf::Now };
+                checkpoints::restore_rows(&checkpoint, of, &mut *matrices)?;
+                self.coordinator.send(FromWorker::RowsRestored);
+                Ok(())
+            }
+            ToWorker::Train { set, layout, model, resumed, worker_tasks, checkpoint } => {
                 let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
                 prepared.raw = prepared.raw.with_settings(&set);
                 prepared.job.apply_settings(set)?;
                 self.set_salvage_context(&prepared, &layout, &model, &worker_tasks);
-                self.train(prepared, &layout, &model, resumed, busy.take())
+                let states = checkpoint
+                    .map(|place| checkpoints::states(&place, prepared.tasks.clone()))
+                    .transpose()?;
+                let begin = TaskBegin { resumed, states: states.unwrap_or_default() };
+                self.train(prepared, &layout, &model, begin, busy.take())
             }
             ToWorker::KeyNames { names } => {
                 self.key_names.extend(names);
                 Ok(())
             }
-            ToWorker::SaveModel { layout, manifest } => self.save(&layout, *manifest),
+            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, *manifest, remove),
             ToWorker::EpochDecided { .. }
+            | ToWorker::PlanSave { .. }
+            | ToWorker::DecideSave { .. }
+            | ToWorker::EndSave
+            | ToWorker::WritePart { .. }
+            | ToWorker::CommitCheckpoint { .. }
             | ToWorker::Stop
             | ToWorker::FinishReading { .. }
             | ToWorker::End { .. } => Ok(()),
@@ -189,7 +207,7 @@ impl WorkerJob {
         Ok(job)
     }
 
-    fn inspect_data(&mut self, raw: &RawJob) -> Result<(), Error> {
+    fn inspect_data(&mut self, raw: &RawJob, training: Option<TrainingId>) -> Result<(), Error> {
         let job = self.check(raw)?;
         model::check_target(&job.model, job.overwrite)?;
         let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
@@ -201,6 +219,8 @@ impl WorkerJob {
         let task_count = task_count(job.manner.tasks, &input.source);
         let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
+        let data = checkpoints::data_files(&input);
+        let found = checkpoints::find_training(raw, &job, training, data.as_deref())?;
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),
             size_bytes: input.source.size_bytes(),
@@ -209,6 +229,9 @@ impl WorkerJob {
             greeting: greeting(&job, &input, task_count),
             previous: previous.map(|model| model.manifest.model),
             start,
+            training: found.training,
+            resume: found.resume,
+            data,
         });
         self.inspected = Some(input);
         Ok(())
@@ -269,7 +292,7 @@ impl WorkerJob {
         prepared: PreparedJob,
         layout: &JobLayout,
         model: &SavedModel,
-        resumed: bool,
+        begin: TaskBegin,
         begun: Option<BusyGuard>,
     ) -> Result<(), Error> {
         let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
@@ -286,14 +309,20 @@ impl WorkerJob {
             model: &*model,
             layout,
             functions: &functions,
-            resumed,
+            begin: &begin,
             coordinator: &self.coordinator,
             permits: prepared.permits,
         };
+        self.coordinator.begin(runner.plan.tasks.clone());
         runner.run(shares, begun)
     }
 
-    fn save(&mut self, layout: &JobLayout, manifest: Manifest) -> Result<(), Error> {
+    fn save(
+        &mut self,
+        layout: &JobLayout,
+        manifest: Manifest,
+        remove: Option<(String, TrainingId)>,
+    ) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.key_names);
         let job = self.job()?;
         let mut matrices = self.context().parameters.open(layout)?;
@@ -307,6 +336,12 @@ impl WorkerJob {
         let specs = &layout.matrices[..saved.matrix_count()];
         let written = save(job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
+        if let Some((location, training)) = remove
+            && let Err(error) = checkpoints::remove(&location, &training)
+        {
+            // The model is there; what is left costs only space.
+            tracing::warn!(%error, "the checkpoints of a training that has ended cannot be removed");
+        }
         let manifest = Box::new(written.manifest);
         self.coordinator.send(FromWorker::ModelSaved { manifest, sync_s: written.sync_s });
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::checkpoints;
 use super::coordinator::{EpochProgress, TaskCoordinator};
 use super::job::{SalvageState, SaveStatus, WorkerJob};
 use super::{WorkerContext, lock};
@@ -52,6 +53,12 @@ impl JobHandle {
                 self.coordinator.set_decision(epoch, decision, line);
             }
             ToWorker::Stop => self.coordinator.stop(),
+            ToWorker::PlanSave { plan, clock } => self.coordinator.plan_save(plan, clock),
+            ToWorker::DecideSave { plan, is_confirmed } => self.coordinator.decide_save(plan, is_confirmed),
+            ToWorker::EndSave => self.coordinator.end_save(),
+            message @ (ToWorker::WritePart { .. } | ToWorker::CommitCheckpoint { .. }) => {
+                checkpoints::write(&self.coordinator, message);
+            }
             ToWorker::FinishReading { position } => self.coordinator.finish_reading(position),
             message => {
                 match &message {

@@ -7,12 +7,16 @@
 //! | `job` | handles each message of the driver |
 //! | `task_runner` | the threads of the tasks |
 //! | `coordinator` | between the tasks and the driver: progress, decisions, stops |
+//! | `saves` | how tasks come to save at the same moment |
+//! | `checkpoints` | reads and writes checkpoints |
 //! | `scan` | reads the data before the first step |
 //! | `semaphore` | how many tasks compute at once |
 
+mod checkpoints;
 pub(super) mod coordinator;
 pub(super) mod job;
 pub mod job_handle;
+mod saves;
 mod scan;
 pub mod semaphore;
 pub mod task_runner;

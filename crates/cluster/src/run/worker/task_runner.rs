@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use algo::TrainTask;
+use algo::{TaskState, TrainTask};
 use data::{BatchStream, LookAhead, Reader, TaskData};
 use matrix::{Agent, FunctionTable};
 use worker::JobLayout;
@@ -26,9 +26,17 @@ pub(super) struct TaskRunner<'a> {
     pub(super) layout: &'a JobLayout,
     pub(super) functions: &'a FunctionTable,
     pub(super) model: &'a dyn algo::Model,
-    pub(super) resumed: bool,
+    pub(super) begin: &'a TaskBegin,
     pub(super) coordinator: &'a TaskCoordinator,
     pub(super) permits: Option<Arc<Semaphore>>,
+}
+
+/// What the tasks of a worker begin with.
+pub(super) struct TaskBegin {
+    /// Whether the matrices contain an earlier model.
+    pub(super) resumed: bool,
+    /// The saved states of the tasks, in their order; empty: they begin at the start.
+    pub(super) states: Vec<TaskState>,
 }
 
 /// The agents of tasks that have failed. They are kept until all tasks have ended, so that other tasks do not take a
@@ -154,10 +162,11 @@ impl TaskRunner<'_> {
         let data = &mut CountedStream::new(data, reading);
         let (input, permits) = (self.plan.opened, self.permits.as_deref());
         let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
-        let (model, resumed) = (self.model, self.resumed);
+        let (model, resumed) = (self.model, self.begin.resumed);
+        let saved = self.begin.states.iter().find(|state| state.task == reading.task());
         let (job, seed) = (&self.plan.job.parameters, self.plan.job.seed);
         let task = TrainTask { agent, data, validation, coordinator, model, resumed, seed };
-        algo::train(&**job, task, None)?;
+        algo::train(&**job, task, saved)?;
         Ok(())
     }
 }

@@ -102,6 +102,13 @@ impl Worker {
                 self.report_idle(&mut actions);
             }
             ToWorker::KeyNames { .. } => {}
+            // These jobs have data that cannot be read again, so no checkpoints.
+            ToWorker::RestoreRows { .. }
+            | ToWorker::PlanSave { .. }
+            | ToWorker::DecideSave { .. }
+            | ToWorker::EndSave
+            | ToWorker::WritePart { .. }
+            | ToWorker::CommitCheckpoint { .. } => unreachable!("there are no checkpoints"),
             ToWorker::SaveModel { manifest, .. } => {
                 actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved { manifest, sync_s: 0.0 }));
             }
@@ -116,7 +123,7 @@ impl Worker {
                 continue;
             }
             match decision {
-                EpochDecision::Continue => {
+                EpochDecision::Continue | EpochDecision::Save => {
                     *task = Task { epoch: task.epoch + 1, batch: 0, state: TaskState::Running };
                     actions.push(WorkerAction::StepLater(number));
                 }
@@ -234,5 +241,8 @@ fn inspection(scenario: &Scenario) -> FromWorker {
         greeting: String::new(),
         previous: scenario.resumed.then(|| SavedModel::new(&*previous)),
         start: TrainingPosition::default(),
+        training: "simulated".into(),
+        resume: None,
+        data: None,
     }
 }

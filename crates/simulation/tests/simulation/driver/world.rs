@@ -134,6 +134,8 @@ impl World {
             parameters: ParameterPlace::Servers(vec![server]),
             progress: Arc::new(SilentProgress),
             families: algo::Families::default(),
+            run: 1,
+            training: None,
         };
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),

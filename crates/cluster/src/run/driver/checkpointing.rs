@@ -1,0 +1,372 @@
+//! Checkpoints of a training: when they are due, at which moment all tasks save, and who writes what.
+//!
+//! A checkpoint that is due is made when the tasks end an epoch, or within the epoch if all tasks can save at one clock
+//! (`PlanSave`; under asp at any). The tasks wait from the moment when they have saved until the checkpoint is
+//! complete, or has failed: a training goes on without a checkpoint that could not be written, and says so.
+//!
+//! With early stopping, the model may be that of an earlier epoch, whose rows are copied on the servers. A checkpoint is
+//! then made only after an epoch that is the best so far, so that its rows are these too.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use algo::EpochDecision;
+use checkpoint::{DataFile, Manifest, PartFile, TrainingId};
+use matrix::Consistency;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::epoch_monitor::MonitorState;
+use super::messages::{CheckpointPlace, RowsToSave, ToWorker, decode, encode};
+use super::{Driver, Effect, Phase};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
+
+/// Time until tasks are asked again that could not save within their epoch.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// How far ahead of the largest clock tasks are first asked to save. It doubles whenever a task was faster.
+const FIRST_LEAD: u64 = 2;
+
+/// What the driver keeps in a checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DriverState {
+    pub(super) monitor: MonitorState,
+    /// Steps of all tasks since the training began.
+    pub(super) step_count: u64,
+}
+
+impl DriverState {
+    pub(super) fn decode(bytes: &rpc::message::Base64Bytes) -> Result<Self, Error> {
+        decode(bytes).map_err(|what| Error::Cluster {
+            text: format!("the state of the driver in the checkpoint is not understood: {what}"),
+            exit: Exit::Model,
+        })
+    }
+}
+
+/// The checkpoints of a training whose tasks run.
+#[derive(Debug)]
+pub(super) struct Checkpointing {
+    settings: CheckpointSettings,
+    pub(super) training: TrainingId,
+    /// The files of the data; none: the data cannot be read again, so there are no checkpoints.
+    data: Option<Vec<DataFile>>,
+    /// The number of the run of the job, in the names of files.
+    run: u32,
+    last_number: u64,
+    /// The clock of the training where this run began.
+    clock_offset: u64,
+    /// When the last checkpoint was made, or training began.
+    last_at: Instant,
+    /// The clock of that moment, counted from the beginning of this run.
+    last_clock: u64,
+    last_plan: u64,
+    lead: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Tasks are not asked before this time.
+    Waiting {
+        until: Instant,
+    },
+    Planned {
+        clock: Option<u64>,
+        /// Workers whose tasks can save.
+        agreed_count: usize,
+        is_confirmed: bool,
+    },
+    /// The tasks save: the epoch and the clock of those that have.
+    Saving {
+        tasks: BTreeMap<u32, (u64, u64)>,
+        is_within_epoch: bool,
+    },
+    /// The workers write.
+    Writing {
+        manifest: Box<Manifest>,
+        awaited_count: usize,
+        failure: Option<String>,
+    },
+    Committing {
+        number: u64,
+        clock: u64,
+    },
+}
+
+impl Checkpointing {
+    pub(super) fn new(
+        settings: CheckpointSettings,
+        (training, run): (TrainingId, u32),
+        data: Option<Vec<DataFile>>,
+        (last_number, clock_offset): (u64, u64),
+        now: Instant,
+    ) -> Self {
+        Self {
+            settings,
+            training,
+            data,
+            run,
+            last_number,
+            clock_offset,
+            last_at: now,
+            last_clock: 0,
+            last_plan: 0,
+            lead: FIRST_LEAD,
+            stage: Stage::Waiting { until: now },
+        }
+    }
+
+    pub(super) fn clock_offset(&self) -> u64 {
+        self.clock_offset
+    }
+
+    fn is_on(&self) -> bool {
+        self.settings.every != CheckpointEvery::Off && self.data.is_some()
+    }
+
+    /// The folder that is removed when the model is saved.
+    pub(super) fn to_remove(&self) -> Option<(String, TrainingId)> {
+        let is_due = self.settings.is_temporary && self.last_number > 0;
+        is_due.then(|| (self.settings.location.clone(), self.training.clone()))
+    }
+
+    /// Whether a checkpoint is due at the end of an epoch.
+    fn is_due_at(&self, now: Instant, clock: u64) -> bool {
+        match self.settings.every {
+            CheckpointEvery::Off => false,
+            CheckpointEvery::Time(interval) => now.saturating_duration_since(self.last_at) >= interval,
+            CheckpointEvery::Ticks(count) => clock >= self.last_clock + count,
+        }
+    }
+
+    /// The clock of which tasks are first asked; none: it is not time to ask.
+    fn first_clock(&self, now: Instant) -> Option<u64> {
+        let Stage::Waiting { until } = self.stage else { return None };
+        if now < until {
+            return None;
+        }
+        match self.settings.every {
+            CheckpointEvery::Off => None,
+            // No task can save at clock 0, so this asks how far they are.
+            CheckpointEvery::Time(interval) => {
+                (now.saturating_duration_since(self.last_at) >= interval).then_some(0)
+            }
+            CheckpointEvery::Ticks(count) => Some(self.last_clock + count),
+        }
+    }
+
+    fn wait(&mut self, now: Instant, interval: Duration) {
+        self.stage = Stage::Waiting { until: now + interval };
+    }
+
+    fn place(&self, number: u64) -> CheckpointPlace {
+        CheckpointPlace { location: self.settings.location.clone(), number }
+    }
+}
+
+impl Driver {
+    /// Asks the tasks to save within their epoch, if a checkpoint is due.
+    pub(super) fn plan_checkpoint(&mut self, now: Instant) {
+        let is_asp = self.job.consistency == Consistency::Asp;
+        let Phase::Training(training) = &mut self.phase else { return };
+        let has_stopping = training.monitor.has_stopping();
+        let checkpointing = &mut training.checkpointing;
+        if !checkpointing.is_on() || has_stopping || training.stop_sent {
+            return;
+        }
+        let Some(clock) = checkpointing.first_clock(now) else { return };
+        self.send_plan(if is_asp { None } else { Some(clock) });
+    }
+
+    fn send_plan(&mut self, clock: Option<u64>) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        let checkpointing = &mut training.checkpointing;
+        checkpointing.last_plan += 1;
+        checkpointing.stage = Stage::Planned { clock, agreed_count: 0, is_confirmed: false };
+        let plan = checkpointing.last_plan;
+        self.send_to_tasks(&ToWorker::PlanSave { plan, clock });
+    }
+
+    /// Sends a message to all workers with tasks.
+    fn send_to_tasks(&mut self, message: &ToWorker) {
+        let Phase::Training(training) = &self.phase else { return };
+        for share in &training.setup.plan.worker_tasks {
+            self.effects.push(Effect::Send { worker: share.worker, message: message.clone() });
+        }
+    }
+
+    pub(super) fn on_save_planned(
+        &mut self,
+        now: Instant,
+        plan: u64,
+        is_possible: bool,
+        largest: Option<u64>,
+    ) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        let worker_count = training.setup.plan.worker_tasks.len();
+        let checkpointing = &mut training.checkpointing;
+        let Stage::Planned { clock, agreed_count, is_confirmed } = &mut checkpointing.stage else { return };
+        if plan != checkpointing.last_plan || *is_confirmed {
+            return;
+        }
+        if is_possible {
+            *agreed_count += 1;
+            if *agreed_count == worker_count {
+                *is_confirmed = true;
+                checkpointing.lead = FIRST_LEAD;
+                self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: true });
+            }
+            return;
+        }
+        let next = match (largest, *clock) {
+            (Some(largest), Some(_)) => Some(largest + checkpointing.lead),
+            _ => None,
+        };
+        checkpointing.lead = checkpointing.lead.saturating_mul(2);
+        checkpointing.wait(now, RETRY_INTERVAL);
+        self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: false });
+        if next.is_some() {
+            self.send_plan(next);
+        }
+    }
+
+    /// Turns the decision after an epoch into one with a checkpoint, if one is due. `is_best`: the rows are those of the
+    /// best epoch so far.
+    pub(super) fn decide_checkpoint(
+        &mut self,
+        now: Instant,
+        clock: u64,
+        decision: EpochDecision,
+        is_best: bool,
+    ) -> EpochDecision {
+        let Phase::Training(training) = &mut self.phase else { return decision };
+        let can_save = is_best || !training.monitor.has_stopping();
+        let checkpointing = &mut training.checkpointing;
+        // A plan of the epoch that has ended is void.
+        checkpointing.wait(now, Duration::ZERO);
+        let is_due = checkpointing.is_on() && can_save && checkpointing.is_due_at(now, clock);
+        if decision != EpochDecision::Continue || !is_due {
+            return decision;
+        }
+        checkpointing.stage = Stage::Saving { tasks: BTreeMap::new(), is_within_epoch: false };
+        EpochDecision::Save
+    }
+
+    pub(super) fn on_task_saved(&mut self, task: u32, epoch: u64, clock: u64) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        let stage = &mut training.checkpointing.stage;
+        if matches!(stage, Stage::Planned { is_confirmed: true, .. }) {
+            *stage = Stage::Saving { tasks: BTreeMap::new(), is_within_epoch: true };
+        }
+        let Stage::Saving { tasks, is_within_epoch } = stage else { return Ok(()) };
+        tasks.insert(task, (epoch, clock));
+        if tasks.len() < training.setup.plan.task_count as usize {
+            return Ok(());
+        }
+        let is_within_epoch = *is_within_epoch;
+        let epoch = tasks.values().map(|(epoch, _)| *epoch).max().unwrap_or(0);
+        let clock = tasks.values().map(|(_, clock)| *clock).max().unwrap_or(0);
+        self.write_checkpoint(epoch, is_within_epoch, clock);
+        Ok(())
+    }
+
+    /// Has the workers write the states of all tasks, and one of them the rows.
+    fn write_checkpoint(&mut self, epoch: u64, is_within_epoch: bool, clock: u64) {
+        let job = json!(self.given);
+        let Phase::Training(training) = &mut self.phase else { return };
+        let state = DriverState { monitor: training.monitor.state(), step_count: training.step_count };
+        let layout = training.setup.layout.clone();
+        let checkpointing = &mut training.checkpointing;
+        checkpointing.last_number += 1;
+        let number = checkpointing.last_number;
+        let manifest = Manifest {
+            format_version: checkpoint::block::VERSION,
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            training: checkpointing.training.clone(),
+            number,
+            created_s: 0,
+            job,
+            data: checkpointing.data.clone().unwrap_or_default(),
+            task_count: training.setup.plan.task_count,
+            epoch,
+            is_within_epoch,
+            clock: checkpointing.clock_offset + clock,
+            matrices: layout.matrices.clone(),
+            parts: Vec::new(),
+        };
+        let place = checkpointing.place(number);
+        let shares = &training.setup.plan.worker_tasks;
+        let awaited_count = shares.len();
+        let (training_id, run) = (checkpointing.training.clone(), checkpointing.run);
+        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state) }));
+        for share in shares {
+            let name = format!("part-{training_id}-{run}-{}", share.tasks.start);
+            let message = ToWorker::WritePart { checkpoint: place.clone(), name, rows: rows.take() };
+            self.effects.push(Effect::Send { worker: share.worker, message });
+        }
+        checkpointing.last_clock = clock;
+        checkpointing.stage = Stage::Writing { manifest: Box::new(manifest), awaited_count, failure: None };
+    }
+
+    pub(super) fn on_part_written(&mut self, now: Instant, number: u64, part: Result<PartFile, String>) {
+        let title = format!("{} of {}", self.job.model.display(), self.job.algorithm.name);
+        let Phase::Training(training) = &mut self.phase else { return };
+        let saver = training.setup.plan.worker_tasks[0].worker;
+        let checkpointing = &mut training.checkpointing;
+        if let Stage::Committing { number: committing, .. } = checkpointing.stage {
+            if let (Err(error), true) = (&part, committing == number) {
+                let error = error.clone();
+                self.end_checkpoint(now, Some(&error));
+            }
+            return;
+        }
+        let Stage::Writing { manifest, awaited_count, failure } = &mut checkpointing.stage else { return };
+        if manifest.number != number {
+            return;
+        }
+        *awaited_count -= 1;
+        match part {
+            Ok(part) => manifest.parts.push(part),
+            Err(error) => drop(failure.get_or_insert(error)),
+        }
+        if *awaited_count > 0 {
+            return;
+        }
+        if let Some(error) = failure.take() {
+            return self.end_checkpoint(now, Some(&error));
+        }
+        manifest.parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let clock = manifest.clock;
+        let message = ToWorker::CommitCheckpoint {
+            location: checkpointing.settings.location.clone(),
+            manifest: manifest.clone(),
+            title,
+            keep: checkpointing.settings.keep,
+        };
+        checkpointing.stage = Stage::Committing { number, clock };
+        self.effects.push(Effect::Send { worker: saver, message });
+    }
+
+    pub(super) fn on_checkpoint_written(&mut self, now: Instant, number: u64) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        let Stage::Committing { number: committing, clock } = training.checkpointing.stage else { return };
+        if committing == number {
+            self.job_progress.set_checkpoint(number, clock);
+            self.end_checkpoint(now, None);
+        }
+    }
+
+    /// Lets the tasks go on.
+    fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) {
+        let Phase::Training(training) = &mut self.phase else { return };
+        training.checkpointing.last_at = now;
+        training.checkpointing.wait(now, Duration::ZERO);
+        if let Some(error) = failure {
+            let line = format!("a checkpoint could not be written, training goes on without it: {error}");
+            self.progress.print_line(&line);
+        }
+        self.send_to_tasks(&ToWorker::EndSave);
+    }
+}

@@ -1,0 +1,321 @@
+//! What a worker does for checkpoints: it finds the one from which a job continues, writes the states of its tasks and
+//! the rows, completes a checkpoint, and sends its rows back to the servers.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use algo::TaskState;
+use checkpoint::folder::Claim;
+use checkpoint::{Content, DataFile, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
+use data::Source;
+use rpc::message::Base64Bytes;
+use worker::JobLayout;
+
+use super::MatrixAccess;
+use super::coordinator::TaskCoordinator;
+use crate::error::Error;
+use crate::job::TrainJob;
+use crate::job::checkpoints::{CheckpointEvery, differences};
+use crate::job::raw::RawJob;
+use crate::run::driver::messages::{CheckpointPlace, FromWorker, ResumePoint, RowsToSave, ToWorker};
+use crate::run::failure::panic_message;
+use crate::run::input::TrainingInput;
+
+/// The training that a job is, and where it continues.
+pub(super) struct FoundTraining {
+    pub(super) training: TrainingId,
+    pub(super) resume: Option<ResumePoint>,
+}
+
+/// The files of the data; none if some can be read only once or lie in memory.
+pub(super) fn data_files(input: &TrainingInput) -> Option<Vec<DataFile>> {
+    let sources = std::iter::once(&input.source).chain(&input.validation);
+    sources.flat_map(Source::files).map(data_file).collect()
+}
+
+fn data_file(input: &data::Input) -> Option<DataFile> {
+    let path = std::path::absolute(input.path()?).ok()?;
+    let metadata = std::fs::metadata(&path).ok()?;
+    let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Some(DataFile {
+        path: path.display().to_string(),
+        size_bytes: metadata.len(),
+        modified_ms: since_1970.map(|time| time.as_millis() as u64),
+    })
+}
+
+/// A new identity.
+fn new_training() -> TrainingId {
+    let random = RandomState::new().build_hasher().finish();
+    TrainingId::from(format!("{random:016x}").as_str())
+}
+
+/// Finds the checkpoint from which a job continues. `training` is what an earlier run of the same job has begun.
+pub(super) fn find_training(
+    raw: &RawJob,
+    job: &TrainJob,
+    training: Option<TrainingId>,
+    data: Option<&[DataFile]>,
+) -> Result<FoundTraining, Error> {
+    let settings = &job.checkpoints;
+    let is_on = settings.every != CheckpointEvery::Off && data.is_some();
+    if data.is_none() && (settings.is_asked_for || settings.resume.is_some()) {
+        return Err(Error::InvalidRequest {
+            what: "checkpoints of a training whose data cannot be read again, as standard input".into(),
+            advice: "write the data to files, or leave the settings of checkpoints out".into(),
+        });
+    }
+    if let Some(training) = &training
+        && is_on
+    {
+        let folder = Folder::open(&settings.location)?;
+        if folder.claim()?.is_some_and(|claim| claim.training == *training) {
+            let (latest, damages) = folder.latest()?;
+            if let Some(manifest) = latest {
+                let point = resume_point(&folder, &manifest, damages.iter().map(damage_notice).collect())?;
+                return Ok(FoundTraining { training: training.clone(), resume: Some(point) });
+            }
+        }
+    }
+    if let Some((location, number)) = settings.resume_place() {
+        let folder = Folder::open(location)?;
+        let (manifest, mut notices) = saved(&folder, number)?;
+        check_job(&folder, &manifest, raw)?;
+        notices.extend(check_data(&folder, &manifest, data.unwrap_or_default())?);
+        let point = resume_point(&folder, &manifest, notices)?;
+        return Ok(FoundTraining { training: manifest.training, resume: Some(point) });
+    }
+    let training = training.unwrap_or_else(new_training);
+    if is_on {
+        check_folder(&Folder::open(&settings.location)?, &training, job.overwrite)?;
+    }
+    Ok(FoundTraining { training, resume: None })
+}
+
+/// Checks that a new training may write to a folder.
+fn check_folder(folder: &Folder, training: &TrainingId, overwrite: bool) -> Result<(), Error> {
+    match folder.claim()? {
+        Some(claim) if claim.training != *training && overwrite => Ok(folder.remove_all(&claim.training)?),
+        _ => Ok(folder.check_owner(training)?),
+    }
+}
+
+fn saved(folder: &Folder, number: Option<u64>) -> Result<(Manifest, Vec<String>), Error> {
+    if let Some(number) = number {
+        let manifest = folder.manifest(number)?;
+        folder.verify(&manifest)?;
+        return Ok((manifest, Vec::new()));
+    }
+    let (latest, mut damages) = folder.latest()?;
+    match latest {
+        Some(manifest) => Ok((manifest, damages.iter().map(damage_notice).collect())),
+        None if !damages.is_empty() => Err(damages.swap_remove(0).into()),
+        None => Err(checkpoint::Error::NoCheckpoint { location: folder.location().to_owned() }.into()),
+    }
+}
+
+fn damage_notice(error: &checkpoint::Error) -> String {
+    format!("a newer checkpoint is not used: {error}")
+}
+
+fn check_job(folder: &Folder, manifest: &Manifest, raw: &RawJob) -> Result<(), Error> {
+    let saved = RawJob::from_submitted(&manifest.job)?;
+    let differences = differences(&saved, &raw.clone().with_absolute_paths());
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Error::InvalidRequest {
+        what: format!(
+            "the job is not the one of checkpoint {} in {}: {}",
+            manifest.number,
+            folder.location(),
+            differences.join("; ")
+        ),
+        advice: "give the same settings, or only --resume, which takes them from the checkpoint".into(),
+    })
+}
+
+/// Checks that the data are those of a checkpoint; returns notices.
+fn check_data(folder: &Folder, manifest: &Manifest, data: &[DataFile]) -> Result<Vec<String>, Error> {
+    let changed = |what: String| Error::Conclusion {
+        what: format!(
+            "the data are not those of checkpoint {} in {}: {what}. Train from the beginning, or bring the data back",
+            manifest.number,
+            folder.location()
+        ),
+        exit: crate::exit::Exit::Data,
+    };
+    let mut notices = Vec::new();
+    for (saved, found) in manifest.data.iter().zip(data) {
+        if saved.path != found.path {
+            return Err(changed(format!("{} was read, and now it is {}", saved.path, found.path)));
+        }
+        if saved.size_bytes != found.size_bytes {
+            let (before, now) = (saved.size_bytes, found.size_bytes);
+            return Err(changed(format!("{} had {before} bytes and has {now}", saved.path)));
+        }
+        if saved.modified_ms != found.modified_ms {
+            notices.push(format!(
+                "{} was written again since the checkpoint: the result is that of an undisturbed training only if its \
+                 contents are the same",
+                saved.path
+            ));
+        }
+    }
+    if manifest.data.len() != data.len() {
+        return Err(changed(format!("there were {} files and are {}", manifest.data.len(), data.len())));
+    }
+    Ok(notices)
+}
+
+fn resume_point(folder: &Folder, manifest: &Manifest, notices: Vec<String>) -> Result<ResumePoint, Error> {
+    let part = manifest.parts.iter().find(|part| part.has_rows);
+    let mut reader = match part {
+        Some(part) => folder.open_part(manifest, part)?,
+        None => return Err(checkpoint::Error::NoCheckpoint { location: folder.location().to_owned() }.into()),
+    };
+    let driver = match reader.next()? {
+        Some(Content::Driver(bytes)) => bytes,
+        _ => Vec::new(),
+    };
+    Ok(ResumePoint {
+        place: CheckpointPlace { location: folder.location().to_owned(), number: manifest.number },
+        epoch: manifest.epoch,
+        is_within_epoch: manifest.is_within_epoch,
+        clock: manifest.clock,
+        task_count: manifest.task_count,
+        driver: Base64Bytes(driver),
+        notices,
+    })
+}
+
+/// The states of tasks in a checkpoint.
+pub(super) fn states(place: &CheckpointPlace, tasks: std::ops::Range<u32>) -> Result<Vec<TaskState>, Error> {
+    let folder = Folder::open(&place.location)?;
+    let saved = folder.states(&folder.manifest(place.number)?, tasks)?;
+    let state_of = |saved: SavedTask| {
+        let SavedTask { algorithm, task, task_count, epoch, clock, bytes } = saved;
+        TaskState { algorithm, task, task_count, epoch, clock, bytes }
+    };
+    Ok(saved.into_iter().map(state_of).collect())
+}
+
+/// Sends the rows of a checkpoint to the matrices; `of` says which ones.
+pub(super) fn restore_rows(
+    place: &CheckpointPlace,
+    of: RowsOf,
+    matrices: &mut dyn MatrixAccess,
+) -> Result<(), Error> {
+    let folder = Folder::open(&place.location)?;
+    let manifest = folder.manifest(place.number)?;
+    let mut begun = BTreeSet::new();
+    for part in manifest.parts.iter().filter(|part| part.has_rows) {
+        let mut reader = folder.open_part(&manifest, part)?;
+        while let Some(content) = reader.next()? {
+            if let Content::Rows { matrix, of: found, rows } = content
+                && found == of
+            {
+                matrices.import(matrix, &rows, begun.insert(matrix))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a request to write on a thread of its own, because the thread of the job waits for its tasks.
+pub(super) fn write(coordinator: &Arc<TaskCoordinator>, message: ToWorker) {
+    let coordinator = Arc::clone(coordinator);
+    std::thread::spawn(move || {
+        let number = match &message {
+            ToWorker::WritePart { checkpoint, .. } => checkpoint.number,
+            ToWorker::CommitCheckpoint { manifest, .. } => manifest.number,
+            _ => return,
+        };
+        let write = std::panic::AssertUnwindSafe(|| carry_out(&coordinator, message));
+        let answer = match std::panic::catch_unwind(write) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => FromWorker::CheckpointFailed { number, error: error.to_string() },
+            Err(panic) => {
+                let error = format!("a fault of this program: {}", panic_message(&*panic));
+                FromWorker::CheckpointFailed { number, error }
+            }
+        };
+        coordinator.send(answer);
+    });
+}
+
+fn carry_out(coordinator: &TaskCoordinator, message: ToWorker) -> Result<FromWorker, Error> {
+    match message {
+        ToWorker::WritePart { checkpoint, name, rows } => {
+            let part = write_part(coordinator, &checkpoint, &name, rows.as_deref())?;
+            Ok(FromWorker::PartWritten { number: checkpoint.number, part })
+        }
+        ToWorker::CommitCheckpoint { location, mut manifest, title, keep } => {
+            let folder = Folder::open(&location)?;
+            manifest.created_s =
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+            let job = RawJob::from_submitted(&manifest.job)?.with_absolute_paths();
+            manifest.job = serde_json::json!(job);
+            folder.take(&Claim { training: manifest.training.clone(), title })?;
+            folder.commit(&manifest)?;
+            folder.prune(keep)?;
+            Ok(FromWorker::CheckpointWritten { number: manifest.number })
+        }
+        _ => unreachable!("only these two are carried out here"),
+    }
+}
+
+fn write_part(
+    coordinator: &TaskCoordinator,
+    place: &CheckpointPlace,
+    name: &str,
+    rows: Option<&RowsToSave>,
+) -> Result<PartFile, Error> {
+    let folder = Folder::open(&place.location)?;
+    let failed = |source| folder.write_error(place.number, name, source);
+    let mut part = folder.create_part(place.number, name)?;
+    if let Some(rows) = rows {
+        part.write_driver(&rows.driver.0).map_err(failed)?;
+    }
+    let mut tasks = BTreeSet::new();
+    for state in coordinator.take_saved_states() {
+        let TaskState { algorithm, task, task_count, epoch, clock, bytes } = state;
+        tasks.insert(task);
+        part.write_task(&SavedTask { algorithm, task, task_count, epoch, clock, bytes }).map_err(failed)?;
+    }
+    if let Some(RowsToSave { layout, .. }) = rows {
+        let mut matrices = coordinator.context().parameters.open(layout)?;
+        copy_rows(layout, &mut *matrices, |matrix, rows| {
+            Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
+        })?;
+    }
+    let size_bytes = folder.finish_part(place.number, name, part)?;
+    Ok(PartFile { name: name.to_owned(), size_bytes, tasks, has_rows: rows.is_some() })
+}
+
+/// Gives the rows of all matrices to `write` in blocks, at least one of each matrix.
+fn copy_rows(
+    layout: &JobLayout,
+    matrices: &mut dyn MatrixAccess,
+    mut write: impl FnMut(u32, &matrix::ExportedRows) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for matrix in 0..layout.matrices.len() {
+        let mut rows = matrices.rows_from(matrix, 0)?;
+        loop {
+            write(matrix as u32, &rows)?;
+            let Some(last) = rows.keys.last() else { break };
+            rows = matrices.rows_from(matrix, last + 1)?;
+            if rows.keys.is_empty() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes the checkpoints of a training whose model is saved.
+pub(super) fn remove(location: &str, training: &TrainingId) -> Result<(), Error> {
+    Ok(Folder::open(location)?.remove_all(training)?)
+}

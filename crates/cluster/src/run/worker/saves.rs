@@ -1,0 +1,167 @@
+//! How the tasks of a worker come to save their states at the same moment as all others of the job.
+//!
+//! Between two epochs the driver's decision says so. Within an epoch the driver plans a clock and asks all workers
+//! whether their tasks can still stop there: a task that has passed it cannot. A task that has come to the planned
+//! clock waits for the driver's decision about the plan. So under bsp and ssp all tasks save at one clock; under asp,
+//! where no task waits for another, each saves at its next step.
+
+use algo::TaskState;
+
+/// The tasks of a worker that save.
+#[derive(Debug, Default)]
+pub(super) struct Saves {
+    /// The clock of each task at its last step of this epoch; none: it has not begun the epoch, or cannot save in it.
+    clocks: Vec<(u32, Option<u64>)>,
+    plan: Option<SavePlan>,
+    /// The states of tasks that wait for the end of the save.
+    states: Vec<TaskState>,
+    /// Saves that have ended.
+    ended_count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SavePlan {
+    number: u64,
+    /// The clock at which tasks save; none: at their next step.
+    clock: Option<u64>,
+    is_confirmed: bool,
+}
+
+/// What a task does before its next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepGate {
+    GoOn,
+    /// It waits for the decision about the plan.
+    Wait,
+    Save,
+}
+
+impl Saves {
+    /// The tasks of the worker begin an epoch, or training.
+    pub(super) fn begin_epoch(&mut self) {
+        self.plan = None;
+        self.clocks.iter_mut().for_each(|(_, clock)| *clock = None);
+    }
+
+    /// Tells of the tasks of this worker.
+    pub(super) fn set_tasks(&mut self, tasks: impl Iterator<Item = u32>) {
+        self.clocks = tasks.map(|task| (task, None)).collect();
+    }
+
+    /// A task is before a step, at this clock.
+    pub(super) fn gate(&mut self, task: u32, clock: u64) -> StepGate {
+        if let Some((_, known)) = self.clocks.iter_mut().find(|(known, _)| *known == task) {
+            *known = Some(clock);
+        }
+        match self.plan {
+            Some(plan) if plan.clock.is_none_or(|due| clock >= due) => match plan.is_confirmed {
+                true => StepGate::Save,
+                false => StepGate::Wait,
+            },
+            _ => StepGate::GoOn,
+        }
+    }
+
+    /// Takes a plan, if all tasks can follow it. Returns whether they can, and the largest clock of a task.
+    pub(super) fn plan(&mut self, number: u64, clock: Option<u64>) -> (bool, Option<u64>) {
+        let clocks: Option<Vec<u64>> = self.clocks.iter().map(|(_, clock)| *clock).collect();
+        let Some(largest) = clocks.and_then(|clocks| clocks.into_iter().max()) else { return (false, None) };
+        let is_possible = clock.is_none_or(|clock| largest < clock);
+        if is_possible {
+            self.plan = Some(SavePlan { number, clock, is_confirmed: false });
+        }
+        (is_possible, Some(largest))
+    }
+
+    pub(super) fn decide(&mut self, number: u64, is_confirmed: bool) {
+        match &mut self.plan {
+            Some(plan) if plan.number == number && is_confirmed => plan.is_confirmed = true,
+            Some(plan) if plan.number == number => self.plan = None,
+            _ => {}
+        }
+    }
+
+    /// A task waits with its state. Returns the number of saves that have ended: when it has grown, the task goes on.
+    pub(super) fn add(&mut self, state: TaskState) -> u64 {
+        self.states.push(state);
+        self.ended_count
+    }
+
+    pub(super) fn ended_count(&self) -> u64 {
+        self.ended_count
+    }
+
+    /// The states of the waiting tasks, which are taken once.
+    pub(super) fn take_states(&mut self) -> Vec<TaskState> {
+        self.states.sort_by_key(|state| state.task);
+        std::mem::take(&mut self.states)
+    }
+
+    /// All waiting tasks go on.
+    pub(super) fn end(&mut self) {
+        self.plan = None;
+        self.ended_count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_tasks(clocks: [u64; 2]) -> Saves {
+        let mut saves = Saves::default();
+        saves.set_tasks(4..6);
+        for (task, clock) in (4..).zip(clocks) {
+            assert_eq!(saves.gate(task, clock), StepGate::GoOn);
+        }
+        saves
+    }
+
+    #[test]
+    fn tasks_stop_at_the_planned_clock_and_wait_for_the_decision() {
+        let mut saves = two_tasks([3, 4]);
+        assert_eq!(saves.plan(1, Some(5)), (true, Some(4)));
+        assert_eq!(saves.gate(4, 4), StepGate::GoOn);
+        assert_eq!(saves.gate(5, 5), StepGate::Wait);
+        saves.decide(1, true);
+        assert_eq!(saves.gate(5, 5), StepGate::Save);
+        assert_eq!(saves.gate(4, 5), StepGate::Save);
+        saves.end();
+        assert_eq!(saves.gate(4, 5), StepGate::GoOn);
+    }
+
+    #[test]
+    fn a_plan_that_a_task_has_passed_is_refused_and_a_cancelled_one_is_forgotten() {
+        let mut saves = two_tasks([3, 5]);
+        assert_eq!(saves.plan(1, Some(5)), (false, Some(5)), "the task may be in the step after 5");
+        assert_eq!(saves.gate(4, 5), StepGate::GoOn);
+        assert_eq!(saves.plan(2, Some(7)), (true, Some(5)));
+        assert_eq!(saves.gate(5, 7), StepGate::Wait);
+        saves.decide(1, true);
+        assert_eq!(saves.gate(5, 7), StepGate::Wait, "the decision is about another plan");
+        saves.decide(2, false);
+        assert_eq!(saves.gate(5, 7), StepGate::GoOn);
+    }
+
+    #[test]
+    fn without_a_clock_each_task_saves_at_its_next_step() {
+        let mut saves = two_tasks([3, 90]);
+        assert_eq!(saves.plan(1, None), (true, Some(90)));
+        saves.decide(1, true);
+        assert_eq!(saves.gate(4, 4), StepGate::Save);
+    }
+
+    #[test]
+    fn a_task_that_is_not_in_its_epoch_cannot_save() {
+        let mut saves = Saves::default();
+        assert_eq!(saves.plan(1, Some(9)), (false, None), "no tasks");
+        saves.set_tasks(0..2);
+        saves.gate(0, 3);
+        assert_eq!(saves.plan(2, Some(9)), (false, None));
+        saves.gate(1, 2);
+        assert_eq!(saves.plan(3, Some(9)), (true, Some(3)));
+        saves.begin_epoch();
+        assert_eq!(saves.gate(0, 9), StepGate::GoOn, "the plan ends with the epoch");
+        assert_eq!(saves.plan(4, Some(12)), (false, None));
+    }
+}
