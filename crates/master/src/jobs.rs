@@ -17,8 +17,12 @@ use crate::state::MasterState;
 pub(crate) struct Job {
     pub(crate) status: JobStatus,
     pub(crate) submission: JobSubmission,
-    /// Numbers of its members, while it runs.
+    /// Numbers of its members, while it runs; empty while it waits for others.
     pub(crate) members: Vec<u32>,
+    /// The number by which its members know it.
+    pub(crate) run: JobId,
+    /// Whether it has lost a member and waits for others.
+    pub(crate) waits_for_members: bool,
     pub(crate) cancelled: bool,
     /// The report of the runner as JSON, for requests of this job by its number, while there is room.
     report: Option<String>,
@@ -61,9 +65,18 @@ impl Jobs {
         self.ids(|job| job.status.state == JobState::Running && job.members.contains(&member))
     }
 
-    pub(crate) fn runs_with(&self, job: JobId, member: u32) -> bool {
-        let runs = |job: &Job| job.status.state == JobState::Running && job.members.contains(&member);
-        self.all.get(&job).is_some_and(runs)
+    /// The job that a member knows by this number, if it runs with the member.
+    pub(crate) fn of_run(&self, run: JobId, member: u32) -> Option<JobId> {
+        let is_it = |job: &&Job| {
+            job.run == run && job.status.state == JobState::Running && job.members.contains(&member)
+        };
+        self.iter().find(is_it).map(|job| job.status.id)
+    }
+
+    /// A number that no job and no run has.
+    pub(crate) fn next_id(&mut self) -> JobId {
+        self.last_id += 1;
+        self.last_id
     }
 
     pub(crate) fn unwatch(&mut self, client: ClientId) {
@@ -78,8 +91,7 @@ impl Jobs {
     }
 
     fn add(&mut self, order: JobSubmission, submission: Option<SubmissionKey>) -> JobId {
-        self.last_id += 1;
-        let id = self.last_id;
+        let id = self.next_id();
         let title = text::plain(&order.title, TITLE_BYTES);
         let order = JobSubmission { title: title.clone(), ..order };
         let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
@@ -88,6 +100,8 @@ impl Jobs {
             status,
             submission: order,
             members,
+            run: id,
+            waits_for_members: false,
             cancelled: false,
             report: None,
             submission_key: submission,
@@ -283,6 +297,7 @@ impl MasterState {
         if let Some(job) = self.jobs.all.get_mut(&id) {
             job.status.state = state;
             job.members.clear();
+            job.waits_for_members = false;
             job.submission.spec = Value::Null;
             job.notify_end(report, &mut self.responses);
         }

@@ -44,13 +44,13 @@ impl MasterState {
         &mut self,
         from: ConnectionId,
         request: RequestId,
-        job: JobId,
+        run: JobId,
         body: Base64Bytes,
         out: &mut Vec<Effect>,
     ) {
         let Some(living) = self.members.get_by_connection(from) else {
             let text = format!(
-                "a message of a task of job {job} came over a connection without a member: register first"
+                "a message of a task of job {run} came over a connection without a member: register first"
             );
             return self.refuse(from, request, FaultKind::Invalid, text, out);
         };
@@ -60,16 +60,16 @@ impl MasterState {
             out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
         if arrival == SequenceCheck::New {
-            tracing::debug!(member = worker, request, job, kind = "FromTask", "received from a member");
+            tracing::debug!(member = worker, request, run, kind = "FromTask", "received from a member");
         }
         match arrival {
             SequenceCheck::Duplicate if self.settings.lacks(Broken::DuplicatesDelivered) => {
-                self.send_to_runner(job, JobEvent::FromTask { worker, body });
+                self.send_to_runner(run, JobEvent::FromTask { worker, body });
             }
-            SequenceCheck::New if self.jobs.runs_with(job, worker) => {
-                self.send_to_runner(job, JobEvent::FromTask { worker, body });
-            }
-            SequenceCheck::New => self.counts.dropped += 1,
+            SequenceCheck::New => match self.jobs.of_run(run, worker) {
+                Some(job) => self.send_to_runner(job, JobEvent::FromTask { worker, body }),
+                None => self.counts.dropped += 1,
+            },
             SequenceCheck::Duplicate => self.counts.repeated += 1,
             SequenceCheck::Gap => {
                 let text = format!("a message before message {request} is missing: connect again");
@@ -92,10 +92,16 @@ impl MasterState {
         };
         match word {
             RunnerReport::ToTask { worker, body } if job.members.contains(&worker) => {
-                self.send_to_member(worker, ControlBody::ToTask { job: id, body }, out);
+                let run = job.run;
+                self.send_to_member(worker, ControlBody::ToTask { job: run, body }, out);
             }
             RunnerReport::ToTask { .. } => self.counts.dropped += 1,
             RunnerReport::Progress(progress) => self.set_progress(id, progress),
+            RunnerReport::ReplaceMembers => {
+                job.members.clear();
+                job.waits_for_members = true;
+                self.start_ready_jobs();
+            }
             RunnerReport::SessionReply { call, result } => self.on_session_answer(id, call, &result, out),
             RunnerReport::Ended(Ok(JobResult { report, is_complete })) => {
                 let was_cut = job.cancelled && !is_complete;

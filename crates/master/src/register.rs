@@ -39,9 +39,14 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let known = self.members.find(&registration.name);
-        let refusal = registration_problem(&registration)
+        let problem = registration_problem(&registration);
+        let known = match problem {
+            None => self.take_name(known, registration.incarnation, out),
+            Some(_) => known,
+        };
+        let refusal = problem
             .or_else(|| self.connection_conflict(from, known))
-            .or_else(|| self.name_conflict(now, known, &registration));
+            .or_else(|| self.name_conflict(known, &registration));
         if let Some(text) = refusal {
             self.refuse(from, request, FaultKind::Invalid, text, out);
             out.push(Effect::Close { connection: from });
@@ -76,12 +81,18 @@ impl MasterState {
         Some(format!("this connection belongs to member \"{name}\": a connection has one member"))
     }
 
-    fn name_conflict(
-        &self,
-        now: Duration,
-        known: Option<u32>,
-        registration: &Registration,
-    ) -> Option<String> {
+    /// The member that has the name of a registration. One whose connection has ended loses it to a new process: that
+    /// was started in its place.
+    fn take_name(&mut self, known: Option<u32>, incarnation: u64, out: &mut Vec<Effect>) -> Option<u32> {
+        let first = self.members.get(known?)?;
+        if first.member.incarnation == incarnation || first.connection.is_some() {
+            return known;
+        }
+        self.remove_member(known?, "its connection has ended, and a new process has its name", out);
+        None
+    }
+
+    fn name_conflict(&self, known: Option<u32>, registration: &Registration) -> Option<String> {
         let Some(id) = known else {
             let limit = self.settings.member_limit;
             return (self.members.alive.len() >= limit)
@@ -91,18 +102,9 @@ impl MasterState {
         if first.member.incarnation == registration.incarnation {
             return None;
         }
-        let left_ms = (first.received_at + self.settings.lease).saturating_sub(now).as_millis();
-        let name = &registration.name;
-        let what_to_do = if first.connection.is_some() {
-            "is connected: give one of them another name".to_string()
-        } else {
-            format!(
-                "may reconnect within the next {left_ms} ms: if it has ended, start this one after that time"
-            )
-        };
         Some(format!(
-            "two members have the name \"{name}\": the first, on {}, {what_to_do}",
-            first.member.host
+            "two members have the name \"{}\": the first, on {}, is connected: give one of them another name",
+            registration.name, first.member.host
         ))
     }
 

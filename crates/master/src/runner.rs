@@ -3,6 +3,7 @@
 //! [`JobLink`].
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use control::JobSubmission;
@@ -50,6 +51,9 @@ impl From<Value> for JobResult {
 #[derive(Debug)]
 pub struct JobLink {
     pub job: JobId,
+    /// The number by which the members know the job. A job that goes on with other members has a new one, so what a
+    /// frozen process of the earlier run still sends reaches nothing.
+    pub run: JobId,
     /// One line, for people.
     pub title: String,
     /// The job as it was submitted.
@@ -58,14 +62,29 @@ pub struct JobLink {
     pub servers: Vec<Member>,
     /// As many as were requested, by name.
     pub workers: Vec<Member>,
-    /// Raised with the first [`JobEvent::MemberLost`], for a runner that waits for something else.
-    pub member_lost: Stop,
+    pub(crate) member_lost: Arc<Mutex<Stop>>,
     pub(crate) is_session: bool,
     pub(crate) events: Receiver<JobEvent>,
     pub(crate) input_sender: InputSender,
 }
 
 impl JobLink {
+    /// Raised with the first [`JobEvent::MemberLost`] of this run, for a runner that waits for something else.
+    pub fn member_lost(&self) -> Stop {
+        self.member_lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives the members of the run back and asks for others. The answer is [`JobEvent::Members`], as soon as enough
+    /// members are connected.
+    pub fn replace_members(&self) {
+        self.input_sender.report(self.job, RunnerReport::ReplaceMembers);
+    }
+
+    /// Continues with the members of a [`JobEvent::Members`].
+    pub fn set_members(&mut self, run: JobId, servers: Vec<Member>, workers: Vec<Member>) {
+        (self.run, self.servers, self.workers) = (run, servers, sorted_by_name(workers));
+    }
+
     /// Sends a message to a worker of the job. It arrives once and in order, unless the worker is lost, which is an
     /// event.
     pub fn send(&self, worker: u32, body: Base64Bytes) {
@@ -91,6 +110,12 @@ impl JobLink {
     pub fn progress(&self, value: Value) {
         self.input_sender.report(self.job, RunnerReport::Progress(value));
     }
+}
+
+/// Workers in the order of their names, so that the tasks of a worker do not depend on the order in which workers joined.
+pub(crate) fn sorted_by_name(mut workers: Vec<Member>) -> Vec<Member> {
+    workers.sort_by(|a, b| a.name.cmp(&b.name));
+    workers
 }
 
 /// A command of the state machine to the process around it.
@@ -132,6 +157,15 @@ pub enum JobEvent {
         member: Member,
         /// Why the member was removed.
         reason: String,
+    },
+    /// The connection of a member of the job has ended. The member may reconnect, or be lost.
+    MemberDisconnected { member: Member },
+    /// The members with which the job goes on after [`RunnerReport::ReplaceMembers`].
+    Members {
+        /// The number by which they know the job.
+        run: JobId,
+        servers: Vec<Member>,
+        workers: Vec<Member>,
     },
     /// A member of the job was disconnected and has reconnected with the same incarnation. No message between the
     /// runner and the member was lost.
@@ -180,6 +214,8 @@ pub enum RunnerReport {
     SessionReply { call: u64, result: Result<(), Fault> },
     /// The progress that users see.
     Progress(Value),
+    /// The job has lost a member: it gives its members back and waits for others.
+    ReplaceMembers,
     /// The last report: the result of the job, or the error.
     Ended(Result<JobResult, String>),
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use control::{CallResult, ClientCall, ClientId, ClientRequest, ResponseSender};
@@ -15,7 +15,7 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::stop::Stop;
 
 use crate::input::{InputSender, MasterInput, Waker};
-use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport};
+use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport, sorted_by_name};
 use crate::state::MasterState;
 
 /// Most events that wait for one runner; with more, the job fails.
@@ -29,7 +29,7 @@ pub(crate) struct MasterService {
     inputs: Queue<MasterInput>,
     waker: Arc<Waker>,
     /// By job: the events of its runner, and the flag that a member of the job is lost.
-    events: BTreeMap<JobId, (SyncSender<JobEvent>, Stop)>,
+    events: BTreeMap<JobId, (SyncSender<JobEvent>, Arc<Mutex<Stop>>)>,
     /// Clients that wait for an answer or for updates.
     clients: BTreeMap<ClientId, ResponseSender>,
     shutdown: Shutdown,
@@ -123,21 +123,21 @@ impl MasterService {
     }
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
-        let JobStart { job, title, spec, servers, mut workers, is_session } = start;
-        // The workers are sorted, so that the tasks of a worker do not depend on the order in which workers joined.
-        workers.sort_by(|a, b| a.name.cmp(&b.name));
+        let JobStart { job, title, spec, servers, workers, is_session } = start;
+        let workers = sorted_by_name(workers);
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
         let port = self.input_sender.clone();
-        let member_is_gone = Stop::new();
-        let to_runner = (events, member_is_gone.clone());
+        let member_lost = Arc::new(Mutex::new(Stop::new()));
+        let to_runner = (events, Arc::clone(&member_lost));
         let link = JobLink {
             job,
+            run: job,
             title,
             spec,
             servers,
             workers,
-            member_lost: member_is_gone,
+            member_lost,
             is_session,
             events: heard,
             input_sender: port,
@@ -160,11 +160,14 @@ impl MasterService {
     }
 
     fn send_event(&mut self, job: JobId, event: JobEvent, out: &mut Vec<Effect>) {
-        let Some((events, member_is_gone)) = self.events.get(&job) else { return };
-        let is_gone = matches!(event, JobEvent::MemberLost { .. });
+        let Some((events, member_lost)) = self.events.get(&job) else { return };
+        let is_lost = matches!(event, JobEvent::MemberLost { .. });
+        if matches!(event, JobEvent::Members { .. }) {
+            *member_lost.lock().unwrap_or_else(PoisonError::into_inner) = Stop::new();
+        }
         let sent = events.try_send(event);
-        if is_gone {
-            member_is_gone.raise();
+        if is_lost {
+            member_lost.lock().unwrap_or_else(PoisonError::into_inner).raise();
         }
         match sent {
             // Disconnected: the runner has ended, and its last report is on the way.

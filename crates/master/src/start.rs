@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use crate::broken::Broken;
 use crate::members::AliveMember;
-use crate::runner::{JobStart, RunnerCommand};
+use crate::runner::{JobEvent, JobStart, RunnerCommand};
 use crate::state::MasterState;
 
 impl MasterState {
     /// Starts the jobs that have their members, in the order of submission; reports for the others what they wait for.
     /// A job that waits for members does not block later ones.
     pub(crate) fn start_ready_jobs(&mut self) {
+        self.replace_members();
         let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
         if self.settings.lacks(Broken::QueueReversed) {
             queued.reverse();
@@ -43,6 +44,23 @@ impl MasterState {
                 }
             };
             self.set_progress(id, json!({ "waits_for": waits_for }));
+        }
+    }
+
+    /// Gives members to the jobs that have lost one, before queued jobs get any.
+    fn replace_members(&mut self) {
+        for id in self.jobs.ids(|job| job.waits_for_members) {
+            let Some(job) = self.jobs.all.get(&id) else { continue };
+            let (server_count, worker_count) = (job.submission.servers, job.submission.workers);
+            let servers = self.least_loaded(is_server, server_count);
+            let workers = self.least_loaded(is_worker, worker_count);
+            let (Ok(servers), Ok(workers)) = (servers, workers) else { continue };
+            let run = self.jobs.next_id();
+            let Some(job) = self.jobs.all.get_mut(&id) else { continue };
+            job.waits_for_members = false;
+            job.run = run;
+            job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
+            self.send_to_runner(id, JobEvent::Members { run, servers, workers });
         }
     }
 

@@ -20,7 +20,7 @@ use crate::broken::Broken;
 use crate::jobs::Jobs;
 use crate::members::Members;
 use crate::register::Registration;
-use crate::runner::RunnerCommand;
+use crate::runner::{JobEvent, RunnerCommand};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::status::Counts;
@@ -235,6 +235,12 @@ impl Service for MasterState {
     }
 
     fn on_closed(&mut self, _now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
+        if let Some(living) = self.members.get_by_connection(connection) {
+            let member = living.member.clone();
+            for job in self.jobs.running_with(member.id) {
+                self.send_to_runner(job, JobEvent::MemberDisconnected { member: member.clone() });
+            }
+        }
         self.members.disconnect(connection);
         self.start_ready_jobs();
     }

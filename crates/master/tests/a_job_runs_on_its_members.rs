@@ -51,7 +51,7 @@ fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
                 heard += 1;
                 link.progress(json!({ "heard": heard }));
             }
-            JobEvent::MemberReconnected { .. } => {}
+            JobEvent::MemberReconnected { .. } | JobEvent::MemberDisconnected { .. } => {}
             other => return Err(format!("{other:?}")),
         }
     }

@@ -98,6 +98,31 @@ impl CheckpointSettings {
     }
 }
 
+/// The job of the checkpoint from which a command continues that names no algorithm; none if it does not continue one.
+/// `flags` are its settings.
+pub fn saved_job(flags: &RawJob) -> Result<Option<RawJob>, Error> {
+    let last = |name: &str| flags.get(name).and_then(|(_, texts)| texts.last()).cloned();
+    let Some(resume) = last("resume") else { return Ok(None) };
+    let (location, number) = match ResumeFrom::parse(&resume) {
+        Some(ResumeFrom::Folder { location, number }) => (location, number),
+        Some(ResumeFrom::Latest) | None => {
+            let beside = |model: String| default_location(Path::new(&model)).display().to_string();
+            let Some(location) = last("checkpoints").or_else(|| last("model").map(beside)) else {
+                return Err(Error::InvalidRequest {
+                    what: format!("--resume {resume} without --model does not say which training is meant"),
+                    advice: "give --model, or name the folder of the checkpoints with --resume".into(),
+                });
+            };
+            (location, None)
+        }
+    };
+    let folder = checkpoint::Folder::open(&location)?;
+    let Some(number) = number.or(folder.numbers()?.last().copied()) else {
+        return Err(checkpoint::Error::NoCheckpoint { location }.into());
+    };
+    RawJob::from_submitted(&folder.manifest(number)?.job).map(Some)
+}
+
 const EXPECTED: &str = "a time as in 30s or 5m, a number of ticks as in 100ticks, or off";
 
 /// Parses `30s`, `5m`, `2h`, `100ticks` or `off`.

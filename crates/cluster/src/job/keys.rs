@@ -306,6 +306,13 @@ pub const KEYS: &[Key] = &[
          them (DIR/00000012); ends in the same model as without the interruption",
     ),
     key(
+        "restarts",
+        KeyKind::Count { min: 0, max: 1_000_000 },
+        "N",
+        TRAIN,
+        "How often the job goes on from its last checkpoint after a server or worker is lost [default: 10]",
+    ),
+    key(
         "wait_limit",
         KeyKind::Count { min: 1, max: 86_400 },
         "SECONDS",

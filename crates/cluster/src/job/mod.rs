@@ -31,6 +31,9 @@ use raw::RawJob;
 /// Default maximum wait of one task for another.
 const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
 const SEED_DEFAULT: u64 = 1;
+/// Default number of times that a job is run again: more than a cluster usually loses members during a job, and few
+/// enough that a job which kills its workers ends.
+const RESTARTS_DEFAULT: u32 = 10;
 
 /// The data to read, and how to read them.
 #[derive(Clone, Debug)]
@@ -128,6 +131,8 @@ pub struct TrainJob {
     /// Maximum wait of one task for another.
     pub wait_limit: Duration,
     pub checkpoints: CheckpointSettings,
+    /// How often the job is run again after the loss of a member.
+    pub restarts: u32,
 }
 
 /// A checked `predict` job.
@@ -173,6 +178,7 @@ impl TrainJob {
             parameters: (algorithm.configure)(&set)?,
             input,
             validate: checker.list("validate"),
+            restarts: checker.count("restarts")?.map_or(RESTARTS_DEFAULT, |count| count as u32),
             checkpoints: CheckpointSettings::of(&checker, &model)?,
             model,
             from: checker.path("from")?,

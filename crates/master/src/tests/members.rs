@@ -137,15 +137,9 @@ fn two_members_with_one_name_are_refused_while_the_first_lives() {
     assert!(world.is_closed(2));
     world.close(1);
     world.now = Duration::from_secs(2);
-    assert_eq!(world.register(3, "a", 11, worker()), None);
-    let text = world.fault_to(3).unwrap().1;
-    assert!(text.contains("may reconnect within the next 3000 ms"), "{text}");
-    world.at(LEASE);
-    assert_eq!(
-        world.register(4, "a", 11, worker()),
-        Some(2),
-        "the second incarnation, when the first is gone"
-    );
+    assert_eq!(world.register(3, "a", 11, worker()), Some(2), "the connection of the first has ended");
+    assert_eq!(world.register(4, "a", 10, worker()), None, "the first may not come back");
+    assert!(world.fault_to(4).unwrap().1.contains("two members have the name"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod algorithms;
 mod apply;
 mod cancel;
+mod checkpoints;
 mod cluster_args;
 mod completions;
 mod evaluate;
@@ -123,6 +124,7 @@ fn command() -> Command {
         .subcommand(predict::command())
         .subcommand(evaluate::command())
         .subcommand(inspect::command())
+        .subcommand(checkpoints::command())
         .subcommand(algorithms::command())
         .subcommand(functions::command())
         .subcommand(apply::command())
@@ -143,6 +145,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("predict", matches)) => predict::run(matches, environment),
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches, environment.families),
+        Some(("checkpoints", matches)) => checkpoints::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches, environment.families),
         Some(("functions", matches)) => functions::run(matches, environment.functions),
         Some(("apply", matches)) => apply::run(matches, environment),

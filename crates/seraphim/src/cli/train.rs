@@ -10,6 +10,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::TrainJob;
+use crate::job::checkpoints;
 use crate::job::keys;
 use crate::job::raw::RawJob;
 use crate::labels;
@@ -33,7 +34,8 @@ pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
         Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {
             raw = RawJob::from_file(Path::new(file))?;
         }
-        algorithm => flags.algorithm = algorithm.cloned(),
+        Some(algorithm) => flags.algorithm = Some(algorithm.clone()),
+        None => raw = checkpoints::saved_job(&flags)?.unwrap_or_default(),
     }
     raw.overridden_by(flags).with_modules()
 }

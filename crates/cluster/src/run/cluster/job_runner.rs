@@ -1,9 +1,11 @@
-//! Runs jobs beside the master: connects each [`Driver`] with the workers and the servers of its job.
+//! Runs jobs beside the master: connects each [`Driver`] with the workers and the servers of its job. A job that loses a
+//! member is run again with other members, from its last checkpoint.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::Families;
+use checkpoint::TrainingId;
 use control::JobSubmission;
 use master::{JobEvent, JobLink, JobResult, Runner};
 use rpc::message::{Member, MemberKind};
@@ -11,14 +13,27 @@ use serde_json::{Map, Value, json};
 
 use super::servers::Servers;
 use super::stats_poller::StatsPoller;
+use crate::amounts::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::job::TrainJob;
+use crate::job::raw::RawJob;
 use crate::job::submission::{self, PathBase, Submission};
 use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
 use crate::run::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
+
+/// Time until the master knows that the connection of a process has ended that no longer exists.
+const DISCONNECT_LIMIT: Duration = Duration::from_secs(1);
+/// Longest time from the end of the connection of a member until the master reports it as lost: its lease, and one
+/// heartbeat.
+const LOSS_LIMIT: Duration = Duration::from_secs(7);
+/// Maximum wait of a job that has lost a member for another one.
+const REPLACEMENT_LIMIT: Duration = Duration::from_mins(10);
+/// Time between two checks of a job that waits for members.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub struct JobRunner {
     /// Learns of the progress of jobs that are not quiet; silent except for a cluster that was started for one job.
@@ -54,7 +69,8 @@ impl JobRunner {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn run_job(&self, link: &JobLink) -> Result<JobResult, Error> {
+    /// Runs a job, and again with other members when it has lost one. It goes on from its last checkpoint.
+    fn run_job(&self, link: &mut JobLink) -> Result<JobResult, Error> {
         let order = JobSubmission {
             title: link.title.clone(),
             spec: link.spec.clone(),
@@ -62,28 +78,135 @@ impl JobRunner {
             workers: link.workers.len() as u32,
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
+        let mut training = None;
+        let mut run = 1;
+        loop {
+            let failure = match self.run_once(link, &raw, &job, (run, &mut training)) {
+                Ok(result) => return Ok(result),
+                Err(failure) => failure,
+            };
+            let lost = match failure.lost {
+                None if run <= job.restarts && failure.error.exit() == Exit::Io => Loss::wait(link),
+                lost => lost,
+            };
+            let Some(loss) = lost.filter(|_| run <= job.restarts && !self.interrupt.is_raised()) else {
+                return Err(failure.error);
+            };
+            run += 1;
+            self.replace_members(link, &loss, run)?;
+            if !job.manner.quiet {
+                self.progress.print_line(&format!(
+                    "{}: run {run} of the job begins {:.1} s after the loss",
+                    loss.error(),
+                    loss.noticed_at.elapsed().as_secs_f64()
+                ));
+            }
+            tracing::warn!(job = link.job, run, error = %loss.error(), "a job goes on with other members");
+        }
+    }
+
+    /// Runs a job on the members of `link`. `training` is what an earlier run has begun.
+    fn run_once(
+        &self,
+        link: &JobLink,
+        raw: &RawJob,
+        job: &TrainJob,
+        (run, training): (u32, &mut Option<TrainingId>),
+    ) -> Result<JobResult, RunFailure> {
         let name = |member: &Member| WorkerInfo { id: member.id, name: Some(member.name.clone()) };
         let config = DriverConfig {
-            job: link.job,
+            job: link.run,
             workers: link.workers.iter().map(name).collect(),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
-            run: 1,
-            training: None,
+            run,
+            training: training.clone(),
         };
-        let mut driver = Driver::new(config, raw, job, Instant::now());
-        let mut workers = MasterLink { link, lost_member: None };
-        let mut servers = ServerParameters { link, token: &self.token, servers: None, poller: None };
-        let finished = drive(&mut driver, &mut workers, &mut servers, &self.interrupt)?;
-        let report = serde_json::to_value(finished.report).expect("texts, numbers and lists are always JSON");
+        let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
+        let mut workers = MasterLink { link, lost: None };
+        let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
+        let finished = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
+        *training = driver.training().cloned().or(training.take());
+        let finished = finished.map_err(|error| RunFailure { error, lost: workers.lost.take() })?;
+        let report = serde_json::to_value(&finished.report).expect("a report is texts and numbers");
         Ok(JobResult { report, is_complete: finished.is_complete })
+    }
+
+    /// Waits until the master gives the job other members.
+    fn replace_members(&self, link: &mut JobLink, loss: &Loss, run: u32) -> Result<(), Error> {
+        link.replace_members();
+        let waits_for = format!("members for run {run}: {}", loss.error());
+        link.progress(json!({ "waits_for": waits_for }));
+        let deadline = Instant::now() + REPLACEMENT_LIMIT;
+        loop {
+            match link.receive(POLL_INTERVAL) {
+                JobEvent::Members { run, servers, workers } => {
+                    link.set_members(run, servers, workers);
+                    return Ok(());
+                }
+                JobEvent::Cancelled => return Err(loss.error()),
+                _ if self.interrupt.is_raised() => return Err(loss.error()),
+                _ if Instant::now() >= deadline => {
+                    let (servers, workers) = (link.servers.len() as u64, link.workers.len() as u64);
+                    let text = format!(
+                        "{}; the job waited {} s for {} and {} to continue and did not get them",
+                        loss.error(),
+                        REPLACEMENT_LIMIT.as_secs(),
+                        counted(servers, "server"),
+                        counted(workers, "worker")
+                    );
+                    return Err(Error::Cluster { text, exit: Exit::Io });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Why a run has failed.
+struct RunFailure {
+    error: Error,
+    /// The loss that the master has reported.
+    lost: Option<Loss>,
+}
+
+/// The loss of a member.
+struct Loss {
+    member: Member,
+    reason: String,
+    noticed_at: Instant,
+}
+
+impl Loss {
+    fn new(member: Member, reason: String) -> Self {
+        Self { member, reason, noticed_at: Instant::now() }
+    }
+
+    /// The loss that explains the failure of a connection, if the master reports one. A connection to a server breaks
+    /// before the master knows whether the server is lost.
+    fn wait(link: &JobLink) -> Option<Self> {
+        let mut deadline = Instant::now() + DISCONNECT_LIMIT;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            match link.receive(left) {
+                JobEvent::MemberLost { member, reason } => return Some(Self::new(member, reason)),
+                JobEvent::MemberDisconnected { .. } => deadline = Instant::now() + LOSS_LIMIT,
+                JobEvent::Cancelled => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn error(&self) -> Error {
+        member_lost_error(&self.member, &self.reason)
     }
 }
 
 impl Runner for JobRunner {
-    fn run(&self, link: JobLink) -> Result<JobResult, String> {
-        self.run_job(&link).map_err(|error| {
+    fn run(&self, mut link: JobLink) -> Result<JobResult, String> {
+        let result = self.run_job(&mut link);
+        result.map_err(|error| {
             let text = error.to_string();
             link.progress(json!({"exit": error.exit() as u8}));
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -103,8 +226,8 @@ impl Runner for JobRunner {
 /// The connection to the workers of a job, through the master.
 struct MasterLink<'a> {
     link: &'a JobLink,
-    /// The error of a lost member, once it is known.
-    lost_member: Option<Error>,
+    /// The first loss of a member.
+    lost: Option<Loss>,
 }
 
 impl MasterLink<'_> {
@@ -120,12 +243,16 @@ impl MasterLink<'_> {
                     exit: Exit::Internal,
                 }),
             },
-            JobEvent::MemberLost { member, reason } => Event::Failed(member_lost_error(&member, &reason)),
-            JobEvent::Cancelled => Event::StopRequested,
-            // The other events concern sessions, not jobs.
-            JobEvent::Session { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => {
-                Event::Timeout
+            JobEvent::MemberLost { member, reason } => {
+                Event::Failed(self.lost.get_or_insert_with(|| Loss::new(member, reason)).error())
             }
+            JobEvent::Cancelled => Event::StopRequested,
+            // The other events concern sessions, a job that waits for members, or nothing that a driver must know.
+            JobEvent::Session { .. }
+            | JobEvent::Members { .. }
+            | JobEvent::MemberDisconnected { .. }
+            | JobEvent::MemberReconnected { .. }
+            | JobEvent::Timeout => Event::Timeout,
         }
     }
 
@@ -149,17 +276,15 @@ impl WorkerLink for MasterLink<'_> {
     }
 
     fn lost_member(&mut self) -> Option<Error> {
-        while self.lost_member.is_none() && self.link.member_lost.is_raised() {
+        let is_lost = self.link.member_lost();
+        while self.lost.is_none() && is_lost.is_raised() {
             match self.link.receive(Duration::ZERO) {
-                JobEvent::MemberLost { member, reason } => {
-                    self.lost_member = Some(member_lost_error(&member, &reason));
-                }
+                JobEvent::MemberLost { member, reason } => self.lost = Some(Loss::new(member, reason)),
                 JobEvent::Timeout | JobEvent::Cancelled => break,
-                JobEvent::FromTask { .. } | JobEvent::Session { .. } | JobEvent::MemberReconnected { .. } => {
-                }
+                _ => {}
             }
         }
-        self.lost_member.take()
+        self.lost.as_ref().map(Loss::error)
     }
 
     fn report_status(&mut self, status: Map<String, Value>) {
@@ -187,7 +312,7 @@ struct ServerParameters<'a> {
 impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
-            let is_lost = self.link.member_lost.clone();
+            let is_lost = self.link.member_lost();
             let servers =
                 Servers::connect(&layout, self.token)?.with_cancellation(move || is_lost.is_raised());
             self.servers.insert(servers).open_job_with(&modules)?;

@@ -54,7 +54,7 @@ pub fn train(
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let master = start_master(config, Arc::clone(&runner), stop.clone())?;
-    let mut processes = ChildProcesses { children: Vec::new() };
+    let mut processes = ChildProcesses::new(job.restarts);
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
         processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
@@ -111,7 +111,7 @@ impl LocalServers {
             Families::default(),
         ));
         let master = start_master(config, runner, stop.0.clone())?.address;
-        let mut processes = ChildProcesses { children: Vec::new() };
+        let mut processes = ChildProcesses::new(0);
         let mut addresses = Vec::new();
         for i in 0..count {
             let listen = folder.socket(&format!("server-{i}"));
@@ -250,7 +250,7 @@ fn submit(
                     Some(text) => Err(Error::Cluster { text, exit: Exit::Internal }),
                 };
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.check_alive()?,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.restart_ended()?,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
                 let text = "the master ended before the job".into();
                 return Err(Error::Cluster { text, exit: Exit::Internal });
@@ -261,10 +261,38 @@ fn submit(
 
 /// Child processes that are killed when this value is dropped.
 pub(super) struct ChildProcesses {
-    pub(super) children: Vec<(String, Child)>,
+    pub(super) children: Vec<ChildProcess>,
+    /// How many more processes are started in place of others.
+    restarts: u32,
+}
+
+/// A server or worker of this machine.
+pub(super) struct ChildProcess {
+    name: String,
+    arguments: Vec<String>,
+    pub(super) child: Child,
+}
+
+impl ChildProcess {
+    fn spawn(name: String, arguments: Vec<String>) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
+        let child = Command::new(&program)
+            .args(&arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            // Ctrl-C in the terminal must reach only this process, which then stops the others.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", &program))?;
+        Ok(Self { name, arguments, child })
+    }
 }
 
 impl ChildProcesses {
+    pub(super) fn new(restarts: u32) -> Self {
+        Self { children: Vec::new(), restarts }
+    }
+
     pub(super) fn start(
         &mut self,
         kind: &str,
@@ -272,38 +300,48 @@ impl ChildProcesses {
         master: &Address,
         more: &[&str],
     ) -> Result<(), Error> {
-        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
-        let name = format!("{kind}-{number}");
-        let child = Command::new(&program)
-            .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
-            // If this process is killed, the standard input of the children ends, and they end too.
-            .args(["--save-limit", "0", "--end-with-parent"])
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            // Ctrl-C in the terminal must reach only this process, which then stops the others.
-            .process_group(0)
-            .spawn()
-            .map_err(Error::io("start", &program))?;
-        self.children.push((name, child));
+        let (name, master) = (format!("{kind}-{number}"), master.to_string());
+        let fixed = [kind, "--master", &master, "--name", &name, "--log", "warn"];
+        // If this process is killed, the standard input of the children ends, and they end too.
+        let fixed = fixed.into_iter().chain(["--save-limit", "0", "--end-with-parent"]);
+        let arguments = fixed.chain(more.iter().copied()).map(str::to_owned).collect();
+        self.children.push(ChildProcess::spawn(name, arguments)?);
         Ok(())
     }
 
     /// Returns an error if a process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
-        for (name, child) in &mut self.children {
-            if let Ok(Some(status)) = child.try_wait() {
-                let text = format!("{name} ended unexpectedly ({status}); its output is above");
-                return Err(Error::Cluster { text, exit: Exit::Internal });
+        match self.children.iter_mut().find_map(ended) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the processes again that have ended, under the same names; an error when that was done too often.
+    fn restart_ended(&mut self) -> Result<(), Error> {
+        for process in &mut self.children {
+            let Some((name, error)) = ended(process) else { continue };
+            if self.restarts == 0 {
+                return Err(error);
             }
+            self.restarts -= 1;
+            tracing::warn!(name, %error, "the process is started again");
+            *process = ChildProcess::spawn(name, process.arguments.clone())?;
         }
         Ok(())
     }
 }
 
+/// The name of a process that has ended, and the error.
+fn ended(process: &mut ChildProcess) -> Option<(String, Error)> {
+    let status = process.child.try_wait().ok().flatten()?;
+    let text = format!("{} ended unexpectedly ({status}); its output is above", process.name);
+    Some((process.name.clone(), Error::Cluster { text, exit: Exit::Internal }))
+}
+
 impl Drop for ChildProcesses {
     fn drop(&mut self) {
-        for (_, child) in &mut self.children {
+        for ChildProcess { child, .. } in &mut self.children {
             // An error is ignored: the process may have ended already.
             let _ = child.kill();
             let _ = child.wait();

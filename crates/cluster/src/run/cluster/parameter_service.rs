@@ -67,7 +67,7 @@ pub fn serve(
         config.settings.session_limit = limit;
     }
     let master = start_master(config, runner, stop.clone())?;
-    let mut processes = ChildProcesses { children: Vec::new() };
+    let mut processes = ChildProcesses::new(0);
     let served = start_servers(service, &master.address, &mut processes)
         .and_then(|()| wait_for_servers(service, &master.http, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })

@@ -76,7 +76,11 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
                 return Err(ended(format!("server {} is lost: {reason}", member.name)));
             }
             JobEvent::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
-            JobEvent::FromTask { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => {}
+            JobEvent::FromTask { .. }
+            | JobEvent::MemberDisconnected { .. }
+            | JobEvent::MemberReconnected { .. }
+            | JobEvent::Members { .. }
+            | JobEvent::Timeout => {}
         }
     }
 }

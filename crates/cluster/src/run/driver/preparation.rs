@@ -14,7 +14,7 @@ use worker::JobLayout;
 use super::checkpointing::{Checkpointing, DriverState};
 use super::epoch_monitor::EpochMonitor;
 use super::job_layout::{WorkerTasks, assign_tasks, layout};
-use super::messages::{ResumePoint, ToWorker};
+use super::messages::{CheckpointPlace, ResumePoint, ToWorker};
 use super::settings_chooser::SettingsChooser;
 use super::training::Training;
 use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase};
@@ -102,6 +102,17 @@ impl Plan {
     }
 }
 
+/// Tells the user from which checkpoint training continues.
+fn resume_text(point: &ResumePoint) -> String {
+    let within = if point.is_within_epoch { "within" } else { "before" };
+    let CheckpointPlace { location, number } = &point.place;
+    format!(
+        "continuing from checkpoint {number} in {location}: {within} epoch {}, clock {}",
+        point.epoch + 1,
+        point.clock
+    )
+}
+
 impl Driver {
     pub(super) fn run_info<'b>(&'b self, plan: &'b Plan) -> RunInfo<'b> {
         RunInfo {
@@ -136,6 +147,12 @@ impl Driver {
                 format!("{greeting}, {}, {workers}", counted(servers.len() as u64, "server"))
             }
         });
+        if let Some(point) = &plan.resume {
+            for notice in &point.notices {
+                self.progress.print_line(notice);
+            }
+            self.progress.print_line(&resume_text(point));
+        }
         plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
         plan.worker_tasks = assign_tasks(&self.config.workers, plan.task_count);
         self.timings.open_s = (now - self.start).as_secs_f64();

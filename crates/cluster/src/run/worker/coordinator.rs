@@ -160,6 +160,11 @@ impl TaskCoordinator {
         self.context.parameters.cancel(reason);
     }
 
+    /// Whether the job has failed or ended, so that its tasks end.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
     /// Whether the tasks must stop now. A task that stops leaves its epoch incomplete, and the report of that epoch
     /// says so.
     pub(super) fn is_stop_requested(&self) -> bool {

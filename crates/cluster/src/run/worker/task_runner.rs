@@ -110,7 +110,12 @@ impl TaskRunner<'_> {
         let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
         if let Some(failure) = self.coordinator.failures().record(reading, ended) {
             let reason = format!("task {task} failed: {}", failure.error);
-            tracing::warn!(job = self.layout.job, task, reason, "a task failed on this worker");
+            // Of tasks that are told to end, as after the loss of a member, the user has heard already.
+            if self.coordinator.has_failed() {
+                tracing::info!(job = self.layout.job, task, reason, "a task ended on this worker");
+            } else {
+                tracing::warn!(job = self.layout.job, task, reason, "a task failed on this worker");
+            }
             lock(failed_agents).extend(agent);
             self.context().parameters.on_task_failed(task, &reason);
             let (error, exit) = (failure.error, failure.exit as u8);

@@ -112,6 +112,8 @@ impl World {
                 runner.problem = Some("a member is gone");
                 ControlEvent::ToldGone { job, id: member.id }
             }
+            Told::MemberDisconnected { .. } => return,
+            Told::Members { .. } => return self.history.seen.push("a runner got members".into()),
             Told::MemberReconnected { member } => ControlEvent::ToldBack { job, id: member.id },
             Told::Cancelled => {
                 runner.problem = Some("cancelled");

@@ -1,0 +1,139 @@
+//! `seraphim checkpoints list|verify|prune DIR`: the checkpoints of a training in their folder.
+
+use checkpoint::{Folder, Manifest};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Value, json};
+
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::progress::{bytes, counted};
+
+pub(super) fn command() -> Command {
+    let folder = || {
+        let help = "The folder of the checkpoints, as MODEL.checkpoints beside a model";
+        Arg::new("folder").value_name("DIR").required(true).help(help)
+    };
+    let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON");
+    let keep = Arg::new("keep")
+        .long("keep")
+        .value_name("N")
+        .required(true)
+        .value_parser(clap::value_parser!(u32).range(1..))
+        .help("Number of the newest checkpoints to keep");
+    Command::new("checkpoints")
+        .about("List, verify or remove the checkpoints of a training")
+        .subcommand_required(true)
+        .subcommand(Command::new("list").about("List the complete checkpoints").arg(folder()).arg(json()))
+        .subcommand(
+            Command::new("verify")
+                .about("Read every byte and compare its checksum")
+                .arg(folder())
+                .arg(json()),
+        )
+        .subcommand(
+            Command::new("prune").about("Remove all but the newest checkpoints").arg(folder()).arg(keep),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+    let (name, matches) = matches.subcommand().expect("clap asks for it");
+    let location = matches.get_one::<String>("folder").expect("clap asks for it");
+    let folder = Folder::open(location)?;
+    match name {
+        "list" => list(&folder, matches.get_flag("json")),
+        "verify" => verify(&folder, matches.get_flag("json")),
+        _ => prune(&folder, *matches.get_one::<u32>("keep").expect("clap asks for it") as usize),
+    }
+}
+
+/// The numbers of the complete checkpoints; an error if there is none.
+fn numbers(folder: &Folder) -> Result<Vec<u64>, Error> {
+    let numbers = folder.numbers()?;
+    if numbers.is_empty() {
+        return Err(checkpoint::Error::NoCheckpoint { location: folder.location().to_owned() }.into());
+    }
+    Ok(numbers)
+}
+
+fn list(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
+    let mut rows = Vec::new();
+    for number in numbers(folder)? {
+        rows.push((number, folder.manifest(number)));
+    }
+    if as_json {
+        print_json(&rows.iter().map(|(number, found)| row_json(*number, found)).collect::<Vec<_>>())?;
+    } else {
+        if let Some(claim) = folder.claim()? {
+            print_text(&format!("training {}\n", claim.title))?;
+        }
+        for (number, found) in &rows {
+            print_text(&format!("{number:08}  {}\n", row_text(found)))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn size_bytes(manifest: &Manifest) -> u64 {
+    manifest.parts.iter().map(|part| part.size_bytes).sum()
+}
+
+fn row_text(found: &Result<Manifest, checkpoint::Error>) -> String {
+    match found {
+        Ok(manifest) => {
+            let within = if manifest.is_within_epoch { "within" } else { "before" };
+            let (epoch, clock) = (manifest.epoch + 1, manifest.clock);
+            let (tasks, size) = (manifest.task_count.into(), bytes(size_bytes(manifest)));
+            format!("{within} epoch {epoch}, clock {clock}, {}, {size}", counted(tasks, "task"))
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn row_json(number: u64, found: &Result<Manifest, checkpoint::Error>) -> Value {
+    match found {
+        Ok(manifest) => json!({
+            "number": number,
+            "epoch": manifest.epoch,
+            "is_within_epoch": manifest.is_within_epoch,
+            "clock": manifest.clock,
+            "tasks": manifest.task_count,
+            "size_bytes": size_bytes(manifest),
+            "created_s": manifest.created_s,
+        }),
+        Err(error) => json!({ "number": number, "error": error.to_string() }),
+    }
+}
+
+fn verify(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
+    let (mut rows, mut damage) = (Vec::new(), None);
+    for number in numbers(folder)? {
+        let checked = folder.manifest(number).and_then(|manifest| folder.verify(&manifest));
+        let text = match &checked {
+            Ok(summary) => {
+                let (rows, size) = (counted(summary.row_count, "row"), bytes(summary.size_bytes));
+                format!("whole: {}, {rows}, {size}", counted(summary.task_count as u64, "state"))
+            }
+            Err(error) => error.to_string(),
+        };
+        rows.push(json!({ "number": number, "is_whole": checked.is_ok(), "text": text }));
+        if !as_json {
+            print_text(&format!("{number:08}  {text}\n"))?;
+        }
+        damage = damage.or(checked.err());
+    }
+    if as_json {
+        print_json(&rows)?;
+    }
+    match damage {
+        None => Ok(Exit::Done),
+        Some(error) => Err(error.into()),
+    }
+}
+
+fn prune(folder: &Folder, keep: usize) -> Result<Exit, Error> {
+    numbers(folder)?;
+    let removed = folder.prune(keep)?;
+    print_text(&format!("removed {}\n", counted(removed.len() as u64, "checkpoint")))?;
+    Ok(Exit::Done)
+}
