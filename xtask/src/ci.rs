@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{docs, fuzz, metadata, mutants, tidy};
+use crate::{docs, fuzz, kill, metadata, mutants, tidy};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
-    /// Also run longer fuzzing, the benchmarks in their quick form, and mutants of the changed code.
+    /// Also kill processes of trainings, run longer fuzzing, the benchmarks in their quick form, and mutants of the changed code.
     slow: bool,
     /// Treat a skipped test as a failure.
     no_skips: bool,
@@ -104,6 +104,10 @@ const STAGES: &[CiStage] = &[
 ];
 
 const SLOW_STAGES: &[CiStage] = &[
+    CiStage {
+        name: "killed processes",
+        run: |root| kill::run(root, &kill::KillOptions::parse(&["--rounds", "50"])?),
+    },
     CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
     CiStage {
         name: "mutants of Parquet files",

@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -7,6 +7,7 @@ mod ci;
 mod command;
 mod docs;
 mod fuzz;
+mod kill;
 mod metadata;
 mod mutants;
 mod simulate;
@@ -29,6 +30,8 @@ usage: cargo xtask COMMAND
   docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
+  kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
+                                    compares with undisturbed trainings
   mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
                                     puts N faults (default 20, drawn by S) into each crate, one at a time, and looks
                                     whether its tests notice
@@ -55,6 +58,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["docs", "--bless"] => docs::run(&root, docs::PageMode::Bless),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
+        ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

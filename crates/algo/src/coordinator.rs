@@ -36,7 +36,7 @@ pub struct EpochReport {
     pub epoch: u64,
     /// The total number of epochs unless training stops early. Every task knows it at the end of the first epoch.
     pub epoch_count: u64,
-    /// The clock at the end of the epoch, the same for all tasks.
+    /// Ticks from the beginning of the training to the end of the epoch, the same for all tasks.
     pub clock: u64,
     /// Training records of this task in this epoch.
     pub record_count: u64,

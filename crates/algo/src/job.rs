@@ -56,6 +56,12 @@ pub trait Job: Debug + Send + Sync {
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error>;
 
+    /// Whether tasks can save their states within an epoch ([`crate::Coordinator::is_save_due`]). If not, they save
+    /// between two epochs.
+    fn saves_within_epochs(&self) -> bool {
+        false
+    }
+
     /// Begins one task, on its own thread. Without `saved`, the first values of the matrices are written, or they
     /// contain an earlier model ([`TrainTask::resumed`]). With `saved`, the matrices are as they were when it was
     /// saved: nothing may be pushed that changes them.

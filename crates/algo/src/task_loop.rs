@@ -6,6 +6,7 @@
 //! interrupt it, what the learner keeps can be saved. A task that begins with it, on the matrices of that moment,
 //! trains on to the same final bytes.
 
+use matrix::Agent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -67,7 +68,7 @@ pub struct TaskState {
     pub task_count: u32,
     /// The epoch that comes next, or that continues.
     pub epoch: u64,
-    /// The clock of the task, counted from where its run began.
+    /// Ticks since the training began, before the run that has saved it too.
     pub clock: u64,
     /// What [`Learner::save_state`] returned.
     pub bytes: Vec<u8>,
@@ -125,20 +126,21 @@ pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskS
         saved.check(job.algorithm(), &task)?;
     }
     let mut learner = job.begin(&mut task, saved)?;
+    let ticks = Ticks::new(task.agent, saved);
     let mut validates = [f64::from(u8::from(task.validation.is_some()))];
     task.agent.all_reduce(&mut validates)?;
     let validates = validates[0] > 0.0;
     let mut epoch = saved.map_or(0, |saved| saved.epoch);
     loop {
         let Some(end) = learner.train_epoch(&mut task, epoch)? else {
-            save(job, &task, &*learner, epoch)?;
+            save(job, &task, &*learner, (epoch, ticks))?;
             continue;
         };
         let (is_last, is_written) = (end.is_last, validates || end.is_last);
         if is_written {
             learner.write_model(&mut task)?;
         }
-        let decision = report(&mut task, epoch, end)?;
+        let decision = report(&mut task, (epoch, ticks), end)?;
         if is_last {
             break;
         }
@@ -150,27 +152,57 @@ pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskS
         }
         epoch += 1;
         if decision == EpochDecision::Save {
-            save(job, &task, &*learner, epoch)?;
+            save(job, &task, &*learner, (epoch, ticks))?;
         }
     }
     task.agent.finish()?;
     Ok(())
 }
 
+/// Counts the ticks of a training over its runs. Those with which a task begins with a saved state count once.
+#[derive(Clone, Copy)]
+struct Ticks {
+    saved: u64,
+    /// The clock when the task had begun.
+    begun: u64,
+}
+
+impl Ticks {
+    fn new(agent: &dyn Agent, saved: Option<&TaskState>) -> Self {
+        match saved {
+            Some(saved) => Self { saved: saved.clock, begun: agent.clock() },
+            None => Self { saved: 0, begun: 0 },
+        }
+    }
+
+    fn count(self, agent: &dyn Agent) -> u64 {
+        self.saved + agent.clock() - self.begun
+    }
+}
+
 /// Gives the state of the task to the coordinator. `epoch` is the one that comes next or continues.
-fn save(job: &dyn Job, task: &TrainTask<'_>, learner: &dyn Learner, epoch: u64) -> Result<(), Error> {
+fn save(
+    job: &dyn Job,
+    task: &TrainTask<'_>,
+    learner: &dyn Learner,
+    (epoch, ticks): (u64, Ticks),
+) -> Result<(), Error> {
     task.coordinator.save_state(TaskState {
         algorithm: job.algorithm().to_owned(),
         task: task.agent.task(),
         task_count: task.agent.task_count(),
         epoch,
-        clock: task.agent.clock(),
+        clock: ticks.count(task.agent),
         bytes: learner.save_state()?,
     })
 }
 
 /// Scores the validation data, unless the tasks were told to stop, and reports the epoch.
-fn report(task: &mut TrainTask<'_>, epoch: u64, end: EpochEnd) -> Result<EpochDecision, Error> {
+fn report(
+    task: &mut TrainTask<'_>,
+    (epoch, ticks): (u64, Ticks),
+    end: EpochEnd,
+) -> Result<EpochDecision, Error> {
     let validation = match &mut task.validation {
         Some(stream) if !end.is_stopped => {
             let empty = task.model.metric_accumulator();
@@ -182,7 +214,7 @@ fn report(task: &mut TrainTask<'_>, epoch: u64, end: EpochEnd) -> Result<EpochDe
         task: task.agent.task(),
         epoch,
         epoch_count: end.epoch_count,
-        clock: task.agent.clock(),
+        clock: ticks.count(task.agent),
         record_count: end.record_count,
         training: end.training,
         validation,

@@ -60,7 +60,7 @@ impl MasterState {
             out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
         if arrival == SequenceCheck::New {
-            tracing::debug!(member = worker, request, run, kind = "FromTask", "received from a member");
+            tracing::debug!(member = worker, request, job = run, kind = "FromTask", "received from a member");
         }
         match arrival {
             SequenceCheck::Duplicate if self.settings.lacks(Broken::DuplicatesDelivered) => {

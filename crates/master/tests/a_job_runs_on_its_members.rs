@@ -144,10 +144,13 @@ fn a_runner_that_fails_or_panics_is_a_failed_job_and_the_master_lives() {
 fn patient() -> FnRunner<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
     FnRunner(|link: JobLink| {
         link.progress(json!("waiting"));
-        match link.receive(LIMIT) {
-            JobEvent::Cancelled => Err("stopped, nothing was saved".into()),
-            JobEvent::MemberLost { member, reason } => Err(format!("{} is gone: {reason}", member.name)),
-            other => Err(format!("{other:?}")),
+        loop {
+            return match link.receive(LIMIT) {
+                JobEvent::MemberDisconnected { .. } => continue,
+                JobEvent::Cancelled => Err("stopped, nothing was saved".into()),
+                JobEvent::MemberLost { member, reason } => Err(format!("{} is gone: {reason}", member.name)),
+                other => Err(format!("{other:?}")),
+            };
         }
     })
 }

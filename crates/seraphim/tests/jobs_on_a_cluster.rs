@@ -38,7 +38,8 @@ fn jobs_run_one_after_the_other_and_at_once() {
 
 /// A job that does not end by itself during a test.
 fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
-    [&arguments(data, model)[..], &["--set", "epochs=10000", "--wait-limit", "20"]].concat()
+    let more = ["--set", "epochs=10000", "--wait-limit", "20", "--restarts", "0"];
+    [&arguments(data, model)[..], &more].concat()
 }
 
 fn running(cluster: &Cluster) {
@@ -112,7 +113,7 @@ fn whoever_waits_for_a_job_whose_master_dies_is_told_where_its_state_will_be() {
 }
 
 #[test]
-fn a_server_that_is_killed_ends_the_job_with_its_name() {
+fn a_server_that_is_killed_ends_a_job_without_restarts_with_its_name() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let mut cluster = Cluster::start(2, 2, 1);
@@ -126,7 +127,7 @@ fn a_server_that_is_killed_ends_the_job_with_its_name() {
 }
 
 #[test]
-fn a_worker_that_is_killed_ends_the_job_with_its_name_and_the_cluster_goes_on() {
+fn a_worker_that_is_killed_ends_a_job_without_restarts_with_its_name_and_the_cluster_goes_on() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let mut cluster = Cluster::start(1, 2, 1);

@@ -1,4 +1,4 @@
-//! When a server dies or its lease expires, its jobs end soon. The other servers free the memory of these jobs, and so does
+//! When a server dies or its lease expires, its jobs without restarts end soon. The other servers free the memory of these jobs, and so does
 //! the server that comes back. The workers end the tasks of these jobs, whatever the tasks wait for. They accept new jobs,
 //! and they stop on request.
 #![cfg(unix)]
@@ -44,7 +44,7 @@ fn under_way() -> UnderWay {
 
 fn job<'a>(data: &'a str, model: &'a str, epochs: &'a str) -> Vec<&'a str> {
     let fixed = ["lr", "--data", data, "--model", model, "--tasks", "2", "--servers", "2", "--workers", "2"];
-    [&fixed[..], &["--set", epochs, "--set", "batch_size=100"]].concat()
+    [&fixed[..], &["--set", epochs, "--set", "batch_size=100", "--restarts", "0"]].concat()
 }
 
 /// Bytes of parameters on a server.

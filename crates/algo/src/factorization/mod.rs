@@ -237,6 +237,10 @@ impl Job for Factorization {
         Ok(specs)
     }
 
+    fn saves_within_epochs(&self) -> bool {
+        true
+    }
+
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,

@@ -344,6 +344,10 @@ impl Job for KMeans {
         Ok(specs)
     }
 
+    fn saves_within_epochs(&self) -> bool {
+        self.method == Method::MiniBatch
+    }
+
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,

@@ -137,6 +137,10 @@ impl Job for Linear {
         Ok(self.matrices(model.of()?, consistency, partition_count, seed))
     }
 
+    fn saves_within_epochs(&self) -> bool {
+        matches!(self.params.training, super::Training::Push(_))
+    }
+
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,

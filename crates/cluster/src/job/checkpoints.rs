@@ -25,7 +25,9 @@ pub enum CheckpointEvery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointSettings {
     pub every: CheckpointEvery,
-    /// Whether the user has set `every`.
+    /// Whether the user has set `every`. If not, checkpoints are rarer when they take long.
+    pub is_every_given: bool,
+    /// Whether the user wants checkpoints by name.
     pub is_asked_for: bool,
     /// The folder in the terms of a store.
     pub location: String,
@@ -80,6 +82,7 @@ impl CheckpointSettings {
         let location = checker.text("checkpoints").filter(|text| !text.is_empty());
         Ok(Self {
             every: every.unwrap_or(EVERY_DEFAULT),
+            is_every_given: every.is_some(),
             is_asked_for: every.is_some_and(|every| every != CheckpointEvery::Off) || location.is_some(),
             is_temporary: location.is_none(),
             location: location.unwrap_or_else(|| default_location(model).display().to_string()),
@@ -120,7 +123,9 @@ pub fn saved_job(flags: &RawJob) -> Result<Option<RawJob>, Error> {
     let Some(number) = number.or(folder.numbers()?.last().copied()) else {
         return Err(checkpoint::Error::NoCheckpoint { location }.into());
     };
-    RawJob::from_submitted(&folder.manifest(number)?.job).map(Some)
+    let job = RawJob::from_submitted(&folder.manifest(number)?.job)?;
+    // What the earlier command printed and replaced says nothing about this one.
+    Ok(Some(job.without(&["quiet", "json", "overwrite", "resume"])))
 }
 
 const EXPECTED: &str = "a time as in 30s or 5m, a number of ticks as in 100ticks, or off";

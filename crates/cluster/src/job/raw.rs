@@ -179,6 +179,13 @@ impl RawJob {
         self
     }
 
+    /// Returns this job without the values of some keys.
+    #[must_use]
+    pub(super) fn without(mut self, names: &[&str]) -> Self {
+        self.values.retain(|name, _| !names.contains(&name.as_str()));
+        self
+    }
+
     /// Returns this job with all paths absolute, seen from the folder of this process, as a checkpoint stores it: it
     /// may be continued from another folder.
     #[must_use]

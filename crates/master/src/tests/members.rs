@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use control::ClientRequest;
 use rpc::Message;
 use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
@@ -210,12 +211,13 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
     world.receive(2, 2, ControlBody::FromTask { job, body: bytes("second") });
     let told = world.events_of(job);
     assert!(matches!(&told[0], JobEvent::FromTask { body, .. } if *body == bytes("first")));
-    assert!(matches!(&told[1], JobEvent::MemberReconnected { member } if member.id == id));
+    assert!(matches!(&told[1], JobEvent::MemberDisconnected { member } if member.id == id));
+    assert!(matches!(&told[2], JobEvent::MemberReconnected { member } if member.id == id));
     assert!(
-        matches!(&told[2], JobEvent::FromTask { body, .. } if *body == bytes("second")),
+        matches!(&told[3], JobEvent::FromTask { body, .. } if *body == bytes("second")),
         "the repeat is dropped"
     );
-    assert_eq!(told.len(), 3);
+    assert_eq!(told.len(), 4);
     world.receive(2, 4, ControlBody::FromTask { job, body: bytes("fourth") });
     assert!(world.is_closed(2), "a gap");
 }
@@ -270,4 +272,64 @@ fn members_whose_leases_are_over_are_counted_and_those_that_leave_are_not() {
     world.master.metrics(&mut metrics);
     let text = metrics.text();
     assert!(text.lines().any(|line| line == "seraphim_master_leases_over_total 2"), "{text}");
+}
+
+#[test]
+fn a_job_that_has_lost_a_member_goes_on_with_others_under_another_number() {
+    let mut world = TestMaster::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 10, worker());
+    let job = world.submit("it goes on", 0, 2);
+    assert_eq!(world.take_started().len(), 1);
+    world.close(2);
+    world.at(Duration::from_secs(1));
+    // A process that was started in the place of the second worker.
+    assert_eq!(world.register(3, "b", 11, worker()), Some(3));
+    let told = world.events_of(job);
+    assert!(matches!(&told[0], JobEvent::MemberDisconnected { member } if member.id == 2));
+    assert!(
+        matches!(&told[1], JobEvent::MemberLost { member, reason } if member.id == 2 && reason.contains("a new process")),
+        "{told:?}"
+    );
+    world.runner(job, RunnerReport::ReplaceMembers);
+    let told = world.events_of(job);
+    let [JobEvent::Members { run, workers, servers }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(workers.iter().map(|member| member.id).collect::<Vec<_>>(), [1, 3]);
+    assert!(servers.is_empty() && *run != job);
+    // What members still say of the first run reaches nobody; what is said to them has the new number.
+    world.receive(1, 1, ControlBody::FromTask { job, body: bytes("old") });
+    world.receive(1, 2, ControlBody::FromTask { job: *run, body: bytes("new") });
+    let told = world.events_of(job);
+    assert!(
+        matches!(&told[..], [JobEvent::FromTask { worker: 1, body }] if *body == bytes("new")),
+        "{told:?}"
+    );
+    world.runner(job, RunnerReport::ToTask { worker: 3, body: bytes("go") });
+    let said = world.control_to(3);
+    assert_eq!(said.last().unwrap().body, ControlBody::ToTask { job: *run, body: bytes("go") });
+    assert_ne!(world.submit("another", 0, 1), *run, "no other job has the number");
+}
+
+#[test]
+fn a_job_waits_for_members_before_queued_jobs_get_any_and_can_be_cancelled() {
+    let mut world = TestMaster::new();
+    world.register(1, "a", 10, worker());
+    let job = world.submit("it waits", 0, 1);
+    world.close(1);
+    world.at(LEASE);
+    world.runner(job, RunnerReport::ReplaceMembers);
+    world.events_of(job);
+    world.register(2, "b", 10, worker());
+    let told = world.events_of(job);
+    assert!(matches!(&told[..], [JobEvent::Members { .. }]), "{told:?}");
+    // It loses this one too, and is cancelled while it waits.
+    world.close(2);
+    world.at(LEASE * 3);
+    world.runner(job, RunnerReport::ReplaceMembers);
+    world.call(7, ClientRequest::Cancel { job });
+    let told = world.events_of(job);
+    assert!(matches!(told.last(), Some(JobEvent::Cancelled)), "{told:?}");
+    world.runner(job, RunnerReport::Ended(Err("cancelled".into())));
+    world.register(3, "c", 10, worker());
+    assert!(world.events_of(job).is_empty(), "it has ended");
 }

@@ -5,7 +5,8 @@
 //! complete, or has failed: a training goes on without a checkpoint that could not be written, and says so.
 //!
 //! With early stopping, the model may be that of an earlier epoch, whose rows are copied on the servers. A checkpoint is
-//! then made only after an epoch that is the best so far, so that its rows are these too.
+//! then made only after an epoch that is the best so far, so that its rows are these too. With rounded values
+//! (`--wire bf16`), checkpoints are made between epochs, where the residuals of rounding are pushed anyway.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use algo::EpochDecision;
 use checkpoint::{DataFile, Manifest, PartFile, TrainingId};
 use matrix::Consistency;
+use rpc::WireType;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -23,10 +25,14 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
 
-/// Time until tasks are asked again that could not save within their epoch.
+/// Time until workers are asked again that had no tasks yet.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How far ahead of the largest clock tasks are first asked to save. It doubles whenever a task was faster.
 const FIRST_LEAD: u64 = 2;
+
+/// Without a setting, the time between two checkpoints is at least so many times that in which the last one was made: then
+/// training waits for at most a twentieth of the time.
+const PATIENCE: u32 = 19;
 
 /// What the driver keeps in a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,10 +65,14 @@ pub(super) struct Checkpointing {
     clock_offset: u64,
     /// When the last checkpoint was made, or training began.
     last_at: Instant,
-    /// The clock of that moment, counted from the beginning of this run.
+    /// The clock of that moment, counted from the beginning of the training.
     last_clock: u64,
     last_plan: u64,
     lead: u64,
+    /// When the tasks began to wait for the checkpoint that is being made.
+    begun_at: Instant,
+    /// Shortest time between two checkpoints.
+    least_interval: Duration,
     stage: Stage,
 }
 
@@ -111,15 +121,13 @@ impl Checkpointing {
             last_number,
             clock_offset,
             last_at: now,
-            last_clock: 0,
+            last_clock: clock_offset,
             last_plan: 0,
             lead: FIRST_LEAD,
+            begun_at: now,
+            least_interval: Duration::ZERO,
             stage: Stage::Waiting { until: now },
         }
-    }
-
-    pub(super) fn clock_offset(&self) -> u64 {
-        self.clock_offset
     }
 
     fn is_on(&self) -> bool {
@@ -136,7 +144,7 @@ impl Checkpointing {
     fn is_due_at(&self, now: Instant, clock: u64) -> bool {
         match self.settings.every {
             CheckpointEvery::Off => false,
-            CheckpointEvery::Time(interval) => now.saturating_duration_since(self.last_at) >= interval,
+            CheckpointEvery::Time(interval) => self.has_passed(now, interval),
             CheckpointEvery::Ticks(count) => clock >= self.last_clock + count,
         }
     }
@@ -149,12 +157,15 @@ impl Checkpointing {
         }
         match self.settings.every {
             CheckpointEvery::Off => None,
-            // No task can save at clock 0, so this asks how far they are.
-            CheckpointEvery::Time(interval) => {
-                (now.saturating_duration_since(self.last_at) >= interval).then_some(0)
-            }
-            CheckpointEvery::Ticks(count) => Some(self.last_clock + count),
+            // A plan for clock 0 is refused, so this asks how far the tasks are.
+            CheckpointEvery::Time(interval) => self.has_passed(now, interval).then_some(0),
+            // Tasks count from the beginning of this run.
+            CheckpointEvery::Ticks(count) => Some(self.last_clock + count - self.clock_offset),
         }
+    }
+
+    fn has_passed(&self, now: Instant, interval: Duration) -> bool {
+        now.saturating_duration_since(self.last_at) >= interval.max(self.least_interval)
     }
 
     fn wait(&mut self, now: Instant, interval: Duration) {
@@ -170,10 +181,12 @@ impl Driver {
     /// Asks the tasks to save within their epoch, if a checkpoint is due.
     pub(super) fn plan_checkpoint(&mut self, now: Instant) {
         let is_asp = self.job.consistency == Consistency::Asp;
+        // Rounded pushes leave residuals, which the meeting of the tasks would push earlier than without a checkpoint.
+        let is_possible = self.job.wire == WireType::F32 && self.job.parameters.saves_within_epochs();
         let Phase::Training(training) = &mut self.phase else { return };
         let has_stopping = training.monitor.has_stopping();
         let checkpointing = &mut training.checkpointing;
-        if !checkpointing.is_on() || has_stopping || training.stop_sent {
+        if !is_possible || !checkpointing.is_on() || has_stopping || training.stop_sent {
             return;
         }
         let Some(clock) = checkpointing.first_clock(now) else { return };
@@ -254,13 +267,22 @@ impl Driver {
         EpochDecision::Save
     }
 
-    pub(super) fn on_task_saved(&mut self, task: u32, epoch: u64, clock: u64) -> Result<(), Error> {
+    pub(super) fn on_task_saved(
+        &mut self,
+        now: Instant,
+        task: u32,
+        epoch: u64,
+        clock: u64,
+    ) -> Result<(), Error> {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let stage = &mut training.checkpointing.stage;
         if matches!(stage, Stage::Planned { is_confirmed: true, .. }) {
             *stage = Stage::Saving { tasks: BTreeMap::new(), is_within_epoch: true };
         }
         let Stage::Saving { tasks, is_within_epoch } = stage else { return Ok(()) };
+        if tasks.is_empty() {
+            training.checkpointing.begun_at = now;
+        }
         tasks.insert(task, (epoch, clock));
         if tasks.len() < training.setup.plan.task_count as usize {
             return Ok(());
@@ -292,7 +314,7 @@ impl Driver {
             task_count: training.setup.plan.task_count,
             epoch,
             is_within_epoch,
-            clock: checkpointing.clock_offset + clock,
+            clock,
             matrices: layout.matrices.clone(),
             parts: Vec::new(),
         };
@@ -361,7 +383,11 @@ impl Driver {
     /// Lets the tasks go on.
     fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) {
         let Phase::Training(training) = &mut self.phase else { return };
-        training.checkpointing.last_at = now;
+        let checkpointing = &mut training.checkpointing;
+        if !checkpointing.settings.is_every_given {
+            checkpointing.least_interval = (now - checkpointing.begun_at) * PATIENCE;
+        }
+        checkpointing.last_at = now;
         training.checkpointing.wait(now, Duration::ZERO);
         if let Some(error) = failure {
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");

@@ -145,12 +145,10 @@ impl EpochMonitor {
     }
 
     /// Merges the reports of all tasks (in the order of tasks), prints the epoch, and decides.
-    /// `clock_offset` is the clock of the training where this run began.
     pub fn decide(
         &mut self,
         now: Instant,
         reports: &[EpochReport],
-        clock_offset: u64,
         interrupted: InterruptState,
         progress: &dyn ProgressListener,
     ) -> Result<Decision, algo::Error> {
@@ -166,7 +164,7 @@ impl EpochMonitor {
         let finished = validation.as_ref().map(MetricAccumulator::finish);
         let line = EpochLine {
             epoch,
-            clock: clock_offset + reports[0].clock,
+            clock: reports[0].clock,
             records: reports.iter().map(|report| report.record_count).sum(),
             seconds: now.saturating_duration_since(self.epoch_start).as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),
@@ -319,7 +317,7 @@ mod tests {
             notice: None,
         };
         let interrupted = InterruptState { stop_sent: false, requested: raised };
-        monitor.decide(Instant::now(), &[report], 0, interrupted, &SilentProgress).unwrap()
+        monitor.decide(Instant::now(), &[report], interrupted, &SilentProgress).unwrap()
     }
 
     /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training

@@ -3,7 +3,7 @@
 //!
 //! The driver starts: it sends `InspectData` to one worker, `PrepareData` to all, then `Train`; `EpochDecided` after
 //! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
-//! master. A worker that died is not replaced: its job fails with an error that names the worker.
+//! master. A worker that died is not replaced: the run ends, and another run of the job begins.
 //!
 //! A checkpoint between two epochs begins with `EpochDecided`, one within an epoch with `PlanSave` to all workers and
 //! `DecideSave`. All tasks save their states (`TaskSaved`), the workers write them (`WritePart`, `PartWritten`), one of
@@ -235,7 +235,7 @@ pub enum FromWorker {
     SavePlanned {
         plan: u64,
         is_possible: bool,
-        /// The largest clock of a task of the worker; none if a task cannot save within its epoch.
+        /// The largest clock of a task of the worker; none if it has no tasks yet.
         clock: Option<u64>,
     },
     /// Reports that a task has saved its state and waits for `EndSave`.
@@ -243,7 +243,7 @@ pub enum FromWorker {
         task: u32,
         /// The epoch that comes next or continues.
         epoch: u64,
-        /// The clock of the task in this run.
+        /// Ticks of the task since the training began.
         clock: u64,
     },
     /// Reports that a file of a checkpoint is written.

@@ -276,7 +276,9 @@ impl Driver {
             FromWorker::SavePlanned { plan, is_possible, clock } => {
                 self.on_save_planned(now, plan, is_possible, clock);
             }
-            FromWorker::TaskSaved { task, epoch, clock } => return self.on_task_saved(task, epoch, clock),
+            FromWorker::TaskSaved { task, epoch, clock } => {
+                return self.on_task_saved(now, task, epoch, clock);
+            }
             FromWorker::PartWritten { number, part } => self.on_part_written(now, number, Ok(part)),
             FromWorker::CheckpointFailed { number, error } => self.on_part_written(now, number, Err(error)),
             FromWorker::CheckpointWritten { number } => self.on_checkpoint_written(now, number),

@@ -121,9 +121,7 @@ impl Driver {
         // After epoch 0 all tasks have read their whole input, so the number of bad lines is final.
         check_bad_lines(self.job.input.bad_lines, &plan.worker_tasks, &training.bad_lines)?;
         let interrupted = InterruptState { stop_sent: training.stop_sent, requested: self.stop_requested };
-        let clock_offset = training.checkpointing.clock_offset();
-        let decided =
-            training.monitor.decide(now, reports, clock_offset, interrupted, self.progress.as_ref());
+        let decided = training.monitor.decide(now, reports, interrupted, self.progress.as_ref());
         let decision = match decided {
             Ok(decision) => decision,
             Err(error) => {

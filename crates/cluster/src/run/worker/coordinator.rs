@@ -102,7 +102,7 @@ impl TaskCoordinator {
     pub(super) fn set_decision(&self, epoch: u64, decision: EpochDecision, line: EpochLine) {
         let mut state = self.lock();
         state.decision = Some((epoch, decision));
-        state.saves.begin_epoch();
+        state.saves.end_epoch();
         state.epoch_progress.epochs.push(line);
         drop(state);
         self.decided.notify_all();

@@ -313,7 +313,6 @@ impl WorkerJob {
             coordinator: &self.coordinator,
             permits: prepared.permits,
         };
-        self.coordinator.begin(runner.plan.tasks.clone());
         runner.run(shares, begun)
     }
 

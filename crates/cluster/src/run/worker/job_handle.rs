@@ -62,6 +62,9 @@ impl JobHandle {
             ToWorker::FinishReading { position } => self.coordinator.finish_reading(position),
             message => {
                 match &message {
+                    ToWorker::PrepareData { first, count, .. } => {
+                        self.coordinator.begin(*first..*first + *count)
+                    }
                     ToWorker::End { reason: Some(reason) } => self.cancel(reason),
                     ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,
                     _ => {}

@@ -10,8 +10,9 @@ use algo::TaskState;
 /// The tasks of a worker that save.
 #[derive(Debug, Default)]
 pub(super) struct Saves {
-    /// The clock of each task at its last step of this epoch; none: it has not begun the epoch, or cannot save in it.
-    clocks: Vec<(u32, Option<u64>)>,
+    /// The clock of each task at its last step. A task that begins an epoch may be ahead of it, but then it is where all
+    /// tasks are: an epoch ends with a barrier.
+    clocks: Vec<(u32, u64)>,
     plan: Option<SavePlan>,
     /// The states of tasks that wait for the end of the save.
     states: Vec<TaskState>,
@@ -37,21 +38,20 @@ pub(super) enum StepGate {
 }
 
 impl Saves {
-    /// The tasks of the worker begin an epoch, or training.
-    pub(super) fn begin_epoch(&mut self) {
+    /// An epoch has ended, and with it the plan for it.
+    pub(super) fn end_epoch(&mut self) {
         self.plan = None;
-        self.clocks.iter_mut().for_each(|(_, clock)| *clock = None);
     }
 
-    /// Tells of the tasks of this worker.
+    /// The tasks of this worker begin at clock 0.
     pub(super) fn set_tasks(&mut self, tasks: impl Iterator<Item = u32>) {
-        self.clocks = tasks.map(|task| (task, None)).collect();
+        self.clocks = tasks.map(|task| (task, 0)).collect();
     }
 
     /// A task is before a step, at this clock.
     pub(super) fn gate(&mut self, task: u32, clock: u64) -> StepGate {
         if let Some((_, known)) = self.clocks.iter_mut().find(|(known, _)| *known == task) {
-            *known = Some(clock);
+            *known = clock;
         }
         match self.plan {
             Some(plan) if plan.clock.is_none_or(|due| clock >= due) => match plan.is_confirmed {
@@ -64,8 +64,7 @@ impl Saves {
 
     /// Takes a plan, if all tasks can follow it. Returns whether they can, and the largest clock of a task.
     pub(super) fn plan(&mut self, number: u64, clock: Option<u64>) -> (bool, Option<u64>) {
-        let clocks: Option<Vec<u64>> = self.clocks.iter().map(|(_, clock)| *clock).collect();
-        let Some(largest) = clocks.and_then(|clocks| clocks.into_iter().max()) else { return (false, None) };
+        let Some(largest) = self.clocks.iter().map(|(_, clock)| *clock).max() else { return (false, None) };
         let is_possible = clock.is_none_or(|clock| largest < clock);
         if is_possible {
             self.plan = Some(SavePlan { number, clock, is_confirmed: false });
@@ -152,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_not_in_its_epoch_cannot_save() {
+    fn a_plan_may_come_before_the_first_step_and_ends_with_its_epoch() {
         let mut saves = Saves::default();
         assert_eq!(saves.plan(1, Some(9)), (false, None), "no tasks");
         saves.set_tasks(0..2);
-        saves.gate(0, 3);
-        assert_eq!(saves.plan(2, Some(9)), (false, None));
-        saves.gate(1, 2);
-        assert_eq!(saves.plan(3, Some(9)), (true, Some(3)));
-        saves.begin_epoch();
-        assert_eq!(saves.gate(0, 9), StepGate::GoOn, "the plan ends with the epoch");
-        assert_eq!(saves.plan(4, Some(12)), (false, None));
+        assert_eq!(saves.plan(2, Some(0)), (false, Some(0)));
+        assert_eq!(saves.plan(3, Some(2)), (true, Some(0)));
+        assert_eq!(saves.gate(0, 1), StepGate::GoOn);
+        assert_eq!(saves.gate(0, 2), StepGate::Wait);
+        saves.end_epoch();
+        assert_eq!(saves.gate(0, 2), StepGate::GoOn);
+        assert_eq!(saves.plan(4, Some(2)), (false, Some(2)));
     }
 }
