@@ -177,7 +177,7 @@ impl Rounds {
         let words = [self.words(job, "killed"), on_servers(&saving)].concat();
         let mut child = self.start(&words)?;
         std::thread::sleep(delay);
-        self.kill(&mut child, victims)?;
+        self.kill(&mut child, victims);
         let deadline = Instant::now() + ROUND_LIMIT;
         if victims == Victims::Everything && !self.folder.join("killed/model.json").exists() {
             child.wait()?;
@@ -193,7 +193,7 @@ impl Rounds {
         self.compare(index)
     }
 
-    fn kill(&mut self, child: &mut Child, victims: Victims) -> Result<()> {
+    fn kill(&mut self, child: &mut Child, victims: Victims) {
         let kinds: &[&str] = match victims {
             Victims::Server => &["server"],
             Victims::Worker => &["worker"],
@@ -201,7 +201,7 @@ impl Rounds {
             Victims::Everything => {
                 // It may have ended already.
                 let _ = child.kill();
-                return Ok(());
+                return;
             }
         };
         for kind in kinds {
@@ -211,7 +211,6 @@ impl Rounds {
                 let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
             }
         }
-        Ok(())
     }
 
     /// Compares with the undisturbed training: the bytes under bsp, and otherwise the number of records that count.

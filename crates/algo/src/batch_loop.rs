@@ -175,13 +175,10 @@ pub(crate) fn begin<'a, L: BatchLearner + 'a>(
 
 impl<L: BatchLearner> Learner for BatchTask<L> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
-        let mut progress = match self.interrupted.take() {
-            Some(progress) => progress,
-            None => {
-                let sample = if epoch == 0 { self.learner.take_sample() } else { Vec::new() };
-                EpochProgress::new(task.model.metric_accumulator(), sample)
-            }
-        };
+        let mut progress = self.interrupted.take().unwrap_or_else(|| {
+            let sample = if epoch == 0 { self.learner.take_sample() } else { Vec::new() };
+            EpochProgress::new(task.model.metric_accumulator(), sample)
+        });
         let end = self.run_steps(task, epoch, &mut progress)?;
         let (totals, end) = sum_over_tasks(task, progress.metrics.record_count(), progress.sums, end)?;
         if end == StepsEnd::Save {

@@ -123,7 +123,7 @@ impl<R: Read> BlockReader<R> {
     ///
     /// # Errors
     /// [`Error::Damaged`] if a byte has changed or the file ends early, or goes on behind its end.
-    pub fn next(&mut self) -> Result<Option<(u32, Vec<u8>)>, Error> {
+    pub fn read(&mut self) -> Result<Option<(u32, Vec<u8>)>, Error> {
         if self.has_ended {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl<R: Read> BlockReader<R> {
         if bytes != self.block_count.to_le_bytes() {
             return Err(self.damaged(start, "its number of blocks does not fit"));
         }
-        match self.input.read(&mut [0]) {
+        match Read::read(&mut self.input, &mut [0]) {
             Ok(0) => Ok(None),
             Ok(_) => Err(self.damaged(self.offset, "bytes follow its end")),
             Err(error) => Err(self.unreadable(&error)),
@@ -210,7 +210,7 @@ mod tests {
     fn read(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Error> {
         let mut reader = BlockReader::new(bytes, "folder", "part")?;
         let mut blocks = Vec::new();
-        while let Some(block) = reader.next()? {
+        while let Some(block) = reader.read()? {
             blocks.push(block);
         }
         Ok(blocks)

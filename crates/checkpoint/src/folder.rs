@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use store::{EntryKind, FileWriter, Store};
 
+use crate::content::{Content, PartReader, PartWriter, SavedTask};
 use crate::error::Error;
 use crate::manifest::{Manifest, PartFile};
-use crate::part::{Content, PartReader, PartWriter, SavedTask};
 
 const CLAIM: &str = "claim";
 const MANIFEST: &str = "manifest";
@@ -261,7 +261,7 @@ impl Folder {
             let mut reader = self.open_part(manifest, part)?;
             let mut left = part.tasks.len();
             while left > 0 {
-                match reader.next()? {
+                match reader.read()? {
                     Some(Content::Task(state)) => {
                         left -= 1;
                         if let Some(at) = wanted.iter().position(|task| *task == state.task) {
@@ -291,7 +291,7 @@ impl Folder {
         for part in &manifest.parts {
             summary.size_bytes += part.size_bytes;
             let mut reader = self.open_part(manifest, part)?;
-            while let Some(content) = reader.next()? {
+            while let Some(content) = reader.read()? {
                 match content {
                     Content::Driver(_) => {}
                     Content::Task(_) => summary.task_count += 1,

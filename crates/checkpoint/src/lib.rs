@@ -12,16 +12,16 @@
 //! |---|---|
 //! | [`manifest`] | the manifest, and its text with a checksum |
 //! | [`block`] | the blocks of a file: bytes with length, version and CRC-32C |
-//! | [`part`] | what a block contains: the state of the driver or of a task, or rows |
+//! | [`content`] | what a block contains: the state of the driver or of a task, or rows |
 //! | [`folder`] | the folder of a training: claim, list, read, verify, remove |
 
 pub mod block;
+pub mod content;
 mod error;
 pub mod folder;
 pub mod manifest;
-pub mod part;
 
+pub use content::{Content, PartReader, PartWriter, RowsOf, SavedTask};
 pub use error::Error;
 pub use folder::{Folder, Summary, TrainingId};
 pub use manifest::{DataFile, Manifest, PartFile};
-pub use part::{Content, PartReader, PartWriter, RowsOf, SavedTask};

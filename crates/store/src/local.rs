@@ -172,10 +172,8 @@ impl Store for LocalFolder {
                 continue;
             }
             let metadata = entry.metadata().map_err(self.io("list", folder))?;
-            let kind = match metadata.is_dir() {
-                true => EntryKind::Folder,
-                false => EntryKind::File { size_bytes: metadata.len() },
-            };
+            let file = EntryKind::File { size_bytes: metadata.len() };
+            let kind = if metadata.is_dir() { EntryKind::Folder } else { file };
             found.push(Entry { name, kind });
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -187,10 +185,7 @@ impl Store for LocalFolder {
             return unless_missing(fs::remove_dir_all(&self.root)).map_err(self.io("remove", path));
         }
         let target = self.path(path)?;
-        let removed = match target.is_dir() {
-            true => fs::remove_dir_all(&target),
-            false => fs::remove_file(&target),
-        };
+        let removed = if target.is_dir() { fs::remove_dir_all(&target) } else { fs::remove_file(&target) };
         unless_missing(removed).map_err(self.io("remove", path))
     }
 

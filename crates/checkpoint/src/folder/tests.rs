@@ -2,8 +2,8 @@ use matrix::{ExportedRows, OwnedValues};
 use tempfile::TempDir;
 
 use super::*;
+use crate::content::RowsOf;
 use crate::manifest::tests::manifest;
-use crate::part::RowsOf;
 
 struct World {
     root: TempDir,

@@ -86,7 +86,9 @@ impl JobRunner {
                 Err(failure) => failure,
             };
             let lost = match failure.lost {
-                None if run <= job.restarts && failure.error.exit() == Exit::Io => Loss::wait(link),
+                None if run <= job.restarts && failure.error.exit() == Exit::Io => {
+                    Loss::wait(link).map(Box::new)
+                }
                 lost => lost,
             };
             let Some(loss) = lost.filter(|_| run <= job.restarts && !self.interrupt.is_raised()) else {
@@ -128,7 +130,8 @@ impl JobRunner {
         let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
         let finished = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
         *training = driver.training().cloned().or(training.take());
-        let finished = finished.map_err(|error| RunFailure { error, lost: workers.lost.take() })?;
+        let finished =
+            finished.map_err(|error| RunFailure { error, lost: workers.lost.take().map(Box::new) })?;
         let report = serde_json::to_value(&finished.report).expect("a report is texts and numbers");
         Ok(JobResult { report, is_complete: finished.is_complete })
     }
@@ -168,7 +171,7 @@ impl JobRunner {
 struct RunFailure {
     error: Error,
     /// The loss that the master has reported.
-    lost: Option<Loss>,
+    lost: Option<Box<Loss>>,
 }
 
 /// The loss of a member.

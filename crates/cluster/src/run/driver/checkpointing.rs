@@ -267,31 +267,24 @@ impl Driver {
         EpochDecision::Save
     }
 
-    pub(super) fn on_task_saved(
-        &mut self,
-        now: Instant,
-        task: u32,
-        epoch: u64,
-        clock: u64,
-    ) -> Result<(), Error> {
-        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+    pub(super) fn on_task_saved(&mut self, now: Instant, task: u32, epoch: u64, clock: u64) {
+        let Phase::Training(training) = &mut self.phase else { return };
         let stage = &mut training.checkpointing.stage;
         if matches!(stage, Stage::Planned { is_confirmed: true, .. }) {
             *stage = Stage::Saving { tasks: BTreeMap::new(), is_within_epoch: true };
         }
-        let Stage::Saving { tasks, is_within_epoch } = stage else { return Ok(()) };
+        let Stage::Saving { tasks, is_within_epoch } = stage else { return };
         if tasks.is_empty() {
             training.checkpointing.begun_at = now;
         }
         tasks.insert(task, (epoch, clock));
         if tasks.len() < training.setup.plan.task_count as usize {
-            return Ok(());
+            return;
         }
         let is_within_epoch = *is_within_epoch;
         let epoch = tasks.values().map(|(epoch, _)| *epoch).max().unwrap_or(0);
         let clock = tasks.values().map(|(_, clock)| *clock).max().unwrap_or(0);
         self.write_checkpoint(epoch, is_within_epoch, clock);
-        Ok(())
     }
 
     /// Has the workers write the states of all tasks, and one of them the rows.

@@ -120,7 +120,7 @@ impl EpochMonitor {
     pub fn restored(stopping: Option<EarlyStopping>, state: MonitorState, now: Instant) -> Self {
         let MonitorState { best, epochs, notices, constant_losses } = state;
         let stopping = stopping.map(|rule| rule.with_best(best));
-        let best_epoch = stopping.as_ref().and_then(|_| best).map(|(epoch, _)| epoch);
+        let best_epoch = stopping.as_ref().and(best).map(|(epoch, _)| epoch);
         Self { best_epoch, epochs, notices, constant_losses, ..Self::new(stopping, now) }
     }
 

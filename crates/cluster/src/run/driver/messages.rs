@@ -193,7 +193,6 @@ pub enum ToWorker {
 }
 
 /// Messages from a worker to the driver.
-#[expect(clippy::large_enum_variant, reason = "few messages exist at a time")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromWorker {
     /// Describes the data.

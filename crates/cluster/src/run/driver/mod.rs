@@ -46,7 +46,7 @@ pub use self::job_layout::ParameterPlace;
 use self::failing::Failing;
 use self::job_progress::JobProgress;
 use self::messages::{FromWorker, ToWorker};
-use self::preparation::{Found, Plan, Preparing, Setup};
+use self::preparation::{Origin, Plan, Preparing, Setup};
 use self::saving::Saving;
 use self::training::Training;
 use crate::error::Error;
@@ -256,8 +256,8 @@ impl Driver {
                 let load = |saved| self.config.families.load(&saved);
                 let previous = previous.map(load).transpose()?;
                 self.training = Some(training.clone());
-                let found = Found { training, resume, data };
-                let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start, found);
+                let origin = Origin { training, resume, data };
+                let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start, origin);
                 return self.on_data_inspected(now, plan, &greeting);
             }
             FromWorker::DataPrepared { scanned, summaries } => {
@@ -277,7 +277,7 @@ impl Driver {
                 self.on_save_planned(now, plan, is_possible, clock);
             }
             FromWorker::TaskSaved { task, epoch, clock } => {
-                return self.on_task_saved(now, task, epoch, clock);
+                self.on_task_saved(now, task, epoch, clock);
             }
             FromWorker::PartWritten { number, part } => self.on_part_written(now, number, Ok(part)),
             FromWorker::CheckpointFailed { number, error } => self.on_part_written(now, number, Err(error)),

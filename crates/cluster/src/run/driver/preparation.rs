@@ -42,7 +42,7 @@ pub(super) struct Plan {
 }
 
 /// What the first worker found about the training.
-pub(super) struct Found {
+pub(super) struct Origin {
     pub(super) training: TrainingId,
     pub(super) resume: Option<ResumePoint>,
     pub(super) data: Option<Vec<DataFile>>,
@@ -79,9 +79,9 @@ impl Plan {
         task_count: u32,
         previous: Option<Arc<dyn algo::Model>>,
         start: TrainingPosition,
-        found: Found,
+        origin: Origin,
     ) -> Self {
-        let Found { training, resume, data } = found;
+        let Origin { training, resume, data } = origin;
         Self {
             schema,
             label_rule: LabelRule::Real,

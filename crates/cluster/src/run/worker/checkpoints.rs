@@ -176,7 +176,7 @@ fn resume_point(folder: &Folder, manifest: &Manifest, notices: Vec<String>) -> R
         Some(part) => folder.open_part(manifest, part)?,
         None => return Err(checkpoint::Error::NoCheckpoint { location: folder.location().to_owned() }.into()),
     };
-    let driver = match reader.next()? {
+    let driver = match reader.read()? {
         Some(Content::Driver(bytes)) => bytes,
         _ => Vec::new(),
     };
@@ -213,7 +213,7 @@ pub(super) fn restore_rows(
     let mut begun = BTreeSet::new();
     for part in manifest.parts.iter().filter(|part| part.has_rows) {
         let mut reader = folder.open_part(&manifest, part)?;
-        while let Some(content) = reader.next()? {
+        while let Some(content) = reader.read()? {
             if let Content::Rows { matrix, of: found, rows } = content
                 && found == of
             {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use algo::{Coordinator, EpochDecision, EpochReport, StepDecision, TaskState};
 use matrix::Clock;
 
-use super::saves::{Saves, StepGate};
+use super::saves::{BeforeStep, Saves};
 use super::semaphore::Semaphore;
 use super::{MessageSender, WorkerContext, lock};
 use crate::report::EpochLine;
@@ -234,17 +234,17 @@ impl TaskCoordinator {
         })
     }
 
-    fn save_gate(&self, task: u32, clock: Clock) -> StepGate {
-        self.lock().saves.gate(task, clock)
+    fn before_step(&self, task: u32, clock: Clock) -> BeforeStep {
+        self.lock().saves.before_step(task, clock)
     }
 
     /// Waits for the decision whether a task saves before its next step.
     fn wait_for_save_decision(&self, task: u32, clock: Clock) -> Result<bool, algo::Error> {
         let what = || format!("at clock {clock} for the master's decision about a checkpoint");
-        self.wait(task, what, |state| match state.saves.gate(task, clock) {
-            StepGate::GoOn => Some(false),
-            StepGate::Save => Some(true),
-            StepGate::Wait => state.master_lost.then_some(false),
+        self.wait(task, what, |state| match state.saves.before_step(task, clock) {
+            BeforeStep::GoOn => Some(false),
+            BeforeStep::Save => Some(true),
+            BeforeStep::Wait => state.master_lost.then_some(false),
         })
     }
 
@@ -314,10 +314,10 @@ impl Coordinator for InputCoordinator<'_> {
     }
 
     fn is_save_due(&self, task: u32, clock: Clock) -> Result<bool, algo::Error> {
-        match self.coordinator.save_gate(task, clock) {
-            StepGate::GoOn => Ok(false),
-            StepGate::Save => Ok(true),
-            StepGate::Wait => self.without_permit(|| self.coordinator.wait_for_save_decision(task, clock)),
+        match self.coordinator.before_step(task, clock) {
+            BeforeStep::GoOn => Ok(false),
+            BeforeStep::Save => Ok(true),
+            BeforeStep::Wait => self.without_permit(|| self.coordinator.wait_for_save_decision(task, clock)),
         }
     }
 

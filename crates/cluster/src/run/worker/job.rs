@@ -151,7 +151,7 @@ impl WorkerJob {
                     .map(|place| checkpoints::states(&place, prepared.tasks.clone()))
                     .transpose()?;
                 let begin = TaskBegin { resumed, states: states.unwrap_or_default() };
-                self.train(prepared, &layout, &model, begin, busy.take())
+                self.train(prepared, &layout, &model, &begin, busy.take())
             }
             ToWorker::KeyNames { names } => {
                 self.key_names.extend(names);
@@ -292,7 +292,7 @@ impl WorkerJob {
         prepared: PreparedJob,
         layout: &JobLayout,
         model: &SavedModel,
-        begin: TaskBegin,
+        begin: &TaskBegin,
         begun: Option<BusyGuard>,
     ) -> Result<(), Error> {
         let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
@@ -309,7 +309,7 @@ impl WorkerJob {
             model: &*model,
             layout,
             functions: &functions,
-            begin: &begin,
+            begin,
             coordinator: &self.coordinator,
             permits: prepared.permits,
         };

@@ -63,7 +63,7 @@ impl JobHandle {
             message => {
                 match &message {
                     ToWorker::PrepareData { first, count, .. } => {
-                        self.coordinator.begin(*first..*first + *count)
+                        self.coordinator.begin(*first..*first + *count);
                     }
                     ToWorker::End { reason: Some(reason) } => self.cancel(reason),
                     ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,

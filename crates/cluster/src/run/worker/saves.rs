@@ -30,7 +30,7 @@ struct SavePlan {
 
 /// What a task does before its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepGate {
+pub(super) enum BeforeStep {
     GoOn,
     /// It waits for the decision about the plan.
     Wait,
@@ -49,16 +49,15 @@ impl Saves {
     }
 
     /// A task is before a step, at this clock.
-    pub(super) fn gate(&mut self, task: u32, clock: u64) -> StepGate {
+    pub(super) fn before_step(&mut self, task: u32, clock: u64) -> BeforeStep {
         if let Some((_, known)) = self.clocks.iter_mut().find(|(known, _)| *known == task) {
             *known = clock;
         }
         match self.plan {
-            Some(plan) if plan.clock.is_none_or(|due| clock >= due) => match plan.is_confirmed {
-                true => StepGate::Save,
-                false => StepGate::Wait,
-            },
-            _ => StepGate::GoOn,
+            Some(plan) if plan.clock.is_some_and(|due| clock < due) => BeforeStep::GoOn,
+            Some(plan) if plan.is_confirmed => BeforeStep::Save,
+            Some(_) => BeforeStep::Wait,
+            None => BeforeStep::GoOn,
         }
     }
 
@@ -111,7 +110,7 @@ mod tests {
         let mut saves = Saves::default();
         saves.set_tasks(4..6);
         for (task, clock) in (4..).zip(clocks) {
-            assert_eq!(saves.gate(task, clock), StepGate::GoOn);
+            assert_eq!(saves.before_step(task, clock), BeforeStep::GoOn);
         }
         saves
     }
@@ -120,26 +119,26 @@ mod tests {
     fn tasks_stop_at_the_planned_clock_and_wait_for_the_decision() {
         let mut saves = two_tasks([3, 4]);
         assert_eq!(saves.plan(1, Some(5)), (true, Some(4)));
-        assert_eq!(saves.gate(4, 4), StepGate::GoOn);
-        assert_eq!(saves.gate(5, 5), StepGate::Wait);
+        assert_eq!(saves.before_step(4, 4), BeforeStep::GoOn);
+        assert_eq!(saves.before_step(5, 5), BeforeStep::Wait);
         saves.decide(1, true);
-        assert_eq!(saves.gate(5, 5), StepGate::Save);
-        assert_eq!(saves.gate(4, 5), StepGate::Save);
+        assert_eq!(saves.before_step(5, 5), BeforeStep::Save);
+        assert_eq!(saves.before_step(4, 5), BeforeStep::Save);
         saves.end();
-        assert_eq!(saves.gate(4, 5), StepGate::GoOn);
+        assert_eq!(saves.before_step(4, 5), BeforeStep::GoOn);
     }
 
     #[test]
     fn a_plan_that_a_task_has_passed_is_refused_and_a_cancelled_one_is_forgotten() {
         let mut saves = two_tasks([3, 5]);
         assert_eq!(saves.plan(1, Some(5)), (false, Some(5)), "the task may be in the step after 5");
-        assert_eq!(saves.gate(4, 5), StepGate::GoOn);
+        assert_eq!(saves.before_step(4, 5), BeforeStep::GoOn);
         assert_eq!(saves.plan(2, Some(7)), (true, Some(5)));
-        assert_eq!(saves.gate(5, 7), StepGate::Wait);
+        assert_eq!(saves.before_step(5, 7), BeforeStep::Wait);
         saves.decide(1, true);
-        assert_eq!(saves.gate(5, 7), StepGate::Wait, "the decision is about another plan");
+        assert_eq!(saves.before_step(5, 7), BeforeStep::Wait, "the decision is about another plan");
         saves.decide(2, false);
-        assert_eq!(saves.gate(5, 7), StepGate::GoOn);
+        assert_eq!(saves.before_step(5, 7), BeforeStep::GoOn);
     }
 
     #[test]
@@ -147,7 +146,7 @@ mod tests {
         let mut saves = two_tasks([3, 90]);
         assert_eq!(saves.plan(1, None), (true, Some(90)));
         saves.decide(1, true);
-        assert_eq!(saves.gate(4, 4), StepGate::Save);
+        assert_eq!(saves.before_step(4, 4), BeforeStep::Save);
     }
 
     #[test]
@@ -157,10 +156,10 @@ mod tests {
         saves.set_tasks(0..2);
         assert_eq!(saves.plan(2, Some(0)), (false, Some(0)));
         assert_eq!(saves.plan(3, Some(2)), (true, Some(0)));
-        assert_eq!(saves.gate(0, 1), StepGate::GoOn);
-        assert_eq!(saves.gate(0, 2), StepGate::Wait);
+        assert_eq!(saves.before_step(0, 1), BeforeStep::GoOn);
+        assert_eq!(saves.before_step(0, 2), BeforeStep::Wait);
         saves.end_epoch();
-        assert_eq!(saves.gate(0, 2), StepGate::GoOn);
+        assert_eq!(saves.before_step(0, 2), BeforeStep::GoOn);
         assert_eq!(saves.plan(4, Some(2)), (false, Some(2)));
     }
 }

@@ -133,9 +133,9 @@ impl<R: Read> PartReader<R> {
     ///
     /// # Errors
     /// [`Error::Damaged`].
-    pub fn next(&mut self) -> Result<Option<Content>, Error> {
+    pub fn read(&mut self) -> Result<Option<Content>, Error> {
         let start = self.blocks.offset();
-        let Some((kind, bytes)) = self.blocks.next()? else { return Ok(None) };
+        let Some((kind, bytes)) = self.blocks.read()? else { return Ok(None) };
         let content = match kind {
             DRIVER => Some(Content::Driver(bytes)),
             TASK => task(&bytes).map(Content::Task),

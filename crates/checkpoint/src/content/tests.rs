@@ -65,7 +65,7 @@ fn write(contents: &[Content]) -> Vec<u8> {
 fn read(bytes: &[u8], specs: &[MatrixSpec]) -> Result<Vec<Content>, Error> {
     let mut reader = PartReader::new(bytes, specs, "folder", "part")?;
     let mut contents = Vec::new();
-    while let Some(content) = reader.next()? {
+    while let Some(content) = reader.read()? {
         contents.push(content);
     }
     Ok(contents)
