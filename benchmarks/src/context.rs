@@ -56,6 +56,11 @@ impl Context {
         process::measure(cores, &self.seraphim, words)
     }
 
+    /// The command of `seraphim` without standard input, for a benchmark that watches it.
+    pub(crate) fn command(&self, cores: Cores, words: &[OsString]) -> std::process::Command {
+        process::pinned_command(cores, &self.seraphim, words)
+    }
+
     /// Runs `seraphim` with workers; returns the peak of each worker in MB.
     pub(crate) fn workers_peaks(&self, cores: Cores, words: &[OsString]) -> Result<Vec<f64>> {
         process::children_peaks(cores, &self.seraphim, words, "worker")

@@ -9,6 +9,7 @@ mod memory;
 mod micro;
 mod minimum;
 mod quality;
+mod reliability;
 mod train;
 
 use anyhow::{Result, bail};
@@ -30,7 +31,9 @@ pub(crate) struct Benchmark {
 
 /// All benchmarks, in the order of the table.
 pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
-    [LINEAR, clusters::BENCHMARKS, factorization::BENCHMARKS, memory::BENCHMARKS].into_iter().flatten()
+    [LINEAR, clusters::BENCHMARKS, factorization::BENCHMARKS, memory::BENCHMARKS, reliability::BENCHMARKS]
+        .into_iter()
+        .flatten()
 }
 
 /// Linear models, and what all families share.

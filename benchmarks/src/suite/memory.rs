@@ -91,7 +91,7 @@ fn saving(context: &Context) -> Result<Figures> {
 }
 
 /// Writes records with every feature once.
-fn write_features(to: &Path) -> Result<()> {
+pub(super) fn write_features(to: &Path) -> Result<()> {
     let mut output = BufWriter::new(File::create(to).with_context(|| to.display().to_string())?);
     for record in 0..FEATURES / RECORD_FEATURES {
         let numbers = record * RECORD_FEATURES..(record + 1) * RECORD_FEATURES;

@@ -14,6 +14,8 @@ pub enum Broken {
     LeaseNeverExpires,
     /// A master that was suspended counts its own pause as silence of its members.
     OwnPauseCounted,
+    /// A new process takes the name of a member that is connected.
+    ConnectedMembersLoseNames,
     /// The newest queued job starts first.
     QueueReversed,
 }

@@ -85,7 +85,9 @@ impl MasterState {
     /// was started in its place.
     fn take_name(&mut self, known: Option<u32>, incarnation: u64, out: &mut Vec<Effect>) -> Option<u32> {
         let first = self.members.get(known?)?;
-        if first.member.incarnation == incarnation || first.connection.is_some() {
+        let is_connected =
+            first.connection.is_some() && !self.settings.lacks(Broken::ConnectedMembersLoseNames);
+        if first.member.incarnation == incarnation || is_connected {
             return known;
         }
         self.remove_member(known?, "its connection has ended, and a new process has its name", out);

@@ -222,6 +222,11 @@ fn members_that_pay_for_the_sleep_of_the_master_is_found() {
 }
 
 #[test]
+fn connected_members_that_lose_their_names_are_found() {
+    found_in_master(master::Broken::ConnectedMembersLoseNames);
+}
+
+#[test]
 fn a_queue_that_starts_from_behind_is_found() {
     found_in_master(master::Broken::QueueReversed);
 }

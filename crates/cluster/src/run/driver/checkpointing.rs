@@ -380,8 +380,9 @@ impl Driver {
         if !checkpointing.settings.is_every_given {
             checkpointing.least_interval = (now - checkpointing.begun_at) * PATIENCE;
         }
+        self.timings.checkpoint_s += (now - checkpointing.begun_at).as_secs_f64();
         checkpointing.last_at = now;
-        training.checkpointing.wait(now, Duration::ZERO);
+        checkpointing.wait(now, Duration::ZERO);
         if let Some(error) = failure {
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
             self.progress.print_line(&line);

@@ -66,6 +66,8 @@ pub(super) struct Setup {
     pub(super) layout: JobLayout,
     /// The matrices as the model describes them: their schedules begin where the training has begun.
     pub(super) model_specs: Vec<MatrixSpec>,
+    /// When the matrices were created.
+    pub(super) created_at: Option<Instant>,
     /// Notices for the user.
     pub(super) notices: Vec<String>,
 }
@@ -261,12 +263,19 @@ impl Driver {
             modules: self.job.modules.list().to_vec(),
             workers,
         }));
-        self.phase =
-            Phase::Creating(Box::new(Setup { plan, model, layout, model_specs, notices: Vec::new() }));
+        self.phase = Phase::Creating(Box::new(Setup {
+            plan,
+            model,
+            layout,
+            model_specs,
+            created_at: None,
+            notices: Vec::new(),
+        }));
         Ok(())
     }
 
-    pub(super) fn on_parameters_created(&mut self, now: Instant, setup: Box<Setup>) -> Result<(), Error> {
+    pub(super) fn on_parameters_created(&mut self, now: Instant, mut setup: Box<Setup>) -> Result<(), Error> {
+        setup.created_at = Some(now);
         let worker = setup.plan.worker_tasks[0].worker;
         let layout = setup.layout.clone();
         let message = match &setup.plan.resume {
@@ -281,6 +290,11 @@ impl Driver {
 
     /// The rows of the checkpoint are on the servers. If training may stop early, they are those of the best epoch.
     pub(super) fn on_rows_restored(&mut self, now: Instant) -> Result<(), Error> {
+        if let Phase::Importing(setup) = &self.phase
+            && let Some(since) = setup.created_at
+        {
+            self.timings.restore_s = (now - since).as_secs_f64();
+        }
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Importing(setup) if self.job.parameters.stopping().is_some() => {
                 self.effects.push(Effect::Parameters(ParametersRequest::CopyRows));

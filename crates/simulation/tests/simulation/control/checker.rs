@@ -206,14 +206,15 @@ impl Checker<'_> {
             }
             let unread = unread.iter().find(|(id, _)| *id == seen.id).map_or(&[][..], |(_, times)| times);
             alive.retain(|id| *id != seen.id);
-            self.died(seen.id, unread, &alive);
+            let is_replaced = !seen.is_connected && members.iter().any(|other| other.name == seen.name);
+            self.died(seen.id, unread, is_replaced, &alive);
         }
         // The master reports to a member that comes in this call none of the members that went before it.
     }
 
-    /// The master may remove a member that leaves, acknowledges nothing, or was silent for the lease. After a pause of
-    /// the master, a member must have been silent for the lease less one heartbeat.
-    fn died(&mut self, id: u32, unread: &[u64], others: &[u32]) {
+    /// The master may remove a member that leaves, acknowledges nothing, was silent for the lease, or whose connection has
+    /// ended and whose name a new process has. After a pause of the master, a member must have been silent for the lease less one heartbeat.
+    fn died(&mut self, id: u32, unread: &[u64], is_replaced: bool, others: &[u32]) {
         let (now, lease, heartbeat) = (self.now, self.lease, self.heartbeat);
         self.facts.deaths += 1;
         let known = self.of(id);
@@ -224,7 +225,8 @@ impl Checker<'_> {
         let silence = ends.map(|time| time.saturating_sub(std::mem::replace(&mut last, *time))).max();
         let is_silent = now >= read_at + lease && silence.is_some_and(|time| time >= lease - heartbeat);
         self.facts.deaf += u64::from(is_deaf && !leaves && !is_silent);
-        if !leaves && !is_deaf && !is_silent {
+        self.facts.replaced += u64::from(is_replaced);
+        if !leaves && !is_deaf && !is_silent && !is_replaced {
             self.fault(format!(
                 "member {id} is taken for dead, it was read {} us ago and {unread:?} wait to be read; its lease is {lease} us",
                 now - read_at

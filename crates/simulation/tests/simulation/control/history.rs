@@ -142,6 +142,8 @@ pub(crate) struct Facts {
     pub(crate) came_back: u64,
     pub(crate) deaths: u64,
     pub(crate) deaf: u64,
+    /// Members whose name a new process has taken.
+    pub(crate) replaced: u64,
     pub(crate) crashes: u64,
     pub(crate) wakes: u64,
     pub(crate) starts: u64,
@@ -155,12 +157,13 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    fn counts(&mut self) -> [&mut u64; 14] {
+    fn counts(&mut self) -> [&mut u64; 15] {
         [
             &mut self.registrations,
             &mut self.came_back,
             &mut self.deaths,
             &mut self.deaf,
+            &mut self.replaced,
             &mut self.crashes,
             &mut self.wakes,
             &mut self.starts,

@@ -1,0 +1,176 @@
+//! What checkpoints cost, how fast they are written and read, and how soon a job goes on after a loss.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::Benchmark;
+use super::memory::write_features;
+use super::train::train;
+use crate::comparison::{Comparison, Sample, median};
+use crate::context::Context;
+use crate::process::Cores;
+use crate::target::{Figure, Figures, Target};
+
+pub(super) const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "checkpoint_cost",
+        title: "1M x 10M clicks, ten epochs on two servers and two workers: a checkpoint every 5 s against none",
+        targets: &[Target::ratio("time", 1.10, 1.03)],
+        run: cost,
+    },
+    Benchmark {
+        name: "checkpoint_rate",
+        title: "10M rows with two optimizer slots in one process: bytes a second of a checkpoint against a file with the \
+                same bytes and sync",
+        targets: &[Target::at_least("write", "x", 0.5, 0.85), Target::at_least("restore", "x", 0.5, 0.8)],
+        run: rate,
+    },
+    Benchmark {
+        name: "loss",
+        title: "a server of two is killed in the middle of a job: seconds until the loss is told, and until the job \
+                continues from its checkpoint",
+        targets: &[Target::at_most("noticed", "s", 3.0, 1.0), Target::at_most("continued", "s", 5.0, 1.0)],
+        run: loss,
+    },
+];
+
+const ON_SERVERS: [&str; 4] = ["--servers", "2", "--workers", "2"];
+
+fn cost(context: &Context) -> Result<Figures> {
+    let data = context.clicks(10)?.join("train.libsvm");
+    let model = context.scratch_path("model_checkpoints");
+    let time = |every: &str| -> Result<Sample> {
+        let more = [&ON_SERVERS[..], &["--checkpoint-every", every]].concat();
+        let words = train("lr", &data, &model, 2, &["epochs=10"], &more);
+        Ok(Sample::time(context.seraphim(Cores::Two, &words)?.wall_s))
+    };
+    let race = Comparison::run(context.options.rounds, || time("5s"), || time("off").map(Some))?;
+    Ok(Figures::from([("time", race.time())]))
+}
+
+fn rate(context: &Context) -> Result<Figures> {
+    let data = context.scratch_path("ten_million_rows.libsvm");
+    write_features(&data)?;
+    let model = context.scratch_path("model_rate");
+    let (folder, report) = (context.scratch_path("checkpoint_rate"), context.scratch_path("rate.json"));
+    let place = [path_text(&folder)?, path_text(&report)?];
+    let (mut writes, mut restores) = (Vec::new(), Vec::new());
+    for _ in 0..context.options.rounds {
+        let _ = std::fs::remove_dir_all(&folder);
+        // One checkpoint, between the two epochs.
+        let more = ["--checkpoints", place[0], "--checkpoint-every", "100000ticks", "--report", place[1]];
+        let words = train("lr", &data, &model, 2, &["epochs=2", "batch_size=2"], &more);
+        context.seraphim(Cores::Two, &words)?;
+        let seconds = timing(&report, "checkpoint_s")?;
+        let part = part_of(&folder)?;
+        let size = std::fs::metadata(&part).context("the part")?.len() as f64;
+        writes.push(plain_write(&part, &context.scratch_path("plain"))? / seconds);
+        let resume = ["--resume", place[0], "--checkpoint-every", "off", "--report", place[1]];
+        context
+            .seraphim(Cores::Two, &train("lr", &data, &model, 2, &["epochs=2", "batch_size=2"], &resume))?;
+        let seconds = timing(&report, "restore_s")?;
+        restores.push(plain_read(&part)? / seconds);
+        eprintln!("checkpoint of {:.0} MB", size / 1e6);
+    }
+    std::fs::remove_file(&data).context("the data")?;
+    std::fs::remove_dir_all(&folder).context("the checkpoints")?;
+    let middle = |values: &[f64]| Figure::ours(median(values).unwrap_or(f64::NAN));
+    Ok(Figures::from([("write", middle(&writes)), ("restore", middle(&restores))]))
+}
+
+fn path_text(path: &Path) -> Result<&str> {
+    path.to_str().context("the scratch folder has a name of text")
+}
+
+fn timing(report: &Path, name: &str) -> Result<f64> {
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report)?)?;
+    let seconds = report["timings"][name].as_f64().context("the report has timings")?;
+    ensure!(seconds > 0.0, "there was no checkpoint: {name} is 0");
+    Ok(seconds)
+}
+
+/// The largest file of the checkpoints in a folder.
+fn part_of(folder: &Path) -> Result<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for number in std::fs::read_dir(folder)?.flatten().filter(|entry| entry.path().is_dir()) {
+        for file in std::fs::read_dir(number.path())?.flatten() {
+            files.push((file.metadata()?.len(), file.path()));
+        }
+    }
+    files.into_iter().max().map(|(_, path)| path).context("there is a checkpoint")
+}
+
+/// Seconds in which a file with the same bytes is written and synced.
+fn plain_write(part: &Path, to: &Path) -> Result<f64> {
+    let bytes = std::fs::read(part)?;
+    let start = Instant::now();
+    let mut file = File::create(to)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_file(to)?;
+    Ok(seconds)
+}
+
+/// Seconds in which the file is read, as it lies in memory or on disk, like the restore before it.
+fn plain_read(part: &Path) -> Result<f64> {
+    let start = Instant::now();
+    let mut file = File::open(part)?;
+    let mut block = vec![0; 1 << 20];
+    while file.read(&mut block)? > 0 {}
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn loss(context: &Context) -> Result<Figures> {
+    let data = context.clicks(10)?.join("train.libsvm");
+    let model = context.scratch_path("model_loss");
+    let folder = context.scratch_path("checkpoints_loss");
+    let more =
+        [&ON_SERVERS[..], &["--checkpoints", path_text(&folder)?, "--checkpoint-every", "500ms"]].concat();
+    let words = train("lr", &data, &model, 2, &["epochs=10"], &more);
+    // The lines say when the loss was noticed.
+    let words: Vec<_> = words.into_iter().filter(|word| word != "--quiet").collect();
+    let (mut noticed, mut continued) = (Vec::new(), Vec::new());
+    for _ in 0..context.options.rounds {
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut command = context.command(Cores::Two, &words);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("taskset")?;
+        let times = lose_server(&mut child, &folder);
+        ensure!(child.wait()?.success(), "the job failed");
+        let [told, goes_on] = times?;
+        noticed.push(told);
+        continued.push(goes_on);
+    }
+    let middle = |values: &[f64]| Figure::ours(median(values).unwrap_or(f64::NAN));
+    Ok(Figures::from([("noticed", middle(&noticed)), ("continued", middle(&continued))]))
+}
+
+/// Kills a server when there is a checkpoint. Returns the seconds until the loss is told, and until the job continues.
+fn lose_server(child: &mut Child, folder: &Path) -> Result<[f64; 2]> {
+    while !folder.join("00000001/manifest").exists() {
+        ensure!(child.try_wait()?.is_none(), "the job ended before its first checkpoint");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = std::process::Command::new("pkill").args(["-KILL", "-f", "--", "--name server-1"]).status();
+    ensure!(kill.context("pkill")?.success(), "no server was killed");
+    let start = Instant::now();
+    let mut told = None;
+    for line in BufReader::new(child.stderr.take().context("it is piped")?).lines() {
+        let line = line?;
+        let seconds = start.elapsed().as_secs_f64();
+        if line.contains("was lost") {
+            told.get_or_insert(seconds);
+        }
+        if let (Some(told), true) = (told, line.contains("continuing from checkpoint")) {
+            // Its lines are read to the end, so that it does not wait for a reader.
+            return Ok([told, seconds]);
+        }
+    }
+    anyhow::bail!("the job did not continue")
+}
