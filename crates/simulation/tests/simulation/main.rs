@@ -116,6 +116,16 @@ fn a_decision_that_is_repeated_is_found() {
 }
 
 #[test]
+fn plans_that_are_always_accepted_are_found() {
+    found_in_driver(driver::Broken::EveryPlanIsAccepted);
+}
+
+#[test]
+fn forgotten_states_are_found() {
+    found_in_driver(driver::Broken::StatesAreForgotten);
+}
+
+#[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
         let history = || format!("{:?}", neighbours::run(&Scenario::of(seed), None, None));

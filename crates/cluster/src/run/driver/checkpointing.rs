@@ -373,6 +373,24 @@ impl Driver {
         }
     }
 
+    /// A task has failed: the others read on, so none of them waits for a checkpoint any more.
+    pub(super) fn end_saves(&mut self) {
+        let Phase::Training(training) = &self.phase else { return };
+        let plan = training.checkpointing.last_plan;
+        match training.checkpointing.stage {
+            Stage::Waiting { .. } => {}
+            Stage::Planned { is_confirmed: false, .. } => {
+                self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: false });
+            }
+            Stage::Planned { .. }
+            | Stage::Saving { .. }
+            | Stage::Writing { .. }
+            | Stage::Committing { .. } => {
+                self.send_to_tasks(&ToWorker::EndSave);
+            }
+        }
+    }
+
     /// Lets the tasks go on.
     fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) {
         let Phase::Training(training) = &mut self.phase else { return };

@@ -63,6 +63,7 @@ impl Driver {
                 }
             }
             _ => {
+                self.end_saves();
                 let (finished, deadline) = (BTreeSet::new(), now + FIRST_FAILURE_LIMIT);
                 self.phase = Phase::Failing(Failing { rank, error, finished, deadline });
                 self.send_to_all(&ToWorker::FinishReading { position: rank.limit() });

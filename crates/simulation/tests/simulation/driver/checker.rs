@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use algo::EpochDecision;
+use checkpoint::Manifest;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 
 use super::Facts;
@@ -29,6 +30,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
     }
     checker.check_decisions(history);
     checker.check_stop(history);
+    checker.check_checkpoints(history);
     checker.facts.surveyed = u64::from(scenario.survey);
     let is_import =
         |(_, seen): &(u64, Seen)| matches!(seen, Seen::Sent { message: ToWorker::ImportModel { .. }, .. });
@@ -203,6 +205,54 @@ impl Checker<'_> {
         }
     }
 
+    /// A checkpoint is made when all tasks have saved at one clock, and has the states of all of them and the rows once.
+    /// Tasks that have saved go on once, after it.
+    fn check_checkpoints(&mut self, history: &History) {
+        let mut saved: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut last_number = 0;
+        for (_, seen) in &history.seen {
+            match seen {
+                Seen::Received(FromWorker::TaskSaved { task, epoch, clock }) => {
+                    if saved.insert(*task, (*epoch, *clock)).is_some() {
+                        self.faults.push(format!("task {task} saves twice for one checkpoint"));
+                    }
+                }
+                Seen::Received(FromWorker::SavePlanned { is_possible: false, .. }) => {
+                    self.facts.refused_plans += 1;
+                }
+                Seen::Received(FromWorker::CheckpointFailed { .. }) => self.facts.failed_checkpoints += 1,
+                Seen::Sent { message: ToWorker::EndSave, .. } => saved.clear(),
+                Seen::Sent { message: ToWorker::WritePart { .. }, .. }
+                    if saved.len() < self.scenario.tasks as usize =>
+                {
+                    self.faults.push("a checkpoint is written before all tasks have saved".into());
+                }
+                Seen::Sent { message: ToWorker::CommitCheckpoint { manifest, .. }, .. } => {
+                    self.facts.checkpoints += 1;
+                    self.facts.checkpoints_within_epochs += u64::from(manifest.is_within_epoch);
+                    self.check_manifest(manifest, &saved, last_number);
+                    last_number = manifest.number;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn check_manifest(&mut self, manifest: &Manifest, saved: &BTreeMap<u32, (u64, u64)>, last_number: u64) {
+        if saved.values().any(|moment| *moment != (manifest.epoch, manifest.clock)) {
+            self.faults.push(format!("tasks save at {saved:?}, the checkpoint is at {manifest:?}"));
+        }
+        let tasks: Vec<u32> = manifest.parts.iter().flat_map(|part| part.tasks.iter().copied()).collect();
+        if tasks.len() != self.scenario.tasks as usize || saved.keys().any(|task| !tasks.contains(task)) {
+            self.faults.push(format!("a checkpoint has the states of tasks {tasks:?}"));
+        }
+        let with_rows = manifest.parts.iter().filter(|part| part.has_rows).count();
+        if with_rows != 1 || manifest.number <= last_number {
+            let number = manifest.number;
+            self.faults.push(format!("checkpoint {number} after {last_number}: rows in {with_rows} parts"));
+        }
+    }
+
     /// After the user's stop no task starts another epoch, and no task makes another step when it has learned of it.
     fn check_stop(&mut self, history: &History) {
         let mut stopped = None;
@@ -211,7 +261,7 @@ impl Checker<'_> {
                 (Seen::StopRequested, _) => stopped = Some(*time),
                 (Seen::Sent { message: ToWorker::EpochDecided { decision, .. }, .. }, Some(_)) => {
                     self.facts.stopped_in_training = 1;
-                    if *decision == EpochDecision::Continue {
+                    if *decision != EpochDecision::Stop {
                         self.faults.push("training continues after the stop".into());
                     }
                 }

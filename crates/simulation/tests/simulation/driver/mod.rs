@@ -21,6 +21,10 @@ pub(crate) enum Broken {
     StopIsNotSent,
     /// A decision is sent to the first worker twice.
     DecisionIsRepeated,
+    /// Workers agree to save at a clock that their tasks have passed.
+    EveryPlanIsAccepted,
+    /// A worker writes the states of its tasks but one.
+    StatesAreForgotten,
 }
 
 /// How often something happened in the runs of many seeds.
@@ -38,6 +42,10 @@ pub(crate) struct Facts {
     pub(crate) lost_members: u64,
     pub(crate) failed_parameters: u64,
     pub(crate) silent_tasks: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) checkpoints_within_epochs: u64,
+    pub(crate) refused_plans: u64,
+    pub(crate) failed_checkpoints: u64,
 }
 
 impl Facts {
@@ -55,6 +63,10 @@ impl Facts {
             lost_members,
             failed_parameters,
             silent_tasks,
+            checkpoints,
+            checkpoints_within_epochs,
+            refused_plans,
+            failed_checkpoints,
         } = other;
         self.finished += finished;
         self.restored += restored;
@@ -68,6 +80,10 @@ impl Facts {
         self.lost_members += lost_members;
         self.failed_parameters += failed_parameters;
         self.silent_tasks += silent_tasks;
+        self.checkpoints += checkpoints;
+        self.checkpoints_within_epochs += checkpoints_within_epochs;
+        self.refused_plans += refused_plans;
+        self.failed_checkpoints += failed_checkpoints;
     }
 
     /// Whether everything happened at least once.
@@ -85,6 +101,10 @@ impl Facts {
             self.lost_members,
             self.failed_parameters,
             self.silent_tasks,
+            self.checkpoints,
+            self.checkpoints_within_epochs,
+            self.refused_plans,
+            self.failed_checkpoints,
         ]
         .iter()
         .all(|count| *count > 0)

@@ -46,6 +46,10 @@ pub(crate) struct Scenario {
     pub(crate) losses: Vec<f64>,
     /// Whether training continues from an earlier model.
     pub(crate) resumed: bool,
+    /// Steps between two checkpoints; 0: none.
+    pub(crate) checkpoint_every: u64,
+    /// The number of the checkpoint that cannot be written.
+    pub(crate) failed_checkpoint: Option<u64>,
     /// Tasks that fail, each with the epoch and the batch.
     pub(crate) failures: Vec<(u64, u64, u32)>,
     pub(crate) misfortune: Misfortune,
@@ -71,6 +75,8 @@ impl Scenario {
         }
         let misfortune = Self::misfortune(&mut random, workers, tasks, epochs);
         let (survey, resumed) = (random.below(2) == 0, random.below(3) == 0);
+        let checkpoint_every = random.below(3) * (1 + random.below(6));
+        let failed_checkpoint = (random.below(4) == 0).then(|| 1 + random.below(3));
         Self {
             seed,
             workers,
@@ -81,6 +87,8 @@ impl Scenario {
             patience,
             losses,
             resumed,
+            checkpoint_every,
+            failed_checkpoint,
             failures,
             misfortune,
         }

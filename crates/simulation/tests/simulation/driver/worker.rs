@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use algo::metric::RealAccumulator;
 use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator, SavedModel};
+use checkpoint::PartFile;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::failure::{FailureRank, ReadPosition};
 use cluster::run::totals::TaskSummary;
@@ -22,6 +23,12 @@ enum TaskState {
     Running,
     /// It has ended an epoch and waits for the decision.
     Waiting,
+    /// It has come to the clock of a plan and waits for the decision about it.
+    AtPlan,
+    /// It waits for all other tasks of the job, to save or to end its epoch.
+    Meeting,
+    /// It has saved its state and waits for the end of the save.
+    Saved,
     Ended,
 }
 
@@ -32,10 +39,37 @@ struct Task {
     state: TaskState,
 }
 
+impl Task {
+    fn clock(&self, scenario: &Scenario) -> u64 {
+        self.epoch * scenario.batches + self.batch
+    }
+}
+
+/// A plan of the driver to save at a clock.
+#[derive(Clone, Copy, Debug)]
+struct SavePlan {
+    number: u64,
+    clock: u64,
+    is_confirmed: bool,
+}
+
+/// Why a task waits for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MeetingReason {
+    DataEnded,
+    Stopped,
+    Save,
+}
+
 /// What a worker does next.
 #[derive(Clone, Debug)]
 pub(crate) enum WorkerAction {
     Send(FromWorker),
+    /// The task waits for all other tasks of the job.
+    Meet {
+        task: u32,
+        reason: MeetingReason,
+    },
     /// The task makes its next step later.
     StepLater(u32),
     /// The worker writes the model with the rows of the parameters.
@@ -50,6 +84,9 @@ pub(crate) struct Worker {
     assigned: std::ops::Range<u32>,
     message_count: u32,
     is_stopped: bool,
+    plan: Option<SavePlan>,
+    /// Whether it agrees to every plan, which is a fault.
+    accepts_every_plan: bool,
     /// Where its tasks stop reading after a failure.
     limit: Option<ReadPosition>,
     is_finish_requested: bool,
@@ -57,13 +94,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(number: u32) -> Self {
+    pub(crate) fn new(number: u32, accepts_every_plan: bool) -> Self {
         Self {
             number,
             tasks: BTreeMap::new(),
             assigned: 0..0,
             message_count: 0,
             is_stopped: false,
+            plan: None,
+            accepts_every_plan,
             limit: None,
             is_finish_requested: false,
             has_ended: false,
@@ -95,20 +134,41 @@ impl Worker {
                     actions.push(WorkerAction::StepLater(task));
                 }
             }
-            ToWorker::EpochDecided { decision, .. } => self.on_decision(decision, &mut actions),
+            ToWorker::EpochDecided { decision, .. } => self.on_decision(scenario, decision, &mut actions),
             ToWorker::Stop => self.is_stopped = true,
             ToWorker::FinishReading { position } => {
                 (self.limit, self.is_finish_requested) = (position, true);
                 self.report_idle(&mut actions);
             }
             ToWorker::KeyNames { .. } => {}
-            // These jobs have data that cannot be read again, so no checkpoints.
-            ToWorker::RestoreRows { .. }
-            | ToWorker::PlanSave { .. }
-            | ToWorker::DecideSave { .. }
-            | ToWorker::EndSave
-            | ToWorker::WritePart { .. }
-            | ToWorker::CommitCheckpoint { .. } => unreachable!("there are no checkpoints"),
+            ToWorker::RestoreRows { .. } => unreachable!("no job continues from a checkpoint"),
+            ToWorker::PlanSave { plan, clock } => {
+                let clock = clock.expect("these jobs are bsp");
+                actions.push(WorkerAction::Send(self.plan_save(scenario, plan, clock)));
+            }
+            ToWorker::DecideSave { plan, is_confirmed } => {
+                self.decide_save(scenario, plan, is_confirmed, &mut actions);
+            }
+            ToWorker::EndSave => self.end_save(&mut actions),
+            ToWorker::WritePart { checkpoint, name, rows } => {
+                let number = checkpoint.number;
+                let is_failing = rows.is_some() && scenario.failed_checkpoint == Some(number);
+                let part = PartFile {
+                    name,
+                    size_bytes: 1,
+                    tasks: self.assigned.clone().collect(),
+                    has_rows: rows.is_some(),
+                };
+                actions.push(WorkerAction::Send(if is_failing {
+                    FromWorker::CheckpointFailed { number, error: "the disk is full".into() }
+                } else {
+                    FromWorker::PartWritten { number, part }
+                }));
+            }
+            ToWorker::CommitCheckpoint { manifest, .. } => {
+                let number = manifest.number;
+                actions.push(WorkerAction::Send(FromWorker::CheckpointWritten { number }));
+            }
             ToWorker::SaveModel { manifest, .. } => {
                 actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved { manifest, sync_s: 0.0 }));
             }
@@ -117,13 +177,83 @@ impl Worker {
         actions
     }
 
-    fn on_decision(&mut self, decision: EpochDecision, actions: &mut Vec<WorkerAction>) {
+    /// All tasks of the job meet: they save, or end their epoch.
+    pub(crate) fn on_met(&mut self, scenario: &Scenario, saves: bool) -> Vec<WorkerAction> {
+        let mut actions = Vec::new();
+        let meeting = self.tasks.iter_mut().filter(|(_, task)| task.state == TaskState::Meeting);
+        let mut ended = Vec::new();
+        for (&number, task) in meeting {
+            if saves {
+                task.state = TaskState::Saved;
+                actions.push(WorkerAction::Send(saved(scenario, number, task)));
+            } else {
+                task.state = TaskState::Waiting;
+                ended.push((number, task.epoch));
+            }
+        }
+        for (task, epoch) in ended {
+            if scenario.misfortune != (Misfortune::SilentTask { task, epoch }) {
+                actions.push(WorkerAction::Send(self.epoch_report(scenario, task, epoch)));
+            }
+        }
+        actions
+    }
+
+    fn plan_save(&mut self, scenario: &Scenario, number: u64, clock: u64) -> FromWorker {
+        let clocks = self.tasks.values().map(|task| task.clock(scenario));
+        let largest = (!self.assigned.is_empty()).then(|| clocks.max().unwrap_or(0));
+        let is_possible = self.accepts_every_plan || largest.is_some_and(|largest| largest < clock);
+        if is_possible {
+            self.plan = Some(SavePlan { number, clock, is_confirmed: false });
+        }
+        FromWorker::SavePlanned { plan: number, is_possible, clock: largest }
+    }
+
+    fn decide_save(
+        &mut self,
+        scenario: &Scenario,
+        number: u64,
+        is_confirmed: bool,
+        actions: &mut Vec<WorkerAction>,
+    ) {
+        let Some(plan) = self.plan.as_mut().filter(|plan| plan.number == number) else { return };
+        plan.is_confirmed = is_confirmed;
+        if !is_confirmed {
+            self.plan = None;
+        }
+        for (&number, task) in self.tasks.iter_mut().filter(|(_, task)| task.state == TaskState::AtPlan) {
+            if is_confirmed {
+                task.state = TaskState::Meeting;
+                actions.push(WorkerAction::Meet { task: number, reason: MeetingReason::Save });
+            } else {
+                task.state = TaskState::Running;
+                actions.push(WorkerAction::StepLater(number));
+            }
+        }
+    }
+
+    fn end_save(&mut self, actions: &mut Vec<WorkerAction>) {
+        self.plan = None;
+        for (&number, task) in &mut self.tasks {
+            if task.state == TaskState::Saved {
+                task.state = TaskState::Running;
+                actions.push(WorkerAction::StepLater(number));
+            }
+        }
+    }
+
+    fn on_decision(&mut self, scenario: &Scenario, decision: EpochDecision, actions: &mut Vec<WorkerAction>) {
+        self.plan = None;
         for (&number, task) in &mut self.tasks {
             if task.state != TaskState::Waiting {
                 continue;
             }
             match decision {
-                EpochDecision::Continue | EpochDecision::Save => {
+                EpochDecision::Save => {
+                    *task = Task { epoch: task.epoch + 1, batch: 0, state: TaskState::Saved };
+                    actions.push(WorkerAction::Send(saved(scenario, number, task)));
+                }
+                EpochDecision::Continue => {
                     *task = Task { epoch: task.epoch + 1, batch: 0, state: TaskState::Running };
                     actions.push(WorkerAction::StepLater(number));
                 }
@@ -147,6 +277,7 @@ impl Worker {
         }
         let next = ReadPosition::new(task.epoch + 1, task.batch + 1);
         let epoch = task.epoch;
+        let plan = self.plan.filter(|plan| task.clock(scenario) >= plan.clock);
         if self.limit.is_some_and(|limit| next > limit) {
             task.state = TaskState::Ended;
         } else if scenario.failures.contains(&(epoch, task.batch + 1, number)) {
@@ -159,11 +290,17 @@ impl Worker {
                 exit: EXIT,
                 rank,
             }));
-        } else if task.batch == scenario.batches || self.is_stopped {
-            task.state = TaskState::Waiting;
-            if scenario.misfortune != (Misfortune::SilentTask { task: number, epoch }) {
-                actions.push(WorkerAction::Send(self.epoch_report(scenario, number, epoch)));
+        } else if let Some(plan) = plan.filter(|_| !self.is_stopped) {
+            if plan.is_confirmed {
+                task.state = TaskState::Meeting;
+                actions.push(WorkerAction::Meet { task: number, reason: MeetingReason::Save });
+            } else {
+                task.state = TaskState::AtPlan;
             }
+        } else if task.batch == scenario.batches || self.is_stopped {
+            task.state = TaskState::Meeting;
+            let reason = if self.is_stopped { MeetingReason::Stopped } else { MeetingReason::DataEnded };
+            actions.push(WorkerAction::Meet { task: number, reason });
         } else {
             task.batch += 1;
             actions.push(WorkerAction::Send(progress(1)));
@@ -198,6 +335,10 @@ impl Worker {
         };
         FromWorker::EpochEnded { report, is_stopped: self.is_stopped, bad_lines: Default::default() }
     }
+}
+
+fn saved(scenario: &Scenario, number: u32, task: &Task) -> FromWorker {
+    FromWorker::TaskSaved { task: number, epoch: task.epoch, clock: task.clock(scenario) }
 }
 
 /// The text of the failure of a task.
@@ -243,6 +384,6 @@ fn inspection(scenario: &Scenario) -> FromWorker {
         start: TrainingPosition::default(),
         training: "simulated".into(),
         resume: None,
-        data: None,
+        data: Some(Vec::new()),
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Broken;
 use super::scenario::{Misfortune, Scenario, WAIT_LIMIT};
-use super::worker::{Worker, WorkerAction};
+use super::worker::{MeetingReason, Worker, WorkerAction};
 
 /// Longest delay of a message, in microseconds.
 const DELAY: u64 = 5_000;
@@ -98,6 +98,8 @@ pub(crate) struct World {
     /// Epochs that are complete in the rows, and in their copy.
     rows: u64,
     copy: Option<u64>,
+    /// The tasks that wait for the others.
+    meeting: BTreeMap<u32, MeetingReason>,
     is_over: bool,
     history: History,
 }
@@ -111,9 +113,13 @@ fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
         set["l2"] = json!(0);
     }
     let wait_limit = format!("{}", WAIT_LIMIT.as_secs());
+    let every = match scenario.checkpoint_every {
+        0 => "off".to_owned(),
+        count => format!("{count}ticks"),
+    };
     let spec = json!({
         "algorithm": "linear", "data": ["/data"], "model": "/model", "validate": ["/validation"], "set": set,
-        "quiet": true, "wait_limit": wait_limit,
+        "quiet": true, "wait_limit": wait_limit, "checkpoint_every": every,
     });
     let raw = RawJob::from_submitted(&spec).expect("the keys exist");
     let job = TrainJob::check(&raw, &algo::Families::default()).expect("the values are in range");
@@ -140,7 +146,9 @@ impl World {
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),
             driver: Driver::new(config, raw, job, start),
-            workers: (0..scenario.workers).map(Worker::new).collect(),
+            workers: (0..scenario.workers)
+                .map(|number| Worker::new(number, broken == Some(Broken::EveryPlanIsAccepted)))
+                .collect(),
             scenario,
             broken,
             start,
@@ -153,6 +161,7 @@ impl World {
             request_count: 0,
             rows: 0,
             copy: None,
+            meeting: BTreeMap::new(),
             is_over: false,
             history: History::default(),
         }
@@ -250,8 +259,19 @@ impl World {
     fn act(&mut self, worker: u32, actions: Vec<WorkerAction>) {
         for action in actions {
             match action {
+                WorkerAction::Send(FromWorker::PartWritten { number, mut part })
+                    if self.broken == Some(Broken::StatesAreForgotten) =>
+                {
+                    part.tasks.pop_last();
+                    let message = FromWorker::PartWritten { number, part };
+                    self.plan_message(worker, true, Planned::ToDriver(worker, message));
+                }
                 WorkerAction::Send(message) => {
                     self.plan_message(worker, true, Planned::ToDriver(worker, message));
+                }
+                WorkerAction::Meet { task, reason } => {
+                    self.meeting.insert(task, reason);
+                    self.end_meeting();
                 }
                 WorkerAction::StepLater(task) => {
                     let time = self.now + 1 + self.random.below(STEP);
@@ -262,6 +282,19 @@ impl World {
                     self.plan_message(worker, true, Planned::ToDriver(worker, message));
                 }
             }
+        }
+    }
+
+    /// When all tasks have come, they save if one of them is to and none was stopped; otherwise they end their epoch.
+    fn end_meeting(&mut self) {
+        if self.meeting.len() < self.scenario.tasks as usize {
+            return;
+        }
+        let reasons: Vec<MeetingReason> = std::mem::take(&mut self.meeting).into_values().collect();
+        let saves = reasons.contains(&MeetingReason::Save) && !reasons.contains(&MeetingReason::Stopped);
+        for worker in 0..self.scenario.workers {
+            let actions = self.workers[worker as usize].on_met(&self.scenario, saves);
+            self.act(worker, actions);
         }
     }
 
