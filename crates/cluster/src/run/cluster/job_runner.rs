@@ -1,6 +1,7 @@
 //! Runs jobs beside the master: connects each [`Driver`] with the workers and the servers of its job. A job that loses a
 //! member is run again with other members, from its last checkpoint.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -85,15 +86,14 @@ impl JobRunner {
                 Ok(result) => return Ok(result),
                 Err(failure) => failure,
             };
+            let may_run_again = run <= job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
             let lost = match failure.lost {
-                None if run <= job.restarts && failure.error.exit() == Exit::Io => {
-                    Loss::wait(link).map(Box::new)
+                None if may_run_again && failure.error.exit() == Exit::Io => {
+                    Loss::wait(link, failure.is_disconnected).map(Box::new)
                 }
                 lost => lost,
             };
-            let Some(loss) = lost.filter(|_| run <= job.restarts && !self.interrupt.is_raised()) else {
-                return Err(failure.error);
-            };
+            let Some(loss) = lost.filter(|_| may_run_again) else { return Err(failure.error) };
             run += 1;
             self.replace_members(link, &loss, run)?;
             if !job.manner.quiet {
@@ -126,12 +126,16 @@ impl JobRunner {
             training: training.clone(),
         };
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
-        let mut workers = MasterLink { link, lost: None };
+        let mut workers = MasterLink { link, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
         let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
         let finished = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
         *training = driver.training().cloned().or(training.take());
-        let finished =
-            finished.map_err(|error| RunFailure { error, lost: workers.lost.take().map(Box::new) })?;
+        let finished = finished.map_err(|error| RunFailure {
+            error,
+            lost: workers.lost.take().map(Box::new),
+            is_disconnected: !workers.disconnected.is_empty(),
+            is_cancelled: workers.is_cancelled,
+        })?;
         let report = serde_json::to_value(&finished.report).expect("a report is texts and numbers");
         Ok(JobResult { report, is_complete: finished.is_complete })
     }
@@ -148,8 +152,8 @@ impl JobRunner {
                     link.set_members(run, servers, workers);
                     return Ok(());
                 }
-                JobEvent::Cancelled => return Err(loss.error()),
-                _ if self.interrupt.is_raised() => return Err(loss.error()),
+                JobEvent::Cancelled => return Err(loss.interrupted()),
+                _ if self.interrupt.is_raised() => return Err(loss.interrupted()),
                 _ if Instant::now() >= deadline => {
                     let (servers, workers) = (link.servers.len() as u64, link.workers.len() as u64);
                     let text = format!(
@@ -172,6 +176,10 @@ struct RunFailure {
     error: Error,
     /// The loss that the master has reported.
     lost: Option<Box<Loss>>,
+    /// Whether the connection of a member had ended.
+    is_disconnected: bool,
+    /// Whether the user had cancelled the job.
+    is_cancelled: bool,
 }
 
 /// The loss of a member.
@@ -188,8 +196,9 @@ impl Loss {
 
     /// The loss that explains the failure of a connection, if the master reports one. A connection to a server breaks
     /// before the master knows whether the server is lost.
-    fn wait(link: &JobLink) -> Option<Self> {
-        let mut deadline = Instant::now() + DISCONNECT_LIMIT;
+    fn wait(link: &JobLink, is_disconnected: bool) -> Option<Self> {
+        let limit = if is_disconnected { LOSS_LIMIT } else { DISCONNECT_LIMIT };
+        let mut deadline = Instant::now() + limit;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match link.receive(left) {
                 JobEvent::MemberLost { member, reason } => return Some(Self::new(member, reason)),
@@ -203,6 +212,13 @@ impl Loss {
 
     fn error(&self) -> Error {
         member_lost_error(&self.member, &self.reason)
+    }
+
+    /// The error of a job that the user ended while it waited for another member.
+    fn interrupted(&self) -> Error {
+        let what =
+            format!("while the job waited for members to continue: {}; no model was written", self.error());
+        Error::Interrupted { what }
     }
 }
 
@@ -231,6 +247,9 @@ struct MasterLink<'a> {
     link: &'a JobLink,
     /// The first loss of a member.
     lost: Option<Loss>,
+    /// Members whose connections have ended and have not come back.
+    disconnected: BTreeSet<u32>,
+    is_cancelled: bool,
 }
 
 impl MasterLink<'_> {
@@ -249,13 +268,20 @@ impl MasterLink<'_> {
             JobEvent::MemberLost { member, reason } => {
                 Event::Failed(self.lost.get_or_insert_with(|| Loss::new(member, reason)).error())
             }
-            JobEvent::Cancelled => Event::StopRequested,
+            JobEvent::Cancelled => {
+                self.is_cancelled = true;
+                Event::StopRequested
+            }
+            JobEvent::MemberDisconnected { member } => {
+                self.disconnected.insert(member.id);
+                Event::Timeout
+            }
+            JobEvent::MemberReconnected { member } => {
+                self.disconnected.remove(&member.id);
+                Event::Timeout
+            }
             // The other events concern sessions, a job that waits for members, or nothing that a driver must know.
-            JobEvent::Session { .. }
-            | JobEvent::Members { .. }
-            | JobEvent::MemberDisconnected { .. }
-            | JobEvent::MemberReconnected { .. }
-            | JobEvent::Timeout => Event::Timeout,
+            JobEvent::Session { .. } | JobEvent::Members { .. } | JobEvent::Timeout => Event::Timeout,
         }
     }
 
@@ -283,7 +309,8 @@ impl WorkerLink for MasterLink<'_> {
         while self.lost.is_none() && is_lost.is_raised() {
             match self.link.receive(Duration::ZERO) {
                 JobEvent::MemberLost { member, reason } => self.lost = Some(Loss::new(member, reason)),
-                JobEvent::Timeout | JobEvent::Cancelled => break,
+                JobEvent::Cancelled => self.is_cancelled = true,
+                JobEvent::Timeout => break,
                 _ => {}
             }
         }

@@ -228,6 +228,8 @@ impl Driver {
         let handled = match event {
             Event::FromWorker { worker, message } => self.on_message(now, worker, message),
             Event::ParametersDone(value) => self.on_parameters_done(now, value),
+            // The model is there: what is lost after that changes nothing of it.
+            Event::Failed(_) if self.has_saved() => self.on_parameters_done(now, Value::Null),
             Event::Failed(error) => Err(error),
             Event::StopRequested => self.on_stop_requested(),
             Event::Timeout => Ok(()),

@@ -65,6 +65,11 @@ impl Driver {
         self.effects.push(Effect::Parameters(ParametersRequest::Stats));
     }
 
+    /// Whether the model is written.
+    pub(super) fn has_saved(&self) -> bool {
+        matches!(&self.phase, Phase::Saving(saving) if saving.manifest.is_some())
+    }
+
     /// Ends the job with its report.
     pub(super) fn on_final_stats(&mut self, now: Instant, saving: Saving, stats: Value) {
         let Saving { plan, totals, summary, notices, manifest, .. } = saving;

@@ -42,6 +42,8 @@ pub(super) struct WorkerJob {
     prepared: Option<PreparedJob>,
     /// Names of keys for the model to be written.
     key_names: BTreeMap<u64, String>,
+    /// Whether this is not the first run of the job.
+    has_run_before: bool,
 }
 
 /// What is needed to save the job without the driver.
@@ -97,7 +99,15 @@ struct PreparedJob {
 impl WorkerJob {
     pub(super) fn new(coordinator: Arc<TaskCoordinator>, shared: Arc<Mutex<SalvageState>>) -> Self {
         let key_names = BTreeMap::new();
-        Self { coordinator, shared, job: None, inspected: None, prepared: None, key_names }
+        Self {
+            coordinator,
+            shared,
+            job: None,
+            inspected: None,
+            prepared: None,
+            key_names,
+            has_run_before: false,
+        }
     }
 
     fn context(&self) -> &WorkerContext {
@@ -209,7 +219,9 @@ impl WorkerJob {
 
     fn inspect_data(&mut self, raw: &RawJob, training: Option<TrainingId>) -> Result<(), Error> {
         let job = self.check(raw)?;
-        model::check_target(&job.model, job.overwrite)?;
+        // An earlier run of the job may have written the model before it was lost.
+        self.has_run_before = training.is_some();
+        model::check_target(&job.model, job.overwrite || self.has_run_before)?;
         let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
         if let Some(previous) = &previous {
             self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
@@ -323,7 +335,8 @@ impl WorkerJob {
         remove: Option<(String, TrainingId)>,
     ) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.key_names);
-        let job = self.job()?;
+        let mut job = self.job()?.clone();
+        job.overwrite |= self.has_run_before;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
         let mut all_names = match &job.from {
@@ -333,7 +346,7 @@ impl WorkerJob {
         all_names.append(&mut names);
         let interrupt = &self.context().interrupt;
         let specs = &layout.matrices[..saved.matrix_count()];
-        let written = save(job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
+        let written = save(&job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         if let Some((location, training)) = remove
             && let Err(error) = checkpoints::remove(&location, &training)

@@ -49,6 +49,11 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     if let Some(loss) = progress["loss"].as_f64() {
         out += &format!(", loss {loss:.5}");
     }
+    if let (Some(number), Some(clock)) =
+        (progress["checkpoint"]["number"].as_u64(), progress["checkpoint"]["clock"].as_u64())
+    {
+        out += &format!(", checkpoint {number} at clock {clock}");
+    }
     if progress["ended_by"] == "interrupted"
         && let Some(model) = progress["model"].as_str()
     {

@@ -212,10 +212,11 @@ impl Checker<'_> {
         let mut last_number = 0;
         for (_, seen) in &history.seen {
             match seen {
+                Seen::Received(FromWorker::TaskSaved { task, .. }) if saved.contains_key(task) => {
+                    self.faults.push(format!("task {task} saves twice for one checkpoint"));
+                }
                 Seen::Received(FromWorker::TaskSaved { task, epoch, clock }) => {
-                    if saved.insert(*task, (*epoch, *clock)).is_some() {
-                        self.faults.push(format!("task {task} saves twice for one checkpoint"));
-                    }
+                    saved.insert(*task, (*epoch, *clock));
                 }
                 Seen::Received(FromWorker::SavePlanned { is_possible: false, .. }) => {
                     self.facts.refused_plans += 1;

@@ -26,7 +26,7 @@ enum TaskState {
     /// It has come to the clock of a plan and waits for the decision about it.
     AtPlan,
     /// It waits for all other tasks of the job, to save or to end its epoch.
-    Meeting,
+    AtBarrier,
     /// It has saved its state and waits for the end of the save.
     Saved,
     Ended,
@@ -55,7 +55,7 @@ struct SavePlan {
 
 /// Why a task waits for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MeetingReason {
+pub(crate) enum BarrierReason {
     DataEnded,
     Stopped,
     Save,
@@ -66,9 +66,9 @@ pub(crate) enum MeetingReason {
 pub(crate) enum WorkerAction {
     Send(FromWorker),
     /// The task waits for all other tasks of the job.
-    Meet {
+    Arrive {
         task: u32,
-        reason: MeetingReason,
+        reason: BarrierReason,
     },
     /// The task makes its next step later.
     StepLater(u32),
@@ -147,7 +147,7 @@ impl Worker {
                 actions.push(WorkerAction::Send(self.plan_save(scenario, plan, clock)));
             }
             ToWorker::DecideSave { plan, is_confirmed } => {
-                self.decide_save(scenario, plan, is_confirmed, &mut actions);
+                self.decide_save(plan, is_confirmed, &mut actions);
             }
             ToWorker::EndSave => self.end_save(&mut actions),
             ToWorker::WritePart { checkpoint, name, rows } => {
@@ -180,9 +180,9 @@ impl Worker {
     /// All tasks of the job meet: they save, or end their epoch.
     pub(crate) fn on_met(&mut self, scenario: &Scenario, saves: bool) -> Vec<WorkerAction> {
         let mut actions = Vec::new();
-        let meeting = self.tasks.iter_mut().filter(|(_, task)| task.state == TaskState::Meeting);
+        let at_barrier = self.tasks.iter_mut().filter(|(_, task)| task.state == TaskState::AtBarrier);
         let mut ended = Vec::new();
-        for (&number, task) in meeting {
+        for (&number, task) in at_barrier {
             if saves {
                 task.state = TaskState::Saved;
                 actions.push(WorkerAction::Send(saved(scenario, number, task)));
@@ -209,13 +209,7 @@ impl Worker {
         FromWorker::SavePlanned { plan: number, is_possible, clock: largest }
     }
 
-    fn decide_save(
-        &mut self,
-        scenario: &Scenario,
-        number: u64,
-        is_confirmed: bool,
-        actions: &mut Vec<WorkerAction>,
-    ) {
+    fn decide_save(&mut self, number: u64, is_confirmed: bool, actions: &mut Vec<WorkerAction>) {
         let Some(plan) = self.plan.as_mut().filter(|plan| plan.number == number) else { return };
         plan.is_confirmed = is_confirmed;
         if !is_confirmed {
@@ -223,8 +217,8 @@ impl Worker {
         }
         for (&number, task) in self.tasks.iter_mut().filter(|(_, task)| task.state == TaskState::AtPlan) {
             if is_confirmed {
-                task.state = TaskState::Meeting;
-                actions.push(WorkerAction::Meet { task: number, reason: MeetingReason::Save });
+                task.state = TaskState::AtBarrier;
+                actions.push(WorkerAction::Arrive { task: number, reason: BarrierReason::Save });
             } else {
                 task.state = TaskState::Running;
                 actions.push(WorkerAction::StepLater(number));
@@ -292,15 +286,15 @@ impl Worker {
             }));
         } else if let Some(plan) = plan.filter(|_| !self.is_stopped) {
             if plan.is_confirmed {
-                task.state = TaskState::Meeting;
-                actions.push(WorkerAction::Meet { task: number, reason: MeetingReason::Save });
+                task.state = TaskState::AtBarrier;
+                actions.push(WorkerAction::Arrive { task: number, reason: BarrierReason::Save });
             } else {
                 task.state = TaskState::AtPlan;
             }
         } else if task.batch == scenario.batches || self.is_stopped {
-            task.state = TaskState::Meeting;
-            let reason = if self.is_stopped { MeetingReason::Stopped } else { MeetingReason::DataEnded };
-            actions.push(WorkerAction::Meet { task: number, reason });
+            task.state = TaskState::AtBarrier;
+            let reason = if self.is_stopped { BarrierReason::Stopped } else { BarrierReason::DataEnded };
+            actions.push(WorkerAction::Arrive { task: number, reason });
         } else {
             task.batch += 1;
             actions.push(WorkerAction::Send(progress(1)));

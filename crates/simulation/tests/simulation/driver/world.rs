@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Broken;
 use super::scenario::{Misfortune, Scenario, WAIT_LIMIT};
-use super::worker::{MeetingReason, Worker, WorkerAction};
+use super::worker::{BarrierReason, Worker, WorkerAction};
 
 /// Longest delay of a message, in microseconds.
 const DELAY: u64 = 5_000;
@@ -99,7 +99,7 @@ pub(crate) struct World {
     rows: u64,
     copy: Option<u64>,
     /// The tasks that wait for the others.
-    meeting: BTreeMap<u32, MeetingReason>,
+    arrived: BTreeMap<u32, BarrierReason>,
     is_over: bool,
     history: History,
 }
@@ -161,7 +161,7 @@ impl World {
             request_count: 0,
             rows: 0,
             copy: None,
-            meeting: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             is_over: false,
             history: History::default(),
         }
@@ -269,9 +269,9 @@ impl World {
                 WorkerAction::Send(message) => {
                     self.plan_message(worker, true, Planned::ToDriver(worker, message));
                 }
-                WorkerAction::Meet { task, reason } => {
-                    self.meeting.insert(task, reason);
-                    self.end_meeting();
+                WorkerAction::Arrive { task, reason } => {
+                    self.arrived.insert(task, reason);
+                    self.end_barrier();
                 }
                 WorkerAction::StepLater(task) => {
                     let time = self.now + 1 + self.random.below(STEP);
@@ -286,12 +286,12 @@ impl World {
     }
 
     /// When all tasks have come, they save if one of them is to and none was stopped; otherwise they end their epoch.
-    fn end_meeting(&mut self) {
-        if self.meeting.len() < self.scenario.tasks as usize {
+    fn end_barrier(&mut self) {
+        if self.arrived.len() < self.scenario.tasks as usize {
             return;
         }
-        let reasons: Vec<MeetingReason> = std::mem::take(&mut self.meeting).into_values().collect();
-        let saves = reasons.contains(&MeetingReason::Save) && !reasons.contains(&MeetingReason::Stopped);
+        let reasons: Vec<BarrierReason> = std::mem::take(&mut self.arrived).into_values().collect();
+        let saves = reasons.contains(&BarrierReason::Save) && !reasons.contains(&BarrierReason::Stopped);
         for worker in 0..self.scenario.workers {
             let actions = self.workers[worker as usize].on_met(&self.scenario, saves);
             self.act(worker, actions);
