@@ -5,8 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use checkpoint::PartReader;
+use checkpoint::block::BlockWriter;
 use cluster::job::raw::RawJob;
 use data::{Batch, FormatOptions, FormatTable, Input, Source, SourceConfig};
+use matrix::{ElementType, MatrixSpec, PushRule};
 use model::manifest::Manifest;
 use model::tensors::{self, TensorInfo};
 
@@ -16,6 +19,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets.
 pub const TARGETS: &[Target] = &[
     ("block", block),
+    ("checkpoint", checkpoint),
     ("csv", csv),
     ("dense", dense),
     ("frame", frame),
@@ -206,6 +210,32 @@ pub fn manifest(bytes: &[u8]) {
     for bytes in [bytes, &sealed] {
         if let Err(error) = Manifest::from_bytes(bytes, path) {
             assert!(error.to_string().contains("model.json"), "the error does not name the file: {error}");
+        }
+    }
+}
+
+/// Any bytes are a file of a checkpoint, the content of one of its blocks, and a manifest of a checkpoint, or an error that
+/// names the place. The content and the manifest are tried with their checksums added.
+pub fn checkpoint(bytes: &[u8]) {
+    let specs = [MatrixSpec::sparse("weights", ElementType::F32, 2, PushRule::Add, 4)];
+    let mut block = BlockWriter::new(Vec::new()).expect("memory can be written");
+    let (kind, content) = bytes.split_first().unwrap_or((&0, &[]));
+    block.write(1 + u32::from(kind % 4), content).expect("memory can be written");
+    let (block, _) = block.finish().expect("memory can be written");
+    for bytes in [bytes, &block] {
+        let read = PartReader::new(bytes, &specs, "folder", "part").and_then(|mut reader| {
+            while reader.read()?.is_some() {}
+            Ok(())
+        });
+        if let Err(error) = read {
+            assert!(error.to_string().contains("folder/part"), "the error does not name the file: {error}");
+        }
+    }
+    let line: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != b'\n').collect();
+    let sealed = [&line[..], format!("\ncrc32c {:08x}\n", crc32c::crc32c(&line)).as_bytes()].concat();
+    for bytes in [bytes, &sealed] {
+        if let Err(error) = checkpoint::Manifest::from_text(bytes, "folder", "manifest") {
+            assert!(error.to_string().contains("folder/manifest"), "the error does not name the file: {error}");
         }
     }
 }

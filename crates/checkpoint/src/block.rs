@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `crc` is the CRC-32C of kind, length and bytes, so any changed byte of a file is noticed. The end is a block of the
-//! kind [`END`] that has the number of blocks before it.
+//! kind 0 that has the number of blocks before it.
 
 use std::io::{ErrorKind, Read, Write};
 
