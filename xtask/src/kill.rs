@@ -173,6 +173,8 @@ impl Rounds {
         let checkpoints = self.path("killed.saved");
         let _ = fs::remove_dir_all(&checkpoints);
         let _ = fs::remove_dir_all(self.path("killed"));
+        // The command may be killed between its model and its report.
+        let _ = fs::remove_file(self.path("killed.json"));
         let saving = ["--checkpoints", &checkpoints, "--checkpoint-every", "40ms"];
         let words = [self.words(job, "killed"), on_servers(&saving)].concat();
         let mut child = self.start(&words)?;
@@ -224,7 +226,6 @@ impl Rounds {
             let epochs = report["epochs"].as_array().context("a report has epochs")?;
             Ok(epochs.iter().filter_map(|epoch| epoch["records"].as_u64()).collect())
         };
-        // The command may be killed between its model and its report.
         if let Ok(counted) = records("killed.json") {
             let expected = records(&format!("whole-{index}.json"))?;
             ensure!(counted == expected, "{counted:?} records counted, expected {expected:?}");

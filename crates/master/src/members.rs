@@ -31,6 +31,8 @@ pub(crate) struct AliveMember {
     /// The member does not acknowledge messages; its lease is over.
     pub(crate) is_unresponsive: bool,
     pub(crate) queue: ReliableQueue,
+    /// The incarnations that have lost the name to this process.
+    pub(crate) replaced: Vec<u64>,
 }
 
 impl AliveMember {

@@ -39,14 +39,13 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let known = self.members.find(&registration.name);
-        let problem = registration_problem(&registration);
-        let known = match problem {
+        // A registration that is refused for these reasons takes no name from a member.
+        let problem = registration_problem(&registration).or_else(|| self.connection_conflict(from, known));
+        let (known, replaced) = match problem {
             None => self.take_name(known, registration.incarnation, out),
-            Some(_) => known,
+            Some(_) => (known, Vec::new()),
         };
-        let refusal = problem
-            .or_else(|| self.connection_conflict(from, known))
-            .or_else(|| self.name_conflict(known, &registration));
+        let refusal = problem.or_else(|| self.name_conflict(known, &registration));
         if let Some(text) = refusal {
             self.refuse(from, request, FaultKind::Invalid, text, out);
             out.push(Effect::Close { connection: from });
@@ -54,7 +53,7 @@ impl MasterState {
         }
         let id = match known {
             Some(id) => self.reconnect_member(now, id, from, registration, out),
-            None => self.add_member(now, from, registration),
+            None => self.add_member(now, from, registration, replaced),
         };
         let registered = ControlBody::Registered {
             id,
@@ -81,17 +80,25 @@ impl MasterState {
         Some(format!("this connection belongs to member \"{name}\": a connection has one member"))
     }
 
-    /// The member that has the name of a registration. One whose connection has ended loses it to a new process: that
-    /// was started in its place.
-    fn take_name(&mut self, known: Option<u32>, incarnation: u64, out: &mut Vec<Effect>) -> Option<u32> {
-        let first = self.members.get(known?)?;
+    /// The member that has the name of a registration. One whose connection has ended loses it to a new process, which was
+    /// started in its place; then the result is none, with the incarnations that have had the name. A process that has
+    /// lost its name so does not get it back while the other one lives.
+    fn take_name(
+        &mut self,
+        known: Option<u32>,
+        incarnation: u64,
+        out: &mut Vec<Effect>,
+    ) -> (Option<u32>, Vec<u64>) {
+        let Some(first) = known.and_then(|id| self.members.get(id)) else { return (known, Vec::new()) };
         let is_connected =
             first.connection.is_some() && !self.settings.lacks(Broken::ConnectedMembersLoseNames);
-        if first.member.incarnation == incarnation || is_connected {
-            return known;
+        if first.member.incarnation == incarnation || is_connected || first.replaced.contains(&incarnation) {
+            return (known, Vec::new());
         }
-        self.remove_member(known?, "its connection has ended, and a new process has its name", out);
-        None
+        let id = first.member.id;
+        let replaced = first.replaced.iter().copied().chain([first.member.incarnation]).collect();
+        self.remove_member(id, "its connection has ended, and a new process has its name", out);
+        (None, replaced)
     }
 
     fn name_conflict(&self, known: Option<u32>, registration: &Registration) -> Option<String> {
@@ -104,8 +111,13 @@ impl MasterState {
         if first.member.incarnation == registration.incarnation {
             return None;
         }
+        let what = if first.replaced.contains(&registration.incarnation) {
+            "was started in place of this one"
+        } else {
+            "is connected"
+        };
         Some(format!(
-            "two members have the name \"{}\": the first, on {}, is connected: give one of them another name",
+            "two members have the name \"{}\": the other, on {}, {what}: give one of them another name",
             registration.name, first.member.host
         ))
     }
@@ -139,7 +151,14 @@ impl MasterState {
         id
     }
 
-    fn add_member(&mut self, now: Duration, from: ConnectionId, registration: Registration) -> u32 {
+    /// `replaced`: the incarnations that have lost the name to this process.
+    fn add_member(
+        &mut self,
+        now: Duration,
+        from: ConnectionId,
+        registration: Registration,
+        replaced: Vec<u64>,
+    ) -> u32 {
         self.members.last_id += 1;
         let id = self.members.last_id;
         let Registration { name, incarnation, host, kind } = registration;
@@ -154,6 +173,7 @@ impl MasterState {
             suspected_at: missed_at,
             is_unresponsive: false,
             queue: kept,
+            replaced,
         };
         self.members.alive.insert(id, living);
         self.members.by_connection.insert(from, id);

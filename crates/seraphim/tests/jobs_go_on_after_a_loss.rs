@@ -148,6 +148,7 @@ fn a_killed_server_or_worker_is_started_again_and_the_bytes_are_the_same() {
             "{said}"
         );
         assert!(said.contains("continuing from checkpoint"), "{said}");
+        assert!(said.contains("ended unexpectedly") && said.contains("It is started again"), "{said}");
     }
 }
 

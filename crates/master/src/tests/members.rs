@@ -333,3 +333,33 @@ fn a_job_waits_for_members_before_queued_jobs_get_any_and_can_be_cancelled() {
     world.register(3, "c", 10, worker());
     assert!(world.events_of(job).is_empty(), "it has ended");
 }
+
+#[test]
+fn a_refused_registration_takes_no_name() {
+    let mut world = TestMaster::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 10, worker());
+    world.close(2);
+    assert_eq!(world.register(1, "b", 11, worker()), None, "its connection belongs to another member");
+    assert_eq!(world.register(3, "b", 10, worker()), Some(2), "it comes back under its number");
+}
+
+#[test]
+fn a_process_that_was_replaced_does_not_take_its_name_back() {
+    let mut world = TestMaster::new();
+    world.register(1, "b", 10, worker());
+    world.close(1);
+    assert_eq!(world.register(2, "b", 11, worker()), Some(2));
+    // The connection of the new process is reset, and the first one wakes before it has reconnected.
+    world.close(2);
+    assert_eq!(world.register(3, "b", 10, worker()), None);
+    let text = world.fault_to(3).unwrap().1;
+    assert!(text.contains("was started in place of this one"), "{text}");
+    assert_eq!(world.register(4, "b", 11, worker()), Some(2), "the new one comes back");
+    // A third process replaces the second; the first two stay replaced.
+    world.close(4);
+    assert_eq!(world.register(5, "b", 12, worker()), Some(3));
+    world.close(5);
+    assert_eq!(world.register(6, "b", 10, worker()), None);
+    assert_eq!(world.register(7, "b", 11, worker()), None);
+}

@@ -47,6 +47,8 @@ pub fn train(
 ) -> Result<Report, Error> {
     job.check_outputs()?;
     let folder = SocketFolder::new()?;
+    let listener: Arc<dyn ProgressListener> =
+        if job.manner.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
     let runner =
         JobRunner::new(progress, Vec::new(), environment.interrupt.clone(), environment.families.clone());
     let runner = Arc::new(runner.with_shared_folder());
@@ -54,7 +56,7 @@ pub fn train(
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let master = start_master(config, Arc::clone(&runner), stop.clone())?;
-    let mut processes = ChildProcesses::new(job.restarts);
+    let mut processes = ChildProcesses::new(job.restarts).with_listener(listener);
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
         processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
@@ -264,6 +266,8 @@ pub(super) struct ChildProcesses {
     pub(super) children: Vec<ChildProcess>,
     /// How many more processes are started in place of others.
     restarts: u32,
+    /// Learns of each process that is started again.
+    listener: Arc<dyn ProgressListener>,
 }
 
 /// A server or worker of this machine.
@@ -290,7 +294,12 @@ impl ChildProcess {
 
 impl ChildProcesses {
     pub(super) fn new(restarts: u32) -> Self {
-        Self { children: Vec::new(), restarts }
+        Self { children: Vec::new(), restarts, listener: Arc::new(SilentProgress) }
+    }
+
+    fn with_listener(mut self, listener: Arc<dyn ProgressListener>) -> Self {
+        self.listener = listener;
+        self
     }
 
     pub(super) fn start(
@@ -325,7 +334,7 @@ impl ChildProcesses {
                 return Err(error);
             }
             self.restarts -= 1;
-            tracing::warn!(name, %error, "the process is started again");
+            self.listener.print_line(&format!("{error}. It is started again"));
             *process = ChildProcess::spawn(name, process.arguments.clone())?;
         }
         Ok(())
