@@ -226,19 +226,26 @@ fn a_job_of_a_cluster_waits_for_a_member_that_takes_the_place_of_a_killed_one() 
     ends_well(&world, client, &model);
 }
 
-#[test]
-fn a_frozen_server_is_replaced_and_reaches_nothing_when_it_wakes() {
+/// Freezes a member while another one of its kind is there, so that the job goes on as soon as its lease is over.
+fn freeze(add: impl Fn(&mut Cluster), member: impl Fn(&Cluster) -> &Process) {
     let world = World::new();
-    // The third server is there already, so the job goes on as soon as the lease of the frozen one is over.
-    let Submitted { cluster, client, folder, model } = submit(&world, 2, 2);
-    let mut cluster = cluster;
-    cluster.add_server();
-    let frozen = &cluster.servers[0];
-    frozen.signal("-STOP");
+    let Submitted { mut cluster, client, folder, model } = submit(&world, 2, 2);
+    add(&mut cluster);
+    member(&cluster).signal("-STOP");
     let before = newest(&folder);
     wait_until("the job does not go on", || newest(&folder) > before + 3);
-    frozen.signal("-CONT");
+    member(&cluster).signal("-CONT");
     ends_well(&world, client, &model);
+}
+
+#[test]
+fn a_frozen_server_is_replaced_and_reaches_nothing_when_it_wakes() {
+    freeze(Cluster::add_server, |cluster| &cluster.servers[0]);
+}
+
+#[test]
+fn a_frozen_worker_is_replaced_and_reaches_nothing_when_it_wakes() {
+    freeze(Cluster::add_worker, |cluster| &cluster.workers[1]);
 }
 
 #[test]

@@ -170,6 +170,12 @@ impl Cluster {
         self.servers.push(server);
     }
 
+    /// Starts one more worker and waits until it has joined.
+    pub(crate) fn add_worker(&mut self) {
+        let worker = self.member("worker", self.workers.len(), &[]);
+        self.workers.push(worker);
+    }
+
     fn member(&self, kind: &str, number: usize, more: &[&str]) -> Process {
         let name = format!("{kind}-{number}");
         let fixed = [kind, "--master", &self.address, "--name", &name, "--lost-limit", "2"];
