@@ -9,6 +9,22 @@ const SIMULATION: &str = "simulation";
 /// The feature with which rules are taken out of a state machine, to see that the simulation notices.
 const BROKEN: &str = "broken";
 
+/// What the program and the test of its state machines may depend on.
+const PROGRAM: &[&str] = &[
+    "math",
+    "data",
+    "matrix",
+    "algo",
+    "model",
+    "checkpoint",
+    "rpc",
+    "control",
+    "server",
+    "master",
+    "worker",
+    "cluster",
+];
+
 /// Each of our packages and the packages that it may depend on, also in tests. Rows of future crates are allowed, so
 /// that such a crate begins with the right dependencies.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
@@ -45,41 +61,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     // Only this crate knows flags and terminals.
-    (
-        "seraphim",
-        &[
-            "math",
-            "data",
-            "matrix",
-            "algo",
-            "model",
-            "checkpoint",
-            "rpc",
-            "control",
-            "server",
-            "master",
-            "worker",
-            "cluster",
-        ],
-    ),
+    ("seraphim", PROGRAM),
     // A test of all state machines. Only this crate may switch on their features `broken`.
-    (
-        SIMULATION,
-        &[
-            "math",
-            "data",
-            "matrix",
-            "algo",
-            "model",
-            "checkpoint",
-            "rpc",
-            "control",
-            "server",
-            "master",
-            "worker",
-            "cluster",
-        ],
-    ),
+    (SIMULATION, PROGRAM),
     ("python", &["data", "matrix", "algo", "model", "cluster"]),
     ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
     ("xtask", &[]),
