@@ -111,19 +111,19 @@ fn every_job_ends_in_the_same_bytes_from_any_checkpoint() {
     }
 }
 
-const LR: (&str, &str) = ("lr", "epochs=3 batch_size=100");
+const LR: (&str, &str) = ("lr", "epochs=6 batch_size=100");
 
-/// Trains with checkpoints that are kept, and returns their folder.
+/// Trains with checkpoints after every epoch at least, of which three are kept, and returns their folder.
 fn with_checkpoints(world: &World) -> String {
     let folder = world.path("checkpoints");
-    world.train(LR, "first", &["--checkpoints", &folder, "--checkpoint-every", "4ticks"]);
+    world.train(LR, "first", &["--checkpoints", &folder, "--checkpoint-every", "1ticks"]);
     folder
 }
 
 #[test]
 fn a_killed_process_continues_where_its_last_checkpoint_was() {
     let world = World::new(4000);
-    let job = ("lr", "epochs=60 batch_size=50");
+    let job = ("lr", "epochs=200 batch_size=50");
     let whole = world.train(job, "whole", &["--checkpoint-every", "off"]);
     let words = world.words(job, "killed", &["--checkpoint-every", "10ms"]);
     let mut child =
@@ -176,7 +176,7 @@ fn other_settings_are_named() {
     let world = World::new(1500);
     let folder = with_checkpoints(&world);
     let text = world.refused(2, ("lr", "epochs=4 batch_size=100"), &["--resume", &folder, "--seed", "3"]);
-    for part in ["epochs was \"3\" and is \"4\"", "seed was not set and is \"3\"", "the same settings"] {
+    for part in ["epochs was \"6\" and is \"4\"", "seed was not set and is \"3\"", "the same settings"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
 }
@@ -255,7 +255,7 @@ fn a_checkpoint_that_cannot_be_written_does_not_end_the_training() {
     std::fs::create_dir(&folder).expect("the folder is ours");
     // A file is where the folder of the first checkpoint belongs.
     std::fs::write(Path::new(&folder).join("00000001"), "mine").expect("the folder is ours");
-    let words = world.words(LR, "model", &["--checkpoints", &folder, "--checkpoint-every", "4ticks"]);
+    let words = world.words(LR, "model", &["--checkpoints", &folder, "--checkpoint-every", "1ticks"]);
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "--quiet").collect();
     let output = seraphim(&words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -271,7 +271,7 @@ fn a_checkpoint_that_cannot_be_written_does_not_end_the_training() {
 fn two_trainings_do_not_share_a_folder() {
     let world = World::new(1500);
     let folder = with_checkpoints(&world);
-    let more = ["--checkpoints", folder.as_str(), "--checkpoint-every", "4ticks"];
+    let more = ["--checkpoints", folder.as_str(), "--checkpoint-every", "1ticks"];
     let text = world.refused(2, LR, &more);
     assert!(text.contains("the checkpoints of another training") && text.contains("first"), "{text}");
     assert_eq!(checkpoints(&folder).len(), 3, "they are all there");
@@ -286,7 +286,7 @@ fn checkpoints_are_listed_verified_and_removed() {
     let folder = with_checkpoints(&world);
     let list = succeed(&["checkpoints", "list", &folder]);
     assert!(
-        list.contains("first of lr") && list.contains("epoch 3, clock") && list.contains("3 tasks"),
+        list.contains("first of lr") && list.contains("epoch 6, clock") && list.contains("3 tasks"),
         "{list}"
     );
     let json: serde_json::Value =
@@ -305,7 +305,7 @@ fn checkpoints_are_listed_verified_and_removed() {
 #[test]
 fn an_interrupted_training_keeps_its_checkpoints_and_continues_exactly() {
     let world = World::new(4000);
-    let job = ("lr", "epochs=60 batch_size=50");
+    let job = ("lr", "epochs=200 batch_size=50");
     let whole = world.train(job, "whole", &["--checkpoint-every", "off"]);
     let words = world.words(job, "model", &["--checkpoint-every", "10ms"]);
     let mut child =

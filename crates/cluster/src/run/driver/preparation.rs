@@ -329,6 +329,7 @@ impl Driver {
         let shares = &setup.plan.worker_tasks;
         let worker_tasks: Vec<(u32, u32)> =
             shares.iter().map(|share| (share.tasks.start, share.tasks.len() as u32)).collect();
+        let mut trains = Vec::new();
         for share in shares {
             let message = ToWorker::Train {
                 set: self.job.set.clone(),
@@ -338,7 +339,7 @@ impl Driver {
                 worker_tasks: worker_tasks.clone(),
                 checkpoint: point.as_ref().map(|point| point.place.clone()),
             };
-            self.effects.push(Effect::Send { worker: share.worker, message });
+            trains.push(Effect::Send { worker: share.worker, message });
         }
         let stopping = self.job.parameters.stopping();
         let (monitor, step_count) = match saved {
@@ -353,6 +354,9 @@ impl Driver {
             Checkpointing::new(self.job.checkpoints.clone(), (id, self.config.run), data, place, now);
         let training = Training::new(*setup, monitor, step_count, checkpointing, now);
         self.phase = Phase::Training(Box::new(training));
+        // A plan for the first checkpoint by its number of steps is there before the first step.
+        self.plan_checkpoint(now);
+        self.effects.extend(trains);
         if self.stop_requested {
             self.stop_tasks();
         }
