@@ -285,10 +285,10 @@ fn checkpoints_are_listed_verified_and_removed() {
     let world = World::new(1500);
     let folder = with_checkpoints(&world);
     let list = succeed(&["checkpoints", "list", &folder]);
-    assert!(
-        list.contains("first of lr") && list.contains("epoch 6, clock") && list.contains("3 tasks"),
-        "{list}"
-    );
+    assert!(list.contains("first of lr"), "{list}");
+    // In which epoch the last ones were written depends on how fast the machine is.
+    let described = |line: &&str| line.contains(" epoch ") && line.contains(", clock ") && line.contains(", 3 tasks, ");
+    assert_eq!(list.lines().filter(described).count(), 3, "{list}");
     let json: serde_json::Value =
         serde_json::from_str(&succeed(&["checkpoints", "list", &folder, "--json"])).expect("it is JSON");
     assert_eq!(json.as_array().map(Vec::len), Some(3), "{json}");
