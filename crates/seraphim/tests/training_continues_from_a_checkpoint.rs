@@ -287,7 +287,8 @@ fn checkpoints_are_listed_verified_and_removed() {
     let list = succeed(&["checkpoints", "list", &folder]);
     assert!(list.contains("first of lr"), "{list}");
     // In which epoch the last ones were written depends on how fast the machine is.
-    let described = |line: &&str| line.contains(" epoch ") && line.contains(", clock ") && line.contains(", 3 tasks, ");
+    let described =
+        |line: &&str| line.contains(" epoch ") && line.contains(", clock ") && line.contains(", 3 tasks, ");
     assert_eq!(list.lines().filter(described).count(), 3, "{list}");
     let json: serde_json::Value =
         serde_json::from_str(&succeed(&["checkpoints", "list", &folder, "--json"])).expect("it is JSON");
