@@ -86,6 +86,14 @@ impl Client {
         Ok(runtime()?.block_on(call)?.was_live)
     }
 
+    /// Asks a running job to write a checkpoint soon.
+    pub fn checkpoint(&self, job: JobId, limit: Duration) -> Result<(), Error> {
+        let call = self.call(limit, async |mut jobs, limit| {
+            jobs.checkpoint(with_deadline(pb::CheckpointRequest { job }, limit)).await
+        });
+        runtime()?.block_on(call).map(drop)
+    }
+
     /// Whether the process is healthy. It may be a master or a server.
     pub fn is_well(&self, limit: Duration) -> Result<bool, Error> {
         runtime()?.block_on(async { is_well(&self.open(limit).await?, limit).await })

@@ -76,6 +76,16 @@ impl pb::jobs_server::Jobs for JobsService {
         }
     }
 
+    async fn checkpoint(
+        &self,
+        request: Request<pb::CheckpointRequest>,
+    ) -> Result<Response<pb::CheckpointReply>, Status> {
+        match self.call(ClientRequest::Checkpoint { job: request.into_inner().job }).await? {
+            ClientResponse::CheckpointRequested => Ok(Response::new(pb::CheckpointReply {})),
+            other => Err(unexpected_response(&other)),
+        }
+    }
+
     async fn watch(&self, request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let (reply, mut latest) = watch::channel(None);
         let watch = ClientRequest::Watch { job: request.into_inner().job };

@@ -85,6 +85,8 @@ pub enum ClientRequest {
     Status,
     /// Ends a job at its next step. Answered by `Cancelled`.
     Cancel { job: JobId },
+    /// Writes a checkpoint of a running job soon. Answered by `CheckpointRequested`.
+    Checkpoint { job: JobId },
     /// Watches a job until it ends. Answered by `Job` now and at every change.
     Watch { job: JobId },
     /// Stops watching. Not answered.
@@ -103,6 +105,8 @@ pub enum ClientResponse {
         /// Whether the job had not ended yet.
         was_live: bool,
     },
+    /// The job will write a checkpoint; its progress tells when it has.
+    CheckpointRequested,
     /// The present status of the job.
     Job(JobStatus),
 }

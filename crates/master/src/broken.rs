@@ -12,6 +12,8 @@ pub enum Broken {
     NoRetransmission,
     /// No lease expires.
     LeaseNeverExpires,
+    /// A member whose connection has ended stays until its lease is over.
+    DisconnectedMembersStay,
     /// A master that was suspended counts its own pause as silence of its members.
     OwnPauseCounted,
     /// A new process takes the name of a member that is connected.

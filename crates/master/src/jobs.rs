@@ -232,6 +232,25 @@ impl MasterState {
         self.cancel(id);
     }
 
+    pub(crate) fn on_checkpoint(&mut self, client: ClientId, id: JobId) {
+        let Some(job) = self.jobs.all.get(&id) else {
+            return self.refuse_job(client, id);
+        };
+        let problem = match job.status.state {
+            JobState::Running if job.is_session() => {
+                "is a session of the parameter service: it has no checkpoints"
+            }
+            JobState::Running if job.waits_for_members => "waits for members: retry when it runs again",
+            JobState::Running => {
+                self.send_to_runner(id, JobEvent::CheckpointRequested);
+                return self.answer(client, ClientResponse::CheckpointRequested);
+            }
+            JobState::Queued => "is queued: it has nothing to save before it runs",
+            JobState::Done | JobState::Failed | JobState::Cancelled => "has ended",
+        };
+        self.refuse_client(client, FaultKind::Invalid, format!("job {id} {problem}"));
+    }
+
     fn cancel(&mut self, id: JobId) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         match job.status.state {

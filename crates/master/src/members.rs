@@ -1,7 +1,7 @@
 //! The alive members: heartbeats, leases, and notifications when a member is lost.
 //!
-//! A lease ends in two checks of the time. The first check, one heartbeat before the end, marks the member as
-//! suspected. The second one removes it if no message of it was read in between. So a master that was suspended itself
+//! The lease of a member without a connection ends earlier: it has the reconnect limit to come back. A lease ends in two
+//! checks of the time. The first check, one heartbeat before the end, marks the member as suspected. The second one removes it if no message of it was read in between. So a master that was suspended itself
 //! only marks its members when it wakes, and reads the messages that they sent meanwhile before it removes any of them.
 
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub(crate) struct AliveMember {
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) report: Value,
     pub(crate) received_at: Duration,
+    /// When its connection ended; `None` while it is connected.
+    pub(crate) disconnected_at: Option<Duration>,
     /// When the member became suspected: its lease ends within one heartbeat.
     pub(crate) suspected_at: Option<Duration>,
     /// The member does not acknowledge messages; its lease is over.
@@ -36,10 +38,17 @@ pub(crate) struct AliveMember {
 }
 
 impl AliveMember {
+    /// When the lease is over, if no message of the member arrives and it does not reconnect.
+    fn lease_end(&self, settings: &Settings) -> Duration {
+        let end = self.received_at + settings.lease;
+        let lost_at = self.disconnected_at.map(|time| time + settings.reconnect_limit);
+        lost_at.filter(|_| !settings.lacks(Broken::DisconnectedMembersStay)).map_or(end, |time| end.min(time))
+    }
+
     /// When the member becomes suspected, or expires, if no message of it arrives.
     fn next_check(&self, settings: &Settings) -> Duration {
-        let Settings { lease, heartbeat, .. } = *settings;
-        let end = self.received_at + lease;
+        let Settings { heartbeat, .. } = *settings;
+        let end = self.lease_end(settings);
         match self.suspected_at {
             _ if self.is_unresponsive => Duration::ZERO,
             _ if settings.lacks(Broken::OwnPauseCounted) => end,
@@ -54,8 +63,24 @@ impl AliveMember {
         is_missed || self.is_unresponsive || settings.lacks(Broken::OwnPauseCounted)
     }
 
+    /// Why the member is removed, for users.
+    fn reason_of_end(&self, settings: &Settings) -> String {
+        let Settings { lease, reconnect_limit, unconfirmed_limit, .. } = settings;
+        if self.is_unresponsive {
+            format!("it has not acknowledged {unconfirmed_limit} messages, the limit (unconfirmed_limit)")
+        } else if self.disconnected_at.is_some() && self.lease_end(settings) < self.received_at + *lease {
+            format!(
+                "its connection ended, and it did not reconnect within {} ms (reconnect_limit)",
+                reconnect_limit.as_millis()
+            )
+        } else {
+            format!("its lease of {} ms expired without a message", lease.as_millis())
+        }
+    }
+
     pub(crate) fn renew_lease(&mut self, now: Duration) {
         self.received_at = self.received_at.max(now);
+        self.disconnected_at = None;
         self.suspected_at = None;
     }
 }
@@ -94,9 +119,10 @@ impl Members {
     }
 
     /// Removes the connection. The member may reconnect until its lease is over.
-    pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
+    pub(crate) fn disconnect(&mut self, connection: ConnectionId, now: Duration) {
         if let Some(living) = self.get_by_connection(connection) {
             living.connection = None;
+            living.disconnected_at = Some(now);
         }
         self.by_connection.remove(&connection);
     }
@@ -149,20 +175,14 @@ impl MasterState {
 
     /// Marks members as suspected whose messages are late, and removes those whose lease is over.
     pub(crate) fn expire_leases(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        let lease = self.settings.lease;
-        let limit = self.settings.unconfirmed_limit;
         let settings = &self.settings;
         let due = self.members.alive.values_mut().filter(|living| living.next_check(settings) <= now);
         let over = due.filter_map(|living| {
-            living.check_lease(now, settings).then_some((living.member.id, living.is_unresponsive))
+            let is_over = living.check_lease(now, settings);
+            is_over.then(|| (living.member.id, living.reason_of_end(settings)))
         });
-        let over: Vec<(u32, bool)> = over.collect();
-        for (id, deaf) in over {
-            let reason = if deaf {
-                format!("it has not acknowledged {limit} messages, the limit (unconfirmed_limit)")
-            } else {
-                format!("its lease of {} ms expired without a message", lease.as_millis())
-            };
+        let over: Vec<(u32, String)> = over.collect();
+        for (id, reason) in over {
             self.counts.expired += 1;
             self.remove_member(id, &reason, out);
         }

@@ -1,6 +1,8 @@
 //! Messages between members and the runners of their jobs.
 
 use control::{JobState, limits::ERROR_BYTES, text};
+use std::time::Duration;
+
 use rpc::message::{Base64Bytes, ControlBody, FaultKind, JobId, RequestId};
 use rpc::reliable_queue::SequenceCheck;
 use rpc::service::{ConnectionId, Effect};
@@ -42,6 +44,7 @@ impl MasterState {
 
     pub(crate) fn on_from_task(
         &mut self,
+        now: Duration,
         from: ConnectionId,
         request: RequestId,
         run: JobId,
@@ -74,7 +77,7 @@ impl MasterState {
             SequenceCheck::Gap => {
                 let text = format!("a message before message {request} is missing: connect again");
                 self.refuse(from, 0, FaultKind::BadFrame, text, out);
-                self.members.disconnect(from);
+                self.members.disconnect(from, now);
                 out.push(Effect::Close { connection: from });
             }
         }

@@ -170,6 +170,7 @@ impl MasterState {
             connection,
             report,
             received_at: heard_at,
+            disconnected_at: None,
             suspected_at: missed_at,
             is_unresponsive: false,
             queue: kept,

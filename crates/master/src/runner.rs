@@ -178,6 +178,8 @@ pub enum JobEvent {
     },
     /// The job is cancelled. The runner should end soon, with an error that says what was saved.
     Cancelled,
+    /// A user wants a checkpoint of the job soon.
+    CheckpointRequested,
     /// No event arrived in time.
     Timeout,
 }

@@ -12,6 +12,9 @@ pub struct Settings {
     /// A member without a message for this time is lost. Default 5 s: longer than a pause of a busy machine, shorter
     /// than the patience of a person.
     pub lease: Duration,
+    /// A member whose connection has ended and that has not reconnected for this time is lost, before its lease is over.
+    /// Default 2 s: a process that was killed is noticed soon, and seven attempts to reconnect fit in it.
+    pub reconnect_limit: Duration,
     /// Most jobs that run at once. Default 4.
     pub running_job_limit: usize,
     /// Most jobs that are queued. Default 1000.
@@ -44,6 +47,7 @@ impl Default for Settings {
         Self {
             heartbeat: Duration::from_millis(500),
             lease: Duration::from_secs(5),
+            reconnect_limit: Duration::from_secs(2),
             running_job_limit: 4,
             queued_job_limit: 1000,
             queued_limit_bytes: 64 << 20,
@@ -83,6 +87,13 @@ impl Settings {
             return Err(format!(
                 "lease {} ms is shorter than two heartbeats of {} ms: one late heartbeat would end a member",
                 self.lease.as_millis(),
+                self.heartbeat.as_millis()
+            ));
+        }
+        if self.reconnect_limit < self.heartbeat * 2 {
+            return Err(format!(
+                "reconnect_limit {} ms is shorter than two heartbeats of {} ms: a member would have no time to reconnect",
+                self.reconnect_limit.as_millis(),
                 self.heartbeat.as_millis()
             ));
         }

@@ -81,6 +81,7 @@ impl MasterState {
                 self.answer(client, ClientResponse::Status(status));
             }
             ClientRequest::Cancel { job } => self.on_cancel(client, job),
+            ClientRequest::Checkpoint { job } => self.on_checkpoint(client, job),
             ClientRequest::Watch { job } => self.on_watch(client, job),
             ClientRequest::Unwatch => self.jobs.unwatch(client),
         }
@@ -134,7 +135,9 @@ impl MasterState {
             ControlBody::Leave => self.on_leave(from, out),
             ControlBody::Heartbeat { id, report } => self.on_heartbeat(from, request, id, report, out),
             ControlBody::Heard { count } => self.on_acknowledged(from, count),
-            ControlBody::FromTask { job, body } => self.on_from_task(from, request, job, body, out),
+            ControlBody::FromTask { job, body } => {
+                self.on_from_task(now, from, request, job, body, out);
+            }
             ControlBody::Registered { .. }
             | ControlBody::Alive
             | ControlBody::ToTask { .. }
@@ -234,14 +237,14 @@ impl Service for MasterState {
         }
     }
 
-    fn on_closed(&mut self, _now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
+    fn on_closed(&mut self, now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
         if let Some(living) = self.members.get_by_connection(connection) {
             let member = living.member.clone();
             for job in self.jobs.running_with(member.id) {
                 self.send_to_runner(job, JobEvent::MemberDisconnected { member: member.clone() });
             }
         }
-        self.members.disconnect(connection);
+        self.members.disconnect(connection, now);
         self.start_ready_jobs();
     }
 

@@ -381,3 +381,25 @@ fn ended_jobs_are_forgotten_above_the_limit() {
     let remembered: Vec<u32> = world.status().1.iter().map(|job| job.id).collect();
     assert_eq!(remembered, [3, 4]);
 }
+
+#[test]
+fn a_checkpoint_is_asked_of_a_running_job_only() {
+    let mut world = TestMaster::new();
+    let job = world.submit("a", 1, 1);
+    world.call(7, ClientRequest::Checkpoint { job });
+    assert!(world.refusal_of(7).1.contains("is queued"));
+    world.register(1, "s", 10, server());
+    world.register(2, "w", 20, worker());
+    assert_eq!(world.state(job), JobState::Running);
+    world.call(7, ClientRequest::Checkpoint { job });
+    assert_eq!(world.answers_to(7), [Ok(ClientResponse::CheckpointRequested)]);
+    assert_eq!(world.events_of(job), [JobEvent::CheckpointRequested]);
+    world.receive(2, 0, ControlBody::Leave);
+    world.runner(job, RunnerReport::ReplaceMembers);
+    world.events_of(job);
+    world.call(7, ClientRequest::Checkpoint { job });
+    assert!(world.refusal_of(7).1.contains("waits for members"));
+    assert_eq!(world.events_of(job), []);
+    world.call(8, ClientRequest::Checkpoint { job: 99 });
+    assert_eq!(world.refusal_of(8).0, FaultKind::NoSuchJob);
+}

@@ -13,6 +13,9 @@ use crate::runner::{JobEvent, RunnerReport};
 
 /// Just before a lease that began at 0 is over. A member becomes suspected one heartbeat before its lease is over.
 const MISSED: Duration = Duration::from_millis(4_500);
+/// The same for a member whose connection ended at 0.
+const RECONNECT: Duration = Duration::from_secs(2);
+const RECONNECT_IN_TIME: Duration = Duration::from_nanos(2_000_000_000 - 1);
 const IN_TIME: Duration = Duration::from_nanos(5_000_000_000 - 1);
 
 #[test]
@@ -93,9 +96,14 @@ fn the_same_incarnation_comes_back_in_time_with_its_number() {
     let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     world.close(1);
-    world.at(IN_TIME);
+    assert_eq!(
+        world.master.next_time(),
+        RECONNECT.checked_sub(HEARTBEAT),
+        "it is suspected before it is removed"
+    );
+    world.at(RECONNECT_IN_TIME);
     assert_eq!(world.register(2, "a", 10, worker()), Some(1));
-    assert_eq!(world.master.next_time(), Some(IN_TIME + MISSED));
+    assert_eq!(world.master.next_time(), Some(RECONNECT_IN_TIME + MISSED));
     world.close(1);
     world.heartbeat(2, 1);
     assert_eq!(
@@ -118,12 +126,41 @@ fn a_new_connection_closes_the_one_that_its_member_had() {
 }
 
 #[test]
-fn after_its_lease_the_same_incarnation_is_somebody_new() {
+fn after_the_reconnect_limit_the_same_incarnation_is_somebody_new() {
+    let mut world = TestMaster::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 20, worker());
+    world.close(1);
+    world.at(RECONNECT);
+    let told = world.bodies_to(2);
+    let [ControlBody::Gone { member, reason }] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(member.name, "a");
+    assert!(reason.contains("did not reconnect within 2000 ms"), "{reason}");
+    assert_eq!(world.register(3, "a", 10, worker()), Some(3));
+}
+
+#[test]
+fn a_lease_that_ends_before_the_reconnect_limit_counts() {
+    let mut world = TestMaster::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 20, worker());
+    world.at(Duration::from_secs(4));
+    world.heartbeat(2, 2);
+    world.close(1);
+    world.at(LEASE);
+    let gone = world.bodies_to(2);
+    assert!(
+        matches!(gone.last(), Some(ControlBody::Gone { reason, .. }) if reason.contains("its lease of 5000 ms"))
+    );
+}
+
+#[test]
+fn a_master_that_was_suspended_lets_a_member_reconnect() {
     let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     world.close(1);
-    world.at(LEASE);
-    assert_eq!(world.register(2, "a", 10, worker()), Some(2));
+    world.wake_at(RECONNECT * 5);
+    assert_eq!(world.register(2, "a", 10, worker()), Some(1), "it was suspected only");
 }
 
 #[test]

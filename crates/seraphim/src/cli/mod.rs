@@ -4,6 +4,7 @@
 mod algorithms;
 mod apply;
 mod cancel;
+mod checkpoint;
 mod checkpoints;
 mod cluster_args;
 mod completions;
@@ -136,6 +137,7 @@ fn command() -> Command {
         .subcommand(submit::command())
         .subcommand(status::command())
         .subcommand(cancel::command())
+        .subcommand(checkpoint::command())
         .subcommand(completions::command())
 }
 
@@ -157,6 +159,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("submit", matches)) => submit::run(matches, environment),
         Some(("status", matches)) => status::run(matches),
         Some(("cancel", matches)) => cancel::run(matches),
+        Some(("checkpoint", matches)) => checkpoint::run(matches, environment.interrupt),
         Some(("completions", matches)) => completions::run(matches),
         _ => unreachable!("clap knows the subcommands above only"),
     }

@@ -232,6 +232,11 @@ fn members_that_pay_for_the_sleep_of_the_master_is_found() {
 }
 
 #[test]
+fn members_that_stay_without_a_connection_are_found() {
+    found_in_master(master::Broken::DisconnectedMembersStay);
+}
+
+#[test]
 fn connected_members_that_lose_their_names_are_found() {
     found_in_master(master::Broken::ConnectedMembersLoseNames);
 }

@@ -272,6 +272,7 @@ impl MasterLink<'_> {
                 self.is_cancelled = true;
                 Event::StopRequested
             }
+            JobEvent::CheckpointRequested => Event::CheckpointRequested,
             JobEvent::MemberDisconnected { member } => {
                 self.disconnected.insert(member.id);
                 Event::Timeout

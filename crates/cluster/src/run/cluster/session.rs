@@ -80,6 +80,7 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
             | JobEvent::MemberDisconnected { .. }
             | JobEvent::MemberReconnected { .. }
             | JobEvent::Members { .. }
+            | JobEvent::CheckpointRequested
             | JobEvent::Timeout => {}
         }
     }

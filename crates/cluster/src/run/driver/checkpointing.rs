@@ -73,6 +73,8 @@ pub(super) struct Checkpointing {
     begun_at: Instant,
     /// Shortest time between two checkpoints.
     least_interval: Duration,
+    /// Whether a user has asked for one.
+    is_requested: bool,
     stage: Stage,
 }
 
@@ -126,12 +128,22 @@ impl Checkpointing {
             lead: FIRST_LEAD,
             begun_at: now,
             least_interval: Duration::ZERO,
+            is_requested: false,
             stage: Stage::Waiting { until: now },
         }
     }
 
     fn is_on(&self) -> bool {
-        self.settings.every != CheckpointEvery::Off && self.data.is_some()
+        self.problem().is_none()
+    }
+
+    /// Why the training has no checkpoints.
+    fn problem(&self) -> Option<&'static str> {
+        match self.settings.every {
+            CheckpointEvery::Off => Some("the job was submitted with checkpoint_every = off"),
+            _ if self.data.is_none() => Some("its data cannot be read again"),
+            _ => None,
+        }
     }
 
     /// The folder that is removed when the model is saved.
@@ -144,6 +156,7 @@ impl Checkpointing {
     fn is_due_at(&self, now: Instant, clock: u64) -> bool {
         match self.settings.every {
             CheckpointEvery::Off => false,
+            _ if self.is_requested => true,
             CheckpointEvery::Time(interval) => self.has_passed(now, interval),
             CheckpointEvery::Ticks(count) => clock >= self.last_clock + count,
         }
@@ -157,6 +170,7 @@ impl Checkpointing {
         }
         match self.settings.every {
             CheckpointEvery::Off => None,
+            _ if self.is_requested => Some(0),
             // A plan for clock 0 is refused, so this asks how far the tasks are.
             CheckpointEvery::Time(interval) => self.has_passed(now, interval).then_some(0),
             // Tasks count from the beginning of this run.
@@ -178,6 +192,22 @@ impl Checkpointing {
 }
 
 impl Driver {
+    /// Makes a checkpoint at the next opportunity, or tells in the progress why there is none.
+    pub(super) fn on_checkpoint_requested(&mut self) {
+        let problem = match &mut self.phase {
+            Phase::Training(training) => match training.checkpointing.problem() {
+                None => {
+                    training.checkpointing.is_requested = true;
+                    return self.job_progress.forget_checkpoint_error();
+                }
+                Some(problem) => problem,
+            },
+            Phase::Saving(_) | Phase::Failing(_) | Phase::Ended => "the job is about to end",
+            _ => "the tasks have not begun: retry when the job shows its progress",
+        };
+        self.job_progress.set_checkpoint_error(problem);
+    }
+
     /// Asks the tasks to save within their epoch, if a checkpoint is due.
     pub(super) fn plan_checkpoint(&mut self, now: Instant) {
         let is_asp = self.job.consistency == Consistency::Asp;
@@ -276,6 +306,7 @@ impl Driver {
         let Stage::Saving { tasks, is_within_epoch } = stage else { return };
         if tasks.is_empty() {
             training.checkpointing.begun_at = now;
+            training.checkpointing.is_requested = false;
         }
         tasks.insert(task, (epoch, clock));
         if tasks.len() < training.setup.plan.task_count as usize {
@@ -402,6 +433,7 @@ impl Driver {
         checkpointing.last_at = now;
         checkpointing.wait(now, Duration::ZERO);
         if let Some(error) = failure {
+            self.job_progress.set_checkpoint_error(error);
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
             self.progress.print_line(&line);
         }

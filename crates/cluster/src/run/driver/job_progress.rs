@@ -11,7 +11,7 @@ use crate::report::EpochLine;
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Sums of a job's steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct JobProgress {
     start: Instant,
     reported_at: Instant,
@@ -24,6 +24,8 @@ pub(super) struct JobProgress {
     loss_sum: f64,
     /// The number of the last checkpoint and its clock.
     checkpoint: Option<(u64, u64)>,
+    /// Why the last checkpoint was not made.
+    checkpoint_error: Option<String>,
 }
 
 impl JobProgress {
@@ -37,6 +39,7 @@ impl JobProgress {
             epoch_records: 0,
             loss_sum: 0.0,
             checkpoint: None,
+            checkpoint_error: None,
         }
     }
 
@@ -56,6 +59,17 @@ impl JobProgress {
     /// Records that a checkpoint is complete.
     pub(super) fn set_checkpoint(&mut self, number: u64, clock: u64) {
         self.checkpoint = Some((number, clock));
+        self.checkpoint_error = None;
+    }
+
+    /// An error before a request does not answer it.
+    pub(super) fn forget_checkpoint_error(&mut self) {
+        self.checkpoint_error = None;
+    }
+
+    /// Records that a checkpoint could not be made.
+    pub(super) fn set_checkpoint_error(&mut self, error: &str) {
+        self.checkpoint_error = Some(error.to_owned());
     }
 
     /// Whether it is time for a report; then the next one is due after the interval.
@@ -68,7 +82,7 @@ impl JobProgress {
     }
 
     /// Returns the progress as JSON; `last` is the last complete epoch.
-    pub(super) fn to_json(self, now: Instant, last: Option<&EpochLine>) -> Map<String, Value> {
+    pub(super) fn to_json(&self, now: Instant, last: Option<&EpochLine>) -> Map<String, Value> {
         let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
         let of_last = last.and_then(|line| line.training.get("loss")).copied();
         let checkpoint = self.checkpoint.map(|(number, clock)| json!({ "number": number, "clock": clock }));
@@ -79,6 +93,7 @@ impl JobProgress {
             "epoch_count": self.epoch_count,
             "loss": mean.or(of_last),
             "checkpoint": checkpoint,
+            "checkpoint_error": self.checkpoint_error,
         });
         if let Value::Object(progress) = progress { progress } else { Map::new() }
     }

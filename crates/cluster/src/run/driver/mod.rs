@@ -92,6 +92,8 @@ pub enum Event {
     Failed(Error),
     /// The user wants the job to stop.
     StopRequested,
+    /// The user wants a checkpoint soon.
+    CheckpointRequested,
     /// Nothing happened for a while. Time limits are checked.
     Timeout,
 }
@@ -232,6 +234,10 @@ impl Driver {
             Event::Failed(_) if self.has_saved() => self.on_parameters_done(now, Value::Null),
             Event::Failed(error) => Err(error),
             Event::StopRequested => self.on_stop_requested(),
+            Event::CheckpointRequested => {
+                self.on_checkpoint_requested();
+                Ok(())
+            }
             Event::Timeout => Ok(()),
         };
         let handled = handled.and_then(|()| self.on_time(now));

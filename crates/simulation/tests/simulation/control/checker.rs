@@ -1,15 +1,16 @@
 //! Checks a history of the master. The checker knows the input and output of the master, and nothing of its state.
 //!
 //! Members: a name is unique among the live members, and a number is never given twice. A member that sends in time
-//! stays alive; one that is silent for the lease is removed. Messages to and from a member arrive once, in order, and
+//! stays alive; one that is silent for the lease, or does not reconnect in time, is removed. Messages to and from a member arrive once, in order, and
 //! completely as long as the member is alive. Jobs: see `check_job` and below.
+
+mod jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use control::JobState;
 use rpc::message::JobId;
 
-use super::client_port::is_over;
 use super::history::{ControlEvent, Entry, Facts, History, MemberMessage, MemberView, Process};
 use super::scenario::Scenario;
 
@@ -20,6 +21,8 @@ struct MemberRecord {
     /// Times in microseconds: when the master last read a message of the member, and when that message had arrived.
     read_at: u64,
     came_at: u64,
+    /// When the master learned that its connection has ended; none while it is connected.
+    disconnected_at: Option<u64>,
     leaves: bool,
     is_dead: bool,
     said: Vec<MemberMessage>,
@@ -52,6 +55,7 @@ struct Job {
 struct Checker<'a> {
     scenario: &'a Scenario,
     lease: u64,
+    reconnect_limit: u64,
     heartbeat: u64,
     known: BTreeMap<u32, MemberRecord>,
     living: Vec<MemberView>,
@@ -68,6 +72,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
     let mut checker = Checker {
         scenario,
         lease: scenario.settings.lease.as_micros() as u64,
+        reconnect_limit: scenario.settings.reconnect_limit.as_micros() as u64,
         heartbeat: scenario.settings.heartbeat.as_micros() as u64,
         known: BTreeMap::new(),
         living: Vec::new(),
@@ -164,7 +169,7 @@ impl Checker<'_> {
         let known = self.of(id);
         let before = std::mem::replace(&mut known.process, process);
         let is_dead = known.is_dead;
-        (known.read_at, known.came_at) = (now, now);
+        (known.read_at, known.came_at, known.disconnected_at) = (now, now, None);
         self.facts.registrations += u64::from(is_new);
         if is_dead || !is_new && before != process {
             self.fault(format!("process {process} comes back as {id}, which is dead or process {before}"));
@@ -181,7 +186,10 @@ impl Checker<'_> {
     }
 
     fn end_of(&mut self, id: u32) -> u64 {
-        let end = self.of(id).read_at + self.lease;
+        let (lease, reconnect_limit) = (self.lease, self.reconnect_limit);
+        let known = self.of(id);
+        let lost_at = known.disconnected_at.map_or(u64::MAX, |time| time + reconnect_limit);
+        let end = lost_at.min(known.read_at + lease);
         self.woke_at.map_or(end, |woke| end.max(woke + self.heartbeat))
     }
 
@@ -198,6 +206,11 @@ impl Checker<'_> {
         if members.len() > limit {
             self.fault(format!("{} members live, the limit is {limit}", members.len()));
         }
+        let now = self.now;
+        for seen in members {
+            let known = self.of(seen.id);
+            known.disconnected_at = (!seen.is_connected).then(|| known.disconnected_at.unwrap_or(now));
+        }
         let before = std::mem::replace(&mut self.living, members.to_vec());
         let mut alive: Vec<u32> = before.iter().map(|seen| seen.id).collect();
         for seen in &before {
@@ -212,10 +225,12 @@ impl Checker<'_> {
         // The master reports to a member that comes in this call none of the members that went before it.
     }
 
-    /// The master may remove a member that leaves, acknowledges nothing, was silent for the lease, or whose connection has
-    /// ended and whose name a new process has. After a pause of the master, a member must have been silent for the lease less one heartbeat.
+    /// The master may remove a member that leaves, acknowledges nothing, was silent for the lease, has not reconnected for
+    /// the reconnect limit, or whose connection has ended and whose name a new process has. After a pause of the master, a member must have been
+    /// silent or away for the time less one heartbeat.
     fn died(&mut self, id: u32, unread: &[u64], is_replaced: bool, others: &[u32]) {
         let (now, lease, heartbeat) = (self.now, self.lease, self.heartbeat);
+        let reconnect_limit = self.reconnect_limit;
         self.facts.deaths += 1;
         let known = self.of(id);
         known.is_dead = true;
@@ -224,9 +239,14 @@ impl Checker<'_> {
         let ends = unread.iter().chain(std::iter::once(&now));
         let silence = ends.map(|time| time.saturating_sub(std::mem::replace(&mut last, *time))).max();
         let is_silent = now >= read_at + lease && silence.is_some_and(|time| time >= lease - heartbeat);
+        let is_lost = known.disconnected_at.is_some_and(|time| {
+            let back_at = unread.iter().copied().find(|arrived| *arrived > time).unwrap_or(now);
+            now >= time + reconnect_limit && back_at >= time + reconnect_limit - heartbeat
+        });
         self.facts.deaf += u64::from(is_deaf && !leaves && !is_silent);
         self.facts.replaced += u64::from(is_replaced);
-        if !leaves && !is_deaf && !is_silent && !is_replaced {
+        self.facts.not_back += u64::from(is_lost && !leaves && !is_silent);
+        if !leaves && !is_deaf && !is_silent && !is_lost && !is_replaced {
             self.fault(format!(
                 "member {id} is taken for dead, it was read {} us ago and {unread:?} wait to be read; its lease is {lease} us",
                 now - read_at
@@ -307,183 +327,6 @@ impl Checker<'_> {
             }
         }
         for text in found {
-            self.fault(text);
-        }
-    }
-}
-
-impl Checker<'_> {
-    fn submitted(&mut self, job: Option<JobId>, servers: u32, workers: u32) {
-        let limit = self.scenario.settings.queued_job_limit;
-        let is_full = self.count(JobState::Queued) >= limit;
-        match job {
-            None => {
-                self.facts.refused += 1;
-                if !is_full {
-                    self.fault("a job is refused though the line is not full".into());
-                }
-            }
-            Some(id) => {
-                if is_full {
-                    self.fault(format!("job {id} is taken, and {limit} wait already, the limit"));
-                }
-                if self.jobs.keys().next_back().is_some_and(|last| *last >= id) {
-                    self.fault(format!("job number {id} is given again"));
-                }
-                let job = Job {
-                    servers,
-                    workers,
-                    state: None,
-                    members: Vec::new(),
-                    is_started: false,
-                    was_queued_long: false,
-                    is_cancelled: false,
-                    is_withdrawn: false,
-                    told_cancelled: false,
-                    mourns: BTreeSet::new(),
-                    ended: None,
-                };
-                self.jobs.insert(id, job);
-            }
-        }
-    }
-
-    fn count(&self, state: JobState) -> usize {
-        self.jobs.values().filter(|job| job.state == Some(state)).count()
-    }
-
-    fn here(&self, servers: bool) -> u32 {
-        self.living.iter().filter(|seen| seen.is_connected && seen.is_server == servers).count() as u32
-    }
-
-    fn has_members(&self, job: &Job) -> bool {
-        job.servers <= self.here(true) && job.workers <= self.here(false)
-    }
-
-    /// A job starts once, with the members that it asked for. It does not pass an earlier job that could start too.
-    fn started(&mut self, id: JobId, servers: &[u32], workers: &[u32]) {
-        self.facts.starts += 1;
-        let earlier = self
-            .jobs
-            .range(..id)
-            .find(|(_, job)| job.state == Some(JobState::Queued) && !job.is_started && self.has_members(job));
-        if let Some((earlier, _)) = earlier {
-            let text = format!("job {id} starts before job {earlier}, which has its members too");
-            self.fault(text);
-        }
-        let find = |id: &u32| self.living.iter().find(|seen| seen.id == *id && seen.is_connected);
-        let all_here = servers.iter().all(|id| find(id).is_some_and(|seen| seen.is_server))
-            && workers.iter().all(|id| find(id).is_some_and(|seen| !seen.is_server));
-        let members: BTreeSet<u32> = servers.iter().chain(workers).copied().collect();
-        let Some(job) = self.jobs.get_mut(&id) else {
-            return self.fault(format!("job {id} starts, and was never submitted"));
-        };
-        let is_right = (servers.len(), workers.len()) == (job.servers as usize, job.workers as usize)
-            && members.len() == servers.len() + workers.len();
-        let is_due = !job.is_started && matches!(job.state, None | Some(JobState::Queued));
-        self.facts.waited += u64::from(job.was_queued_long);
-        job.is_started = true;
-        job.members = members.into_iter().collect();
-        if !is_right || !all_here || !is_due {
-            let text = format!("job {id} starts on servers {servers:?} and workers {workers:?}: {job:?}");
-            self.fault(text);
-        }
-    }
-
-    fn cancelled(&mut self, id: JobId, was_live: Option<bool>) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let is_live = job.state.is_some_and(|state| !is_over(state));
-        if was_live.is_some_and(|was_live| was_live != is_live) || was_live.is_none() && is_live {
-            let text = format!("a cancel of job {id} is told was_live {was_live:?}: {job:?}");
-            return self.fault(text);
-        }
-        job.is_cancelled |= job.state == Some(JobState::Running);
-        job.is_withdrawn |= job.state == Some(JobState::Queued);
-    }
-
-    fn told_cancelled(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        if !job.is_cancelled || std::mem::replace(&mut job.told_cancelled, true) {
-            let text = format!("the runner of job {id} is told that it is cancelled: {job:?}");
-            self.fault(text);
-        }
-    }
-
-    /// A job is queued, then running, then over, and never goes back. Its last state is the result of its runner.
-    fn check_job(&mut self, id: JobId, state: JobState) {
-        let Some(job) = self.jobs.get_mut(&id) else {
-            return self.fault(format!("job {id} is shown, and was never submitted"));
-        };
-        let before = job.state.replace(state);
-        job.was_queued_long |= before.is_none() && state == JobState::Queued;
-        let ran = job.is_started;
-        let is_right = match (state, job.ended) {
-            (JobState::Queued, None) => before.is_none() && !ran,
-            (JobState::Running, None) => before.is_none_or(|before| before == JobState::Queued) && ran,
-            (JobState::Done, Some(true)) => true,
-            (JobState::Failed, Some(false)) => !job.is_cancelled,
-            (JobState::Cancelled, Some(false)) => job.is_cancelled,
-            (JobState::Cancelled, None) => before.is_none_or(|before| before == JobState::Queued) && !ran,
-            _ => false,
-        };
-        match state {
-            JobState::Done => self.facts.done += 1,
-            JobState::Failed => self.facts.failed += 1,
-            JobState::Cancelled => self.facts.cancelled += 1,
-            JobState::Queued | JobState::Running => {}
-        }
-        if !is_right || before.is_some_and(is_over) {
-            let text = format!("job {id} becomes {state:?} after {before:?}: {job:?}");
-            self.fault(text);
-        }
-    }
-
-    fn forgotten(&mut self, id: JobId, was_over: bool) {
-        let ended = self.jobs.get(&id).is_some_and(|job| job.ended.is_some() || job.is_withdrawn);
-        if !was_over && !ended {
-            self.fault(format!("job {id} is forgotten and has not ended"));
-        }
-        if let Some(job) = self.jobs.get_mut(&id) {
-            // If the master lists few ended jobs, the final state of this one may not be visible.
-            job.state = job.state.filter(|state| is_over(*state)).or(Some(JobState::Done));
-        }
-    }
-
-    /// After each call: no lease has expired, no job waits that could start, and all reports that are due were sent.
-    fn check_all(&mut self) {
-        let living: Vec<u32> = self.living.iter().map(|seen| seen.id).collect();
-        for id in living {
-            self.check_lease(id);
-        }
-        let running = self.count(JobState::Running);
-        let limit = self.scenario.settings.running_job_limit;
-        let mut found = Vec::new();
-        if running > limit {
-            found.push(format!("{running} jobs run, the limit is {limit}"));
-        }
-        for (id, job) in &self.jobs {
-            if job.state == Some(JobState::Queued) && running < limit && self.has_members(job) {
-                found.push(format!("job {id} waits, and has its members: {job:?}"));
-            }
-            if !job.mourns.is_empty() && job.ended.is_none() {
-                found.push(format!("the runner of job {id} was not told who is gone: {job:?}"));
-            }
-            if job.is_cancelled && !job.told_cancelled {
-                found.push(format!("the runner of job {id} was not told that it is cancelled: {job:?}"));
-            }
-            if job.ended.is_some() && job.state.is_none_or(|state| !is_over(state)) {
-                found.push(format!("job {id} has ended, and is shown as something else: {job:?}"));
-            }
-        }
-        for text in found {
-            self.fault(text);
-        }
-    }
-
-    fn check_end(&mut self) {
-        let open = self.jobs.iter().find(|(_, job)| job.state.is_none_or(|state| !is_over(state)));
-        if let Some((id, job)) = open {
-            let text = format!("job {id} has not ended at the end: {job:?}");
             self.fault(text);
         }
     }

@@ -144,6 +144,8 @@ pub(crate) struct Facts {
     pub(crate) deaf: u64,
     /// Members whose name a new process has taken.
     pub(crate) replaced: u64,
+    /// Members that were removed because they did not reconnect in time.
+    pub(crate) not_back: u64,
     pub(crate) crashes: u64,
     pub(crate) wakes: u64,
     pub(crate) starts: u64,
@@ -157,13 +159,14 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    fn counts(&mut self) -> [&mut u64; 15] {
+    fn counts(&mut self) -> [&mut u64; 16] {
         [
             &mut self.registrations,
             &mut self.came_back,
             &mut self.deaths,
             &mut self.deaf,
             &mut self.replaced,
+            &mut self.not_back,
             &mut self.crashes,
             &mut self.wakes,
             &mut self.starts,

@@ -119,6 +119,9 @@ impl World {
                 runner.problem = Some("cancelled");
                 ControlEvent::ToldCancelled { job }
             }
+            Told::CheckpointRequested => {
+                return self.history.seen.push("a runner was asked for a checkpoint".into());
+            }
             Told::Session { .. } => return self.history.seen.push("a runner was asked for a session".into()),
             Told::Timeout => return self.history.seen.push("a runner was told nothing".into()),
         };

@@ -81,7 +81,7 @@ impl Scenario {
     pub(crate) fn summary(&self) -> String {
         format!(
             "a master of {:?}, delays up to {} us, one reset in {} frames, {} crashes, {} + {} pauses, {} leaves, {} \
-             impostors, {} jobs, {} cancels, lease {:?}, {} running, {} queued, {} unconfirmed",
+             impostors, {} jobs, {} cancels, lease {:?}, {:?} to reconnect, {} running, {} queued, {} unconfirmed",
             self.seats,
             self.longest_delay,
             self.frames_of_reset,
@@ -93,6 +93,7 @@ impl Scenario {
             self.submissions,
             self.cancels,
             self.settings.lease,
+            self.settings.reconnect_limit,
             self.settings.running_job_limit,
             self.settings.queued_job_limit,
             self.settings.unconfirmed_limit
@@ -106,6 +107,7 @@ fn settings(random: &mut RandomStream) -> Settings {
     Settings {
         heartbeat: Duration::from_millis(heartbeat),
         lease: Duration::from_millis(lease),
+        reconnect_limit: Duration::from_millis(heartbeat * one(random, &[2, 4, 20])),
         running_job_limit: 1 + random.below(3) as usize,
         queued_job_limit: one(random, &[1, 2, 1000]),
         ended_job_limit: one(random, &[0, 2, 100]),
