@@ -10,6 +10,7 @@ mod micro;
 mod minimum;
 mod quality;
 mod reliability;
+mod slow_worker;
 mod train;
 
 use anyhow::{Result, bail};
@@ -31,9 +32,16 @@ pub(crate) struct Benchmark {
 
 /// All benchmarks, in the order of the table.
 pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
-    [LINEAR, clusters::BENCHMARKS, factorization::BENCHMARKS, memory::BENCHMARKS, reliability::BENCHMARKS]
-        .into_iter()
-        .flatten()
+    [
+        LINEAR,
+        clusters::BENCHMARKS,
+        factorization::BENCHMARKS,
+        memory::BENCHMARKS,
+        reliability::BENCHMARKS,
+        slow_worker::BENCHMARKS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Linear models, and what all families share.

@@ -170,6 +170,7 @@ const FREE_KEYS: &[&str] = &[
     "json",
     "quiet",
     "restarts",
+    "slow_worker",
     "checkpoint_every",
     "checkpoints",
     "checkpoint_keep",

@@ -313,6 +313,13 @@ pub const KEYS: &[Key] = &[
         "How often the job goes on from its last checkpoint after a server or worker is lost [default: 10]",
     ),
     key(
+        "slow_worker",
+        KeyKind::Choice(&["off", "warn", "move"]),
+        "off|warn|move",
+        TRAIN,
+        "A worker that needs twice as long for a record as the median: say so, or give its tasks to others [default: warn]",
+    ),
+    key(
         "wait_limit",
         KeyKind::Count { min: 1, max: 86_400 },
         "SECONDS",

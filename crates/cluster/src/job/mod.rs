@@ -133,6 +133,18 @@ pub struct TrainJob {
     pub checkpoints: CheckpointSettings,
     /// How often the job is run again after the loss of a member.
     pub restarts: u32,
+    pub slow_worker: SlowWorkerPolicy,
+}
+
+/// What happens when a worker is much slower than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowWorkerPolicy {
+    /// Nothing.
+    Off,
+    /// The user is told.
+    Warn,
+    /// Its tasks go to other workers.
+    Move,
 }
 
 /// A checked `predict` job.
@@ -179,6 +191,11 @@ impl TrainJob {
             input,
             validate: checker.list("validate"),
             restarts: checker.count("restarts")?.map_or(RESTARTS_DEFAULT, |count| count as u32),
+            slow_worker: match checker.choice("slow_worker")? {
+                Some("off") => SlowWorkerPolicy::Off,
+                Some("move") => SlowWorkerPolicy::Move,
+                _ => SlowWorkerPolicy::Warn,
+            },
             checkpoints: CheckpointSettings::of(&checker, &model)?,
             model,
             from: checker.path("from")?,

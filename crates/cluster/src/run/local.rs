@@ -14,7 +14,10 @@ use worker::JobLayout;
 use super::Environment;
 use super::driver::messages::ToWorker;
 use super::driver::run_loop::{Parameters, WorkerLink, drive};
-use super::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
+use super::driver::{
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    WorkerInfo,
+};
 use super::worker::job_handle::JobHandle;
 use super::worker::task_runner::Throttle;
 use super::worker::{MatrixAccess, TaskParameters, WorkerContext};
@@ -50,12 +53,15 @@ pub fn train(
     let memory_bytes = machine::memory_bytes();
     let config = DriverConfig {
         job: JOB,
-        workers: vec![WorkerInfo { id: JOB, name: None }],
+        workers: vec![WorkerInfo { id: JOB, name: None, slots: 1 }],
         parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
         progress,
         families: environment.families.clone(),
         run: 1,
         training: None,
+        record_times: RecordTimes::new(),
+        move_count: 0,
+        incidents: Incidents::default(),
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
     let (sender, events) = channel();
@@ -65,7 +71,10 @@ pub fn train(
     let mut parameters = LocalParameters { store, copies: Vec::new() };
     let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);
     link.worker.wait();
-    let report = result?.report;
+    let RunEnd::Finished(finished) = result? else {
+        unreachable!("the only worker has nobody to give tasks to")
+    };
+    let report = finished.report;
     if let Some(path) = &job.report {
         report.write(path)?;
     }

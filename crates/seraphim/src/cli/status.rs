@@ -2,7 +2,7 @@
 
 mod job_progress;
 
-pub(super) use job_progress::progress_text;
+pub(super) use job_progress::{incidents, progress_text};
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use control::text::plain_lines;
 use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
 use rpc::Address;
 use rpc::message::JobId;
+use serde_json::Value;
 
 use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::flags::with_flags;
@@ -120,10 +121,20 @@ fn print_changes(last: Option<&JobStatus>, status: &JobStatus) {
     if last.is_none_or(|last| last.state != status.state) {
         eprintln!("job {} {}", status.id, state_text(status.state));
     }
+    let told = last.map_or(0, |last| incident_count(&last.progress));
+    let new = incident_count(&status.progress).saturating_sub(told) as usize;
+    let lines = super::status::incidents(&status.progress);
+    for line in &lines[lines.len().saturating_sub(new)..] {
+        eprintln!("job {}: {line}", status.id);
+    }
     let reached = super::status::progress_text(&status.progress);
     if status.state == JobState::Running && !reached.is_empty() {
         eprintln!("job {}: {}", status.id, reached.trim_start());
     }
+}
+
+fn incident_count(progress: &Value) -> u64 {
+    progress["incidents"]["count"].as_u64().unwrap_or(0)
 }
 
 fn state_text(state: JobState) -> &'static str {

@@ -46,8 +46,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     start_log(matches)?;
-    let stopping =
-        "stopping: this worker leaves, and jobs with tasks on it fail; press Ctrl-C again to end at once";
+    let stopping = "stopping: this worker leaves, and jobs with tasks on it wait for another one; press Ctrl-C again to end at once";
     set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();

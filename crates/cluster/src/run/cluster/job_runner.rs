@@ -24,7 +24,10 @@ use crate::job::submission::{self, PathBase, Submission};
 use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
-use crate::run::driver::{Driver, DriverConfig, Event, ParameterPlace, ParametersRequest, WorkerInfo};
+use crate::run::driver::{
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    WorkerInfo,
+};
 
 /// Time until the master knows that the connection of a process has ended that no longer exists.
 const DISCONNECT_LIMIT: Duration = Duration::from_secs(1);
@@ -79,14 +82,23 @@ impl JobRunner {
             workers: link.workers.len() as u32,
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
-        let mut training = None;
-        let mut run = 1;
+        let mut runs = Runs::default();
         loop {
-            let failure = match self.run_once(link, &raw, &job, (run, &mut training)) {
-                Ok(result) => return Ok(result),
+            let failure = match self.run_once(link, &raw, &job, &mut runs) {
+                Ok(RunEnd::Finished(finished)) => {
+                    let report =
+                        serde_json::to_value(&finished.report).expect("a report is texts and numbers");
+                    return Ok(JobResult { report, is_complete: finished.is_complete });
+                }
+                Ok(RunEnd::TasksMove(times)) => {
+                    runs.move_tasks(times);
+                    self.replace_members(link, "its tasks move to other workers", &runs)?;
+                    continue;
+                }
                 Err(failure) => failure,
             };
-            let may_run_again = run <= job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
+            let may_run_again =
+                runs.loss_count < job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
             let lost = match failure.lost {
                 None if may_run_again && failure.error.exit() == Exit::Io => {
                     Loss::wait(link, failure.is_disconnected).map(Box::new)
@@ -94,57 +106,67 @@ impl JobRunner {
                 lost => lost,
             };
             let Some(loss) = lost.filter(|_| may_run_again) else { return Err(failure.error) };
-            run += 1;
-            self.replace_members(link, &loss, run)?;
+            runs.loss_count += 1;
+            let (run, error) = (runs.number(), loss.error().to_string());
+            self.replace_members(link, &error, &runs)?;
+            let line = format!(
+                "{error}: run {run} of the job begins {:.1} s after the loss",
+                loss.noticed_at.elapsed().as_secs_f64()
+            );
+            runs.incidents.add(&line);
             if !job.manner.quiet {
-                self.progress.print_line(&format!(
-                    "{}: run {run} of the job begins {:.1} s after the loss",
-                    loss.error(),
-                    loss.noticed_at.elapsed().as_secs_f64()
-                ));
+                self.progress.print_line(&line);
             }
-            tracing::warn!(job = link.job, run, error = %loss.error(), "a job goes on with other members");
+            tracing::warn!(job = link.job, run, error, "a job goes on with other members");
         }
     }
 
-    /// Runs a job on the members of `link`. `training` is what an earlier run has begun.
+    /// Runs a job on the members of `link`.
     fn run_once(
         &self,
         link: &JobLink,
         raw: &RawJob,
         job: &TrainJob,
-        (run, training): (u32, &mut Option<TrainingId>),
-    ) -> Result<JobResult, RunFailure> {
-        let name = |member: &Member| WorkerInfo { id: member.id, name: Some(member.name.clone()) };
+        runs: &mut Runs,
+    ) -> Result<RunEnd, RunFailure> {
+        let info = |member: &Member| {
+            let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
+            WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
+        };
         let config = DriverConfig {
             job: link.run,
-            workers: link.workers.iter().map(name).collect(),
+            workers: link.workers.iter().map(info).collect(),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
-            run,
-            training: training.clone(),
+            run: runs.number(),
+            training: runs.training.clone(),
+            record_times: runs.record_times.clone(),
+            move_count: runs.move_count,
+            incidents: runs.incidents.clone(),
         };
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
         let mut workers = MasterLink { link, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
         let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
-        let finished = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
-        *training = driver.training().cloned().or(training.take());
-        let finished = finished.map_err(|error| RunFailure {
+        let ended = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
+        runs.incidents = driver.incidents().clone();
+        runs.training = driver.training().cloned().or(runs.training.take());
+        ended.map_err(|error| RunFailure {
             error,
             lost: workers.lost.take().map(Box::new),
             is_disconnected: !workers.disconnected.is_empty(),
             is_cancelled: workers.is_cancelled,
-        })?;
-        let report = serde_json::to_value(&finished.report).expect("a report is texts and numbers");
-        Ok(JobResult { report, is_complete: finished.is_complete })
+        })
     }
 
     /// Waits until the master gives the job other members.
-    fn replace_members(&self, link: &mut JobLink, loss: &Loss, run: u32) -> Result<(), Error> {
+    fn replace_members(&self, link: &mut JobLink, reason: &str, runs: &Runs) -> Result<(), Error> {
         link.replace_members();
-        let waits_for = format!("members for run {run}: {}", loss.error());
-        link.progress(json!({ "waits_for": waits_for }));
+        let waits_for = format!("members for run {}: {reason}", runs.number());
+        link.progress(json!({ "waits_for": waits_for, "incidents": runs.incidents }));
+        let interrupted = || Error::Interrupted {
+            what: format!("while the job waited for members to continue: {reason}; no model was written"),
+        };
         let deadline = Instant::now() + REPLACEMENT_LIMIT;
         loop {
             match link.receive(POLL_INTERVAL) {
@@ -152,13 +174,12 @@ impl JobRunner {
                     link.set_members(run, servers, workers);
                     return Ok(());
                 }
-                JobEvent::Cancelled => return Err(loss.interrupted()),
-                _ if self.interrupt.is_raised() => return Err(loss.interrupted()),
+                JobEvent::Cancelled => return Err(interrupted()),
+                _ if self.interrupt.is_raised() => return Err(interrupted()),
                 _ if Instant::now() >= deadline => {
                     let (servers, workers) = (link.servers.len() as u64, link.workers.len() as u64);
                     let text = format!(
-                        "{}; the job waited {} s for {} and {} to continue and did not get them",
-                        loss.error(),
+                        "{reason}; the job waited {} s for {} and {} to continue and did not get them",
                         REPLACEMENT_LIMIT.as_secs(),
                         counted(servers, "server"),
                         counted(workers, "worker")
@@ -168,6 +189,30 @@ impl JobRunner {
                 _ => {}
             }
         }
+    }
+}
+
+/// The earlier runs of a job.
+#[derive(Default)]
+struct Runs {
+    /// How many of them ended with the loss of a member, and how many because tasks moved to other workers.
+    loss_count: u32,
+    move_count: u32,
+    training: Option<TrainingId>,
+    /// The times of workers for a record, as they were measured last.
+    record_times: RecordTimes,
+    incidents: Incidents,
+}
+
+impl Runs {
+    /// The number of the present run, from 1.
+    fn number(&self) -> u32 {
+        1 + self.loss_count + self.move_count
+    }
+
+    fn move_tasks(&mut self, times: RecordTimes) {
+        self.move_count += 1;
+        self.record_times.extend(times);
     }
 }
 
@@ -212,13 +257,6 @@ impl Loss {
 
     fn error(&self) -> Error {
         member_lost_error(&self.member, &self.reason)
-    }
-
-    /// The error of a job that the user ended while it waited for another member.
-    fn interrupted(&self) -> Error {
-        let what =
-            format!("while the job waited for members to continue: {}; no model was written", self.error());
-        Error::Interrupted { what }
     }
 }
 

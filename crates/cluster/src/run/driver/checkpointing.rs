@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::epoch_monitor::MonitorState;
 use super::messages::{CheckpointPlace, RowsToSave, ToWorker, decode, encode};
-use super::{Driver, Effect, Phase};
+use super::{Driver, Effect, Phase, RunEnd};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
@@ -71,8 +71,8 @@ pub(super) struct Checkpointing {
     lead: u64,
     /// When the tasks began to wait for the checkpoint that is being made.
     begun_at: Instant,
-    /// Shortest time between two checkpoints.
-    least_interval: Duration,
+    /// How long the tasks have waited for the last checkpoint.
+    last_duration: Duration,
     /// Whether a user has asked for one.
     is_requested: bool,
     stage: Stage,
@@ -127,7 +127,7 @@ impl Checkpointing {
             last_plan: 0,
             lead: FIRST_LEAD,
             begun_at: now,
-            least_interval: Duration::ZERO,
+            last_duration: Duration::ZERO,
             is_requested: false,
             stage: Stage::Waiting { until: now },
         }
@@ -137,8 +137,18 @@ impl Checkpointing {
         self.problem().is_none()
     }
 
+    /// Makes a checkpoint at the next opportunity.
+    pub(super) fn request(&mut self) {
+        self.is_requested = true;
+    }
+
+    /// How long the tasks have waited for the last checkpoint.
+    pub(super) fn last_duration(&self) -> Duration {
+        self.last_duration
+    }
+
     /// Why the training has no checkpoints.
-    fn problem(&self) -> Option<&'static str> {
+    pub(super) fn problem(&self) -> Option<&'static str> {
         match self.settings.every {
             CheckpointEvery::Off => Some("the job was submitted with checkpoint_every = off"),
             _ if self.data.is_none() => Some("its data cannot be read again"),
@@ -179,7 +189,8 @@ impl Checkpointing {
     }
 
     fn has_passed(&self, now: Instant, interval: Duration) -> bool {
-        now.saturating_duration_since(self.last_at) >= interval.max(self.least_interval)
+        let least = if self.settings.is_every_given { Duration::ZERO } else { self.last_duration * PATIENCE };
+        now.saturating_duration_since(self.last_at) >= interval.max(least)
     }
 
     fn wait(&mut self, now: Instant, interval: Duration) {
@@ -197,7 +208,7 @@ impl Driver {
         let problem = match &mut self.phase {
             Phase::Training(training) => match training.checkpointing.problem() {
                 None => {
-                    training.checkpointing.is_requested = true;
+                    training.checkpointing.request();
                     return self.job_progress.forget_checkpoint_error();
                 }
                 Some(problem) => problem,
@@ -426,16 +437,18 @@ impl Driver {
     fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) {
         let Phase::Training(training) = &mut self.phase else { return };
         let checkpointing = &mut training.checkpointing;
-        if !checkpointing.settings.is_every_given {
-            checkpointing.least_interval = (now - checkpointing.begun_at) * PATIENCE;
-        }
+        checkpointing.last_duration = now - checkpointing.begun_at;
         self.timings.checkpoint_s += (now - checkpointing.begun_at).as_secs_f64();
         checkpointing.last_at = now;
         checkpointing.wait(now, Duration::ZERO);
+        // After a failure the next comparison of the workers asks for another checkpoint.
+        if let (Some(times), None) = (training.moves.take(), failure) {
+            return self.end(Ok(RunEnd::TasksMove(times)));
+        }
         if let Some(error) = failure {
             self.job_progress.set_checkpoint_error(error);
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
-            self.progress.print_line(&line);
+            self.report_incident(&line);
         }
         self.send_to_tasks(&ToWorker::EndSave);
     }

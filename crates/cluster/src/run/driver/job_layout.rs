@@ -10,6 +10,7 @@ use rpc::message::{Member, MemberKind};
 use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
 
 use super::memory_check::check_memory;
+use super::slow_workers::{lower_median, spread};
 use super::{DriverConfig, WorkerInfo};
 use crate::error::Error;
 use crate::job::TrainJob;
@@ -140,14 +141,26 @@ pub(super) fn check_bad_lines(
     Ok(())
 }
 
-/// Assigns tasks to workers in contiguous blocks.
-pub(super) fn assign_tasks(workers: &[WorkerInfo], task_count: u32) -> Vec<WorkerTasks> {
-    let count = workers.len() as u32;
-    let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;
-    workers
-        .iter()
-        .zip(0u32..)
-        .map(|(info, i)| WorkerTasks { worker: info.id, tasks: bound(i)..bound(i + 1) })
-        .filter(|share| !share.tasks.is_empty())
-        .collect()
+/// Assigns tasks to workers in contiguous blocks: of equal size, or by the times for a record that were measured.
+pub(super) fn assign_tasks(config: &DriverConfig, task_count: u32) -> Vec<WorkerTasks> {
+    let DriverConfig { workers, record_times, .. } = config;
+    let counts = if record_times.is_empty() {
+        let count = workers.len() as u64;
+        let bound = |i: u64| (u64::from(task_count) * i / count) as u32;
+        (0..count).map(|i| bound(i + 1) - bound(i)).collect()
+    } else {
+        let median = lower_median(record_times.values().copied());
+        let time_of = |info: &WorkerInfo| {
+            let time = info.name.as_ref().and_then(|name| record_times.get(name)).copied();
+            (time.unwrap_or(median), info.slots)
+        };
+        spread(task_count, &workers.iter().map(time_of).collect::<Vec<_>>())
+    };
+    let mut first = 0;
+    let shares = workers.iter().zip(counts).map(|(info, count)| {
+        let tasks = first..first + count;
+        first += count;
+        WorkerTasks { worker: info.id, tasks }
+    });
+    shares.filter(|share| !share.tasks.is_empty()).collect()
 }

@@ -3,12 +3,36 @@
 use std::time::{Duration, Instant};
 
 use algo::Epochs;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::report::EpochLine;
 
 /// Time between two reports of the progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Most incidents that are shown.
+const INCIDENT_LIMIT: usize = 20;
+
+/// What a user should know of a job that goes on: members that were lost, workers that are slow, checkpoints that failed.
+/// Each is one line.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Incidents {
+    /// Number of all incidents.
+    count: u64,
+    /// The last ones.
+    last: Vec<String>,
+}
+
+impl Incidents {
+    pub fn add(&mut self, line: &str) {
+        self.count += 1;
+        self.last.push(line.to_owned());
+        if self.last.len() > INCIDENT_LIMIT {
+            self.last.remove(0);
+        }
+    }
+}
 
 /// Sums of a job's steps.
 #[derive(Clone, Debug)]
@@ -26,10 +50,11 @@ pub(super) struct JobProgress {
     checkpoint: Option<(u64, u64)>,
     /// Why the last checkpoint was not made.
     checkpoint_error: Option<String>,
+    pub(super) incidents: Incidents,
 }
 
 impl JobProgress {
-    pub(super) fn new(start: Instant, epochs: Epochs) -> Self {
+    pub(super) fn new(start: Instant, epochs: Epochs, incidents: Incidents) -> Self {
         let epoch_count = if let Epochs::Fixed(count) = epochs { Some(count) } else { None };
         Self {
             start,
@@ -40,6 +65,7 @@ impl JobProgress {
             loss_sum: 0.0,
             checkpoint: None,
             checkpoint_error: None,
+            incidents,
         }
     }
 
@@ -94,6 +120,7 @@ impl JobProgress {
             "loss": mean.or(of_last),
             "checkpoint": checkpoint,
             "checkpoint_error": self.checkpoint_error,
+            "incidents": self.incidents,
         });
         if let Value::Object(progress) = progress { progress } else { Map::new() }
     }

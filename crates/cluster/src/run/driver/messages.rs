@@ -261,6 +261,8 @@ pub enum FromWorker {
         bytes: u64,
         /// Number of input bytes read by a scan before the first step.
         scanned_bytes: u64,
+        /// Seconds in which the tasks computed, without their waits; 0 if the worker does not measure them.
+        busy_s: f64,
     },
     /// Reports that a task has ended an epoch.
     EpochEnded {

@@ -12,6 +12,7 @@
 //! | `preparation` | from the inspection of the data to the first step |
 //! | `training` | reports, decisions after epochs, the end of tasks |
 //! | `checkpointing` | when checkpoints are made, and who writes what |
+//! | `slow_workers` | which worker is slow, and where its tasks could go |
 //! | `saving` | the model and the report |
 //! | `failing` | which failure of several is reported |
 //! | `settings_chooser`, `epoch_monitor` | the decisions themselves |
@@ -30,6 +31,7 @@ mod preparation;
 pub mod run_loop;
 mod saving;
 mod settings_chooser;
+mod slow_workers;
 mod training;
 
 use std::sync::Arc;
@@ -42,6 +44,8 @@ use serde_json::{Map, Value};
 use worker::JobLayout;
 
 pub use self::job_layout::ParameterPlace;
+pub use self::job_progress::Incidents;
+pub use self::slow_workers::RecordTimes;
 
 use self::failing::Failing;
 use self::job_progress::JobProgress;
@@ -61,6 +65,8 @@ pub struct WorkerInfo {
     pub id: u32,
     /// Its name in messages to the user; none for the only worker of a job in one process.
     pub name: Option<String>,
+    /// Number of tasks that it runs well at the same time; at least 1.
+    pub slots: u32,
 }
 
 /// Where a job runs.
@@ -77,6 +83,12 @@ pub struct DriverConfig {
     pub run: u32,
     /// The training that an earlier run has begun.
     pub training: Option<TrainingId>,
+    /// The times for a record that earlier runs have measured: the tasks are spread over the workers by them.
+    pub record_times: RecordTimes,
+    /// How often tasks have moved to other workers in earlier runs.
+    pub move_count: u32,
+    /// What happened in earlier runs.
+    pub incidents: Incidents,
 }
 
 /// What the driver learns.
@@ -116,7 +128,7 @@ pub enum Effect {
     /// The progress that users see.
     Status(Map<String, Value>),
     /// The last effect.
-    End(Box<Result<FinishedJob, Error>>),
+    End(Box<Result<RunEnd, Error>>),
 }
 
 /// A request to the servers, or to the store of this process.
@@ -136,6 +148,15 @@ pub enum ParametersRequest {
     RestoreRows,
     /// Reads the counters.
     Stats,
+}
+
+/// How a run ends that did not fail.
+#[derive(Debug)]
+pub enum RunEnd {
+    Finished(Box<FinishedJob>),
+    /// There is a checkpoint, from which another run continues, with its tasks spread over the workers by these times for a
+    /// record.
+    TasksMove(RecordTimes),
 }
 
 /// The result of a job that did not fail.
@@ -191,7 +212,8 @@ enum Phase {
 impl Driver {
     /// Creates the driver of a checked job. `now` is its start.
     pub fn new(config: DriverConfig, raw: RawJob, job: TrainJob, now: Instant) -> Self {
-        let job_progress = JobProgress::new(now, job.parameters.data_needs().epochs);
+        let epochs = job.parameters.data_needs().epochs;
+        let job_progress = JobProgress::new(now, epochs, config.incidents.clone());
         Self {
             config,
             given: raw.clone(),
@@ -212,6 +234,17 @@ impl Driver {
     /// The training that this run has begun or continued, once it is known.
     pub fn training(&self) -> Option<&TrainingId> {
         self.training.as_ref()
+    }
+
+    /// What happened in this run and earlier ones.
+    pub fn incidents(&self) -> &Incidents {
+        &self.job_progress.incidents
+    }
+
+    /// Tells the user of something that does not end the job.
+    fn report_incident(&mut self, line: &str) {
+        self.progress.print_line(line);
+        self.job_progress.incidents.add(line);
     }
 
     /// Returns the first effects.
@@ -290,9 +323,9 @@ impl Driver {
             FromWorker::PartWritten { number, part } => self.on_part_written(now, number, Ok(part)),
             FromWorker::CheckpointFailed { number, error } => self.on_part_written(now, number, Err(error)),
             FromWorker::CheckpointWritten { number } => self.on_checkpoint_written(now, number),
-            FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes } => {
+            FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes, busy_s } => {
                 self.progress.add_scanned_bytes(scanned_bytes);
-                self.on_steps(steps, records, loss_sum, bytes);
+                self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
             }
             FromWorker::KeyNames { names } => self.on_key_names(names),
             FromWorker::ModelSaved { manifest, sync_s } => self.on_model_saved(now, *manifest, sync_s),
@@ -337,6 +370,7 @@ impl Driver {
         match &self.phase {
             Phase::Training(training) => {
                 training.check_wait(now, self.job.wait_limit)?;
+                self.check_slow_workers(now);
                 self.plan_checkpoint(now);
                 self.report_status(now);
                 Ok(())
@@ -357,9 +391,13 @@ impl Driver {
     }
 
     /// Ends the job: frees the parameters and the workers.
-    fn end(&mut self, result: Result<FinishedJob, Error>) {
+    fn end(&mut self, result: Result<RunEnd, Error>) {
         self.phase = Phase::Ended;
-        let reason = result.as_ref().err().map(ToString::to_string);
+        let reason = match &result {
+            Ok(RunEnd::Finished(_)) => None,
+            Ok(RunEnd::TasksMove(_)) => Some("its tasks move to other workers".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
         self.effects.push(Effect::Close { failure: reason.clone() });
         self.send_to_all(&ToWorker::End { reason });
         self.progress.clear();

@@ -151,12 +151,12 @@ impl Driver {
         });
         if let Some(point) = &plan.resume {
             for notice in &point.notices {
-                self.progress.print_line(notice);
+                self.report_incident(notice);
             }
-            self.progress.print_line(&resume_text(point));
+            self.report_incident(&resume_text(point));
         }
         plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
-        plan.worker_tasks = assign_tasks(&self.config.workers, plan.task_count);
+        plan.worker_tasks = assign_tasks(&self.config, plan.task_count);
         self.timings.open_s = (now - self.start).as_secs_f64();
         let settings = self.settings_chooser(&plan).choose()?;
         let survey = settings.is_none();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::messages::ToWorker;
-use super::{Driver, Effect, Event, FinishedJob, ParametersRequest};
+use super::{Driver, Effect, Event, ParametersRequest, RunEnd};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
@@ -38,13 +38,13 @@ pub trait Parameters {
     fn add_status(&self, status: &mut Map<String, Value>);
 }
 
-/// Runs a job to its end. It stops when `interrupt` is raised.
+/// Runs a job to the end of the run. It stops when `interrupt` is raised.
 pub fn drive(
     driver: &mut Driver,
     link: &mut dyn WorkerLink,
     parameters: &mut dyn Parameters,
     interrupt: &Interrupt,
-) -> Result<FinishedJob, Error> {
+) -> Result<RunEnd, Error> {
     let mut effects = driver.start();
     let mut is_stop_requested = false;
     loop {

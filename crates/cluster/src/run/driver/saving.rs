@@ -10,7 +10,7 @@ use worker::JobLayout;
 use super::epoch_monitor::{StopReason, TrainingSummary};
 use super::messages::{ToWorker, split_names};
 use super::preparation::Plan;
-use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase};
+use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase, RunEnd};
 use crate::error::Error;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
@@ -80,6 +80,7 @@ impl Driver {
         progress.insert("ended_by".into(), json!(report.ended_by));
         progress.insert("model".into(), json!(report.model.path));
         self.effects.push(Effect::Status(progress));
-        self.end(Ok(FinishedJob { report, is_complete: end != StopReason::Interrupted }));
+        let finished = FinishedJob { report, is_complete: end != StopReason::Interrupted };
+        self.end(Ok(RunEnd::Finished(Box::new(finished))));
     }
 }

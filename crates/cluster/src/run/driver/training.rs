@@ -12,8 +12,10 @@ use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
 use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;
 use super::preparation::Setup;
+use super::slow_workers::{RecordTimes, SlowWorkers};
 use super::{Driver, Effect, ParametersRequest, Phase};
 use crate::error::Error;
+use crate::job::SlowWorkerPolicy;
 use crate::run::totals::TaskSummary;
 
 /// The state of a job whose tasks run.
@@ -37,6 +39,11 @@ pub(super) struct Training {
     pending_decision: Option<ToWorker>,
     pub(super) since: Instant,
     pub(super) checkpointing: Checkpointing,
+    slow_workers: SlowWorkers,
+    /// The worker of which the user was told that it is slow.
+    told_slow: Option<u32>,
+    /// Set when tasks move to other workers after the next checkpoint.
+    pub(super) moves: Option<RecordTimes>,
 }
 
 impl Training {
@@ -61,6 +68,9 @@ impl Training {
             pending_decision: None,
             since: now,
             checkpointing,
+            slow_workers: SlowWorkers::new(now),
+            told_slow: None,
+            moves: None,
         }
     }
 
@@ -82,9 +92,17 @@ impl Training {
 }
 
 impl Driver {
-    pub(super) fn on_steps(&mut self, steps: u64, records: u64, loss_sum: f64, bytes: u64) {
+    pub(super) fn on_steps(
+        &mut self,
+        worker: u32,
+        (steps, records): (u64, u64),
+        loss_sum: f64,
+        bytes: u64,
+        busy_s: f64,
+    ) {
         let Phase::Training(training) = &mut self.phase else { return };
         training.step_count += steps;
+        training.slow_workers.add(worker, records, busy_s);
         self.progress.add_bytes(bytes);
         self.progress.step(records, loss_sum);
         self.job_progress.add_steps(records, loss_sum);
@@ -161,6 +179,44 @@ impl Driver {
                 self.effects.push(Effect::Send { worker: share.worker, message: ToWorker::Stop });
             }
         }
+    }
+
+    /// Tells the user of a slow worker, or has its tasks move to others after the next checkpoint.
+    pub(super) fn check_slow_workers(&mut self, now: Instant) {
+        let (policy, cost) = (self.job.slow_worker, self.start_cost());
+        let Phase::Training(training) = &mut self.phase else { return };
+        if policy == SlowWorkerPolicy::Off || training.stop_sent || training.moves.is_some() {
+            return;
+        }
+        let (workers, shares) = (&self.config.workers, &training.setup.plan.worker_tasks);
+        let Some(slow) = training.slow_workers.compare(now, workers, shares) else { return };
+        // Each move is made more reluctantly than the one before, so that workers whose speed varies do not stop a job.
+        let cost = cost * 2u32.saturating_pow(self.config.move_count);
+        let is_worth = slow.is_worth_moving(training.slow_workers.elapsed(now), cost);
+        let what = match (policy, training.checkpointing.problem()) {
+            (SlowWorkerPolicy::Move, None) if is_worth => {
+                training.moves = Some(slow.times);
+                training.checkpointing.request();
+                "its tasks move to others after a checkpoint".to_owned()
+            }
+            _ if training.told_slow == Some(slow.worker) => return,
+            (SlowWorkerPolicy::Move, Some(problem)) => format!("its tasks cannot move to others: {problem}"),
+            (SlowWorkerPolicy::Move, None) => {
+                "its tasks stay as long as moving them gains too little".to_owned()
+            }
+            _ => "--slow-worker move gives its tasks to others".to_owned(),
+        };
+        training.told_slow = Some(slow.worker);
+        let (name, factor, count) = (self.worker_name(slow.worker), slow.factor, self.config.workers.len());
+        self.report_incident(&format!(
+            "{name} needs {factor:.1} times as long for a record as the median of {count} workers: {what}"
+        ));
+    }
+
+    /// Time from the beginning of a run to its first step.
+    fn start_cost(&self) -> Duration {
+        let Phase::Training(training) = &self.phase else { return Duration::ZERO };
+        training.since.saturating_duration_since(self.start) + training.checkpointing.last_duration()
     }
 
     pub(super) fn on_key_names(&mut self, names: BTreeMap<u64, String>) {

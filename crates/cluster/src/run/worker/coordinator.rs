@@ -40,7 +40,28 @@ struct State {
     failure: Option<String>,
     saves: Saves,
     unreported: Unreported,
+    busy_clock: Option<BusyClock>,
     reported_at: Option<Instant>,
+}
+
+/// The time in which the tasks have computed.
+struct BusyClock {
+    permits: Arc<Semaphore>,
+    reported: Duration,
+}
+
+impl BusyClock {
+    fn new(permits: Arc<Semaphore>) -> Self {
+        let reported = permits.busy_time();
+        Self { permits, reported }
+    }
+
+    /// Seconds since the last call.
+    fn take(&mut self) -> f64 {
+        let now = self.permits.busy_time();
+        let last = std::mem::replace(&mut self.reported, now);
+        now.saturating_sub(last).as_secs_f64()
+    }
 }
 
 /// Sums since the last report.
@@ -111,6 +132,11 @@ impl TaskCoordinator {
     /// Begins with these tasks.
     pub(super) fn begin(&self, tasks: Range<u32>) {
         self.lock().saves.set_tasks(tasks);
+    }
+
+    /// Measures from now on for how long tasks with these permits compute.
+    pub(super) fn measure(&self, permits: Option<Arc<Semaphore>>) {
+        self.lock().busy_clock = permits.map(BusyClock::new);
     }
 
     /// Answers whether the tasks can save at a clock.
@@ -198,7 +224,8 @@ impl TaskCoordinator {
         if (steps > 0 || scanned_bytes > 0) && (is_due || all) {
             state.reported_at = Some(Instant::now());
             state.unreported = Unreported::default();
-            self.send(FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes });
+            let busy_s = state.busy_clock.as_mut().map_or(0.0, BusyClock::take);
+            self.send(FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes, busy_s });
         }
     }
 

@@ -274,8 +274,11 @@ impl WorkerJob {
             first_epoch,
             is_survey,
         };
-        let threads = self.context().threads.filter(|threads| *threads < tasks.len());
-        let permits = threads.map(Semaphore::new);
+        let permits = match self.context().threads {
+            // One for each task: they show for how long the tasks compute.
+            None => Some(Semaphore::new(tasks.len())),
+            Some(threads) => (threads < tasks.len()).then(|| Semaphore::new(threads)),
+        };
         let mut shares = plan.training()?;
         let scanned = plan.must_scan();
         if scanned {
@@ -316,6 +319,7 @@ impl WorkerJob {
         if prepared.is_survey {
             plan.finish_survey(&mut shares)?;
         }
+        self.coordinator.measure(prepared.permits.clone());
         let runner = TaskRunner {
             plan,
             model: &*model,

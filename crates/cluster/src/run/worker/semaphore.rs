@@ -1,37 +1,74 @@
 //! `--threads`: a limit of the tasks that compute at once. A task releases its permit while it may have to wait for
-//! other tasks, so a limit below the number of tasks cannot cause a deadlock.
+//! other tasks, so a limit below the number of tasks cannot cause a deadlock. The time in which permits are held is the
+//! time in which tasks compute.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use matrix::{Agent, Clock, FunctionCall, MatrixId, PullTicket, Selection, Values, ValuesMut};
 
 use crate::error::Error;
 
-/// A counting semaphore.
+/// A counting semaphore, which knows for how long its permits were held.
 #[derive(Debug)]
 pub struct Semaphore {
-    free: Mutex<usize>,
+    state: Mutex<State>,
     freed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    held: u32,
+    /// Sum over the permits of the times in which they were held, up to `counted_at`.
+    busy: Duration,
+    counted_at: Instant,
+}
+
+impl State {
+    fn count_time(&mut self) {
+        let now = Instant::now();
+        self.busy += now.saturating_duration_since(self.counted_at) * self.held;
+        self.counted_at = now;
+    }
 }
 
 impl Semaphore {
     /// Creates a semaphore with `count` permits, at least 1.
     pub fn new(count: usize) -> Arc<Self> {
-        Arc::new(Self { free: Mutex::new(count.max(1)), freed: Condvar::new() })
+        let state = State { free: count.max(1), held: 0, busy: Duration::ZERO, counted_at: Instant::now() };
+        Arc::new(Self { state: Mutex::new(state), freed: Condvar::new() })
     }
 
     pub fn acquire(&self) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while state.free == 0 {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        *free -= 1;
+        state.count_time();
+        state.free -= 1;
+        state.held += 1;
     }
 
     /// Releases a permit.
     pub fn release(&self) {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        let mut state = self.lock();
+        state.count_time();
+        state.free += 1;
+        state.held -= 1;
+        drop(state);
         self.freed.notify_one();
+    }
+
+    /// For how long permits were held so far, summed over the permits: the time in which tasks computed.
+    pub fn busy_time(&self) -> Duration {
+        let mut state = self.lock();
+        state.count_time();
+        state.busy
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a permit, which is released when the returned value is dropped, also by a panic.

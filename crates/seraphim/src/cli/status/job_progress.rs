@@ -21,6 +21,9 @@ pub(super) fn lines(progress: &Value) -> String {
             counted(number("partitions"), "partition")
         );
     }
+    for incident in incidents(progress) {
+        out += &format!("        {incident}\n");
+    }
     let tasks = list(progress, "tasks");
     for task in tasks {
         out += &format!("        {}\n", line(task, tasks));
@@ -60,6 +63,12 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
         out += &format!("; the model so far is in {}", plain(model, PATH_BYTES));
     }
     out
+}
+
+/// Returns what happened to the job without ending it, a line each, the latest last.
+pub(in crate::cli) fn incidents(progress: &Value) -> Vec<String> {
+    let lines = list(&progress["incidents"], "last").iter().filter_map(Value::as_str);
+    lines.map(|line| plain(line, PATH_BYTES)).collect()
 }
 
 /// Returns a number with its noun.
@@ -125,6 +134,7 @@ mod tests {
     fn who_waits_is_told_for_whom_and_how_long() {
         let progress = json!({
             "task_count": 3,
+            "incidents": {"count": 30, "last": ["a was lost"]},
             "matrices": [{"name": "weights", "rows": 50, "bytes": 2048, "partitions": 8}],
             "tasks": [
                 {"task": 0, "worker": "a", "clock": 8, "state": "live", "connected": true,
@@ -134,7 +144,7 @@ mod tests {
         });
         assert_eq!(
             lines(&progress),
-            "        matrix weights: 50 rows, 2.0 KiB in 8 partitions\n        \
+            "        matrix weights: 50 rows, 2.0 KiB in 8 partitions\n        a was lost\n        \
              task 0 on a: clock 8, waits 1.5 s to pull for task 1 on b\n        \
              task 1 on b: clock 7, computes\n        and 1 task with higher clocks\n"
         );

@@ -350,7 +350,14 @@ fn worker_failure(worker: u32) -> FromWorker {
 }
 
 fn progress(steps: u64) -> FromWorker {
-    FromWorker::Progress { steps, records: steps, loss_sum: 0.5, bytes: 1, scanned_bytes: 1 - steps.min(1) }
+    FromWorker::Progress {
+        steps,
+        records: steps,
+        loss_sum: 0.5,
+        bytes: 1,
+        scanned_bytes: 1 - steps.min(1),
+        busy_s: 0.0,
+    }
 }
 
 fn summary(survey: bool) -> TaskSummary {

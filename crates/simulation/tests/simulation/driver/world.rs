@@ -9,7 +9,7 @@ use cluster::job::raw::RawJob;
 use cluster::progress::SilentProgress;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::driver::{
-    Driver, DriverConfig, Effect, Event, ParameterPlace, ParametersRequest, WorkerInfo,
+    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RunEnd, WorkerInfo,
 };
 use cluster::{Error, Exit};
 use math::random::{Purpose, RandomStream, stream};
@@ -133,7 +133,7 @@ impl World {
         let kind =
             MemberKind::Server { addresses: vec!["unix:/s".into()], lanes: 2, memory_limit_bytes: 1 << 30 };
         let server = Member { id: 9, name: "server-0".into(), incarnation: 1, kind, host: String::new() };
-        let worker = |id| WorkerInfo { id, name: Some(format!("worker-{id}")) };
+        let worker = |id| WorkerInfo { id, name: Some(format!("worker-{id}")), slots: 1 };
         let config = DriverConfig {
             job: 1,
             workers: (0..scenario.workers).map(worker).collect(),
@@ -142,6 +142,9 @@ impl World {
             families: algo::Families::default(),
             run: 1,
             training: None,
+            record_times: BTreeMap::new(),
+            move_count: 0,
+            incidents: Incidents::default(),
         };
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),
@@ -313,7 +316,8 @@ impl World {
                 Effect::Status(_) => {}
                 Effect::End(result) => {
                     self.is_over = true;
-                    let result = result.map(|finished| finished.is_complete);
+                    let result =
+                        result.map(|end| matches!(end, RunEnd::Finished(finished) if finished.is_complete));
                     self.note(Seen::Ended(result.map_err(|error| error.to_string())));
                 }
             }

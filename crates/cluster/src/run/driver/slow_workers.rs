@@ -1,0 +1,217 @@
+//! Workers that need much longer for a record than the others, and how tasks are spread over workers by their speed.
+//!
+//! A worker reports the time in which its tasks computed, without their waits for parameters and for each other. So its
+//! time for a record shows how fast it is itself, also under bsp, where all tasks go at the pace of the slowest.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::WorkerInfo;
+use super::job_layout::WorkerTasks;
+
+/// A worker is slow if it needs so many times the median for a record.
+const SLOW_FACTOR: f64 = 2.0;
+/// Time that is measured before workers are compared.
+const MEASURE_TIME: Duration = Duration::from_secs(1);
+/// Tasks move only if what remains would take at most this share of its time. Less is within what a busy machine varies.
+const WORTHWHILE_SHARE: f64 = 0.75;
+
+/// Times for a record in seconds, by the name of the worker.
+pub type RecordTimes = BTreeMap<String, f64>;
+
+/// What the workers have reported since the training began.
+#[derive(Debug)]
+pub(super) struct SlowWorkers {
+    since: Instant,
+    compared_at: Instant,
+    /// By worker: records, and the seconds in which its tasks computed.
+    sums: BTreeMap<u32, (u64, f64)>,
+}
+
+/// The slowest worker, and what its tasks could gain elsewhere.
+#[derive(Debug, PartialEq)]
+pub(super) struct SlowWorker {
+    pub(super) worker: u32,
+    /// Its time for a record, in medians.
+    pub(super) factor: f64,
+    /// The time of all workers with the tasks spread by speed, as a share of the present one.
+    pub(super) share: f64,
+    /// The times of all workers that were measured.
+    pub(super) times: RecordTimes,
+}
+
+impl SlowWorker {
+    /// Whether it pays to move its tasks, after training for `elapsed`. What remains is taken to be as long as what was
+    /// done, so that a wrong guess costs at most a share of the whole time. `cost`: the time of a checkpoint and another
+    /// start.
+    pub(super) fn is_worth_moving(&self, elapsed: Duration, cost: Duration) -> bool {
+        self.share <= WORTHWHILE_SHARE && elapsed.as_secs_f64() * (1.0 - self.share) > cost.as_secs_f64()
+    }
+}
+
+impl SlowWorkers {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, compared_at: now, sums: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, worker: u32, records: u64, busy_s: f64) {
+        let sum = self.sums.entry(worker).or_default();
+        sum.0 += records;
+        sum.1 += busy_s;
+    }
+
+    pub(super) fn elapsed(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+
+    /// Compares the workers if it is time to. Returns the slowest one, if it is slow.
+    pub(super) fn compare(
+        &mut self,
+        now: Instant,
+        workers: &[WorkerInfo],
+        shares: &[WorkerTasks],
+    ) -> Option<SlowWorker> {
+        if now.saturating_duration_since(self.compared_at) < MEASURE_TIME {
+            return None;
+        }
+        self.compared_at = now;
+        let measured: Vec<(&WorkerInfo, u32, f64)> = shares
+            .iter()
+            .filter_map(|share| {
+                let info = workers.iter().find(|info| info.id == share.worker)?;
+                let (records, busy_s) = self.sums.get(&share.worker).filter(|sum| sum.0 > 0)?;
+                let tasks = share.tasks.len() as u32;
+                // Tasks that share a core each need longer.
+                let crowd = (f64::from(tasks) / f64::from(info.slots)).max(1.0);
+                Some((info, tasks, busy_s / *records as f64 / crowd))
+            })
+            .collect();
+        if measured.len() < shares.len() || measured.len() < 2 {
+            return None;
+        }
+        let median = lower_median(measured.iter().map(|(_, _, time)| *time));
+        let (slowest, _, time) = measured.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+        let factor = time / median;
+        if factor < SLOW_FACTOR {
+            return None;
+        }
+        let speeds: Vec<(f64, u32)> = measured.iter().map(|(info, _, time)| (*time, info.slots)).collect();
+        let counts: Vec<u32> = measured.iter().map(|(_, tasks, _)| *tasks).collect();
+        let task_count = counts.iter().sum();
+        let share = duration(&speeds, &spread(task_count, &speeds)) / duration(&speeds, &counts);
+        let times = measured.iter().filter_map(|(info, _, time)| Some((info.name.clone()?, *time))).collect();
+        Some(SlowWorker { worker: slowest.id, factor, share, times })
+    }
+}
+
+/// The median; of an even number of values the smaller of the two in the middle, so that of two workers one can be slow.
+pub(super) fn lower_median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Time of a worker for a record of each of its tasks.
+fn time_of((time, slots): (f64, u32), tasks: u32) -> f64 {
+    if tasks == 0 { 0.0 } else { time * (f64::from(tasks) / f64::from(slots)).max(1.0) }
+}
+
+/// Time of all workers together: the slowest one counts.
+fn duration(speeds: &[(f64, u32)], counts: &[u32]) -> f64 {
+    speeds.iter().zip(counts).map(|(speed, count)| time_of(*speed, *count)).fold(0.0, f64::max)
+}
+
+/// Spreads tasks over workers with these times for a record and slots, so that the last one to end is as early as
+/// possible: each task goes to the worker that would end first with it, or has the fewest per slot.
+pub(super) fn spread(task_count: u32, speeds: &[(f64, u32)]) -> Vec<u32> {
+    let mut counts = vec![0; speeds.len()];
+    for _ in 0..task_count {
+        let key = |i: usize| {
+            let with = counts[i] + 1;
+            (time_of(speeds[i], with), f64::from(with) / f64::from(speeds[i].1))
+        };
+        let best = (0..speeds.len()).min_by(|a, b| {
+            let (a, b) = (key(*a), key(*b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        if let Some(best) = best {
+            counts[best] += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(
+        times: &[f64],
+        tasks_each: u32,
+        slots: u32,
+    ) -> (SlowWorkers, Vec<WorkerInfo>, Vec<WorkerTasks>) {
+        let mut slow = SlowWorkers::new(Instant::now());
+        let ids = 0..times.len() as u32;
+        for (worker, time) in ids.clone().zip(times) {
+            slow.add(worker, 1000, 1000.0 * time);
+        }
+        let info = |id| WorkerInfo { id, name: Some(format!("w{id}")), slots };
+        let share = |id| WorkerTasks { worker: id, tasks: id * tasks_each..(id + 1) * tasks_each };
+        (slow, ids.clone().map(info).collect(), ids.map(share).collect())
+    }
+
+    fn compare(times: &[f64], tasks_each: u32, slots: u32) -> Option<SlowWorker> {
+        let (mut slow, workers, shares) = cluster(times, tasks_each, slots);
+        let now = slow.since + MEASURE_TIME;
+        assert_eq!(slow.compare(slow.since, &workers, &shares), None, "too early");
+        slow.compare(now, &workers, &shares)
+    }
+
+    #[test]
+    fn tasks_go_to_those_who_end_first_and_a_slow_worker_gets_none() {
+        assert_eq!(spread(8, &[(1.0, 1), (1.0, 1), (1.0, 1), (5.0, 1)]), [3, 3, 2, 0]);
+        assert_eq!(spread(8, &[(1.0, 1), (2.0, 1), (1.0, 1)]), [3, 2, 3]);
+        assert_eq!(spread(4, &[(1.0, 4), (1.0, 4)]), [2, 2], "free slots are filled evenly");
+        assert_eq!(spread(5, &[(1.0, 2), (1.0, 8)]), [1, 4]);
+        assert_eq!(spread(2, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn equal_workers_are_not_slow_and_one_of_two_can_be() {
+        assert_eq!(compare(&[1.0, 1.1, 0.9, 1.9], 2, 1), None);
+        let found = compare(&[1.0, 5.0], 1, 1).unwrap();
+        assert_eq!((found.worker, found.factor, found.share), (1, 5.0, 0.4));
+        let found = compare(&[1.0, 1.0, 1.0, 5.0], 2, 1).unwrap();
+        assert_eq!((found.worker, found.factor, found.share), (3, 5.0, 0.3));
+        assert_eq!(found.times.len(), 4);
+    }
+
+    #[test]
+    fn tasks_that_share_slots_do_not_make_a_worker_slow() {
+        let (mut slow, mut workers, mut shares) = cluster(&[1.0, 1.0, 3.0], 1, 1);
+        shares[2].tasks = 2..5;
+        let now = slow.since + MEASURE_TIME;
+        assert_eq!(slow.compare(now, &workers, &shares), None);
+        workers[2].slots = 3;
+        let found = slow.compare(now + MEASURE_TIME, &workers, &shares).unwrap();
+        assert_eq!((found.worker, found.factor), (2, 3.0));
+    }
+
+    #[test]
+    fn without_a_measurement_of_all_workers_nothing_is_said() {
+        let (mut slow, workers, shares) = cluster(&[1.0, 5.0], 1, 1);
+        slow.sums.remove(&0);
+        assert_eq!(slow.compare(slow.since + MEASURE_TIME, &workers, &shares), None);
+        assert_eq!(compare(&[1.0], 1, 1), None);
+    }
+
+    #[test]
+    fn a_move_must_pay() {
+        let found = compare(&[1.0, 1.0, 1.0, 5.0], 2, 1).unwrap();
+        let seconds = Duration::from_secs;
+        assert!(found.is_worth_moving(seconds(10), seconds(6)));
+        assert!(!found.is_worth_moving(seconds(10), seconds(8)));
+        let little = SlowWorker { share: 0.8, ..found };
+        assert!(!little.is_worth_moving(seconds(1000), seconds(1)));
+    }
+}
