@@ -15,7 +15,7 @@ use crate::target::{Figures, Target};
 
 pub(super) const BENCHMARKS: &[Benchmark] = &[Benchmark {
     name: "slow_worker",
-    title: "1M x 10M clicks, thirty epochs on a server and four workers, one of which pauses five times as long before a \
+    title: "1M x 10M clicks, fifteen epochs on a server and four workers, one of which pauses five times as long before a \
             batch (20 ms): its tasks move to others, against --slow-worker off",
     targets: &[Target::ratio("time", 0.6, 0.45)],
     run: slow_worker,
@@ -74,7 +74,7 @@ fn slow_worker(context: &Context) -> Result<Figures> {
     let model = context.scratch_path("model_slow_worker");
     let time = |policy: &str| -> Result<Sample> {
         let more = ["--servers", "1", "--workers", "4", "--slow-worker", policy, "--master", &address];
-        let mut words = train("lr", &data, &model, 8, &["epochs=30"], &more);
+        let mut words = train("lr", &data, &model, 8, &["epochs=15", "batch_size=1024"], &more);
         words[0] = "submit".into();
         let start = Instant::now();
         context.seraphim(Cores::Two, &words)?;

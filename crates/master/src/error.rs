@@ -6,6 +6,10 @@ pub enum Error {
     #[error("{0}")]
     Config(String),
 
+    /// The folder of the state cannot be used; the text says why.
+    #[error("{0}")]
+    State(String),
+
     /// An error of the network.
     #[error(transparent)]
     Rpc(#[from] rpc::Error),

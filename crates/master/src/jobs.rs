@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use control::limits::{PROGRESS_BYTES, REPORT_BYTES, TITLE_BYTES};
+use control::limits::{ERROR_BYTES, PROGRESS_BYTES, REPORT_BYTES, TITLE_BYTES};
 use control::{CallResult, ClientId, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId, text};
 use rpc::message::{FaultKind, JobId};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::record::{RecordChange, Records, Standing, SubmittedJob};
 use crate::runner::JobEvent;
 use crate::state::MasterState;
 
@@ -26,6 +27,8 @@ pub(crate) struct Job {
     pub(crate) cancelled: bool,
     /// The report of the runner as JSON, for requests of this job by its number, while there is room.
     report: Option<String>,
+    /// What its runner wants to find again under another master.
+    pub(crate) recorded: Value,
     /// `None` for a session of the parameter service.
     submission_key: Option<SubmissionKey>,
     watchers: Vec<ClientId>,
@@ -44,6 +47,8 @@ struct SubmissionKey {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     last_id: JobId,
+    /// The last number that was recorded.
+    recorded_last_id: JobId,
     pub(crate) all: BTreeMap<JobId, Job>,
 }
 
@@ -85,6 +90,47 @@ impl Jobs {
         }
     }
 
+    /// The last number, if it has changed since the last call.
+    pub(crate) fn take_last_id(&mut self) -> Option<JobId> {
+        let last = self.last_id;
+        (std::mem::replace(&mut self.recorded_last_id, last) != last).then_some(last)
+    }
+
+    /// Takes over the jobs of an earlier master. Returns the runs that members may still be part of, and whose jobs go on
+    /// with other numbers.
+    pub(crate) fn restore(&mut self, records: Records) -> Vec<JobId> {
+        self.last_id = records.last_id;
+        let mut continued = Vec::new();
+        for (job, standing) in records.jobs {
+            let id = job.job;
+            let digest = u128::from_str_radix(&job.digest, 16).unwrap_or_default();
+            let key = SubmissionKey { id: job.id(), digest, bytes: job.bytes };
+            let mut restored = Job::new(id, job.submission(), Some(key));
+            let is_cut = standing.is_cancelled && !standing.state.is_over();
+            restored.status.error = standing.error;
+            restored.recorded = standing.runner;
+            restored.status.state = match standing.state {
+                _ if is_cut => JobState::Cancelled,
+                JobState::Running => JobState::Queued,
+                state => state,
+            };
+            if standing.state == JobState::Running {
+                continued.push(standing.run);
+                restored.run = self.next_id();
+            }
+            if is_cut {
+                restored.status.error = Some(
+                    "the master ended before the cancelled job was saved; its checkpoints are kept".into(),
+                );
+            }
+            if restored.status.state.is_over() {
+                restored.submission.spec = Value::Null;
+            }
+            self.all.insert(id, restored);
+        }
+        continued
+    }
+
     /// Adds a session to the queue.
     pub(crate) fn add_session(&mut self, order: JobSubmission) -> JobId {
         self.add(order, None)
@@ -92,22 +138,7 @@ impl Jobs {
 
     fn add(&mut self, order: JobSubmission, submission: Option<SubmissionKey>) -> JobId {
         let id = self.next_id();
-        let title = text::plain(&order.title, TITLE_BYTES);
-        let order = JobSubmission { title: title.clone(), ..order };
-        let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
-        let (members, watchers) = (Vec::new(), Vec::new());
-        let job = Job {
-            status,
-            submission: order,
-            members,
-            run: id,
-            waits_for_members: false,
-            cancelled: false,
-            report: None,
-            submission_key: submission,
-            watchers,
-        };
-        self.all.insert(id, job);
+        self.all.insert(id, Job::new(id, order, submission));
         id
     }
 
@@ -127,12 +158,12 @@ impl Jobs {
         self.iter().filter_map(|job| job.report.as_ref()).map(|report| report.len() as u64).sum()
     }
 
-    /// Removes the oldest ended jobs above `limit`, then the oldest reports above `report_limit_bytes`.
-    fn forget_ended(&mut self, limit: usize, report_limit_bytes: u64) {
+    /// Removes the oldest ended jobs above `limit`, then the oldest reports above `report_limit_bytes`. Returns the jobs
+    /// that were removed.
+    fn forget_ended(&mut self, limit: usize, report_limit_bytes: u64) -> Vec<Job> {
         let ended = self.ids(|job| job.status.state.is_over());
-        for id in ended.iter().take(ended.len().saturating_sub(limit)) {
-            self.all.remove(id);
-        }
+        let excess_count = ended.len().saturating_sub(limit);
+        let removed = ended[..excess_count].iter().filter_map(|id| self.all.remove(id)).collect();
         let mut excess = self.report_bytes().saturating_sub(report_limit_bytes);
         for job in self.all.values_mut() {
             if excess == 0 {
@@ -140,10 +171,33 @@ impl Jobs {
             }
             excess = excess.saturating_sub(job.report.take().map_or(0, |report| report.len() as u64));
         }
+        removed
     }
 }
 
 impl Job {
+    fn new(id: JobId, order: JobSubmission, submission_key: Option<SubmissionKey>) -> Self {
+        let title = text::plain(&order.title, TITLE_BYTES);
+        Self {
+            status: JobStatus {
+                id,
+                title: title.clone(),
+                state: JobState::Queued,
+                progress: Value::Null,
+                error: None,
+            },
+            submission: JobSubmission { title, ..order },
+            members: Vec::new(),
+            run: id,
+            waits_for_members: false,
+            cancelled: false,
+            report: None,
+            recorded: Value::Null,
+            submission_key,
+            watchers: Vec::new(),
+        }
+    }
+
     pub(crate) fn is_session(&self) -> bool {
         self.submission_key.is_none()
     }
@@ -218,7 +272,11 @@ impl MasterState {
             );
             return self.refuse_client(client, FaultKind::Busy, text);
         }
+        let JobSubmission { title, spec, servers, workers } = order.clone();
         let id = self.jobs.add(order, Some(SubmissionKey { id: submission, digest, bytes }));
+        let (submission_id, digest) = (submission.0, format!("{digest:x}"));
+        let job = SubmittedJob { job: id, title, spec, servers, workers, submission_id, digest, bytes };
+        self.changes.push(RecordChange::Submitted(Box::new(job)));
         self.answer(client, ClientResponse::Submitted { job: id });
         self.start_ready_jobs();
     }
@@ -260,10 +318,36 @@ impl MasterState {
             }
             JobState::Running if !job.cancelled => {
                 job.cancelled = true;
+                self.record(id);
                 self.send_to_runner(id, JobEvent::Cancelled);
             }
             JobState::Running | JobState::Done | JobState::Failed | JobState::Cancelled => {}
         }
+    }
+
+    /// Records where a job stands. Sessions end with their master.
+    pub(crate) fn record(&mut self, id: JobId) {
+        let Some(job) = self.jobs.all.get(&id).filter(|job| !job.is_session()) else { return };
+        let standing = Standing {
+            state: job.status.state,
+            run: job.run,
+            runner: job.recorded.clone(),
+            is_cancelled: job.cancelled,
+            error: job.status.error.clone(),
+        };
+        self.changes.push(RecordChange::Moved { job: id, standing });
+    }
+
+    /// Fails a job that could not be recorded.
+    pub(crate) fn fail_unrecorded(&mut self, id: JobId, error: &str) {
+        if let Some(job) = self.jobs.all.get_mut(&id) {
+            job.status.error = Some(text::plain_lines(error, ERROR_BYTES));
+            self.end(id, JobState::Failed, None);
+        }
+    }
+
+    pub(crate) fn is_running(&self, id: JobId) -> bool {
+        self.jobs.all.get(&id).is_some_and(|job| job.status.state == JobState::Running)
     }
 
     /// Cancels all jobs that have not ended.
@@ -320,7 +404,11 @@ impl MasterState {
             job.submission.spec = Value::Null;
             job.notify_end(report, &mut self.responses);
         }
-        self.jobs.forget_ended(self.settings.ended_job_limit, self.settings.report_limit_bytes);
+        self.record(id);
+        let forgotten =
+            self.jobs.forget_ended(self.settings.ended_job_limit, self.settings.report_limit_bytes);
+        let forgotten = forgotten.iter().filter(|job| !job.is_session());
+        self.changes.extend(forgotten.map(|job| RecordChange::Forgotten { job: job.status.id }));
         self.start_ready_jobs();
     }
 }

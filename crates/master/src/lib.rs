@@ -6,6 +6,7 @@
 //! | [`runner`] | the trait of what runs a job, and its link to the members of the job |
 //! | `sessions`, `session` | sessions of the parameter service: leases, matrices, placement of partitions |
 //! | [`process`] | the process: sockets, one thread a job, the shutdown |
+//! | [`record`], `state_folder` | what survives the master, and where it lies |
 //! | [`settings`] | times and limits |
 
 mod broken;
@@ -15,6 +16,7 @@ mod jobs;
 mod members;
 mod messages;
 pub mod process;
+pub mod record;
 mod register;
 pub mod runner;
 mod service;
@@ -23,6 +25,7 @@ mod sessions;
 pub mod settings;
 mod start;
 pub mod state;
+mod state_folder;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -100,6 +100,10 @@ impl MasterState {
             }
             RunnerReport::ToTask { .. } => self.counts.dropped += 1,
             RunnerReport::Progress(progress) => self.set_progress(id, progress),
+            RunnerReport::Record(value) => {
+                job.recorded = value;
+                self.record(id);
+            }
             RunnerReport::ReplaceMembers => {
                 job.members.clear();
                 job.waits_for_members = true;

@@ -1,5 +1,6 @@
 //! The process of a master: settings, sockets, and the shutdown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,10 +13,12 @@ use rpc::{Limits, ServeConfig};
 
 use crate::error::Error;
 use crate::input::{InputSender, Waker};
+use crate::record::Records;
 use crate::runner::Runner;
 use crate::service::{MasterService, Shutdown};
 use crate::settings::Settings;
 use crate::state::MasterState;
+use crate::state_folder::StateFolder;
 
 /// How often the process checks whether the sockets have closed by themselves.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,6 +36,8 @@ pub struct MasterConfig {
     /// How long the shutdown waits for running jobs, which are cancelled first. Default 10 s.
     pub shutdown_limit: Duration,
     pub limits: Limits,
+    /// The folder in which jobs are recorded, so that a new master goes on with them. None: jobs end with the master.
+    pub state: Option<PathBuf>,
 }
 
 impl Default for MasterConfig {
@@ -44,6 +49,7 @@ impl Default for MasterConfig {
             settings: Settings::default(),
             shutdown_limit: Duration::from_secs(10),
             limits: Limits::default(),
+            state: None,
         }
     }
 }
@@ -93,15 +99,27 @@ pub fn run(
     stop: Stop,
     on_ready: impl FnOnce(&Ports),
 ) -> Result<(), Error> {
-    let CheckedConfig(MasterConfig { listen, http, token, settings, shutdown_limit: hold_for, limits }) =
-        config;
+    let CheckedConfig(MasterConfig {
+        listen,
+        http,
+        token,
+        settings,
+        shutdown_limit: hold_for,
+        limits,
+        state,
+    }) = config;
+    let folder = state.map(|path| StateFolder::open(&path)).transpose()?;
+    let records = folder.as_ref().map(StateFolder::load).transpose()?.unwrap_or_default();
     let ports = Ports::bind(&listen, &http)?;
     let waker = Arc::new(Waker::default());
     let (port, words) = InputSender::new(Arc::clone(&waker));
     let handle = Arc::new(port.clone());
     let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
-    let state = MasterState::new(settings, incarnation());
-    let service = MasterService::new(state, runner, (port, words), Arc::clone(&waker), ending.clone());
+    let mut state = MasterState::new(settings, incarnation());
+    log_restored(&records);
+    state.restore(records);
+    let service =
+        MasterService::new(state, runner, (port, words), Arc::clone(&waker), ending.clone(), folder);
     let sockets = ending.close_sockets.clone();
     let watch = std::thread::Builder::new()
         .name("master-end".into())
@@ -121,6 +139,13 @@ pub fn run(
     // The thread has nothing that can panic; the result of serving counts.
     let _ = watch.join();
     Ok(served?)
+}
+
+/// Tells which jobs go on.
+fn log_restored(records: &Records) {
+    for (job, standing) in records.jobs.iter().filter(|(_, standing)| !standing.state.is_over()) {
+        tracing::info!(job = job.job, title = job.title, state = ?standing.state, "a job of the earlier master goes on");
+    }
 }
 
 /// Waits for the request to end, then cancels the jobs, and after `shutdown_limit` closes the sockets.

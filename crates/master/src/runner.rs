@@ -58,6 +58,8 @@ pub struct JobLink {
     pub title: String,
     /// The job as it was submitted.
     pub spec: Value,
+    /// What the runner of the same job has reported last under an earlier master ([`Self::record`]); null if there was none.
+    pub recorded: Value,
     /// As many as were requested, by number.
     pub servers: Vec<Member>,
     /// As many as were requested, by name.
@@ -106,6 +108,11 @@ impl JobLink {
         self.input_sender.report(self.job, RunnerReport::SessionReply { call, result });
     }
 
+    /// Records what the runner wants to find again when the job goes on under another master.
+    pub fn record(&self, value: Value) {
+        self.input_sender.report(self.job, RunnerReport::Record(value));
+    }
+
     /// Reports the progress that users see.
     pub fn progress(&self, value: Value) {
         self.input_sender.report(self.job, RunnerReport::Progress(value));
@@ -135,6 +142,8 @@ pub enum RunnerCommand {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobStart {
     pub job: JobId,
+    /// The number by which its members know it.
+    pub run: JobId,
     /// One line, for people.
     pub title: String,
     /// The job as it was submitted.
@@ -143,6 +152,8 @@ pub struct JobStart {
     pub servers: Vec<Member>,
     /// As many as were requested, by number.
     pub workers: Vec<Member>,
+    /// What its runner has recorded under an earlier master.
+    pub recorded: Value,
     /// Whether it is a session of the parameter service.
     pub is_session: bool,
 }
@@ -216,6 +227,8 @@ pub enum RunnerReport {
     SessionReply { call: u64, result: Result<(), Fault> },
     /// The progress that users see.
     Progress(Value),
+    /// What the runner wants to find again under another master.
+    Record(Value),
     /// The job has lost a member: it gives its members back and waits for others.
     ReplaceMembers,
     /// The last report: the result of the job, or the error.

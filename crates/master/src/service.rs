@@ -15,8 +15,10 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::stop::Stop;
 
 use crate::input::{InputSender, MasterInput, Waker};
+use crate::record::RecordChange;
 use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport, sorted_by_name};
 use crate::state::MasterState;
+use crate::state_folder::StateFolder;
 
 /// Most events that wait for one runner; with more, the job fails.
 const EVENT_LIMIT: usize = 1 << 16;
@@ -33,6 +35,8 @@ pub(crate) struct MasterService {
     /// Clients that wait for an answer or for updates.
     clients: BTreeMap<ClientId, ResponseSender>,
     shutdown: Shutdown,
+    /// Where the jobs are recorded; none: they end with this process.
+    folder: Option<StateFolder>,
 }
 
 /// How a master ends: when no job runs any more, the sockets are closed.
@@ -51,6 +55,7 @@ impl MasterService {
         (port, words): (InputSender, Queue<MasterInput>),
         bell: Arc<Waker>,
         ending: Shutdown,
+        folder: Option<StateFolder>,
     ) -> Self {
         let (events, clients) = (BTreeMap::new(), BTreeMap::new());
         Self {
@@ -62,18 +67,22 @@ impl MasterService {
             events,
             clients,
             shutdown: ending,
+            folder,
         }
     }
 
     /// Executes commands and handles inputs until there are none.
     fn process_inputs(&mut self, out: &mut Vec<Effect>) {
         self.waker.clear();
-        if self.shutdown.is_requested.load(Ordering::SeqCst) {
+        let is_shutdown_requested = self.shutdown.is_requested.load(Ordering::SeqCst);
+        if is_shutdown_requested && self.folder.is_none() {
             self.state.cancel_all();
         }
         loop {
+            self.record_changes();
             for order in self.state.take_commands() {
                 match order {
+                    RunnerCommand::StartJob(start) if !self.state.is_running(start.job) => {}
                     RunnerCommand::StartJob(start) => self.start(start, out),
                     RunnerCommand::ToRunner { job, event } => self.send_event(job, event, out),
                 }
@@ -93,8 +102,21 @@ impl MasterService {
                 Err(_) => break,
             }
         }
-        if self.shutdown.is_requested.load(Ordering::SeqCst) && self.state.running_count() == 0 {
+        // Recorded jobs go on with the next master.
+        if is_shutdown_requested && (self.folder.is_some() || self.state.running_count() == 0) {
             self.shutdown.close_sockets.raise();
+        }
+    }
+
+    /// Records what has changed, before anybody learns of it. A submission that cannot be recorded fails.
+    fn record_changes(&mut self) {
+        for change in self.state.take_changes() {
+            let Some(folder) = &self.folder else { continue };
+            let Err(error) = folder.write(&change) else { continue };
+            tracing::error!(%error, "a change of a job is not recorded");
+            if let RecordChange::Submitted(job) = &change {
+                self.state.fail_unrecorded(job.job, &error.to_string());
+            }
         }
     }
 
@@ -123,7 +145,7 @@ impl MasterService {
     }
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
-        let JobStart { job, title, spec, servers, workers, is_session } = start;
+        let JobStart { job, run, title, spec, servers, workers, recorded, is_session } = start;
         let workers = sorted_by_name(workers);
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
@@ -132,9 +154,10 @@ impl MasterService {
         let to_runner = (events, Arc::clone(&member_lost));
         let link = JobLink {
             job,
-            run: job,
+            run,
             title,
             spec,
+            recorded,
             servers,
             workers,
             member_lost,
@@ -249,7 +272,7 @@ mod tests {
         let bell = Arc::new(Waker::default());
         let said = InputSender::new(Arc::clone(&bell));
         let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
-        MasterService::new(MasterState::new(settings, 77), runner, said, bell, ending)
+        MasterService::new(MasterState::new(settings, 77), runner, said, bell, ending, None)
     }
 
     fn call(desk: &mut MasterService, client: ClientId, word: ClientRequest, reply: ResponseSender) {
@@ -304,7 +327,16 @@ mod tests {
         };
         let workers = vec![worker(1, "worker-1"), worker(2, "worker-2"), worker(3, "worker-0")];
         let (title, spec, servers) = ("a".into(), Value::Null, Vec::new());
-        let start = JobStart { job: 1, title, spec, servers, workers, is_session: false };
+        let start = JobStart {
+            job: 1,
+            run: 1,
+            title,
+            spec,
+            servers,
+            workers,
+            recorded: Value::Null,
+            is_session: false,
+        };
         desk.start(start, &mut Vec::new());
         assert_eq!(told.recv().unwrap(), ["worker-0", "worker-1", "worker-2"]);
     }

@@ -60,6 +60,7 @@ impl MasterState {
             job.waits_for_members = false;
             job.run = run;
             job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
+            self.record(id);
             self.send_to_runner(id, JobEvent::Members { run, servers, workers });
         }
     }
@@ -91,7 +92,9 @@ impl MasterState {
         let spec = job.submission.spec.take();
         let is_session = job.is_session();
         job.notify_watchers(&mut self.responses);
-        let start = JobStart { job: id, title, spec, servers, workers, is_session };
+        let (run, recorded) = (job.run, job.recorded.clone());
+        let start = JobStart { job: id, run, title, spec, servers, workers, recorded, is_session };
+        self.record(id);
         self.commands.push(RunnerCommand::StartJob(start));
     }
 }

@@ -19,6 +19,7 @@ use rpc::{Message, Metrics};
 use crate::broken::Broken;
 use crate::jobs::Jobs;
 use crate::members::Members;
+use crate::record::{RecordChange, Records};
 use crate::register::Registration;
 use crate::runner::{JobEvent, RunnerCommand};
 use crate::session::Session;
@@ -39,6 +40,9 @@ pub struct MasterState {
     pub(crate) commands: Vec<RunnerCommand>,
     pub(crate) responses: Vec<(ClientId, CallResult)>,
     pub(crate) counts: Counts,
+    pub(crate) changes: Vec<RecordChange>,
+    /// The runs of an earlier master whose jobs go on with other runs.
+    continued_runs: Vec<JobId>,
 }
 
 impl MasterState {
@@ -57,7 +61,21 @@ impl MasterState {
             commands: Vec::new(),
             responses: Vec::new(),
             counts: Counts::default(),
+            changes: Vec::new(),
+            continued_runs: Vec::new(),
         }
+    }
+
+    /// Takes over the jobs of an earlier master, before the first message. Those that ran wait for members again.
+    pub fn restore(&mut self, records: Records) {
+        self.continued_runs = self.jobs.restore(records);
+        self.take_changes();
+    }
+
+    /// The changes since the last call that a new master must know, in order.
+    pub fn take_changes(&mut self) -> Vec<RecordChange> {
+        let id = self.jobs.take_last_id().map(|id| RecordChange::LastId { id });
+        id.into_iter().chain(std::mem::take(&mut self.changes)).collect()
     }
 
     /// The commands to runners since the last call, in order.
@@ -135,11 +153,16 @@ impl MasterState {
             ControlBody::Leave => self.on_leave(from, out),
             ControlBody::Heartbeat { id, report } => self.on_heartbeat(from, request, id, report, out),
             ControlBody::Heard { count } => self.on_acknowledged(from, count),
+            ControlBody::AskContinuedRuns => {
+                let runs = self.continued_runs.clone();
+                out.push(control_effect(from, request, ControlBody::ContinuedRuns { runs }));
+            }
             ControlBody::FromTask { job, body } => {
                 self.on_from_task(now, from, request, job, body, out);
             }
             ControlBody::Registered { .. }
             | ControlBody::Alive
+            | ControlBody::ContinuedRuns { .. }
             | ControlBody::ToTask { .. }
             | ControlBody::Gone { .. } => {
                 let text = "a master sends this message and does not accept it".to_string();

@@ -3,5 +3,6 @@
 mod broken;
 mod jobs;
 mod members;
+mod records;
 mod sessions;
 mod test_master;

@@ -138,7 +138,7 @@ fn a_member_hears_that_its_master_was_started_anew_and_is_unknown_until_it_joins
     let (_membership, events) = cluster.join("w", worker());
     cluster.end();
     let again = Cluster::at(&place, quick(), b"", no_jobs());
-    assert_eq!(next(&events), MemberEvent::MasterRestarted);
+    assert_eq!(next(&events), MemberEvent::MasterRestarted { continued: Vec::new() });
     assert!(events.recv().is_err(), "nothing more will come");
     assert_eq!(again.status().0.len(), 0, "what it did for the earlier one comes first");
     let (membership, _events) = again.join("w", worker());

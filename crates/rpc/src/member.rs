@@ -13,7 +13,7 @@ use serde_json::Value;
 use registration::RegisteredConnection;
 
 use crate::error::Error;
-use crate::message::{Control, ControlBody, MemberKind, Message};
+use crate::message::{Control, ControlBody, JobId, MemberKind, Message};
 use crate::reliable_queue::ReliableQueue;
 use crate::stop::Stop;
 use crate::trace::log_control;
@@ -57,9 +57,12 @@ pub enum MemberEvent {
     },
     /// Connected again after a loss. All messages that either side sent meanwhile arrive.
     Reconnected,
-    /// The master restarted and knows no job. No more events follow: when the process has ended its work for the
-    /// previous master, it joins again.
-    MasterRestarted,
+    /// The master restarted. No more events follow: when the process has ended its work for the previous master, it joins
+    /// again.
+    MasterRestarted {
+        /// The runs of jobs that the new master goes on with in other runs: of the others it knows nothing.
+        continued: Vec<JobId>,
+    },
     /// The connection to the master is given up. No more events follow.
     MasterLost { reason: String },
 }

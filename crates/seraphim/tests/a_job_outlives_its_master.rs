@@ -164,9 +164,9 @@ fn a_worker_that_is_killed_while_it_saves_leaves_nothing_half_and_the_next_one_s
 fn members_of_a_master_that_is_started_anew_save_their_jobs_and_serve_it() {
     let UnderWay { folder, data, mut cluster, client, .. } = under_way(slow);
     cluster.master.kill();
-    client.end();
-    cluster.master = Process::start(&["master", "--listen", &cluster.address]);
-    cluster.master.wait_for("master is ready");
+    cluster.restart_master(&[]);
+    let (code, _, error) = client.end();
+    assert!(code == Some(5) && error.contains("the master at"), "{code:?}: {error}");
     cluster.wait_until(|status| status["members"].as_array().map(Vec::len) == Some(4));
     assert_eq!(manifest(&folder.path("model.unfinished"))["trained"]["interrupted"], true);
     // The job has the number of the saved one.

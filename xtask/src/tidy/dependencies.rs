@@ -40,7 +40,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("checkpoint", &["matrix", "store"]),
     ("server", &["math", "matrix", "rpc", "control"]),
-    ("master", &["math", "matrix", "rpc", "control"]),
+    ("master", &["math", "matrix", "store", "rpc", "control"]),
     ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
     (
         "cluster",

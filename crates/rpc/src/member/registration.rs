@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::MemberConfig;
 use crate::error::Error;
-use crate::message::{Control, ControlBody, Hello, Message, Role};
+use crate::message::{Control, ControlBody, Hello, JobId, Message, Role};
 use crate::transport::{Receiver, Sender, open};
 
 /// First pause between two attempts; it doubles up to [`PAUSE_LIMIT`].
@@ -58,7 +58,7 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
             Err(error) if is_transient(&error) => error,
             Err(error) => return Err(error),
             Ok(AttemptResult::Registered(contact)) => return Ok(contact),
-            Ok(AttemptResult::MasterRestarted) => {
+            Ok(AttemptResult::MasterRestarted { .. }) => {
                 unreachable!("no earlier incarnation of the master was given")
             }
         };
@@ -98,8 +98,11 @@ fn source_of(error: Error) -> io::Error {
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum AttemptResult {
     Registered(RegisteredConnection),
-    /// Another master answers, which does not have the state of the previous one. The member is not registered.
-    MasterRestarted,
+    /// Another master answers. The member is not registered.
+    MasterRestarted {
+        /// The runs of jobs that another run goes on with.
+        continued: Vec<JobId>,
+    },
 }
 
 /// Connects and registers; `limit` is for each of the two. With `known`, the master must have this incarnation.
@@ -111,7 +114,15 @@ pub(super) fn try_register(
     let hello = Hello { request: 1, token: config.token.clone(), role: Role::Member, lane: 0 };
     let (mut sender, mut receiver, welcome) = open(&config.master, limit, &hello)?;
     if known.is_some_and(|known| known != welcome.incarnation) {
-        return Ok(AttemptResult::MasterRestarted);
+        sender.send(&Message::Control(Control { request: 2, body: ControlBody::AskContinuedRuns }))?;
+        receiver.set_timeout(Some(limit))?;
+        return match receiver.receive()? {
+            Message::Control(Control { body: ControlBody::ContinuedRuns { runs }, .. }) => {
+                Ok(AttemptResult::MasterRestarted { continued: runs })
+            }
+            Message::Fault(fault) => Err(Error::Refused(fault)),
+            other => Err(Error::Unexpected { expected: "ContinuedRuns", actual: other.kind_name() }),
+        };
     }
     let body = ControlBody::Register {
         name: config.name.clone(),

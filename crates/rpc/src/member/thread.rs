@@ -9,7 +9,7 @@ use super::registration::{
 };
 use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
 use crate::error::Error;
-use crate::message::{Control, ControlBody, Fault, FaultKind, Message};
+use crate::message::{Control, ControlBody, Fault, FaultKind, JobId, Message};
 use crate::reliable_queue::{ReliableQueue, SequenceCheck};
 use crate::trace::log_control;
 use crate::transport::Receiver;
@@ -24,7 +24,7 @@ enum End {
     /// The master is lost.
     MasterLost(String),
     /// Another master has replaced it.
-    MasterRestarted,
+    MasterRestarted(Vec<JobId>),
 }
 
 pub(super) struct MemberThread {
@@ -78,7 +78,7 @@ impl MemberThread {
         let _ = match end {
             End::Left => Ok(()),
             End::MasterLost(reason) => self.events.send(MemberEvent::MasterLost { reason }),
-            End::MasterRestarted => self.events.send(MemberEvent::MasterRestarted),
+            End::MasterRestarted(continued) => self.events.send(MemberEvent::MasterRestarted { continued }),
         };
         self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();
@@ -237,7 +237,9 @@ impl MemberThread {
                 rest.max(MIN_ATTEMPT_TIME).min(self.lease),
                 Some(self.master_incarnation),
             ) {
-                Ok(AttemptResult::MasterRestarted) => return Err(End::MasterRestarted),
+                Ok(AttemptResult::MasterRestarted { continued }) => {
+                    return Err(End::MasterRestarted(continued));
+                }
                 Ok(AttemptResult::Registered(contact)) => {
                     let receiver = self.adopt_connection(contact, before);
                     // The receiver of events may be gone.

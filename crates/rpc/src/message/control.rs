@@ -73,6 +73,14 @@ pub enum ControlBody {
         /// Of the master.
         incarnation: u64,
     },
+    /// Member -> master, of a member of an earlier master before it registers: asks which runs of jobs another run goes on
+    /// with, so that their state needs not be saved. Answered by `ContinuedRuns`.
+    AskContinuedRuns,
+    /// Master -> member.
+    ContinuedRuns {
+        /// The numbers by which members know the runs.
+        runs: Vec<JobId>,
+    },
     /// Member -> master: renews the lease. Answered by `Alive`.
     Heartbeat {
         /// The number of the member.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use rpc::transport::Address;
@@ -24,6 +25,20 @@ pub(super) fn master_arg() -> Arg {
         .value_name("ADDRESS")
         .default_value(DEFAULT_MASTER)
         .help("Address of the master: HOST:PORT, or unix:PATH")
+}
+
+/// For those that wait for a master to come back.
+pub(super) fn lost_limit_arg() -> Arg {
+    Arg::new("lost-limit")
+        .long("lost-limit")
+        .value_name("SECONDS")
+        .default_value("30")
+        .value_parser(clap::value_parser!(u64).range(1..=86_400))
+        .help("How long to try to reach a lost master again")
+}
+
+pub(super) fn lost_limit(matches: &ArgMatches) -> Duration {
+    Duration::from_secs(matches.get_one::<u64>("lost-limit").copied().unwrap_or(30))
 }
 
 /// For commands that call the master over HTTP.

@@ -1,5 +1,6 @@
 //! `seraphim master --listen ADDRESS`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::cluster_args::{
 };
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::run::Environment;
 use crate::run::cluster::job_runner::JobRunner;
 
@@ -33,20 +35,31 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(u32).range(1..=1024))
                 .help("Maximum number of running jobs; further ones are queued [default: 4]"),
         )
+        .arg(
+            Arg::new("state")
+                .long("state")
+                .value_name("DIR")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Record the jobs in this folder: a new master with it goes on with them [default: jobs end with the master]"),
+        )
         .args(log_args())
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
     start_log(matches)?;
-    interrupt.set_stop_message(
-        "stopping: running jobs stop at their next step and are saved; press Ctrl-C again to end at once",
-    );
+    interrupt.set_stop_message(if matches.contains_id("state") {
+        "stopping: the jobs go on with the next master that is started with this --state"
+    } else {
+        "stopping: running jobs stop at their next step and are saved; press Ctrl-C again to end at once"
+    });
     let token = token(matches)?;
+    let state = matches.get_one::<PathBuf>("state").cloned();
     let mut config = master::MasterConfig {
         listen: listen("listen", matches, &token)?,
         http: listen("http", matches, &token)?,
         token: token.clone(),
+        state: state.clone(),
         ..master::MasterConfig::default()
     };
     if let Some(count) = matches.get_one::<u32>("max-jobs") {
@@ -61,7 +74,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let runner = Arc::new(JobRunner::new(
         Arc::new(SilentProgress),
         token,
-        interrupt.clone(),
+        // Jobs that are recorded do not end with this process.
+        if state.is_some() { Interrupt::new() } else { interrupt.clone() },
         environment.families.clone(),
     ));
     let config = config.check().map_err(Error::process)?;

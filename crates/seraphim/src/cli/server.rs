@@ -14,8 +14,8 @@ use serde_json::json;
 use server::OpenJobs;
 
 use super::cluster_args::{
-    host, http_arg, incarnation, listen, listen_arg, log_args, master, master_arg, memory_limit, start_log,
-    token, token_arg,
+    host, http_arg, incarnation, listen, listen_arg, log_args, lost_limit, lost_limit_arg, master,
+    master_arg, memory_limit, start_log, token, token_arg,
 };
 use crate::error::Error;
 use crate::exit::Exit;
@@ -64,12 +64,7 @@ pub(super) fn member_args() -> [Arg; 4] {
             .long("name")
             .value_name("NAME")
             .help("Name, unique in the cluster [default: kind, host and process]"),
-        Arg::new("lost-limit")
-            .long("lost-limit")
-            .value_name("SECONDS")
-            .default_value("30")
-            .value_parser(clap::value_parser!(u64).range(1..=86_400))
-            .help("How long to try to reach a lost master again"),
+        lost_limit_arg(),
         Arg::new("save-limit")
             .long("save-limit")
             .value_name("SECONDS")
@@ -96,7 +91,6 @@ pub(super) fn save_limit(matches: &ArgMatches) -> Duration {
 pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Result<MemberConfig, Error> {
     let host = host();
     let name = matches.get_one::<String>("name").cloned();
-    let lost_s = matches.get_one::<u64>("lost-limit").copied().unwrap_or(30);
     Ok(MemberConfig {
         master: master(matches)?,
         token: token(matches)?,
@@ -105,7 +99,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
         incarnation: incarnation(),
         kind,
         connect_limit: Duration::from_secs(5),
-        lost_limit: Duration::from_secs(lost_s),
+        lost_limit: lost_limit(matches),
     })
 }
 
@@ -222,7 +216,11 @@ impl ServerMembership {
                         let text = format!("the master at {master} is lost: {reason}; {}", self.stay_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
-                    Ok(MemberEvent::MasterRestarted) => {
+                    Ok(MemberEvent::MasterRestarted { continued }) => {
+                        self.close_jobs(
+                            continued,
+                            "the master was restarted, and another run of the job begins",
+                        )?;
                         let jobs = self.stay_text();
                         tracing::warn!(master = %master, jobs, "the master was restarted");
                         self.close_jobs(

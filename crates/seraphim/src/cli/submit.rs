@@ -1,7 +1,7 @@
 //! `seraphim submit JOB.toml --master ADDRESS`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -11,7 +11,9 @@ use rpc::Address;
 use rpc::message::JobId;
 use serde_json::Value;
 
-use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
+use super::cluster_args::{
+    lost_limit, lost_limit_arg, master_arg, master_http, master_http_arg, token, token_arg,
+};
 use super::flags::with_flags;
 use super::{print_json, print_text, train};
 use crate::error::Error;
@@ -27,6 +29,8 @@ use crate::run::Environment;
 const ERROR_BYTES: usize = 16 << 10;
 /// Maximum wait for an answer of the master, including all attempts.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time between two attempts to reach a lost master.
+const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what")
@@ -43,6 +47,7 @@ pub(super) fn command() -> Command {
         .arg(master_arg())
         .arg(master_http_arg())
         .arg(token_arg())
+        .arg(lost_limit_arg())
         .arg(detach);
     with_flags(command, keys::JobCommand::Train)
 }
@@ -82,19 +87,66 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     }
     interrupt
         .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
-    let mut last: Option<JobStatus> = None;
-    let watched = client.watch(number, |status| {
-        if !job.manner.quiet {
-            print_changes(last.as_ref(), status);
+    let submitted = SubmittedJob { client, address, number, limit: lost_limit(matches) };
+    finish(submitted.wait_for_end(&job)?, &job)
+}
+
+/// A submitted job at its master.
+struct SubmittedJob {
+    client: Client,
+    address: Address,
+    number: JobId,
+    /// How long to try to reach a lost master again.
+    limit: Duration,
+}
+
+impl SubmittedJob {
+    /// Watches the job until its end, also through a restart of the master. Returns its last status.
+    fn wait_for_end(&self, job: &TrainJob) -> Result<Option<JobStatus>, Error> {
+        let Self { client, address, number, limit } = self;
+        let mut last: Option<JobStatus> = None;
+        let mut lost_since = None;
+        loop {
+            let mut is_other = false;
+            let watched = client.watch(*number, |status| {
+                // A new master without the records of the earlier one gives the same numbers to other jobs.
+                is_other = last.as_ref().is_some_and(|last| last.title != status.title);
+                if is_other {
+                    return false;
+                }
+                lost_since = None;
+                if !job.manner.quiet {
+                    print_changes(last.as_ref(), status);
+                }
+                last = Some(status.clone());
+                true
+            });
+            let problem = match watched {
+                Ok(()) if is_other => "a new master does not know the job".to_owned(),
+                Ok(()) => return Ok(last),
+                Err(error) if error.refusal().is_some() && lost_since.is_none() => {
+                    return Err(Error::master(address)(error));
+                }
+                Err(error) if error.refusal().is_some() => {
+                    return Err(lost_master(address, *number, job, &error));
+                }
+                Err(error) => error.to_string(),
+            };
+            let lost = lost_master(address, *number, job, &problem);
+            if lost_since.is_none() && !job.manner.quiet {
+                print_notice(&format!("{lost}; waiting {} s for the master", limit.as_secs()));
+            }
+            if is_other || lost_since.get_or_insert_with(Instant::now).elapsed() >= *limit {
+                return Err(lost);
+            }
+            std::thread::sleep(RETRY_INTERVAL);
         }
-        last = Some(status.clone());
-        true
-    });
-    watched.map_err(|error| match error.refusal() {
-        Some(_) => Error::master(&address)(error),
-        None => lost_master(&address, number, &job, &error),
-    })?;
-    finish(last, &job)
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "progress goes to standard error")]
+fn print_notice(text: &str) {
+    eprintln!("{text}");
 }
 
 /// Returns the flags with which another command reaches the same master.
@@ -106,10 +158,11 @@ fn flags_of_master(matches: &ArgMatches) -> String {
     ["master", "http", "token-file"].into_iter().filter_map(flag).collect()
 }
 
-fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control::Error) -> Error {
+fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &dyn std::fmt::Display) -> Error {
     let text = format!(
-        "the master at {address} is lost, and so is job {number}: {error}. If the master does not come back within the \
-         --lost-limit of the workers (default 30 s), they save the state of the job in {}.unfinished and log the path",
+        "the master at {address} is lost, with job {number}: {error}. The job goes on when the master comes back with its \
+         --state; if none comes back within the --lost-limit of the workers (default 30 s), they save the state of the job \
+         in {}.unfinished and log the path",
         job.model.display()
     );
     Error::Cluster { text, exit: Exit::Io }

@@ -164,6 +164,12 @@ impl Cluster {
         cluster
     }
 
+    /// Starts a master in place of one that has ended, at the same address.
+    pub(crate) fn restart_master(&mut self, more: &[&str]) {
+        self.master = Process::start(&[&["master", "--listen", &self.address], more].concat());
+        self.master.wait_for("master is ready");
+    }
+
     /// Starts one more server and waits until it has joined.
     pub(crate) fn add_server(&mut self) {
         let server = self.member("server", self.servers.len(), &["--listen", "127.0.0.1:0", "--lanes", "1"]);
@@ -178,15 +184,16 @@ impl Cluster {
 
     fn member(&self, kind: &str, number: usize, more: &[&str]) -> Process {
         let name = format!("{kind}-{number}");
-        let fixed = [kind, "--master", &self.address, "--name", &name, "--lost-limit", "2"];
-        let mut process = Process::start(&[&fixed[..], more].concat());
+        let fixed = [kind, "--master", &self.address, "--name", &name];
+        let limit = if more.contains(&"--lost-limit") { &[][..] } else { &["--lost-limit", "2"] };
+        let mut process = Process::start(&[&fixed[..], limit, more].concat());
         process.wait_for("joined");
         process
     }
 
     /// Submits a job and returns the client without waiting for it.
     pub(crate) fn submit(&self, arguments: &[&str]) -> Process {
-        Process::start(&[&["submit"], arguments, &["--master", &self.address]].concat())
+        Process::start(&[&["submit"], arguments, &["--master", &self.address, "--lost-limit", "1"]].concat())
     }
 
     /// Requests the status until `wanted` accepts it.

@@ -82,7 +82,7 @@ impl JobRunner {
             workers: link.workers.len() as u32,
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
-        let mut runs = Runs::default();
+        let mut runs = Runs::recorded(&link.recorded);
         loop {
             let failure = match self.run_once(link, &raw, &job, &mut runs) {
                 Ok(RunEnd::Finished(finished)) => {
@@ -146,7 +146,9 @@ impl JobRunner {
             incidents: runs.incidents.clone(),
         };
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
-        let mut workers = MasterLink { link, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
+        let run = runs.number();
+        let mut workers =
+            MasterLink { link, run, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
         let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
         let ended = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
         runs.incidents = driver.incidents().clone();
@@ -195,6 +197,8 @@ impl JobRunner {
 /// The earlier runs of a job.
 #[derive(Default)]
 struct Runs {
+    /// Runs under an earlier master.
+    earlier_count: u32,
     /// How many of them ended with the loss of a member, and how many because tasks moved to other workers.
     loss_count: u32,
     move_count: u32,
@@ -205,9 +209,16 @@ struct Runs {
 }
 
 impl Runs {
+    /// The runs of a job that had a runner under an earlier master, which has recorded this.
+    fn recorded(record: &Value) -> Self {
+        let earlier_count = record["runs"].as_u64().unwrap_or(0) as u32;
+        let training = serde_json::from_value(record["training"].clone()).ok();
+        Self { earlier_count, training, ..Self::default() }
+    }
+
     /// The number of the present run, from 1.
     fn number(&self) -> u32 {
-        1 + self.loss_count + self.move_count
+        1 + self.earlier_count + self.loss_count + self.move_count
     }
 
     fn move_tasks(&mut self, times: RecordTimes) {
@@ -283,6 +294,8 @@ impl Runner for JobRunner {
 /// The connection to the workers of a job, through the master.
 struct MasterLink<'a> {
     link: &'a JobLink,
+    /// The number of the run, from 1.
+    run: u32,
     /// The first loss of a member.
     lost: Option<Loss>,
     /// Members whose connections have ended and have not come back.
@@ -354,6 +367,10 @@ impl WorkerLink for MasterLink<'_> {
             }
         }
         self.lost.as_ref().map(Loss::error)
+    }
+
+    fn report_training(&mut self, training: &TrainingId) {
+        self.link.record(json!({ "training": training, "runs": self.run }));
     }
 
     fn report_status(&mut self, status: Map<String, Value>) {

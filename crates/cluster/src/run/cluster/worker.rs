@@ -54,7 +54,7 @@ enum MembershipEnd {
     /// The master is lost, for this reason.
     MasterLost(String),
     /// The master was restarted.
-    MasterRestarted,
+    MasterRestarted(Vec<JobId>),
 }
 
 /// Runs until `interrupt` is raised or the master is lost. Jobs whose master is lost are saved first. When the master
@@ -84,8 +84,19 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
                 let ends = worker.salvage_jobs(jobs, "the master is lost");
                 return Err(salvage::master_lost_error(&address, &reason, &ends));
             }
-            MembershipEnd::MasterRestarted => {
-                tracing::warn!(jobs = jobs.len(), "the master was restarted: jobs are saved");
+            MembershipEnd::MasterRestarted(continued) => {
+                for job in continued {
+                    if let Some(running) = jobs.remove(&job) {
+                        tracing::info!(job, "the master was restarted and goes on with the job");
+                        running.cancel("the master was restarted, and another run of the job begins");
+                    }
+                }
+                if !jobs.is_empty() {
+                    tracing::warn!(
+                        jobs = jobs.len(),
+                        "the master was restarted without these jobs: they are saved"
+                    );
+                }
                 worker.salvage_jobs(jobs, "the master was restarted");
                 worker.config.member.connect_limit = worker.config.member.lost_limit;
             }
@@ -120,7 +131,9 @@ impl Worker {
                     running.on_message(job, &body);
                 }
                 Ok(MemberEvent::MasterLost { reason }) => return MembershipEnd::MasterLost(reason),
-                Ok(MemberEvent::MasterRestarted) => return MembershipEnd::MasterRestarted,
+                Ok(MemberEvent::MasterRestarted { continued }) => {
+                    return MembershipEnd::MasterRestarted(continued);
+                }
                 // The jobs of this worker have ended without it, and no message will report that.
                 Ok(MemberEvent::LeaseExpired { .. }) => {
                     for (job, running) in std::mem::take(jobs) {

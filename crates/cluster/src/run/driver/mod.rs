@@ -120,6 +120,8 @@ pub enum Effect {
     },
     /// Answered by [`Event::ParametersDone`] or [`Event::Failed`].
     Parameters(ParametersRequest),
+    /// The training that this run begins or continues.
+    TrainingKnown(TrainingId),
     /// Frees the parameters. No answer.
     Close {
         /// The reason why the job failed; none after success.
@@ -297,6 +299,7 @@ impl Driver {
                 let load = |saved| self.config.families.load(&saved);
                 let previous = previous.map(load).transpose()?;
                 self.training = Some(training.clone());
+                self.effects.push(Effect::TrainingKnown(training.clone()));
                 let origin = Origin { training, resume, data };
                 let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start, origin);
                 return self.on_data_inspected(now, plan, &greeting);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use checkpoint::TrainingId;
 use serde_json::{Map, Value};
 
 use super::messages::ToWorker;
@@ -21,6 +22,9 @@ pub trait WorkerLink {
 
     /// The loss of a member that explains a failure of the parameters, if there is one.
     fn lost_member(&mut self) -> Option<Error>;
+
+    /// Records the training, so that a later run of the job goes on with it.
+    fn report_training(&mut self, _training: &TrainingId) {}
 
     /// Shows the progress to the user.
     fn report_status(&mut self, status: Map<String, Value>);
@@ -58,6 +62,7 @@ pub fn drive(
                         Err(error) => Event::Failed(link.lost_member().unwrap_or(error)),
                     });
                 }
+                Effect::TrainingKnown(training) => link.report_training(&training),
                 Effect::Close { failure } => parameters.close(failure.as_deref()),
                 Effect::Status(mut status) => {
                     parameters.add_status(&mut status);

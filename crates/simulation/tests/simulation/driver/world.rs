@@ -313,7 +313,7 @@ impl World {
                 Effect::Send { worker, message } => self.send(worker, message),
                 Effect::Parameters(request) => self.request(&request),
                 Effect::Close { .. } => self.note(Seen::Closed),
-                Effect::Status(_) => {}
+                Effect::Status(_) | Effect::TrainingKnown(_) => {}
                 Effect::End(result) => {
                     self.is_over = true;
                     let result =
