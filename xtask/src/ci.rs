@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{docs, fuzz, kill, metadata, mutants, tidy};
+use crate::{docs, fuzz, kill, metadata, mutants, stores, tidy};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
@@ -41,7 +41,7 @@ impl CiOptions {
 const PACKAGES: &str = "--workspace --exclude simulation --features wasm";
 
 /// The tests that need `broken`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
-const TESTS_WITH_BROKEN: &str = "--workspace --all-features --test simulation --test rows_served_again";
+const TESTS_WITH_BROKEN: &str = "--test simulation --test rows_served_again";
 
 const FUZZ_SECONDS: u64 = 5;
 const FUZZ_SECONDS_SLOW: u64 = 60;
@@ -96,7 +96,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "without parquet", run: without_parquet },
     CiStage { name: "build", run: build },
     CiStage { name: "tests and doctests", run: tests },
-    CiStage { name: "simulation", run: |root| Cmd::cargo(root, &format!("test {TESTS_WITH_BROKEN}")).run() },
+    CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_BROKEN).run() },
     CiStage { name: "examples", run: examples },
     CiStage { name: "api docs", run: api_docs },
     CiStage { name: "docs", run: |root| docs::run(root, docs::PageMode::Check) },
@@ -108,6 +108,7 @@ const SLOW_STAGES: &[CiStage] = &[
         name: "killed processes",
         run: |root| kill::run(root, &kill::KillOptions::parse(&["--rounds", "50"])?),
     },
+    CiStage { name: "stores of other systems", run: stores::run },
     CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
     CiStage {
         name: "mutants of Parquet files",
@@ -153,8 +154,13 @@ fn print_times(times: &[(&str, Duration)]) {
     println!("{:<20} {:>8.1}", "total", total.as_secs_f64());
 }
 
+/// A cargo command for all packages with the features that are checked everywhere.
+fn with_all(root: &Path, command: &str, words: &str) -> Cmd {
+    Cmd::cargo(root, &format!("{command} --workspace --features {} {words}", metadata::FEATURES))
+}
+
 fn clippy(root: &Path) -> Result<()> {
-    Cmd::cargo(root, "clippy --workspace --all-targets --all-features -- -D warnings").run()
+    with_all(root, "clippy", "--all-targets -- -D warnings").run()
 }
 
 fn tests(root: &Path) -> Result<()> {
@@ -174,7 +180,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
 }
 
 fn api_docs(root: &Path) -> Result<()> {
-    Cmd::cargo(root, "doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
+    with_all(root, "doc", "--no-deps").env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
 /// Runs the examples. Every example of the workspace must be in the table, so that none is forgotten.

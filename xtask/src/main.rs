@@ -12,6 +12,7 @@ mod metadata;
 mod mutants;
 mod simulate;
 mod skipped;
+mod stores;
 mod tidy;
 mod tree;
 
@@ -32,6 +33,7 @@ usage: cargo xtask COMMAND
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
+  stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
   mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
                                     puts N faults (default 20, drawn by S) into each crate, one at a time, and looks
                                     whether its tests notice
@@ -59,6 +61,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
+        ["stores"] => stores::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

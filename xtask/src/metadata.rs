@@ -26,10 +26,20 @@ pub(crate) struct Package {
     pub(crate) examples: Vec<String>,
 }
 
-/// All packages that a build for [`PLATFORM`] may use, sorted.
-pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
-    let text = Cmd::cargo(folder, "metadata --format-version 1 --all-features --filter-platform")
+/// All features of the workspace but `cloud` and `hdfs`, whose clients of other systems are a third of all packages: what is
+/// checked everywhere. `ci --slow` builds and tests those two.
+pub(crate) const FEATURES: &str = "wasm,arrow,parquet,broken";
+
+/// All packages that a build of our workspace for [`PLATFORM`] with [`FEATURES`] may use, sorted.
+pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
+    packages_with(root, &["--features", FEATURES])
+}
+
+/// All packages that a build of the workspace in a folder may use, sorted.
+pub(crate) fn packages_with(folder: &Path, features: &[&str]) -> Result<Vec<Package>> {
+    let text = Cmd::cargo(folder, "metadata --format-version 1 --filter-platform")
         .args([PLATFORM])
+        .args(features)
         .output()?;
     parse(&text)
 }

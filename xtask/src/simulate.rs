@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::command::Cmd;
+use crate::metadata;
 
 /// The variable that the test reads.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
@@ -39,9 +40,11 @@ impl SimulateOptions {
 /// Runs the seeds. For a failing seed the test prints the command that replays it.
 pub(crate) fn run(root: &Path, request: &SimulateOptions) -> Result<()> {
     let SimulateOptions { seeds, start } = request;
-    let words =
-        "test --workspace --all-features --test simulation -- --nocapture every_seed_keeps_every_promise";
-    Cmd::cargo(root, words).env(SEEDS_VARIABLE, format!("{start}..{}", start.saturating_add(*seeds))).run()
+    let words = format!(
+        "test --workspace --features {} --test simulation -- --nocapture every_seed_keeps_every_promise",
+        metadata::FEATURES
+    );
+    Cmd::cargo(root, &words).env(SEEDS_VARIABLE, format!("{start}..{}", start.saturating_add(*seeds))).run()
 }
 
 #[cfg(test)]

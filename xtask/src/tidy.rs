@@ -67,7 +67,7 @@ fn fuzz_packages(root: &Path) -> Result<Vec<Finding>> {
     if !folder.join("Cargo.toml").is_file() {
         return Ok(Vec::new());
     }
-    let packages = metadata::packages(&folder)?;
+    let packages = metadata::packages_with(&folder, &["--all-features"])?;
     let mut findings = licences::check(&packages, &["NCSA"]);
     findings.extend(packages::check(&packages));
     Ok(findings)

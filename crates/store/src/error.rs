@@ -1,10 +1,22 @@
 //! Errors of stores.
 
+/// The schemes that this build knows, and what adds others.
+const KNOWN: &str = match (cfg!(feature = "cloud"), cfg!(feature = "hdfs")) {
+    (false, false) => {
+        " and file://; built with the feature cloud it knows s3://, gs:// and az://, with hdfs hdfs://"
+    }
+    (true, false) => ", file://, s3://, gs:// and az://; built with the feature hdfs it knows hdfs://",
+    (false, true) => ", file:// and hdfs://; built with the feature cloud it knows s3://, gs:// and az://",
+    (true, true) => ", file://, s3://, gs://, az:// and hdfs://",
+};
+
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{location:?} has the scheme {scheme:?}, and this program knows paths and file://")]
+    #[error("{location:?} has the scheme {scheme:?}, and this program knows paths{KNOWN}")]
     UnknownScheme { location: String, scheme: String },
+    #[error("{location} cannot be used: {problem}")]
+    Unusable { location: String, problem: String },
     #[error("{path:?} is no path of a file in a store: {reason}")]
     BadPath { path: String, reason: &'static str },
     #[error("there is no file {path} in {location}")]

@@ -3,6 +3,8 @@
 
 mod error;
 mod local;
+#[cfg(any(feature = "cloud", feature = "hdfs"))]
+mod object;
 mod path;
 
 use std::fmt::Debug;
@@ -71,16 +73,23 @@ pub enum EntryKind {
     Folder,
 }
 
-/// The store at a location: a path, or `file://` and a path.
+/// The store at a location: a path, `file://` and a path, or with the feature `cloud` `s3://BUCKET/PATH`, `gs://` and `az://`,
+/// with the feature `hdfs` `hdfs://HOST:PORT/PATH`.
 ///
 /// # Errors
-/// [`Error::UnknownScheme`].
+/// [`Error::UnknownScheme`], and [`Error::Unusable`] for an address or settings that cannot be.
 pub fn open(location: &str) -> Result<Arc<dyn Store>, Error> {
     match location.split_once("://") {
         None | Some(("file", _)) => {
             let path = location.strip_prefix("file://").unwrap_or(location);
             Ok(Arc::new(LocalFolder::new(path.into(), location)))
         }
-        Some((scheme, _)) => Err(Error::UnknownScheme { location: location.into(), scheme: scheme.into() }),
+        Some((scheme, _)) => {
+            #[cfg(any(feature = "cloud", feature = "hdfs"))]
+            if let Some(opened) = object::ObjectFolder::open(scheme, location) {
+                return Ok(Arc::new(opened?));
+            }
+            Err(Error::UnknownScheme { location: location.into(), scheme: scheme.into() })
+        }
     }
 }

@@ -285,10 +285,11 @@ pub const KEYS: &[Key] = &[
     key(
         "checkpoints",
         KeyKind::Path,
-        "DIR",
+        "DIR|URL",
         TRAIN,
-        "Folder for checkpoints, which are kept after training [default: the model's with .checkpoints added, removed \
-         when the model is saved]",
+        "Folder for checkpoints, which are kept after training; with the features cloud and hdfs also s3://BUCKET/PATH, \
+         gs://, az:// or hdfs://HOST:PORT/PATH [default: the model's with .checkpoints added, removed when the model is \
+         saved]",
     ),
     key(
         "checkpoint_keep",

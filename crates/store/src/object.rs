@@ -1,0 +1,439 @@
+//! Object stores (S3, Google Cloud Storage, Azure) and HDFS. Calls run on one thread with a runtime, and each has a limit.
+//!
+//! A file is one object: it is visible when its upload is complete. Files above [`PART_BYTES`] are sent in parts, some at
+//! the same time. A folder is the common beginning of names.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
+use tokio::runtime::Handle;
+use tokio_stream::StreamExt as _;
+
+use crate::error::Error;
+use crate::{Entry, EntryKind, FileWriter, Store, path};
+
+/// Size of the parts in which files are sent and read.
+const PART_BYTES: usize = 8 << 20;
+/// Number of parts of a file under way at the same time.
+const PARTS_UNDER_WAY: usize = 4;
+/// Maximum time of one call, with all its attempts. A call sends or receives at most one part.
+const CALL_LIMIT: Duration = Duration::from_mins(1);
+/// Beginning of the names of files that are not finished, which some stores list.
+const UNFINISHED: &str = ".";
+
+/// Files below a prefix of an object store.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectFolder {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    location: String,
+    /// Whether folders exist without files, as in HDFS, and are removed like files.
+    has_folders: bool,
+}
+
+impl ObjectFolder {
+    /// The folder at a location with one of these schemes; none for another scheme.
+    pub(crate) fn open(scheme: &str, location: &str) -> Option<Result<Self, Error>> {
+        let build = builder(scheme)?;
+        let opened = build(location).and_then(|store| {
+            let rest = location.split_once("://").map_or("", |(_, rest)| rest);
+            let prefix = Path::parse(rest.split_once('/').map_or("", |(_, path)| path))?;
+            let has_folders = scheme == "hdfs";
+            Ok(Self { store, prefix, location: location.to_owned(), has_folders })
+        });
+        Some(
+            opened
+                .map_err(|error| Error::Unusable { location: location.into(), problem: first_line(&error) }),
+        )
+    }
+
+    fn path(&self, path: &str) -> Result<Path, Error> {
+        if path.is_empty() {
+            return Ok(self.prefix.clone());
+        }
+        path::check(path)?;
+        let parts = path.split('/').fold(self.prefix.clone(), Path::join);
+        Ok(parts)
+    }
+
+    fn failed(&self, action: &'static str, path: &str, error: CallError) -> Error {
+        Error::io(action, &self.location, path, error.into_io())
+    }
+}
+
+type Built = Result<Arc<dyn ObjectStore>, object_store::Error>;
+
+/// What opens the stores of a scheme.
+fn builder(scheme: &str) -> Option<fn(&str) -> Built> {
+    match scheme {
+        #[cfg(feature = "cloud")]
+        "s3" | "s3a" => Some(|url| {
+            let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url).with_retry(retries());
+            Ok(Arc::new(builder.build()?))
+        }),
+        #[cfg(feature = "cloud")]
+        "gs" => Some(|url| {
+            let builder = object_store::gcp::GoogleCloudStorageBuilder::from_env().with_url(url);
+            Ok(Arc::new(builder.with_retry(retries()).build()?))
+        }),
+        #[cfg(feature = "cloud")]
+        "az" | "abfs" | "abfss" | "azure" => Some(|url| {
+            let builder = object_store::azure::MicrosoftAzureBuilder::from_env().with_url(url);
+            Ok(Arc::new(builder.with_retry(retries()).build()?))
+        }),
+        #[cfg(feature = "hdfs")]
+        "hdfs" => Some(|url| {
+            let rest = url.trim_start_matches("hdfs://");
+            let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+            // The default of the client takes three minutes to notice that no name node answers.
+            let builder = hdfs_native_object_store::HdfsObjectStoreBuilder::new()
+                .with_url(format!("hdfs://{host}"))
+                .with_config([("dfs.client.failover.max.attempts", "3")])
+                .with_io_runtime(runtime().clone());
+            Ok(Arc::new(builder.build()?))
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(feature = "cloud")]
+fn retries() -> object_store::RetryConfig {
+    object_store::RetryConfig { max_retries: 5, retry_timeout: CALL_LIMIT / 2, ..Default::default() }
+}
+
+/// The runtime of all calls.
+fn runtime() -> &'static Handle {
+    static RUNTIME: OnceLock<Handle> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime needs only memory and a few handles");
+        let handle = runtime.handle().clone();
+        let drive = move || runtime.block_on(std::future::pending::<()>());
+        std::thread::Builder::new()
+            .name("object-store".into())
+            .spawn(drive)
+            .expect("a thread can be started");
+        handle
+    })
+}
+
+/// An error of a call.
+#[derive(Debug)]
+enum CallError {
+    Store(object_store::Error),
+    TimedOut,
+}
+
+impl CallError {
+    fn into_io(self) -> io::Error {
+        match self {
+            Self::Store(object_store::Error::NotFound { .. }) => io::ErrorKind::NotFound.into(),
+            Self::Store(error) => io::Error::other(first_line(&error)),
+            Self::TimedOut => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("the store has not answered for {} s", CALL_LIMIT.as_secs()),
+            ),
+        }
+    }
+}
+
+/// The text of an error. Some stores append the stack of their server.
+fn first_line(error: &dyn std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or("no reason is known").to_owned()
+}
+
+/// Begins a call.
+fn begin<T: Send + 'static>(
+    call: impl Future<Output = object_store::Result<T>> + Send + 'static,
+) -> Receiver<Result<T, CallError>> {
+    let (sender, receiver) = channel();
+    runtime().spawn(async move {
+        let ended = tokio::time::timeout(CALL_LIMIT, call).await;
+        // The caller may have given up.
+        let _ = sender.send(match ended {
+            Ok(result) => result.map_err(CallError::Store),
+            Err(_) => Err(CallError::TimedOut),
+        });
+    });
+    receiver
+}
+
+fn end<T>(call: &Receiver<Result<T, CallError>>) -> Result<T, CallError> {
+    // The runtime has the same limit; this one holds if its thread is stuck.
+    match call.recv_timeout(CALL_LIMIT * 2) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(CallError::TimedOut),
+    }
+}
+
+fn call<T: Send + 'static>(
+    future: impl Future<Output = object_store::Result<T>> + Send + 'static,
+) -> Result<T, CallError> {
+    end(&begin(future))
+}
+
+impl Store for ObjectFolder {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, Error> {
+        let at = self.path(path)?;
+        Ok(Box::new(ObjectWriter {
+            folder: self.clone(),
+            path: path.to_owned(),
+            at,
+            buffer: Vec::new(),
+            upload: None,
+            under_way: VecDeque::new(),
+        }))
+    }
+
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<bool, Error> {
+        let (store, at) = (Arc::clone(&self.store), self.path(path)?);
+        let payload = PutPayload::from_bytes(Bytes::copy_from_slice(bytes));
+        match call(async move { store.put_opts(&at, payload, PutMode::Create.into()).await }) {
+            Ok(_) => Ok(true),
+            Err(CallError::Store(
+                object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. },
+            )) => Ok(false),
+            Err(error) => Err(self.failed("write", path, error)),
+        }
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn Read + Send>, Error> {
+        let (store, at) = (Arc::clone(&self.store), self.path(path)?);
+        let head = {
+            let at = at.clone();
+            call(async move { store.head(&at).await })
+        };
+        let size = head.map_err(|error| self.failed("read", path, error))?.size;
+        let mut reader = ObjectReader {
+            store: Arc::clone(&self.store),
+            at,
+            size,
+            asked: 0,
+            parts: VecDeque::new(),
+            part: Bytes::new(),
+        };
+        reader.read_ahead();
+        Ok(Box::new(reader))
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let (store, at) = (Arc::clone(&self.store), self.path(folder)?);
+        let listed = call(async move { store.list_with_delimiter(Some(&at)).await });
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(CallError::Store(object_store::Error::NotFound { .. })) => return Ok(Vec::new()),
+            Err(error) => return Err(self.failed("list", folder, error)),
+        };
+        let name = |path: &Path| path.filename().map(str::to_owned);
+        let folders = listed.common_prefixes.iter().filter_map(name);
+        let folders = folders.map(|name| Entry { name, kind: EntryKind::Folder });
+        let files = listed.objects.iter().filter_map(|object| {
+            Some(Entry { name: name(&object.location)?, kind: EntryKind::File { size_bytes: object.size } })
+        });
+        let mut entries: Vec<Entry> =
+            folders.chain(files).filter(|entry| !entry.name.starts_with(UNFINISHED)).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), Error> {
+        let files = self.remove_if(path, |_| true)?;
+        let root = self.path(path)?;
+        let mut folders = BTreeSet::new();
+        for file in files.iter().filter(|_| self.has_folders) {
+            let own = file.parts().count();
+            let depths = root.parts().count()..own;
+            folders.extend(depths.map(|depth| file.parts().take(depth).collect::<Path>()));
+        }
+        // Those below come before those that contain them.
+        for folder in folders.into_iter().rev() {
+            self.delete(path, folder)?;
+        }
+        if path.is_empty() { Ok(()) } else { self.delete(path, root) }
+    }
+
+    /// Parts of uploads that were never completed are not listed: a rule of the bucket removes them.
+    fn remove_unfinished(&self, folder: &str) -> Result<(), Error> {
+        self.remove_if(folder, |name| name.starts_with(UNFINISHED)).map(drop)
+    }
+}
+
+impl ObjectFolder {
+    /// Removes the files below a folder whose names are chosen; returns them.
+    fn remove_if(&self, folder: &str, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<Path>, Error> {
+        let (store, at) = (Arc::clone(&self.store), self.path(folder)?);
+        let listed = call(async move {
+            let mut objects = store.list(Some(&at));
+            let mut paths = Vec::new();
+            while let Some(object) = objects.next().await {
+                paths.push(object?.location);
+            }
+            Ok(paths)
+        });
+        let listed = match listed {
+            Err(CallError::Store(object_store::Error::NotFound { .. })) => return Ok(Vec::new()),
+            listed => listed.map_err(|error| self.failed("list", folder, error))?,
+        };
+        let chosen = listed.into_iter().filter(|path| path.filename().is_some_and(&is_chosen));
+        let chosen: Vec<Path> = chosen.collect();
+        chosen.iter().try_for_each(|at| self.delete(folder, at.clone()))?;
+        Ok(chosen)
+    }
+
+    /// Removes what is at a path; it may be missing. `folder`: where it is, for errors.
+    fn delete(&self, folder: &str, at: Path) -> Result<(), Error> {
+        let store = Arc::clone(&self.store);
+        match call(async move { store.delete(&at).await }) {
+            Ok(()) | Err(CallError::Store(object_store::Error::NotFound { .. })) => Ok(()),
+            Err(error) => Err(self.failed("remove", folder, error)),
+        }
+    }
+}
+
+/// A file that is sent.
+struct ObjectWriter {
+    folder: ObjectFolder,
+    path: String,
+    at: Path,
+    /// What is not sent yet, less than a part.
+    buffer: Vec<u8>,
+    /// Begins with the first whole part.
+    upload: Option<Arc<Mutex<Box<dyn MultipartUpload>>>>,
+    under_way: VecDeque<Receiver<Result<(), CallError>>>,
+}
+
+impl ObjectWriter {
+    fn send_part(&mut self) -> Result<(), CallError> {
+        let upload = if let Some(upload) = &self.upload {
+            Arc::clone(upload)
+        } else {
+            let (store, at) = (Arc::clone(&self.folder.store), self.at.clone());
+            let upload = call(async move { store.put_multipart(&at).await })?;
+            Arc::clone(self.upload.insert(Arc::new(Mutex::new(upload))))
+        };
+        if self.under_way.len() >= PARTS_UNDER_WAY {
+            self.end_first()?;
+        }
+        let payload = PutPayload::from(std::mem::take(&mut self.buffer));
+        // Some stores begin the call where it is made, so this belongs to the runtime.
+        let _inside = runtime().enter();
+        let part = upload.lock().unwrap_or_else(PoisonError::into_inner).put_part(payload);
+        self.under_way.push_back(begin(part));
+        Ok(())
+    }
+
+    fn end_first(&mut self) -> Result<(), CallError> {
+        self.under_way.pop_front().map_or(Ok(()), |part| end(&part))
+    }
+
+    fn complete(&mut self) -> Result<(), CallError> {
+        if self.upload.is_none() {
+            let (store, at) = (Arc::clone(&self.folder.store), self.at.clone());
+            let payload = PutPayload::from(std::mem::take(&mut self.buffer));
+            return call(async move { store.put(&at, payload).await }).map(drop);
+        }
+        if !self.buffer.is_empty() {
+            self.send_part()?;
+        }
+        while !self.under_way.is_empty() {
+            self.end_first()?;
+        }
+        match self.upload.take() {
+            Some(upload) => call(async move { exclusive(upload)?.complete().await }).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The upload when no part of it is under way.
+fn exclusive(upload: Arc<Mutex<Box<dyn MultipartUpload>>>) -> object_store::Result<Box<dyn MultipartUpload>> {
+    let inner =
+        Arc::into_inner(upload).map(|upload| upload.into_inner().unwrap_or_else(PoisonError::into_inner));
+    inner
+        .ok_or_else(|| object_store::Error::Generic { store: "upload", source: "a part is under way".into() })
+}
+
+impl Write for ObjectWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(PART_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
+        if self.buffer.len() == PART_BYTES {
+            self.send_part().map_err(CallError::into_io)?;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FileWriter for ObjectWriter {
+    fn finish(mut self: Box<Self>) -> Result<(), Error> {
+        let completed = self.complete();
+        completed.map_err(|error| self.folder.failed("write", &self.path, error))
+    }
+}
+
+impl Drop for ObjectWriter {
+    /// Frees the parts of an upload that was not finished.
+    fn drop(&mut self) {
+        self.under_way.clear();
+        if let Some(upload) = self.upload.take() {
+            // Nobody waits for it: what cannot be freed here is freed by a rule of the bucket.
+            drop(begin(async move {
+                match exclusive(upload) {
+                    Ok(mut upload) => upload.abort().await,
+                    Err(_) => Ok(()),
+                }
+            }));
+        }
+    }
+}
+
+/// A file that is read from its beginning to its end, some parts ahead.
+struct ObjectReader {
+    store: Arc<dyn ObjectStore>,
+    at: Path,
+    size: u64,
+    /// The end of the parts that were asked for.
+    asked: u64,
+    parts: VecDeque<Receiver<Result<Bytes, CallError>>>,
+    part: Bytes,
+}
+
+impl ObjectReader {
+    fn read_ahead(&mut self) {
+        while self.parts.len() < PARTS_UNDER_WAY && self.asked < self.size {
+            let range: Range<u64> = self.asked..self.size.min(self.asked + PART_BYTES as u64);
+            self.asked = range.end;
+            let (store, at) = (Arc::clone(&self.store), self.at.clone());
+            self.parts.push_back(begin(async move { store.get_range(&at, range).await }));
+        }
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.part.is_empty()
+            && let Some(part) = self.parts.pop_front()
+        {
+            self.part = end(&part).map_err(CallError::into_io)?;
+            self.read_ahead();
+        }
+        let count = out.len().min(self.part.len());
+        out[..count].copy_from_slice(&self.part.split_to(count));
+        Ok(count)
+    }
+}
