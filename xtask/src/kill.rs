@@ -1,6 +1,8 @@
 //! `cargo xtask kill`: trains with real processes that are killed at random moments, and compares what comes out with
 //! undisturbed trainings.
 
+mod cluster;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::command::Cmd;
 use crate::metadata;
+use cluster::Cluster;
 
 /// Longest time of one training with all its losses.
 const ROUND_LIMIT: Duration = Duration::from_mins(5);
@@ -39,9 +42,20 @@ enum Victims {
     Two,
     /// The command and with it all processes, as when the power fails.
     Everything,
+    /// The master of a cluster, which is started again with its state.
+    Master,
+    /// The master and a member.
+    MasterAndMember,
 }
 
-const VICTIMS: [Victims; 4] = [Victims::Server, Victims::Worker, Victims::Two, Victims::Everything];
+const VICTIMS: [Victims; 6] = [
+    Victims::Server,
+    Victims::Worker,
+    Victims::Two,
+    Victims::Everything,
+    Victims::Master,
+    Victims::MasterAndMember,
+];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KillOptions {
@@ -176,7 +190,12 @@ impl Rounds {
         // The command may be killed between its model and its report.
         let _ = fs::remove_file(self.path("killed.json"));
         let saving = ["--checkpoints", &checkpoints, "--checkpoint-every", "40ms"];
-        let words = [self.words(job, "killed"), on_servers(&saving)].concat();
+        let mut words = [self.words(job, "killed"), on_servers(&saving)].concat();
+        if matches!(victims, Victims::Master | Victims::MasterAndMember) {
+            "submit".clone_into(&mut words[0]);
+            self.cluster_round(words, victims, delay)?;
+            return self.compare(index);
+        }
         let mut child = self.start(&words)?;
         std::thread::sleep(delay);
         self.kill(&mut child, victims);
@@ -195,11 +214,27 @@ impl Rounds {
         self.compare(index)
     }
 
+    /// Runs a job on a cluster whose master is killed.
+    fn cluster_round(&mut self, mut words: Vec<String>, victims: Victims, delay: Duration) -> Result<()> {
+        let state = self.folder.join("state");
+        let _ = fs::remove_dir_all(&state);
+        let mut cluster = Cluster::start(&self.program, &state)?;
+        words.extend(["--master", cluster.address(), "--lost-limit", "60"].map(str::to_owned));
+        let client = self.start(&words)?;
+        std::thread::sleep(delay);
+        let kind = ["server", "worker"][self.random.below(2) as usize];
+        let member = format!("{kind}-{}", self.random.below(2));
+        cluster.kill((victims == Victims::MasterAndMember).then_some(member.as_str()))?;
+        ensure_success(client, Instant::now() + ROUND_LIMIT)
+    }
+
     fn kill(&mut self, child: &mut Child, victims: Victims) {
         let kinds: &[&str] = match victims {
             Victims::Server => &["server"],
             Victims::Worker => &["worker"],
             Victims::Two => &["server", "worker"],
+            // Their rounds have a cluster of their own.
+            Victims::Master | Victims::MasterAndMember => &[],
             Victims::Everything => {
                 // It may have ended already.
                 let _ = child.kill();

@@ -44,6 +44,9 @@ pub struct DataFile {
     pub size_bytes: u64,
     /// When it was changed last, in milliseconds since 1970, if that is known.
     pub modified_ms: Option<u64>,
+    /// A hash of its contents, or of samples of them if it is large. None in checkpoints of older versions.
+    #[serde(default)]
+    pub digest: Option<String>,
 }
 
 /// A file of a checkpoint.
@@ -112,7 +115,12 @@ pub(crate) mod tests {
             number,
             created_s: 1_700_000_000,
             job: json!({"algorithm": "lr"}),
-            data: vec![DataFile { path: "train.libsvm".into(), size_bytes: 12, modified_ms: Some(5) }],
+            data: vec![DataFile {
+                path: "train.libsvm".into(),
+                size_bytes: 12,
+                modified_ms: Some(5),
+                digest: None,
+            }],
             task_count: 2,
             epoch: 3,
             is_within_epoch: true,

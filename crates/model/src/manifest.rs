@@ -96,12 +96,29 @@ pub struct TrainingRecord {
     pub metrics: BTreeMap<String, f64>,
     /// Metrics of the last epoch on the validation data.
     pub validation_metrics: BTreeMap<String, f64>,
+    /// The settings as they were given, by key, without those that no byte of a model depends on. None in models of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given: BTreeMap<String, Vec<String>>,
+    /// The files of the data, first those for training; none if they could be read only once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<DataDigest>,
     /// Set when the model was saved in the middle of a job because the master was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<UnfinishedJob>,
     /// PS functions that have changed the weights since training, in order. The first one removes the metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<AppliedFunction>,
+}
+
+/// A file of the data, by which it is recognized wherever it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataDigest {
+    /// Its name without its folder.
+    pub name: String,
+    pub size_bytes: u64,
+    /// A hash of its contents, or of samples of them if it is large.
+    pub digest: String,
 }
 
 /// The position of training at which another run continues from a model.

@@ -1,5 +1,6 @@
 //! The settings of checkpoints: when they are written, where, how many are kept, and from which one a job continues.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,6 +178,21 @@ const FREE_KEYS: &[&str] = &[
     "resume",
 ];
 
+/// The settings that the files of a model depend on, and that its manifest does not have elsewhere.
+pub fn settings_of_model(raw: &RawJob) -> BTreeMap<String, Vec<String>> {
+    const ELSEWHERE: [&str; 7] = ["algorithm", "data", "validate", "from", "seed", "tasks", "consistency"];
+    let is_kept =
+        |name: &str| name == "keep_optimizer" || !FREE_KEYS.contains(&name) && !ELSEWHERE.contains(&name);
+    let mut settings = raw.texts();
+    settings.retain(|name, _| is_kept(name));
+    if let Some(pairs) = settings.get_mut("set") {
+        // The last value of a parameter counts; their order says nothing.
+        let values: BTreeMap<&str, &str> = pairs.iter().filter_map(|pair| pair.split_once('=')).collect();
+        *pairs = values.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    }
+    settings
+}
+
 /// How the job of a checkpoint and the job that continues it differ, a line each; empty if they may be continued. Both
 /// have absolute paths.
 pub fn differences(saved: &RawJob, job: &RawJob) -> Vec<String> {
@@ -191,8 +207,8 @@ pub fn differences(saved: &RawJob, job: &RawJob) -> Vec<String> {
 }
 
 /// The settings that the bytes of the model depend on; each parameter of the algorithm by itself.
-fn settings(raw: &RawJob) -> std::collections::BTreeMap<String, String> {
-    let mut settings = std::collections::BTreeMap::new();
+fn settings(raw: &RawJob) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
     for (name, texts) in raw.texts() {
         if FREE_KEYS.contains(&name.as_str()) {
             continue;

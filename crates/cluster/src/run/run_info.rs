@@ -2,10 +2,13 @@
 //! of the model, and the report. Used by runs in one process and by runs on servers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use algo::{DataFacts, SavedModel};
+use checkpoint::DataFile;
 use data::{LabelRule, Schema};
 use matrix::MatrixSpec;
+use model::manifest::DataDigest;
 use model::{Manifest, MatrixSource, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
@@ -14,6 +17,8 @@ use super::training_checks;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::job::checkpoints::settings_of_model;
+use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::report::{InputReport, ModelReport, Report, Timings};
 
@@ -31,6 +36,15 @@ pub(super) struct RunInfo<'a> {
     pub(super) start: TrainingPosition,
     /// The settings that the program chose, and why.
     pub(super) reasons: &'a [String],
+    /// The job as it was given.
+    pub(super) given: &'a RawJob,
+    /// The files of the data, if they can be read again.
+    pub(super) files: &'a [DataFile],
+}
+
+fn data_digest(file: &DataFile) -> Option<DataDigest> {
+    let name = Path::new(&file.path).file_name()?.to_string_lossy().into_owned();
+    Some(DataDigest { name, size_bytes: file.size_bytes, digest: file.digest.clone()? })
 }
 
 /// Returns the error when the validation share leaves no records for training.
@@ -134,6 +148,8 @@ impl RunInfo<'_> {
             consistency: consistency_name(self.job.consistency),
             metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
             validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
+            given: settings_of_model(self.given),
+            files: self.files.iter().filter_map(data_digest).collect(),
             unfinished: None,
             applied: Vec::new(),
         }

@@ -7,10 +7,11 @@ use crate::job::raw::RawJob;
 
 /// Adds the flags of a command's keys.
 pub(super) fn with_flags(command: Command, of: keys::JobCommand) -> Command {
-    keys_of(of).fold(command, |command, key| command.arg(flag(key)))
+    keys_of(of).fold(command, |command, key| command.arg(key_flag(key)))
 }
 
-fn flag(key: &'static Key) -> Arg {
+/// The flag of a key.
+pub(super) fn key_flag(key: &'static Key) -> Arg {
     let arg = Arg::new(key.name).long(key.flag()).help(key.help);
     match key.kind {
         KeyKind::Switch => arg.action(ArgAction::SetTrue),
@@ -29,8 +30,17 @@ fn flag(key: &'static Key) -> Arg {
 
 /// Returns the settings of the command line.
 pub(super) fn raw_job(matches: &ArgMatches, of: keys::JobCommand) -> RawJob {
+    raw_job_with(matches, keys_of(of))
+}
+
+/// Returns the settings of the command line that have these keys of `train`.
+pub(super) fn raw_job_of(matches: &ArgMatches, names: &[&str]) -> RawJob {
+    raw_job_with(matches, names.iter().filter_map(|name| keys::find(keys::JobCommand::Train, name)))
+}
+
+fn raw_job_with(matches: &ArgMatches, keys: impl Iterator<Item = &'static Key>) -> RawJob {
     let mut raw = RawJob::new();
-    for key in keys_of(of) {
+    for key in keys {
         if key.kind == KeyKind::Switch {
             if matches.get_flag(key.name) {
                 raw.set_flag(key, vec!["true".into()]);

@@ -15,6 +15,7 @@ mod generate;
 mod inspect;
 mod master;
 mod predict;
+mod reproduce;
 mod serve_parameters;
 mod server;
 mod status;
@@ -124,6 +125,7 @@ fn command() -> Command {
         .subcommand(train::command())
         .subcommand(predict::command())
         .subcommand(evaluate::command())
+        .subcommand(reproduce::command())
         .subcommand(inspect::command())
         .subcommand(checkpoints::command())
         .subcommand(algorithms::command())
@@ -146,6 +148,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("train", matches)) => train::run(matches, environment),
         Some(("predict", matches)) => predict::run(matches, environment),
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
+        Some(("reproduce", matches)) => reproduce::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches, environment.families),
         Some(("checkpoints", matches)) => checkpoints::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches, environment.families),

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
+use crate::job::raw::RawJob;
 use crate::run::driver::epoch_monitor::{StopReason, TrainingSummary};
 use crate::run::run_info::{RunInfo, save};
 use crate::run::totals::Totals;
@@ -180,6 +181,8 @@ impl Salvage<'_> {
             task_count: self.training.layout.task_count,
             start: self.training.start,
             reasons: &[],
+            given: &RawJob::new(),
+            files: &[],
         };
         let outcome = TrainingSummary {
             epochs: reached.epochs.clone(),

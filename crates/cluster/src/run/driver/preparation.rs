@@ -126,6 +126,8 @@ impl Driver {
             task_count: plan.task_count,
             start: plan.start,
             reasons: &self.reasons,
+            given: &self.given,
+            files: plan.data.as_deref().unwrap_or_default(),
         }
     }
 

@@ -1,0 +1,192 @@
+//! `seraphim reproduce MODEL`: trains a model again as its manifest says, and compares the files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Arg, ArgMatches, Command};
+use model::Manifest;
+use serde_json::json;
+
+use super::flags::{key_flag, raw_job_of};
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::TrainJob;
+use crate::job::keys::{JobCommand, find};
+use crate::job::raw::RawJob;
+use crate::progress::Progress;
+use crate::run::Environment;
+
+/// Keys that say how it is trained again: no byte of a bsp model depends on them.
+const OWN_KEYS: [&str; 8] =
+    ["data", "validate", "servers", "workers", "threads", "memory_limit", "quiet", "json"];
+
+pub(super) fn command() -> Command {
+    let model = Arg::new("of").value_name("MODEL").required(true).help("The folder of the model");
+    let output = Arg::new("output")
+        .long("output")
+        .value_name("DIR")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("Keep the model that was trained again in this folder [default: a temporary one, which is removed]");
+    let command = Command::new("reproduce")
+        .about("Train a model again from its data, settings and seed, and compare every byte")
+        .arg(model)
+        .arg(output);
+    OWN_KEYS.iter().filter_map(|name| find(JobCommand::Train, name)).map(key_flag).fold(command, Command::arg)
+}
+
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let path = PathBuf::from(matches.get_one::<String>("of").expect("clap asks for it"));
+    let manifest = model::read_manifest(&path)?;
+    let scratch = Scratch::new();
+    let output = matches.get_one::<PathBuf>("output").cloned().unwrap_or_else(|| scratch.0.clone());
+    let raw =
+        job_of(&path, &manifest, &output)?.overridden_by(raw_job_of(matches, &OWN_KEYS)).with_modules()?;
+    let job = TrainJob::check(&raw, environment.families)?;
+    let progress = Arc::new(Progress::new());
+    let report = match job.size {
+        None => crate::run::local::train(&raw, &job, environment, progress)?,
+        Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment, progress)?,
+    };
+    if report.ended_by == "interrupted" {
+        return Ok(Exit::Interrupted);
+    }
+    let differences = differences((&path, &manifest), &output)?;
+    if job.manner.json {
+        print_json(&json!({ "is_reproduced": differences.is_empty(), "differences": differences }))?;
+    } else if differences.is_empty() {
+        let files = manifest.files.len();
+        print_text(&format!(
+            "{} is reproduced: its {files} files have the same bytes, and the manifest says the same\n",
+            path.display()
+        ))?;
+    } else {
+        print_text(&format!("{} is not reproduced:\n  {}\n", path.display(), differences.join("\n  ")))?;
+    }
+    Ok(if differences.is_empty() { Exit::Done } else { Exit::Model })
+}
+
+/// The folder of a model that is only compared.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("seraphim-reproduce-{}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It is not there if the training failed, or wrote elsewhere.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The job that has trained a model, which now writes to `output`.
+fn job_of(path: &Path, manifest: &Manifest, output: &Path) -> Result<RawJob, Error> {
+    let trained = &manifest.trained;
+    let refuse = |why: &str, advice: &str| {
+        let what = format!("{} cannot be reproduced: {why}", path.display());
+        Err(Error::InvalidRequest { what, advice: advice.to_owned() })
+    };
+    if trained.interrupted || trained.unfinished.is_some() {
+        return refuse("its training was interrupted", "reproduce a model whose training was complete");
+    }
+    if !trained.applied.is_empty() {
+        return refuse("functions were applied to it after its training", "reproduce the model before that");
+    }
+    if trained.files.is_empty() {
+        return refuse(
+            "its manifest does not say which files it was trained on, because an older version wrote it or the data \
+             came from standard input or from a program",
+            "train it again with this version, from files",
+        );
+    }
+    let mut values: BTreeMap<String, Vec<String>> = trained.given.clone();
+    let from = trained.from.iter().cloned().collect();
+    for (name, texts) in [
+        ("data", trained.data.clone()),
+        ("validate", trained.validate.clone()),
+        ("from", from),
+        ("seed", vec![trained.seed.to_string()]),
+        ("tasks", vec![trained.tasks.to_string()]),
+        ("consistency", vec![trained.consistency.clone()]),
+        ("model", vec![output.display().to_string()]),
+        ("checkpoint_every", vec!["off".to_owned()]),
+    ] {
+        if !texts.is_empty() {
+            values.insert(name.to_owned(), texts);
+        }
+    }
+    let mut raw = RawJob::new();
+    raw.algorithm = Some(manifest.algorithm.clone());
+    for (name, texts) in values {
+        match find(JobCommand::Train, &name) {
+            Some(key) => raw.set_option(key, texts),
+            None => {
+                let why = format!("its setting {name} is not one of this version");
+                return refuse(&why, "use the version that trained it");
+            }
+        }
+    }
+    Ok(raw)
+}
+
+/// How the model that was trained again differs, a line each.
+fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<String>, Error> {
+    let now = model::read_manifest(output)?;
+    let mut lines = Vec::new();
+    if before.program_version != now.program_version {
+        lines.push(format!("version {} trained it, this is {}", before.program_version, now.program_version));
+    }
+    for (then, file) in before.trained.files.iter().zip(&now.trained.files) {
+        if then.digest != file.digest {
+            lines.push(format!(
+                "the data differ: {} of {} bytes then, {} of {} bytes now",
+                then.name, then.size_bytes, file.name, file.size_bytes
+            ));
+        }
+    }
+    if before.trained.files.len() != now.trained.files.len() {
+        let (then, now) = (before.trained.files.len(), now.trained.files.len());
+        lines.push(format!("the data differ: {then} files then, {now} now"));
+    }
+    if before.trained.consistency != "bsp" && before.trained.tasks > 1 {
+        lines.push(format!(
+            "it was trained under {} with {} tasks: its bytes depend on when they pushed",
+            before.trained.consistency, before.trained.tasks
+        ));
+    }
+    let mut found = 0;
+    for file in &before.files {
+        let read = |folder: &Path| {
+            std::fs::read(folder.join(&file.name)).map_err(Error::io("read", folder.join(&file.name)))
+        };
+        if !now.files.iter().any(|other| other.name == file.name) {
+            lines.push(format!("{} is missing", file.name));
+            found += 1;
+        } else if read(path)? != read(output)? {
+            lines.push(format!("{} has other bytes", file.name));
+            found += 1;
+        }
+    }
+    if comparable(before) != comparable(&now) {
+        lines.push("model.json says something else".to_owned());
+        found += 1;
+    }
+    // What may explain a difference explains nothing without one.
+    Ok(if found == 0 { Vec::new() } else { lines })
+}
+
+/// A manifest without where the data lie and which version has written it.
+fn comparable(manifest: &Manifest) -> String {
+    let mut manifest = manifest.clone();
+    manifest.program_version.clear();
+    manifest.trained.data.clear();
+    manifest.trained.validate.clear();
+    manifest.trained.from = None;
+    manifest.trained.given.clear();
+    manifest.trained.files.iter_mut().for_each(|file| file.name.clear());
+    manifest.to_text()
+}
