@@ -181,8 +181,11 @@ const FREE_KEYS: &[&str] = &[
 /// The settings that the files of a model depend on, and that its manifest does not have elsewhere.
 pub fn settings_of_model(raw: &RawJob) -> BTreeMap<String, Vec<String>> {
     const ELSEWHERE: [&str; 7] = ["algorithm", "data", "validate", "from", "seed", "tasks", "consistency"];
-    let is_kept =
-        |name: &str| name == "keep_optimizer" || !FREE_KEYS.contains(&name) && !ELSEWHERE.contains(&name);
+    // Modules are called beside the training.
+    const UNUSED: &str = "functions";
+    let is_kept = |name: &str| {
+        name == "keep_optimizer" || name != UNUSED && !FREE_KEYS.contains(&name) && !ELSEWHERE.contains(&name)
+    };
     let mut settings = raw.texts();
     settings.retain(|name, _| is_kept(name));
     if let Some(pairs) = settings.get_mut("set") {
