@@ -104,6 +104,26 @@ fn a_master_that_is_stopped_leaves_its_jobs_to_the_next_one_again_and_again() {
 }
 
 #[test]
+fn a_job_that_cannot_be_recorded_fails_with_the_reason_and_the_next_one_runs() {
+    let world = World::new();
+    let jobs = Path::new(&world.state).join("jobs");
+    // Nothing can be written below a file.
+    std::fs::write(&jobs, "").expect("the folder is ours");
+    let submit = |model: &str| {
+        let words = [&world.words(model)[..], &["--servers", "2", "--workers", "2"]].concat();
+        world.cluster.submit(&words).end()
+    };
+    let model = world.folder.path("model");
+    let (code, _, error) = submit(&model);
+    assert_ne!(code, Some(0), "{error}");
+    assert!(error.contains("the state in") && error.contains("cannot be written"), "{error}");
+    assert!(!Path::new(&model).exists());
+    std::fs::remove_file(&jobs).expect("it is ours");
+    let (code, _, error) = submit(&model);
+    assert_eq!(code, Some(0), "{error}");
+}
+
+#[test]
 fn a_folder_that_cannot_be_used_is_refused_with_the_reason() {
     let world = World::new();
     let start = ["master", "--listen", "127.0.0.1:0", "--state"];

@@ -61,6 +61,7 @@ pub fn train(
         training: None,
         record_times: RecordTimes::new(),
         move_count: 0,
+        earlier_time: Duration::ZERO,
         incidents: Incidents::default(),
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new() });

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::job::TrainJob;
 use crate::job::keys::{JobCommand, find};
 use crate::job::raw::RawJob;
-use crate::progress::Progress;
+use crate::progress::{Progress, counted};
 use crate::run::Environment;
 
 /// Keys that say how it is trained again: no byte of a bsp model depends on them.
@@ -56,11 +56,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if job.manner.json {
         print_json(&json!({ "is_reproduced": differences.is_empty(), "differences": differences }))?;
     } else if differences.is_empty() {
-        let files = manifest.files.len();
-        print_text(&format!(
-            "{} is reproduced: its {files} files have the same bytes, and the manifest says the same\n",
-            path.display()
-        ))?;
+        let files = counted(manifest.files.len() as u64, "file");
+        let text =
+            format!("{} is reproduced: {files} and the manifest, every byte the same\n", path.display());
+        print_text(&text)?;
     } else {
         print_text(&format!("{} is not reproduced:\n  {}\n", path.display(), differences.join("\n  ")))?;
     }

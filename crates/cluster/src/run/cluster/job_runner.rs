@@ -143,8 +143,10 @@ impl JobRunner {
             training: runs.training.clone(),
             record_times: runs.record_times.clone(),
             move_count: runs.move_count,
+            earlier_time: runs.since.map_or(Duration::ZERO, |since| since.elapsed()),
             incidents: runs.incidents.clone(),
         };
+        runs.since.get_or_insert_with(Instant::now);
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
         let run = runs.number();
         let mut workers =
@@ -206,6 +208,8 @@ struct Runs {
     /// The times of workers for a record, as they were measured last.
     record_times: RecordTimes,
     incidents: Incidents,
+    /// When the first run of this process began; none before it.
+    since: Option<Instant>,
 }
 
 impl Runs {

@@ -35,7 +35,7 @@ mod slow_workers;
 mod training;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use algo::Families;
 use checkpoint::TrainingId;
@@ -87,6 +87,8 @@ pub struct DriverConfig {
     pub record_times: RecordTimes,
     /// How often tasks have moved to other workers in earlier runs.
     pub move_count: u32,
+    /// How long the job ran before this run.
+    pub earlier_time: Duration,
     /// What happened in earlier runs.
     pub incidents: Incidents,
 }

@@ -60,7 +60,7 @@ impl Driver {
         let Phase::Saving(saving) = &mut self.phase else { return };
         self.timings.save_s = (now - saving.since).as_secs_f64();
         self.timings.sync_s = sync_s;
-        self.timings.total_s = (now - self.start).as_secs_f64();
+        self.timings.total_s = (now - self.start + self.config.earlier_time).as_secs_f64();
         saving.manifest = Some(manifest);
         self.effects.push(Effect::Parameters(ParametersRequest::Stats));
     }

@@ -144,6 +144,7 @@ impl World {
             training: None,
             record_times: BTreeMap::new(),
             move_count: 0,
+            earlier_time: Duration::ZERO,
             incidents: Incidents::default(),
         };
         Self {
