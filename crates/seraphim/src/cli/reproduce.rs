@@ -121,13 +121,11 @@ fn job_of(path: &Path, manifest: &Manifest, output: &Path) -> Result<RawJob, Err
     let mut raw = RawJob::new();
     raw.algorithm = Some(manifest.algorithm.clone());
     for (name, texts) in values {
-        match find(JobCommand::Train, &name) {
-            Some(key) => raw.set_option(key, texts),
-            None => {
-                let why = format!("its setting {name} is not one of this version");
-                return refuse(&why, "use the version that trained it");
-            }
-        }
+        let Some(key) = find(JobCommand::Train, &name) else {
+            let why = format!("its setting {name} is not one of this version");
+            return refuse(&why, "use the version that trained it");
+        };
+        raw.set_option(key, texts);
     }
     Ok(raw)
 }
