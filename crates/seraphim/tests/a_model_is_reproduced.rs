@@ -18,8 +18,8 @@ fn train(algorithm: &str, data: &str, model: &str, more: &[&str]) {
 fn models_of_every_family_are_reproduced_in_process_and_on_servers() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(500, 1));
-    let table: String = (0..300).map(|i| format!("{},{},{}\n", i % 7, (i * i) % 11, i % 2)).collect();
-    let table = folder.write("table.csv", format!("a,b,good\n{table}"));
+    let rows: Vec<String> = (0..300).map(|i| format!("{},{},{}", i % 7, (i * i) % 11, i % 2)).collect();
+    let table = folder.write("table.csv", format!("a,b,good\n{}\n", rows.join("\n")));
     for (name, algorithm, data, more) in [
         ("lr", "lr", &data, &["--set", "epochs=2", "--seed", "7", "--tasks", "3"][..]),
         ("table", "lr", &table, &["--label", "good", "--interactions", "a:b", "--keep-optimizer", "false"]),
