@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
 use common::{Folder, bytes_of, clicks, fail, succeed};
+use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
+use worker::ParameterSession;
 
 const EPOCHS: &str = "epochs=300";
 
@@ -101,6 +103,34 @@ fn a_master_that_is_stopped_leaves_its_jobs_to_the_next_one_again_and_again() {
     }
     world.cluster.wait_until(|status| status["jobs"][0]["state"] == "done");
     assert!(bytes_of(&model) == whole, "other bytes");
+}
+
+#[test]
+fn a_session_ends_with_its_master_and_holds_no_server_up() {
+    let mut world = World::new();
+    let mut session = ParameterSession::open(&world.cluster.address, &[], "loop").expect("it has servers");
+    let spec = MatrixSpec {
+        name: "w".into(),
+        element: ElementType::F64,
+        rows: 10,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 2 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    };
+    session.create_matrix(&spec).expect("the spec is good");
+    world.cluster.master.kill();
+    let (state, start) = (world.state.clone(), Instant::now());
+    world.cluster.restart_master(&["--state", &state]);
+    world.cluster.wait_until(|status| status["members"].as_array().map(Vec::len) == Some(4));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    let model = world.folder.path("model");
+    let (code, _, error) = world.cluster.submit(&[&world.words(&model)[..], &ON_SERVERS].concat()).end();
+    assert_eq!(code, Some(0), "{error}");
 }
 
 #[test]

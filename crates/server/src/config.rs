@@ -104,6 +104,7 @@ pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenJobEntry>>>);
 struct OpenJobEntry {
     lane_count: u32,
     since: Instant,
+    is_session: bool,
 }
 
 impl OpenJobs {
@@ -112,15 +113,20 @@ impl OpenJobs {
         self.lock().keys().copied().collect()
     }
 
+    /// Numbers of the open sessions of the parameter service, which no worker saves.
+    pub fn list_sessions(&self) -> Vec<JobId> {
+        self.lock().iter().filter(|(_, open)| open.is_session).map(|(job, _)| *job).collect()
+    }
+
     /// Numbers of the jobs that were opened before `time`.
     pub fn list_before(&self, time: Instant) -> Vec<JobId> {
         self.lock().iter().filter(|(_, open)| open.since < time).map(|(job, _)| *job).collect()
     }
 
-    pub(crate) fn add(&self, job: JobId) {
+    pub(crate) fn add(&self, job: JobId, is_session: bool) {
         let mut jobs = self.lock();
         jobs.entry(job)
-            .or_insert_with(|| OpenJobEntry { lane_count: 0, since: Instant::now() })
+            .or_insert_with(|| OpenJobEntry { lane_count: 0, since: Instant::now(), is_session })
             .lane_count += 1;
     }
 
@@ -146,10 +152,12 @@ mod tests {
     #[test]
     fn jobs_that_were_open_before_a_time_are_those_of_an_earlier_master() {
         let jobs = OpenJobs::default();
-        jobs.add(1);
+        jobs.add(1, false);
         let after = Instant::now() + std::time::Duration::from_nanos(1);
         assert_eq!(jobs.list_before(after), [1]);
         let since = jobs.lock()[&1].since;
         assert!(jobs.list_before(since).is_empty());
+        jobs.add(2, true);
+        assert_eq!(jobs.list_sessions(), [2]);
     }
 }

@@ -73,8 +73,9 @@ impl LaneState {
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let functions = self.load_functions(&open.modules)?;
         self.close_reasons.remove(&job);
+        let is_session = open.task_count == 0;
         self.jobs.insert(job, Job::new(open, matrices, functions));
-        self.open_jobs.add(job);
+        self.open_jobs.add(job, is_session);
         self.count_memory();
         Ok(())
     }

@@ -213,6 +213,7 @@ impl ServerMembership {
             while !self.interrupt.is_raised() {
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {
+                        self.close_sessions()?;
                         let text = format!("the master at {master} is lost: {reason}; {}", self.stay_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
@@ -221,6 +222,7 @@ impl ServerMembership {
                             continued,
                             "the master was restarted, and another run of the job begins",
                         )?;
+                        self.close_sessions()?;
                         let jobs = self.stay_text();
                         tracing::warn!(master = %master, jobs, "the master was restarted");
                         self.close_jobs(
@@ -245,6 +247,11 @@ impl ServerMembership {
                 return Ok(());
             }
         }
+    }
+
+    /// Ends the sessions of the parameter service: they belong to the master that is gone, and no worker saves them.
+    fn close_sessions(&self) -> Result<(), Error> {
+        self.close_jobs(self.open_jobs.list_sessions(), "the master of the session is gone: open another one")
     }
 
     /// Waits until the workers have saved their jobs on this server; returns a description of the result.

@@ -441,8 +441,8 @@ impl Driver {
         self.timings.checkpoint_s += (now - checkpointing.begun_at).as_secs_f64();
         checkpointing.last_at = now;
         checkpointing.wait(now, Duration::ZERO);
-        // After a failure the next comparison of the workers asks for another checkpoint.
-        if let (Some(times), None) = (training.moves.take(), failure) {
+        // A job that is to stop does not begin another run. After a failure the next comparison of the workers asks for another checkpoint.
+        if let (Some(times), None, false) = (training.moves.take(), failure, training.stop_sent) {
             return self.end(Ok(RunEnd::TasksMove(times)));
         }
         if let Some(error) = failure {
