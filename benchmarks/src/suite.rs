@@ -2,6 +2,7 @@
 
 mod clicks;
 mod cluster;
+mod cluster_faults;
 mod clusters;
 mod defaults;
 mod factorization;
@@ -10,7 +11,6 @@ mod micro;
 mod minimum;
 mod quality;
 mod reliability;
-mod slow_worker;
 mod train;
 
 use anyhow::{Result, bail};
@@ -38,7 +38,7 @@ pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
         factorization::BENCHMARKS,
         memory::BENCHMARKS,
         reliability::BENCHMARKS,
-        slow_worker::BENCHMARKS,
+        cluster_faults::BENCHMARKS,
     ]
     .into_iter()
     .flatten()
