@@ -22,6 +22,8 @@ pub(crate) struct Job {
     pub(crate) members: Vec<u32>,
     /// The number by which its members know it.
     pub(crate) run: JobId,
+    /// Numbers of its last runs under earlier masters.
+    earlier_runs: Vec<JobId>,
     /// Whether it has lost a member and waits for others.
     pub(crate) waits_for_members: bool,
     pub(crate) cancelled: bool,
@@ -109,14 +111,18 @@ impl Jobs {
             let is_cut = standing.is_cancelled && !standing.state.is_over();
             restored.status.error = standing.error;
             restored.recorded = standing.runner;
+            restored.earlier_runs = standing.earlier_runs;
             restored.status.state = match standing.state {
                 _ if is_cut => JobState::Cancelled,
                 JobState::Running => JobState::Queued,
                 state => state,
             };
             if standing.state == JobState::Running {
-                continued.push(standing.run);
+                restored.earlier_runs.push(standing.run);
                 restored.run = self.next_id();
+            }
+            if !standing.state.is_over() {
+                continued.extend(&restored.earlier_runs);
             }
             if is_cut {
                 restored.status.error = Some(
@@ -189,6 +195,7 @@ impl Job {
             submission: JobSubmission { title, ..order },
             members: Vec::new(),
             run: id,
+            earlier_runs: Vec::new(),
             waits_for_members: false,
             cancelled: false,
             report: None,
@@ -331,6 +338,7 @@ impl MasterState {
         let standing = Standing {
             state: job.status.state,
             run: job.run,
+            earlier_runs: job.earlier_runs.clone(),
             runner: job.recorded.clone(),
             is_cancelled: job.cancelled,
             error: job.status.error.clone(),

@@ -1,7 +1,8 @@
 //! The alive members: heartbeats, leases, and notifications when a member is lost.
 //!
 //! The lease of a member without a connection ends earlier: it has the reconnect limit to come back. A lease ends in two
-//! checks of the time. The first check, one heartbeat before the end, marks the member as suspected. The second one removes it if no message of it was read in between. So a master that was suspended itself
+//! checks of the time. The first check, one heartbeat before the end, marks the member as suspected. The second one
+//! removes it if no message of it was read in between. So a master that was suspended itself
 //! only marks its members when it wakes, and reads the messages that they sent meanwhile before it removes any of them.
 
 use std::collections::BTreeMap;

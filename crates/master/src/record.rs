@@ -54,6 +54,9 @@ pub struct Standing {
     pub state: JobState,
     /// The number by which its members know it.
     pub run: JobId,
+    /// Numbers of its runs under masters before that one: a member that was away may still be part of one.
+    #[serde(default)]
+    pub earlier_runs: Vec<JobId>,
     /// What its runner wants to find again.
     #[serde(default)]
     pub runner: Value,
@@ -67,7 +70,14 @@ pub struct Standing {
 impl Standing {
     /// The standing of a job that was just submitted.
     pub(crate) fn queued(job: JobId) -> Self {
-        Self { state: JobState::Queued, run: job, runner: Value::Null, is_cancelled: false, error: None }
+        Self {
+            state: JobState::Queued,
+            run: job,
+            earlier_runs: Vec::new(),
+            runner: Value::Null,
+            is_cancelled: false,
+            error: None,
+        }
     }
 }
 

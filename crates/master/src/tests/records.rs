@@ -69,6 +69,17 @@ fn a_new_master_goes_on_with_the_jobs_of_the_earlier_one() {
     assert!(started.iter().all(|start| start.run > 4), "no member knows the numbers of their runs");
     let next = submit(&mut world, 7, "job 7");
     assert!(next > Some(6), "{next:?}");
+    write(&folder, &mut world);
+    drop(folder);
+
+    // A third master knows the runs of both, for members that were away under the second.
+    let folder = StateFolder::open(&place).expect("the second master has let it go");
+    let mut world = TestMaster::new();
+    world.master.restore(folder.load().expect("it was written by a master"));
+    world.receive(9, 1, ControlBody::AskContinuedRuns);
+    let told = world.bodies_to(9);
+    let [ControlBody::ContinuedRuns { runs }] = told.as_slice() else { panic!("{told:?}") };
+    assert!([2, 4, started[0].run, started[1].run].iter().all(|run| runs.contains(run)), "{runs:?}");
     drop(folder);
     std::fs::remove_dir_all(place).expect("the folder is ours");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use control::Client;
 
-use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
+use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
 use super::print_text;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -16,13 +16,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 pub(super) fn command() -> Command {
     Command::new("cancel")
         .about("Stop a job of a cluster at its next step; the model so far is saved where the job wanted it")
-        .arg(
-            Arg::new("job")
-                .value_name("JOB")
-                .required(true)
-                .value_parser(clap::value_parser!(u32))
-                .help("Number of the job, as `submit` and `status` show it"),
-        )
+        .arg(job_arg())
         .arg(master_arg())
         .arg(master_http_arg())
         .arg(token_arg())

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use control::{Client, JobStatus};
 
-use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
+use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
 use super::print_text;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -21,13 +21,7 @@ const ERROR_DELAY: Duration = Duration::from_millis(1500);
 pub(super) fn command() -> Command {
     Command::new("checkpoint")
         .about("Write a checkpoint of a running job of a cluster now, and wait until it is complete")
-        .arg(
-            Arg::new("job")
-                .value_name("JOB")
-                .required(true)
-                .value_parser(clap::value_parser!(u32))
-                .help("Number of the job, as `submit` and `status` show it"),
-        )
+        .arg(job_arg())
         .arg(master_arg())
         .arg(master_http_arg())
         .arg(token_arg())

@@ -41,6 +41,15 @@ pub(super) fn lost_limit(matches: &ArgMatches) -> Duration {
     Duration::from_secs(matches.get_one::<u64>("lost-limit").copied().unwrap_or(30))
 }
 
+/// The number of a job of the cluster.
+pub(super) fn job_arg() -> Arg {
+    Arg::new("job")
+        .value_name("JOB")
+        .required(true)
+        .value_parser(clap::value_parser!(u32))
+        .help("Number of the job, as `submit` and `status` show it")
+}
+
 /// For commands that call the master over HTTP.
 pub(super) fn master_http_arg() -> Arg {
     Arg::new("http").long("http").value_name("ADDRESS").help(

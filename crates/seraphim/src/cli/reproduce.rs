@@ -1,6 +1,7 @@
 //! `seraphim reproduce MODEL`: trains a model again as its manifest says, and compares the files.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,13 +158,10 @@ fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<
     }
     let mut found = 0;
     for file in &before.files {
-        let read = |folder: &Path| {
-            std::fs::read(folder.join(&file.name)).map_err(Error::io("read", folder.join(&file.name)))
-        };
         if !now.files.iter().any(|other| other.name == file.name) {
             lines.push(format!("{} is missing", file.name));
             found += 1;
-        } else if read(path)? != read(output)? {
+        } else if !is_same(&path.join(&file.name), &output.join(&file.name))? {
             lines.push(format!("{} has other bytes", file.name));
             found += 1;
         }
@@ -174,6 +172,23 @@ fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<
     }
     // What may explain a difference explains nothing without one.
     Ok(if found == 0 { Vec::new() } else { lines })
+}
+
+/// Whether two files have the same bytes.
+fn is_same(a: &Path, b: &Path) -> Result<bool, Error> {
+    const BLOCK_BYTES: u64 = 1 << 20;
+    let open = |path: &Path| std::fs::File::open(path).map_err(Error::io("read", path));
+    let (mut first, mut second) = (open(a)?, open(b)?);
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    loop {
+        left.clear();
+        right.clear();
+        (&mut first).take(BLOCK_BYTES).read_to_end(&mut left).map_err(Error::io("read", a))?;
+        (&mut second).take(BLOCK_BYTES).read_to_end(&mut right).map_err(Error::io("read", b))?;
+        if left != right || left.is_empty() {
+            return Ok(left == right);
+        }
+    }
 }
 
 /// A manifest without where the data lie and which version has written it.

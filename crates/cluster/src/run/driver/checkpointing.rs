@@ -214,7 +214,11 @@ impl Driver {
                 Some(problem) => problem,
             },
             Phase::Saving(_) | Phase::Failing(_) | Phase::Ended => "the job is about to end",
-            _ => "the tasks have not begun: retry when the job shows its progress",
+            // It is asked again when the tasks begin.
+            _ => {
+                self.is_checkpoint_requested = true;
+                return;
+            }
         };
         self.job_progress.set_checkpoint_error(problem);
     }
@@ -441,7 +445,8 @@ impl Driver {
         self.timings.checkpoint_s += (now - checkpointing.begun_at).as_secs_f64();
         checkpointing.last_at = now;
         checkpointing.wait(now, Duration::ZERO);
-        // A job that is to stop does not begin another run. After a failure the next comparison of the workers asks for another checkpoint.
+        // A job that is to stop does not begin another run. After a failure the next comparison of the workers asks for
+        // another checkpoint.
         if let (Some(times), None, false) = (training.moves.take(), failure, training.stop_sent) {
             return self.end(Ok(RunEnd::TasksMove(times)));
         }

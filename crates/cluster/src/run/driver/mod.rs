@@ -187,6 +187,8 @@ pub struct Driver {
     timings: Timings,
     job_progress: JobProgress,
     stop_requested: bool,
+    /// Whether the user asked for a checkpoint before the tasks began.
+    is_checkpoint_requested: bool,
     phase: Phase,
     effects: Vec<Effect>,
 }
@@ -230,6 +232,7 @@ impl Driver {
             timings: Timings::default(),
             job_progress,
             stop_requested: false,
+            is_checkpoint_requested: false,
             phase: Phase::Inspecting,
             effects: Vec::new(),
         }

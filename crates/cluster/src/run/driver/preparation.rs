@@ -356,6 +356,9 @@ impl Driver {
             Checkpointing::new(self.job.checkpoints.clone(), (id, self.config.run), data, place, now);
         let training = Training::new(*setup, monitor, step_count, checkpointing, now);
         self.phase = Phase::Training(Box::new(training));
+        if std::mem::take(&mut self.is_checkpoint_requested) {
+            self.on_checkpoint_requested();
+        }
         // A plan for the first checkpoint by its number of steps is there before the first step.
         self.plan_checkpoint(now);
         self.effects.extend(trains);
