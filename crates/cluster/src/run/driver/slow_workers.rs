@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::WorkerInfo;
-use super::job_layout::WorkerTasks;
 
 /// A worker is slow if it needs so many times the median for a record.
 const SLOW_FACTOR: f64 = 2.0;
@@ -64,29 +63,33 @@ impl SlowWorkers {
         now.saturating_duration_since(self.since)
     }
 
-    /// Compares the workers if it is time to. Returns the slowest one, if it is slow.
+    /// Whether it is time to compare the workers.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.compared_at) >= MEASURE_TIME
+    }
+
+    /// Compares the workers if it is time to. `task_counts`: each worker with its number of tasks. Returns the slowest one, if it is slow.
     pub(super) fn compare(
         &mut self,
         now: Instant,
         workers: &[WorkerInfo],
-        shares: &[WorkerTasks],
+        task_counts: &[(u32, u32)],
     ) -> Option<SlowWorker> {
-        if now.saturating_duration_since(self.compared_at) < MEASURE_TIME {
+        if !self.is_due(now) {
             return None;
         }
         self.compared_at = now;
-        let measured: Vec<(&WorkerInfo, u32, f64)> = shares
+        let measured: Vec<(&WorkerInfo, u32, f64)> = task_counts
             .iter()
-            .filter_map(|share| {
-                let info = workers.iter().find(|info| info.id == share.worker)?;
-                let (records, busy_s) = self.sums.get(&share.worker).filter(|sum| sum.0 > 0)?;
-                let tasks = share.tasks.len() as u32;
+            .filter_map(|&(worker, tasks)| {
+                let info = workers.iter().find(|info| info.id == worker)?;
+                let (records, busy_s) = self.sums.get(&worker).filter(|sum| sum.0 > 0)?;
                 // Tasks that share a core each need longer.
                 let crowd = (f64::from(tasks) / f64::from(info.slots)).max(1.0);
                 Some((info, tasks, busy_s / *records as f64 / crowd))
             })
             .collect();
-        if measured.len() < shares.len() || measured.len() < 2 {
+        if measured.len() < task_counts.len() || measured.len() < 2 {
             return None;
         }
         let median = lower_median(measured.iter().map(|(_, _, time)| *time));
@@ -149,15 +152,14 @@ mod tests {
         times: &[f64],
         tasks_each: u32,
         slots: u32,
-    ) -> (SlowWorkers, Vec<WorkerInfo>, Vec<WorkerTasks>) {
+    ) -> (SlowWorkers, Vec<WorkerInfo>, Vec<(u32, u32)>) {
         let mut slow = SlowWorkers::new(Instant::now());
         let ids = 0..times.len() as u32;
         for (worker, time) in ids.clone().zip(times) {
             slow.add(worker, 1000, 1000.0 * time);
         }
         let info = |id| WorkerInfo { id, name: Some(format!("w{id}")), slots };
-        let share = |id| WorkerTasks { worker: id, tasks: id * tasks_each..(id + 1) * tasks_each };
-        (slow, ids.clone().map(info).collect(), ids.map(share).collect())
+        (slow, ids.clone().map(info).collect(), ids.map(|id| (id, tasks_each)).collect())
     }
 
     fn compare(times: &[f64], tasks_each: u32, slots: u32) -> Option<SlowWorker> {
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn tasks_that_share_slots_do_not_make_a_worker_slow() {
         let (mut slow, mut workers, mut shares) = cluster(&[1.0, 1.0, 3.0], 1, 1);
-        shares[2].tasks = 2..5;
+        shares[2].1 = 3;
         let now = slow.since + MEASURE_TIME;
         assert_eq!(slow.compare(now, &workers, &shares), None);
         workers[2].slots = 3;

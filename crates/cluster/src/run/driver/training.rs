@@ -185,11 +185,13 @@ impl Driver {
     pub(super) fn check_slow_workers(&mut self, now: Instant) {
         let (policy, cost) = (self.job.slow_worker, self.start_cost());
         let Phase::Training(training) = &mut self.phase else { return };
-        if policy == SlowWorkerPolicy::Off || training.stop_sent || training.moves.is_some() {
+        let is_over = training.stop_sent || training.moves.is_some();
+        if policy == SlowWorkerPolicy::Off || is_over || !training.slow_workers.is_due(now) {
             return;
         }
-        let (workers, shares) = (&self.config.workers, &training.setup.plan.worker_tasks);
-        let Some(slow) = training.slow_workers.compare(now, workers, shares) else { return };
+        let shares = &training.setup.plan.worker_tasks;
+        let counts: Vec<_> = shares.iter().map(|share| (share.worker, share.tasks.len() as u32)).collect();
+        let Some(slow) = training.slow_workers.compare(now, &self.config.workers, &counts) else { return };
         // Each move is made more reluctantly than the one before, so that workers whose speed varies do not stop a job.
         let cost = cost * 2u32.saturating_pow(self.config.move_count);
         let is_worth = slow.is_worth_moving(training.slow_workers.elapsed(now), cost);
