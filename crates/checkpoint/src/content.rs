@@ -74,7 +74,7 @@ impl<W: Write> PartWriter<W> {
         self.0.write(TASK, &bytes)
     }
 
-    /// Rows of a matrix. The blocks of one matrix and moment have ascending keys.
+    /// Rows of a matrix. Each key is in one block of a matrix and moment; the blocks are in no order.
     pub fn write_rows(&mut self, matrix: u32, of: RowsOf, rows: &ExportedRows) -> std::io::Result<()> {
         let parts = || std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
         let size: usize = parts().map(|part| part.len() * part.element_type().size()).sum();

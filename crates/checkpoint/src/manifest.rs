@@ -59,6 +59,9 @@ pub struct PartFile {
     pub tasks: BTreeSet<u32>,
     /// Whether it has rows.
     pub has_rows: bool,
+    /// The number of rows of each matrix, in their order. None in checkpoints of older versions.
+    #[serde(default)]
+    pub row_counts: Vec<u64>,
 }
 
 impl Manifest {

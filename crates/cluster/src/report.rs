@@ -102,9 +102,12 @@ pub struct Timings {
     /// Waiting for the disk while the model is saved (part of `save_s`), summed over files that are written in
     /// parallel.
     pub sync_s: f64,
-    /// Waiting of the tasks for checkpoints (part of `train_s`).
+    /// Writing of checkpoints, from the moment when the first task has saved (part of `train_s`).
     #[serde(default)]
     pub checkpoint_s: f64,
+    /// Waiting of the tasks for checkpoints (part of `checkpoint_s`): they go on while one is written.
+    #[serde(default)]
+    pub checkpoint_wait_s: f64,
     /// Reading the checkpoint from which training continued, and sending its rows to the matrices.
     #[serde(default)]
     pub restore_s: f64,

@@ -236,6 +236,8 @@ impl Service for MasterState {
             | Message::Import(_)
             | Message::KeepRows(_)
             | Message::RestoreRows(_)
+            | Message::DropRows(_)
+            | Message::ScanRows(_)
             | Message::Stats(_)
             | Message::StatsReply(_)
             | Message::Done(_)

@@ -12,7 +12,7 @@ use crate::routed_keys::ValueOrder;
 use crate::row_positions::PositionedKeys;
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
-use crate::storage::Table;
+use crate::storage::{PREFETCH_DISTANCE, Share, Table};
 
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,8 +99,6 @@ pub struct RowCounts {
     pub nonzero_rows: u64,
 }
 
-/// Number of rows by which prefetching is ahead.
-const PREFETCH_DISTANCE: usize = 16;
 /// Maximum number of rows that are imported at a time.
 const IMPORT_BLOCK: usize = 1 << 16;
 
@@ -172,7 +170,7 @@ pub(crate) fn count_rows<E: RuleElement>(
         partition.prepare_read(bound)?;
         for table in partition.tables() {
             counts.rows += u64::from(table.row_count());
-            table.for_each_key(|_, position| {
+            table.for_each_key(Share::WHOLE, |_, position| {
                 let is_nonzero = table.row(position)[..columns].iter().any(|value| *value != E::ZERO);
                 counts.nonzero_rows += u64::from(is_nonzero);
             });
@@ -214,9 +212,9 @@ impl SmallestKeys {
         }
     }
 
-    fn sorted(mut self) -> Vec<(u64, u32)> {
+    /// In no order.
+    fn pairs(mut self) -> Vec<(u64, u32)> {
         self.drop_rest();
-        sort_pairs(&mut self.pairs, &mut Vec::new());
         self.pairs
     }
 }
@@ -242,40 +240,52 @@ pub(crate) fn export_rows<E: RuleElement>(
     for (i, table) in tables.iter().enumerate() {
         starts.push(total);
         let offset = spec.key_offset(i % table_count);
-        table.for_each_key(|key, position| smallest.add(offset + key, total + position));
+        table.for_each_key(Share::WHOLE, |key, position| smallest.add(offset + key, total + position));
         total += table.position_bound();
     }
-    let pairs = smallest.sorted();
+    Ok(gather_rows(spec, &tables, &starts, &mut smallest.pairs()))
+}
+
+/// Returns rows of tables by the numbers of their positions: `starts` has for each table the number of its first. Sorts
+/// `pairs` (key and number) by key.
+pub(crate) fn gather_rows<E: RuleElement>(
+    spec: &MatrixSpec,
+    tables: &[&Table<E>],
+    starts: &[u32],
+    pairs: &mut Vec<(u64, u32)>,
+) -> ExportedRows {
+    sort_pairs(pairs, &mut Vec::new());
     let columns = spec.columns_of_table();
     let rule_slots = spec.rule.slots();
     let mut values = vec![E::ZERO; pairs.len() * columns];
     let mut slots: Vec<Vec<E>> =
         rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
-    let gather = RowGatherer { tables: &tables, starts: &starts };
+    let gather = RowGatherer { tables, starts };
     let parts = std::iter::once((&mut values, columns))
         .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
-    gather.gather_parallel(&pairs, parts.collect());
+    gather.gather_parallel(pairs, parts.collect());
     let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
-    Ok(ExportedRows {
+    ExportedRows {
         keys: pairs.iter().map(|pair| pair.0).collect(),
         values: E::owned(values),
         slots: slots.collect(),
-    })
+    }
 }
 
-/// Sets those of the given rows that lie in these partitions. If `clear`, all other rows are removed. All rows are
-/// checked before any change.
+/// Sets those of the given rows that lie in these partitions. If `replace` is given, all other rows are removed, and room
+/// is made for so many. All rows are checked before any change.
 pub(crate) fn import_rows<E: RuleElement>(
     spec: &MatrixSpec,
     placement: &Placement,
     partitions: &mut LockedPartitions<'_, E>,
     rows: &ExportedRows,
-    clear: bool,
+    replace: Option<u64>,
 ) -> Result<(), Error> {
     let (values, slots) = check_import(spec, rows)?;
-    if clear {
+    if let Some(row_count) = replace {
+        let share = row_count / placement.partition_count() as u64;
         for (_, partition) in &mut *partitions {
-            partition.clear();
+            partition.clear(share);
         }
     }
     CheckedImport { spec, placement, keys: &rows.keys, values, slots }.set(partitions)

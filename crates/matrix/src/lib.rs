@@ -16,6 +16,7 @@
 //! | [`Matrix`] | partitions of a matrix: all of them in a process, or those of a lane |
 //! | [`KeyRuns`] | the keys of a pull or push, in runs by partition |
 //! | [`export`] | export and import of a matrix |
+//! | [`Snapshot`] | all rows of a matrix at one moment |
 //! | [`reduce`] | the sum over tasks |
 //! | [`stats`] | counters |
 
@@ -41,6 +42,7 @@ mod routed_keys;
 mod row_positions;
 pub mod rule;
 pub mod schedule;
+mod snapshot;
 pub mod spec;
 mod staged;
 pub mod stats;
@@ -65,6 +67,7 @@ pub use routed_keys::{RoutedKeys, ValueOrder};
 pub use row_positions::{KeyRun, RowPositions};
 pub use rule::PushRule;
 pub use schedule::Schedule;
+pub use snapshot::Snapshot;
 pub use spec::{Axis, MatrixSpec, Storage};
 pub use staged::PushId;
 pub use stats::{MatrixStats, StoreStats};

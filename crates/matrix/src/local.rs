@@ -10,6 +10,7 @@ use crate::export::{ExportRange, ExportedRows, RowCounts};
 use crate::function::FunctionTable;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
+use crate::snapshot::Snapshot;
 use crate::spec::MatrixSpec;
 use crate::stats::{MatrixCounters, StoreStats};
 
@@ -111,6 +112,16 @@ impl LocalStore {
         self.export_range(id, ExportRange::block(from, matrix.row_count(), matrix.spec()))
     }
 
+    /// Returns the rows that [`Self::export`] returns, as they are now.
+    pub fn snapshot(&self, id: MatrixId) -> Result<Snapshot, Error> {
+        self.matrix(id)?.matrix.snapshot(self.barrier.minimum())
+    }
+
+    /// Replaces all rows by those of a snapshot of this matrix, and discards what is staged.
+    pub fn restore(&self, id: MatrixId, snapshot: &Snapshot) -> Result<(), Error> {
+        self.matrix(id)?.matrix.restore(snapshot)
+    }
+
     /// Counts the rows that [`Self::export`] returns.
     pub fn count_rows(&self, id: MatrixId) -> Result<RowCounts, Error> {
         self.matrix(id)?.matrix.count_rows(self.barrier.minimum())
@@ -119,12 +130,12 @@ impl LocalStore {
     /// Replaces all rows and discards what is staged. Without slots, the push rule initializes them so that the values
     /// stay as given.
     pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
-        self.matrix(id)?.matrix.import(rows, true)
+        self.import_block(id, rows, Some(rows.keys.len() as u64))
     }
 
-    /// Sets rows; all others stay. Otherwise as [`Self::import`].
-    pub fn import_more(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
-        self.matrix(id)?.matrix.import(rows, false)
+    /// Sets rows. If `replace` is given, all others are removed, and room is made for so many.
+    pub fn import_block(&self, id: MatrixId, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+        self.matrix(id)?.matrix.import(rows, replace)
     }
 
     /// Returns sizes and counters.

@@ -9,6 +9,7 @@ use crate::key_runs::check_keys;
 use crate::partitioner::Placement;
 use crate::partitions::{Partitions, VisitOrder};
 use crate::row_positions::{KeyRun, PositionedKeys, RowPositions};
+use crate::snapshot::{AnyTables, Snapshot};
 use crate::spec::MatrixSpec;
 use crate::staged::PushId;
 
@@ -232,11 +233,35 @@ impl Matrix {
         })
     }
 
-    /// Sets those of the given rows that lie in these partitions. If `clear`, all other rows are removed.
-    pub fn import(&self, rows: &ExportedRows, clear: bool) -> Result<(), Error> {
+    /// Sets those of the given rows that lie in these partitions. If `replace` is given, all other rows are removed, and
+    /// room is made for as many as these partitions have of so many rows of the whole matrix.
+    pub fn import(&self, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
         with_partitions!(&self.partitions, partitions => {
-            import_rows(&self.spec, &self.placement, &mut partitions.lock_all()?, rows, clear)
+            import_rows(&self.spec, &self.placement, &mut partitions.lock_all()?, rows, replace)
         })
+    }
+
+    /// Returns all rows as they are now, after merging what is staged below `bound`.
+    pub fn snapshot(&self, bound: Clock) -> Result<Snapshot, Error> {
+        let tables = match &self.partitions {
+            AnyPartitions::F32(partitions) => AnyTables::F32(partitions.share_tables(bound)?),
+            AnyPartitions::F64(partitions) => AnyTables::F64(partitions.share_tables(bound)?),
+            AnyPartitions::I64(partitions) => AnyTables::I64(partitions.share_tables(bound)?),
+        };
+        Ok(Snapshot::new(self.spec.clone(), tables))
+    }
+
+    /// Replaces all rows by those of a snapshot, and discards what is staged.
+    ///
+    /// # Panics
+    /// When the snapshot is that of another matrix.
+    pub fn restore(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        match (&self.partitions, snapshot.tables_of(&self.spec)) {
+            (AnyPartitions::F32(partitions), Some(AnyTables::F32(tables))) => partitions.restore(tables),
+            (AnyPartitions::F64(partitions), Some(AnyTables::F64(tables))) => partitions.restore(tables),
+            (AnyPartitions::I64(partitions), Some(AnyTables::I64(tables))) => partitions.restore(tables),
+            _ => panic!("a snapshot of another matrix than {:?}", self.spec.name),
+        }
     }
 
     /// Number of rows that exist.

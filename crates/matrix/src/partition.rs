@@ -16,10 +16,14 @@ use crate::storage::rows::ABSENT;
 /// Maximum number of free buffers that are kept for staged pushes.
 const FREE_BUFFER_LIMIT: usize = 64;
 
+/// The tables of a partition, which snapshots share.
+pub(crate) type SharedTables<E> = Arc<[Table<E>]>;
+
 /// One block of a matrix. By row: one table. By column: a table for each row, over a range of the columns.
 #[derive(Debug)]
 pub(crate) struct Partition<E> {
-    tables: Vec<Table<E>>,
+    /// Snapshots share them: they are copied when they change while a snapshot exists.
+    tables: SharedTables<E>,
     rule: PushRule,
     columns: usize,
     /// Whether pushes wait for the end of their clock.
@@ -37,7 +41,7 @@ pub(crate) struct Partition<E> {
 }
 
 impl<E: RuleElement> Partition<E> {
-    pub(crate) fn new(spec: &MatrixSpec, tables: Vec<Table<E>>) -> Self {
+    pub(crate) fn new(spec: &MatrixSpec, tables: SharedTables<E>) -> Self {
         Self {
             tables,
             rule: spec.rule,
@@ -58,7 +62,7 @@ impl<E: RuleElement> Partition<E> {
 
     /// Returns all tables, for functions. Functions change values and never move rows.
     pub(crate) fn tables_mut(&mut self) -> &mut [Table<E>] {
-        &mut self.tables
+        Arc::make_mut(&mut self.tables)
     }
 
     /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
@@ -75,7 +79,18 @@ impl<E: RuleElement> Partition<E> {
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
-        &mut self.tables[i]
+        &mut self.tables_mut()[i]
+    }
+
+    /// Returns the tables as they are now, for a snapshot.
+    pub(crate) fn share_tables(&self) -> SharedTables<E> {
+        Arc::clone(&self.tables)
+    }
+
+    /// Replaces the tables by those of a snapshot, and discards what is staged.
+    pub(crate) fn restore(&mut self, tables: SharedTables<E>) {
+        self.tables = tables;
+        self.discard_staged();
     }
 
     /// Size of tables, staged pushes and staged arguments, in bytes.
@@ -93,9 +108,14 @@ impl<E: RuleElement> Partition<E> {
         tables + (staged + arguments) as u64
     }
 
-    /// Resets all rows to their initial values and discards what is staged.
-    pub(crate) fn clear(&mut self) {
-        self.tables.iter_mut().for_each(Table::clear);
+    /// Resets all rows to their initial values, discards what is staged, and makes room for so many rows.
+    pub(crate) fn clear(&mut self, row_count: u64) {
+        let share = row_count as usize / self.tables.len().max(1);
+        self.tables = self.tables.iter().map(|table| table.cleared(share)).collect();
+        self.discard_staged();
+    }
+
+    fn discard_staged(&mut self) {
         self.staged.clear();
         self.staged_calls.clear();
         self.staged_failure = None;
@@ -141,7 +161,7 @@ impl<E: RuleElement> Partition<E> {
     fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
         self.clear_stale_positions(&mut *run.generation, run.positions);
         let PositionedRun { table, generation, .. } = run;
-        let table = &mut self.tables[table as usize];
+        let table = &mut Arc::make_mut(&mut self.tables)[table as usize];
         let run = PositionedRun { generation: &mut self.generation, ..run };
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
         *generation = self.generation;
@@ -176,7 +196,9 @@ impl<E: RuleElement> Partition<E> {
             for call in calls.drain(..ready) {
                 self.merge_before(call.id);
                 let mode = RunMode::Commit;
-                if let Err(error) = run_program(&call.program, &mut self.tables, mode, &mut Vec::new()) {
+                if let Err(error) =
+                    run_program(&call.program, Arc::make_mut(&mut self.tables), mode, &mut Vec::new())
+                {
                     self.staged_failure.get_or_insert(error);
                 }
             }
@@ -220,7 +242,7 @@ impl<E: RuleElement> Partition<E> {
         let StagedPush { keys, positions, values, .. } = push;
         let order = ValueOrder::Contiguous { first: 0, count: keys.len() };
         let run = PositionedRun { table, keys, positions, order, generation: &mut self.generation };
-        let table = &mut self.tables[table as usize];
+        let table = &mut Arc::make_mut(&mut self.tables)[table as usize];
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
 

@@ -96,8 +96,8 @@ kinds! {
     Export = 14 [JOB MATRIX META],
     ExportPage = 15 [META KEYS VALUES],
     Import = 16 [JOB MATRIX META KEYS VALUES],
-    KeepRows = 17 [JOB],
-    RestoreRows = 18 [JOB],
+    KeepRows = 17 [JOB INDEX],
+    RestoreRows = 18 [JOB INDEX],
     Stats = 19 [JOB],
     StatsReply = 20 [META JSON],
     Done = 21 [CLOCK INDEX META],
@@ -121,6 +121,8 @@ kinds! {
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
     TryFunction = 40 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
     CommitFunction = 41 [JOB CLOCK TASK MATRIX META FUNCTION],
+    DropRows = 42 [JOB INDEX],
+    ScanRows = 43 [JOB MATRIX INDEX META],
 }
 
 impl Kind {

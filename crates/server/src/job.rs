@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
-use matrix::{ExportedRows, FunctionTable, Matrix};
+use matrix::{FunctionTable, Matrix, Snapshot};
 use rpc::message::{
-    Done, FaultKind, JobId, Message, OpenJob, Pull, PullFunction, PushPosition, RequestId, TryFunction,
+    Done, FaultKind, JobId, Message, OpenJob, Pull, PullFunction, PushPosition, RequestId, SNAPSHOT_LIMIT,
+    TryFunction,
 };
 
 use crate::barrier::JobBarrier;
@@ -44,8 +45,8 @@ pub(crate) struct Job {
     pub(crate) barrier: JobBarrier,
     /// The matrix that was exported last, until it changes.
     pub(crate) export_cache: Option<ExportCache>,
-    /// The row copy for early stopping.
-    pub(crate) row_copy: Option<Vec<ExportedRows>>,
+    /// By number; each has all matrices that existed when it was taken.
+    pub(crate) snapshots: [Option<Vec<Snapshot>>; SNAPSHOT_LIMIT as usize],
     pub(crate) stats: JobStats,
 }
 
@@ -98,7 +99,7 @@ impl Job {
             deferred_requests: BTreeMap::new(),
             barrier: JobBarrier::new(opened.task_count),
             export_cache: None,
-            row_copy: None,
+            snapshots: Default::default(),
             stats: JobStats::default(),
             open_request: opened,
         }
@@ -147,15 +148,9 @@ impl Job {
 
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
-        let kept: u64 = self.row_copy.iter().flatten().map(exported_bytes).sum();
+        let kept: u64 = self.snapshots.iter().flatten().flatten().map(Snapshot::own_bytes).sum();
         rows + kept + modules_bytes(&self.open_request)
     }
-}
-
-pub(crate) fn exported_bytes(rows: &ExportedRows) -> u64 {
-    let bytes = |values: &matrix::OwnedValues| values.len() * values.element_type().size();
-    let slots: usize = rows.slots.iter().map(|(_, values)| bytes(values)).sum();
-    (rows.keys.len() * 8 + bytes(&rows.values) + slots) as u64
 }
 
 impl LaneState {

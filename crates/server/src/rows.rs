@@ -1,10 +1,14 @@
-//! Whole matrices: export and import in pages, the row copy and its restoration.
+//! Whole matrices: export and import in pages, and snapshots.
 
-use matrix::{ExportRange, ExportedRows, MatrixSpec, OwnedValues, RowCounts, Values};
-use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
+use std::ops::Range;
+
+use matrix::{ExportRange, ExportedRows, Matrix, MatrixSpec, OwnedValues, RowCounts, Snapshot, Values};
+use rpc::message::{
+    DropRows, Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows, SNAPSHOT_LIMIT, ScanRows,
+};
 
 use crate::broken::Broken;
-use crate::job::{Job, exported_bytes};
+use crate::job::Job;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -39,32 +43,57 @@ fn widths(spec: &MatrixSpec) -> Vec<usize> {
 
 impl LaneState {
     pub(crate) fn export(&mut self, at: ConnectionId, export: Export, out: &mut Vec<Effect>) {
-        match self.job(export.job).and_then(|job| job.page(&export)) {
+        let page = self.job(export.job).and_then(|job| job.page(&export));
+        self.reply_page(at, export.request, page, out);
+    }
+
+    pub(crate) fn scan_rows(&mut self, at: ConnectionId, scan: ScanRows, out: &mut Vec<Effect>) {
+        let page = self.job(scan.job).and_then(|job| job.block(&scan));
+        self.reply_page(at, scan.request, page, out);
+    }
+
+    fn reply_page(
+        &mut self,
+        at: ConnectionId,
+        request: u64,
+        page: Result<ExportPage, Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        match page {
             Ok(page) => out.push(Effect::Send { connection: at, message: Message::ExportPage(page) }),
-            Err(refusal) => self.refuse(at, export.request, refusal, out),
+            Err(refusal) => self.refuse(at, request, refusal, out),
         }
     }
 
     pub(crate) fn import(&mut self, at: ConnectionId, mut import: Import, out: &mut Vec<Effect>) {
         import.first &= !self.config.lacks(Broken::ImportKeepsOldRows);
         let (request, job) = (import.request, import.job);
-        let result = self.job(job).and_then(|job| job.import_rows(import));
+        let limit = self.config.memory_limit_bytes;
+        let result = self.job(job).and_then(|job| job.import_rows(import, limit));
         self.count_memory();
         self.reply(at, request, job, result, out);
     }
 
     pub(crate) fn keep_rows(&mut self, at: ConnectionId, keep: KeepRows, out: &mut Vec<Effect>) {
-        let KeepRows { request, job } = keep;
+        let KeepRows { request, job, snapshot } = keep;
+        let dropped = self.job(job).and_then(|job| job.drop_snapshot(snapshot));
         self.count_memory();
         let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
-        let result = self.job(job).and_then(|job| job.copy_rows(used, limit));
+        let kept = |job: &mut Job| job.take_snapshot(snapshot, used, limit);
+        let result = dropped.and_then(|()| self.job(job).and_then(kept));
+        self.reply(at, request, job, result, out);
+    }
+
+    pub(crate) fn drop_rows(&mut self, at: ConnectionId, drop: DropRows, out: &mut Vec<Effect>) {
+        let DropRows { request, job, snapshot } = drop;
+        let result = self.job(job).and_then(|job| job.drop_snapshot(snapshot));
         self.count_memory();
         self.reply(at, request, job, result, out);
     }
 
     pub(crate) fn restore_rows(&mut self, at: ConnectionId, restore: RestoreRows, out: &mut Vec<Effect>) {
-        let RestoreRows { request, job } = restore;
-        let result = self.job(job).and_then(Job::restore_row_copy);
+        let RestoreRows { request, job, snapshot } = restore;
+        let result = self.job(job).and_then(|job| job.restore_snapshot(snapshot));
         self.count_memory();
         self.reply(at, request, job, result, out);
     }
@@ -85,11 +114,6 @@ impl LaneState {
 }
 
 impl Job {
-    fn export_now(&mut self, matrix: u32) -> Result<ExportedRows, Refusal> {
-        let bound = self.minimum_or_max();
-        Ok(self.matrix(matrix)?.export(bound)?)
-    }
-
     /// The rows from a key on, and perhaps more of them: those that are kept from the request before, if it asked for
     /// them too.
     fn export_from(&mut self, matrix: u32, from: u64) -> Result<ExportCache, Refusal> {
@@ -116,16 +140,11 @@ impl Job {
         let Export { request, matrix, from, .. } = *export;
         let kept = self.export_from(matrix, from)?;
         let spec = self.matrices[matrix as usize].spec();
-        let widths = widths(spec);
-        let row_bytes = 8 + widths.iter().sum::<usize>() * spec.element.size();
+        let row_bytes = 8 + widths(spec).iter().sum::<usize>() * spec.element.size();
         let (rows, RowCounts { rows: row_count, nonzero_rows: nonzero_count }) = (&kept.rows, kept.counts);
         let start = rows.keys.partition_point(|key| *key < from);
         let end = rows.keys.len().min(start + (PAGE_BYTES / row_bytes).max(1));
-        let mut values = OwnedValues::zeros(spec.element, 0);
-        let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
-        for (part, width) in parts.zip(&widths) {
-            values.extend(part.as_values().slice(start * width..end * width));
-        }
+        let values = page_values(spec, rows, start..end);
         let next = rows.keys.get(end).copied().or(kept.end);
         let page = ExportPage {
             request,
@@ -140,46 +159,96 @@ impl Job {
         Ok(page)
     }
 
-    fn import_rows(&mut self, import: Import) -> Result<(), Refusal> {
-        let Import { matrix, first, with_slots, keys, values, .. } = import;
+    /// A block of a snapshot.
+    fn block(&mut self, scan: &ScanRows) -> Result<ExportPage, Refusal> {
+        let ScanRows { request, matrix, snapshot, block, .. } = *scan;
+        self.matrix(matrix)?;
+        let taken = self.snapshot(snapshot)?.get(matrix as usize);
+        let taken = taken.ok_or_else(|| missing(format!("the snapshot does not have matrix {matrix}")))?;
+        let row_count = taken.row_count();
+        let spec = self.matrices[matrix as usize].spec();
+        if taken.block_count() == 0 && block == 0 {
+            let (keys, values) = (Vec::new(), OwnedValues::zeros(spec.element, 0));
+            return Ok(ExportPage { request, row_count, nonzero_count: 0, next: None, keys, values });
+        }
+        if block >= taken.block_count() {
+            let count = taken.block_count();
+            return Err(missing(format!(
+                "the snapshot has {count} blocks of matrix {matrix}, not block {block}"
+            )));
+        }
+        let rows = taken.block(block);
+        let values = page_values(spec, &rows, 0..rows.keys.len());
+        let next = Some(block + 1).filter(|next| *next < taken.block_count());
+        Ok(ExportPage { request, row_count, nonzero_count: 0, next, keys: rows.keys, values })
+    }
+
+    fn import_rows(&mut self, import: Import, memory_limit_bytes: u64) -> Result<(), Refusal> {
+        let Import { matrix, first, row_count, with_slots, keys, values, .. } = import;
         self.invalidate_export(matrix);
         let held = self.matrix(matrix)?;
         let spec = held.spec();
         let rows = split_rows(spec, with_slots, keys, &values)?;
-        held.import(&rows, first)?;
+        // A number of rows for which there is no memory is not believed.
+        let row_limit = memory_limit_bytes / (size_of::<u64>() as u64 + spec.row_bytes());
+        held.import(&rows, first.then_some(row_count.min(row_limit)))?;
         Ok(())
     }
 
-    fn copy_rows(&mut self, used: u64, limit: u64) -> Result<(), Refusal> {
-        self.row_copy = None;
-        let mut kept = Vec::new();
-        for matrix in 0..self.matrices.len() as u32 {
-            kept.push(self.export_now(matrix)?);
-        }
-        let copy: u64 = kept.iter().map(exported_bytes).sum();
+    fn snapshot(&self, number: u32) -> Result<&[Snapshot], Refusal> {
+        let taken = self.snapshots.get(number as usize).and_then(Option::as_deref);
+        taken.ok_or_else(|| {
+            let text = format!("there is no snapshot {number} of the rows: send KeepRows first");
+            Refusal::new(FaultKind::Invalid, text)
+        })
+    }
+
+    /// `used` and `limit` are bytes of the lane.
+    fn take_snapshot(&mut self, number: u32, used: u64, limit: u64) -> Result<(), Refusal> {
+        // Everything may change while the snapshot exists.
+        let copy: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
         if used.saturating_add(copy) > limit {
             let text = format!(
                 "a copy of the rows needs {copy} bytes in addition to {used} bytes, the limit is {limit}"
             );
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
-        self.row_copy = Some(kept);
+        let bound = self.minimum_or_max();
+        let taken: Result<Vec<_>, _> = self.matrices.iter().map(|matrix| matrix.snapshot(bound)).collect();
+        self.snapshots[number as usize] = Some(taken?);
         Ok(())
     }
 
-    fn restore_row_copy(&mut self) -> Result<(), Refusal> {
-        let Some(kept) = &self.row_copy else {
-            return Err(Refusal::new(
-                FaultKind::Invalid,
-                "there is no copy of the rows: send KeepRows first",
-            ));
+    fn drop_snapshot(&mut self, number: u32) -> Result<(), Refusal> {
+        let Some(snapshot) = self.snapshots.get_mut(number as usize) else {
+            let text = format!("there is no snapshot {number}: their numbers are below {SNAPSHOT_LIMIT}");
+            return Err(Refusal::new(FaultKind::Invalid, text));
         };
-        self.export_cache = None;
-        for (matrix, rows) in self.matrices.iter_mut().zip(kept) {
-            matrix.import(rows, true)?;
-        }
+        *snapshot = None;
         Ok(())
     }
+
+    fn restore_snapshot(&mut self, number: u32) -> Result<(), Refusal> {
+        for (matrix, taken) in self.matrices.iter().zip(self.snapshot(number)?) {
+            matrix.restore(taken)?;
+        }
+        self.export_cache = None;
+        Ok(())
+    }
+}
+
+fn missing(text: String) -> Refusal {
+    Refusal::new(FaultKind::NotFound, text)
+}
+
+/// The values of some rows as a page has them: those of all rows, then slot after slot.
+fn page_values(spec: &MatrixSpec, rows: &ExportedRows, range: Range<usize>) -> OwnedValues {
+    let mut values = OwnedValues::zeros(spec.element, 0);
+    let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
+    for (part, width) in parts.zip(widths(spec)) {
+        values.extend(part.as_values().slice(range.start * width..range.end * width));
+    }
+    values
 }
 
 /// Splits the values of a message into the parts of the rows: the values, then each slot.

@@ -153,6 +153,8 @@ impl LaneState {
             Message::Import(import) => self.import(at, import, out),
             Message::KeepRows(keep) => self.keep_rows(at, keep, out),
             Message::RestoreRows(restore) => self.restore_rows(at, restore, out),
+            Message::DropRows(drop) => self.drop_rows(at, drop, out),
+            Message::ScanRows(scan) => self.scan_rows(at, scan, out),
             Message::Stats(stats) => self.reply_stats(now, at, stats, out),
             Message::AddMatrix(add) => self.add_matrix(at, add, out),
             Message::DropMatrix(drop) => self.drop_matrix(at, drop, out),

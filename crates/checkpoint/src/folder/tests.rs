@@ -41,7 +41,8 @@ impl World {
             }
             let size_bytes = self.folder.finish_part(number, name, part).unwrap();
             let tasks = BTreeSet::from([task]);
-            manifest.parts.push(PartFile { name: name.into(), size_bytes, tasks, has_rows: task == 0 });
+            let (has_rows, row_counts) = (task == 0, Vec::new());
+            manifest.parts.push(PartFile { name: name.into(), size_bytes, tasks, has_rows, row_counts });
         }
         manifest
     }

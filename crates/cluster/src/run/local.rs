@@ -1,11 +1,12 @@
 //! Training in one process: a driver and one worker, which exchange messages through channels, and a parameter store
 //! that the threads of the tasks share.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId, RowCounts};
+use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId, RowCounts, Snapshot};
 use model::MatrixSource;
 use rpc::WireType;
 use serde_json::{Map, Value};
@@ -15,12 +16,12 @@ use super::Environment;
 use super::driver::messages::ToWorker;
 use super::driver::run_loop::{Parameters, WorkerLink, drive};
 use super::driver::{
-    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RowCopy, RunEnd,
     WorkerInfo,
 };
 use super::worker::job_handle::JobHandle;
 use super::worker::task_runner::Throttle;
-use super::worker::{MatrixAccess, TaskParameters, WorkerContext};
+use super::worker::{MatrixAccess, TaskParameters, WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::TrainJob;
@@ -64,12 +65,12 @@ pub fn train(
         earlier_time: Duration::ZERO,
         incidents: Incidents::default(),
     };
-    let store = Arc::new(SharedStore { functions, store: OnceLock::new() });
+    let store = Arc::new(SharedStore { functions, store: OnceLock::new(), copies: Mutex::default() });
     let (sender, events) = channel();
     let context = worker_context(sender, Arc::clone(&store), threads, environment);
     let mut driver = Driver::new(config, raw.clone(), job.clone(), start);
     let mut link = ChannelLink { worker: JobHandle::start(context), events };
-    let mut parameters = LocalParameters { store, copies: Vec::new() };
+    let mut parameters = LocalParameters { store, memory_bytes };
     let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);
     link.worker.wait();
     let RunEnd::Finished(finished) = result? else {
@@ -138,11 +139,23 @@ impl WorkerLink for ChannelLink {
 struct SharedStore {
     functions: FunctionTable,
     store: OnceLock<Arc<LocalStore>>,
+    /// By [`RowCopy`]: the rows of each matrix.
+    copies: Mutex<[RowCopies; RowCopy::COUNT]>,
 }
+
+type RowCopies = Option<Arc<Vec<Snapshot>>>;
 
 impl SharedStore {
     fn get(&self) -> &Arc<LocalStore> {
         self.store.get().expect("the driver creates the store before it is used")
+    }
+
+    fn copy(&self, copy: RowCopy) -> RowCopies {
+        lock(&self.copies)[copy as usize].clone()
+    }
+
+    fn set_copy(&self, copy: RowCopy, rows: RowCopies) {
+        lock(&self.copies)[copy as usize] = rows;
     }
 }
 
@@ -157,7 +170,7 @@ impl TaskParameters for SharedStore {
     }
 
     fn open(&self, _layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
-        Ok(Box::new(LocalMatrices(Arc::clone(self.get()))))
+        Ok(Box::new(LocalMatrices { store: Arc::clone(self.get()), copy: self.copy(RowCopy::Checkpoint) }))
     }
 
     fn on_task_failed(&self, task: u32, reason: &str) {
@@ -171,31 +184,66 @@ impl TaskParameters for SharedStore {
     }
 }
 
-struct LocalMatrices(Arc<LocalStore>);
+struct LocalMatrices {
+    store: Arc<LocalStore>,
+    /// The rows of each matrix that were copied for a checkpoint.
+    copy: RowCopies,
+}
 
 impl MatrixSource<Error> for LocalMatrices {
     fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, Error> {
-        Ok(self.0.count_rows(MatrixId(matrix as u32))?)
+        Ok(self.store.count_rows(MatrixId(matrix as u32))?)
     }
 
     fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
-        Ok(self.0.export_block(MatrixId(matrix as u32), key)?)
+        Ok(self.store.export_block(MatrixId(matrix as u32), key)?)
     }
 }
 
 impl MatrixAccess for LocalMatrices {
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
-        let id = MatrixId(matrix);
-        let set = if first { self.0.import(id, rows) } else { self.0.import_more(id, rows) };
-        Ok(set?)
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+        Ok(self.store.import_block(MatrixId(matrix), rows, replace)?)
+    }
+
+    fn read_copy(
+        &mut self,
+        matrix: u32,
+        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let copy = self.copy.clone().expect("the driver has the rows copied first");
+        let rows = &copy[matrix as usize];
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let next = AtomicU64::new(0);
+        let blocks = || {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            (index < rows.block_count()).then(|| rows.block(index))
+        };
+        std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(threads);
+            for _ in 0..threads {
+                let sender = sender.clone();
+                // The receiver has gone if writing has failed.
+                scope.spawn(move || std::iter::from_fn(blocks).try_for_each(|rows| sender.send(rows)));
+            }
+            drop(sender);
+            receiver.iter().try_for_each(|rows| write(&rows))
+        })
     }
 }
 
 /// The store as the driver reaches it.
 struct LocalParameters {
     store: Arc<SharedStore>,
-    /// The copied rows of each matrix.
-    copies: Vec<ExportedRows>,
+    /// The memory of this machine, if it is known.
+    memory_bytes: Option<u64>,
+}
+
+impl LocalParameters {
+    /// Whether everything may change while a copy exists.
+    fn has_memory_for_copy(&self) -> bool {
+        let bytes: u64 = self.store.get().stats().matrices.iter().map(|matrix| matrix.size_bytes).sum();
+        self.memory_bytes.is_none_or(|memory| bytes <= memory / 2)
+    }
 }
 
 impl Parameters for LocalParameters {
@@ -207,23 +255,30 @@ impl Parameters for LocalParameters {
                 layout.matrices.into_iter().try_for_each(|spec| store.create(spec).map(drop))?;
                 assert!(self.store.store.set(Arc::new(store)).is_ok(), "the store is created once");
             }
-            ParametersRequest::CopyRows => {
+            ParametersRequest::CopyRows(copy) => {
+                if copy == RowCopy::Checkpoint && !self.has_memory_for_copy() {
+                    return Ok(Value::Bool(false));
+                }
                 let store = self.store.get();
                 let matrices = (0..).map(MatrixId).take(store.specs().count());
-                self.copies = matrices.map(|matrix| store.export(matrix)).collect::<Result<_, _>>()?;
+                let rows: Result<_, _> = matrices.map(|matrix| store.snapshot(matrix)).collect();
+                self.store.set_copy(copy, Some(Arc::new(rows?)));
+                return Ok(Value::Bool(true));
             }
-            ParametersRequest::RestoreRows => {
+            ParametersRequest::RestoreBest => {
+                let copy = self.store.copy(RowCopy::Best).expect("rows are copied before they are restored");
                 let store = self.store.get();
-                (0..)
-                    .map(MatrixId)
-                    .zip(&self.copies)
-                    .try_for_each(|(matrix, rows)| store.import(matrix, rows))?;
+                (0..).map(MatrixId).zip(&*copy).try_for_each(|(matrix, rows)| store.restore(matrix, rows))?;
             }
             ParametersRequest::Stats => {
                 return Ok(serde_json::to_value(self.store.get().stats()).unwrap_or_default());
             }
         }
         Ok(Value::Null)
+    }
+
+    fn free_copy(&mut self, copy: RowCopy) {
+        self.store.set_copy(copy, None);
     }
 
     /// The store is freed with its last user.

@@ -42,29 +42,30 @@ pub(super) fn import(
         let stored = &previous.manifest.matrices[entry];
         let Some(position) = specs.iter().position(|spec| spec.name == stored.name) else { continue };
         let fits = state_fits(stored.spec.rule, specs[position].rule);
-        import_matrix(previous, entry, |mut rows, first| {
+        import_matrix(previous, entry, |mut rows, replace| {
             if !fits {
                 rows.slots.clear();
             }
-            matrices.import(position as u32, &rows, first)
+            matrices.import(position as u32, &rows, replace)
         })?;
     }
     Ok(())
 }
 
-/// Gives the rows of a matrix to `set`, block by block; `true` with the first block, which may be empty.
+/// Gives the rows of a matrix to `set`, block by block; the first, which may be empty, replaces all rows that the matrix
+/// has.
 pub(super) fn import_matrix(
     model: &mut ModelFiles,
     entry: usize,
-    mut set: impl FnMut(ExportedRows, bool) -> Result<(), Error>,
+    mut set: impl FnMut(ExportedRows, Option<u64>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut rows = model.rows_from(entry, 0)?;
-    let mut first = true;
+    let mut replace = Some(0);
     loop {
         let next = rows.keys.last().map(|last| last + 1);
-        set(rows, first)?;
+        set(rows, replace)?;
         let Some(key) = next else { return Ok(()) };
-        first = false;
+        replace = None;
         rows = model.rows_from(entry, key)?;
     }
 }

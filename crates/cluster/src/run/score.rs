@@ -75,8 +75,8 @@ impl ModelScorer {
             }
             let id = store.create(spec).map_err(|error| bad_model(model, error.to_string()))?;
             let path = model.path.clone();
-            import_matrix(model, entry, |rows, first| {
-                let set = if first { store.import(id, &rows) } else { store.import_more(id, &rows) };
+            import_matrix(model, entry, |rows, replace| {
+                let set = store.import_block(id, &rows, replace);
                 let what = |error: matrix::Error| error.to_string();
                 Ok(set.map_err(|error| model::Error::BadModel { path: path.clone(), what: what(error) })?)
             })?;
@@ -100,7 +100,7 @@ impl ModelScorer {
         let mut servers = Servers::connect(&layout, &[])?;
         servers.open_job()?;
         for (matrix, (_, entry)) in (0..).zip(&specs) {
-            import_matrix(model, *entry, |rows, first| servers.import(matrix, &rows, first))?;
+            import_matrix(model, *entry, |rows, replace| servers.import(matrix, &rows, replace))?;
         }
         let parameters = Parameters::Servers { layout: Box::new(layout), processes };
         Ok(Self { parameters, model: scoring, workers })

@@ -55,7 +55,7 @@ fn two_halves_hold_what_the_whole_holds() {
         let all = whole.export(Clock::MAX).unwrap();
         let mut imported = halves.map(|half| {
             let own = half.export(Clock::MAX).unwrap();
-            half.import(&all, true).unwrap();
+            half.import(&all, Some(0)).unwrap();
             assert_eq!(half.export(Clock::MAX).unwrap(), own);
             own.keys
         });

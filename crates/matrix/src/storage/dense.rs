@@ -2,11 +2,11 @@
 
 use crate::element::Element;
 use crate::rule::PreparedRule;
-use crate::storage::RowStore;
 use crate::storage::rows::RowChunks;
+use crate::storage::{RowStore, Share};
 
 /// All rows of a key range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DenseRows<E> {
     /// The key of position 0.
     start: u64,
@@ -104,8 +104,10 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
         self.rows.bytes()
     }
 
-    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
-        (0..self.rows.len()).for_each(|position| visit(self.start + u64::from(position), position));
+    fn for_each_key(&self, share: Share, mut visit: impl FnMut(u64, u32)) {
+        let begin = |index: u64| (u64::from(self.rows.len()) * index / share.count) as u32;
+        let positions = begin(share.index)..begin(share.index + 1);
+        positions.for_each(|position| visit(self.start + u64::from(position), position));
     }
 
     #[inline]

@@ -21,8 +21,23 @@ use sparse::SparseRows;
 /// The position is not known yet; the row may exist.
 const UNKNOWN: u32 = ABSENT - 1;
 
+/// Number of buckets or rows by which prefetching is ahead of a visit to all of them.
+pub(crate) const PREFETCH_DISTANCE: usize = 16;
+
 /// Number of keys in a block: as many cache lines as a core can fetch at once.
 const BLOCK: usize = 16;
+
+/// One of `count` shares of the keys of a table: every key is in one of them. The hashes of a share lie evenly over all
+/// hashes, so that a table into which one share after the other is imported fills evenly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) index: u64,
+    pub(crate) count: u64,
+}
+
+impl Share {
+    pub(crate) const WHOLE: Self = Self { index: 0, count: 1 };
+}
 
 /// Rows by key. A row has a position, which leads to it without its key.
 pub(crate) trait RowStore<E> {
@@ -36,8 +51,9 @@ pub(crate) trait RowStore<E> {
         self.len()
     }
     fn bytes(&self) -> u64;
-    /// Visits all keys with the positions of their rows, in the order of the store. The caller sorts them before use.
-    fn for_each_key(&self, visit: impl FnMut(u64, u32));
+    /// Visits the keys of a share with the positions of their rows, in the order of the store. The caller sorts them
+    /// before use.
+    fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32));
     fn hash(&self, key: u64) -> u64;
     /// Prefetches the memory that [`Self::find`] reads.
     fn prefetch_key(&self, hash: u64);
@@ -51,8 +67,14 @@ pub(crate) trait RowStore<E> {
     fn has_room(&self, _count: usize) -> bool {
         true
     }
-    /// Makes room. Earlier positions become invalid.
-    fn grow(&mut self) {}
+    /// Makes room for so many rows. Earlier positions become invalid.
+    fn grow(&mut self, _count: usize) {}
+    /// Makes room for so many rows, where that saves growing later.
+    fn reserve(&mut self, count: usize) {
+        if !self.has_room(count) {
+            self.grow(count);
+        }
+    }
     /// Adds a row of zeros for a new key and returns its position. The caller has made sure that there is room.
     fn add(&mut self, hash: u64, key: u64) -> u32;
     fn row(&self, position: u32) -> &[E];
@@ -61,7 +83,7 @@ pub(crate) trait RowStore<E> {
     fn prefetch_row(&self, position: u32);
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum TableRows<E> {
     Dense(DenseRows<E>),
     Sparse(SparseRows<E>),
@@ -114,7 +136,7 @@ impl RowInitializer {
 }
 
 /// Rows by key, with the initializer of new rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table<E> {
     rows: TableRows<E>,
     initializer: RowInitializer,
@@ -145,14 +167,15 @@ impl<E: RuleElement> Table<E> {
         Self { rows: TableRows::Dense(rows), initializer: birth }
     }
 
-    /// Resets the table to its state when it was new. Earlier positions become invalid.
-    pub(crate) fn clear(&mut self) {
-        *self = match &self.rows {
-            TableRows::Dense(dense) => {
-                Self::dense(dense.start()..dense.start() + u64::from(dense.len()), self.initializer)
-            }
-            _ => Self::sparse(self.initializer),
-        };
+    /// Creates a table as this one was when it was new, with room for so many rows.
+    pub(crate) fn cleared(&self, row_count: usize) -> Self {
+        if let TableRows::Dense(dense) = &self.rows {
+            let range = dense.start()..dense.start() + u64::from(dense.len());
+            return Self::dense(range, self.initializer);
+        }
+        let mut table = Self::sparse(self.initializer);
+        with_store!(&mut table.rows, store => store.reserve(row_count));
+        table
     }
 
     pub(crate) fn row_count(&self) -> u32 {
@@ -168,9 +191,9 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.bytes())
     }
 
-    /// Visits all keys with the positions of their rows, in the order of the table.
-    pub(crate) fn for_each_key(&self, visit: impl FnMut(u64, u32)) {
-        with_store!(&self.rows, store => store.for_each_key(visit));
+    /// Visits the keys of a share with the positions of their rows, in the order of the table.
+    pub(crate) fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32)) {
+        with_store!(&self.rows, store => store.for_each_key(share, visit));
     }
 
     /// Returns the row at a position: values and slots.
@@ -277,7 +300,8 @@ impl<E: RuleElement> Table<E> {
         let widens = narrow && keys.last().is_some_and(|key| *key >= KEY_LIMIT);
         if widens {
             let mut wide = SparseRows::new(self.initializer.rule.row_width(self.initializer.columns));
-            self.for_each_key(|key, position| {
+            wide.reserve(self.row_count() as usize);
+            self.for_each_key(Share::WHOLE, |key, position| {
                 let at = wide.add(wide.hash(key), key);
                 wide.row_mut(at).copy_from_slice(self.row(position));
             });
@@ -373,7 +397,7 @@ fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
     let mut moved = false;
     let mut change = |store: &mut R, block: Range<usize>, positions: &mut [u32]| {
         if !store.has_room(block.len()) {
-            make_room(store, block.len());
+            store.grow(block.len());
             positions.fill(ABSENT);
             moved = true;
         }
@@ -457,15 +481,17 @@ fn find_or_add_by<E: RuleElement, R: RowStore<E>>(
     keys: &[u64],
     positions: &mut [u32],
 ) {
-    make_room(store, keys.len());
-    for (key, position) in keys.iter().zip(positions) {
-        *position = find_or_add(store, birth, *key);
+    if !store.has_room(keys.len()) {
+        store.grow(keys.len());
     }
-}
-
-fn make_room<E, R: RowStore<E>>(store: &mut R, count: usize) {
-    while !store.has_room(count) {
-        store.grow();
+    positions.fill(ABSENT);
+    let mut hashes = [0; 2 * BLOCK];
+    prefetch_keys(store, keys, positions, 0, &mut hashes);
+    for start in (0..keys.len()).step_by(BLOCK) {
+        prefetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
+        for i in start..keys.len().min(start + BLOCK) {
+            positions[i] = find_or_add(store, birth, keys[i]);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use math::prefetch::prefetch;
 
 use crate::element::Element;
 use crate::storage::rows::ABSENT;
-use crate::storage::{RowStore, UNKNOWN};
+use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
 /// Marks a free cell.
 const EMPTY: u32 = u32::MAX;
@@ -55,7 +55,7 @@ pub(crate) const fn is_cache_line<E, const W: usize, const N: usize>() -> bool {
 }
 
 /// Keys with rows of `W` elements, in buckets of `N`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
     buckets: Vec<Bucket<E, W, N>>,
     len: u32,
@@ -102,17 +102,6 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
         self.buckets[i].rows[place as usize] = row;
         Self::position(i, place)
     }
-
-    fn keys(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.buckets.iter().enumerate().flat_map(|(i, bucket)| {
-            bucket
-                .keys
-                .into_iter()
-                .zip(0..)
-                .take_while(|(key, _)| *key != EMPTY)
-                .map(move |(key, place)| (u64::from(key), Self::position(i, place)))
-        })
-    }
 }
 
 impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W, N> {
@@ -130,8 +119,14 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
         size_of_val::<[_]>(&self.buckets) as u64
     }
 
-    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
-        self.keys().for_each(|(key, position)| visit(key, position));
+    fn for_each_key(&self, share: Share, mut visit: impl FnMut(u64, u32)) {
+        let (first, step) = (share.index as usize, share.count as usize);
+        for i in (first..self.buckets.len()).step_by(step) {
+            prefetch(&self.buckets, i + PREFETCH_DISTANCE * step);
+            for (&key, cell) in self.buckets[i].keys.iter().zip(0..).take_while(|(key, _)| **key != EMPTY) {
+                visit(u64::from(key), Self::position(i, cell));
+            }
+        }
     }
 
     #[inline]
@@ -187,8 +182,11 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let count = self.buckets.len() * 2;
+    fn grow(&mut self, row_count: usize) {
+        let mut count = self.buckets.len() * 2;
+        while (self.len as usize + row_count) * 10 > count * N * GROW_AT_TENTHS {
+            count *= 2;
+        }
         assert!(
             count < (UNKNOWN >> Self::CELL_BITS) as usize,
             "a partition holds fewer rows than 2^31: use more partitions"

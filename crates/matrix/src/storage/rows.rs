@@ -13,7 +13,7 @@ pub(crate) const ABSENT: u32 = u32::MAX;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Rows of one width, addressed by position.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RowChunks<E> {
     chunks: Vec<Box<[E]>>,
     width: usize,

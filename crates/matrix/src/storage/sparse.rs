@@ -9,7 +9,7 @@ use math::prefetch::prefetch;
 
 use crate::element::Element;
 use crate::storage::rows::{ABSENT, RowChunks};
-use crate::storage::{RowStore, UNKNOWN};
+use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
 /// Marks a free cell; keys are below 2^63.
@@ -18,7 +18,7 @@ const FIRST_BUCKET_COUNT: usize = 4;
 /// Number of keys in 4 buckets at which the table grows by half: 14 of 20 cells are used.
 const GROW_AT_QUARTER: usize = 14;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Bucket {
     keys: [u64; BUCKET_LEN],
@@ -52,7 +52,7 @@ impl Bucket {
 }
 
 /// A map from keys to positions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SparseIndex {
     buckets: Vec<Bucket>,
     len: usize,
@@ -63,12 +63,16 @@ impl SparseIndex {
         Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
     }
 
-    /// Returns all keys with their positions, in the order of the table. The caller sorts them before use.
-    fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.buckets.iter().flat_map(|bucket| {
-            let len = bucket.len as usize;
-            bucket.keys[..len].iter().copied().zip(bucket.positions[..len].iter().copied())
-        })
+    /// Visits the keys of a share with their positions, in the order of the table: of every `count`-th cell.
+    fn for_each_key(&self, share: Share, mut visit: impl FnMut(u64, u32)) {
+        let (first, step) = (share.index as usize, share.count as usize);
+        for cell in (first..self.buckets.len() * BUCKET_LEN).step_by(step) {
+            prefetch(&self.buckets, (cell + PREFETCH_DISTANCE * step) / BUCKET_LEN);
+            let (bucket, i) = (&self.buckets[cell / BUCKET_LEN], cell % BUCKET_LEN);
+            if i < bucket.len as usize {
+                visit(bucket.keys[i], bucket.positions[i]);
+            }
+        }
     }
 
     #[inline]
@@ -107,16 +111,23 @@ impl SparseIndex {
     /// Adds a key that is not in the table.
     #[inline]
     fn add(&mut self, hash: u64, key: u64, position: u32) {
-        if (self.len + 1) * 4 > self.buckets.len() * GROW_AT_QUARTER {
-            self.grow();
-        }
+        self.reserve(1);
         self.insert_without_growing(hash, key, position);
         self.len += 1;
     }
 
+    /// Makes room for `count` more keys.
+    #[inline]
+    fn reserve(&mut self, count: usize) {
+        if (self.len + count) * 4 > self.buckets.len() * GROW_AT_QUARTER {
+            self.grow(count);
+        }
+    }
+
     #[cold]
-    fn grow(&mut self) {
-        let count = self.buckets.len() + self.buckets.len() / 2;
+    fn grow(&mut self, key_count: usize) {
+        let needed = ((self.len + key_count) * 4).div_ceil(GROW_AT_QUARTER);
+        let count = needed.max(self.buckets.len() + self.buckets.len() / 2);
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
         for bucket in old {
             for i in 0..bucket.len as usize {
@@ -127,7 +138,7 @@ impl SparseIndex {
 }
 
 /// An index and its rows. Rows never move.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SparseRows<E> {
     index: SparseIndex,
     rows: RowChunks<E>,
@@ -148,8 +159,12 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
         size_of_val::<[Bucket]>(&self.index.buckets) as u64 + self.rows.bytes()
     }
 
-    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
-        self.index.iter().for_each(|(key, position)| visit(key, position));
+    fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32)) {
+        self.index.for_each_key(share, visit);
+    }
+
+    fn reserve(&mut self, count: usize) {
+        self.index.reserve(count);
     }
 
     #[inline]
@@ -224,7 +239,8 @@ mod tests {
                     index.add(hash, key, next);
                 }
             }
-            let mut all: Vec<_> = index.iter().collect();
+            let mut all = Vec::new();
+            index.for_each_key(Share::WHOLE, |key, position| all.push((key, position)));
             all.sort_unstable();
             prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
         }

@@ -65,7 +65,7 @@ fn check_map_of_rows<E: RuleElement>(
     }
     prop_assert_eq!(table.row_count() as usize, model.len());
     let mut rows = BTreeMap::new();
-    table.for_each_key(|key, position| {
+    table.for_each_key(Share::WHOLE, |key, position| {
         rows.insert(key, table.row(position).iter().map(|x| x.to_f64()).collect::<Vec<_>>());
     });
     prop_assert_eq!(rows, model);
@@ -114,8 +114,8 @@ fn dense_and_sparse_tables_hold_the_same() {
         out
     };
     assert_eq!(read(&dense), read(&sparse));
-    dense.clear();
-    sparse.clear();
+    dense = dense.cleared(0);
+    sparse = sparse.cleared(0);
     assert_eq!(sparse.row_count(), 0);
     assert_eq!(read(&dense), read(&sparse), "cleared tables hold first values");
 }

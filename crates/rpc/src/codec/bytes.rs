@@ -55,9 +55,14 @@ impl<'a> MetaReader<'a> {
         }
     }
 
+    /// Whether no bytes follow: an optional field is missing.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
     /// Checks that no bytes follow the field `name`.
     pub(super) fn end(&self, name: &'static str) -> Result<(), Error> {
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.ends(name, self.at)) }
+        if self.is_at_end() { Ok(()) } else { Err(self.ends(name, self.at)) }
     }
 
     fn ends(&self, field: &'static str, expected: usize) -> Error {

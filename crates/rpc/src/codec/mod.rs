@@ -28,9 +28,9 @@ use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, CommitFunction, Committed, Control, Done,
-    DropMatrix, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Message, Pull,
+    DropMatrix, DropRows, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Message, Pull,
     PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged, Released,
-    RenewSession, RestoreRows, Stats, Tick, TryFunction, Welcome,
+    RenewSession, RestoreRows, ScanRows, Stats, Tick, TryFunction, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -102,6 +102,8 @@ impl<'a> Body<'a> {
             | Message::Export(_)
             | Message::KeepRows(_)
             | Message::RestoreRows(_)
+            | Message::DropRows(_)
+            | Message::ScanRows(_)
             | Message::Stats(_)
             | Message::StatsReply(_)
             | Message::Done(_)
@@ -226,6 +228,8 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::Import(message) => message.put(out),
         Message::KeepRows(message) => message.put(out),
         Message::RestoreRows(message) => message.put(out),
+        Message::DropRows(message) => message.put(out),
+        Message::ScanRows(message) => message.put(out),
         Message::Stats(message) => {
             (out.header.request, out.header.job) = (message.request, message.job);
         }
@@ -277,6 +281,8 @@ impl Message {
             Kind::Import => Message::Import(Import::get(frame)?),
             Kind::KeepRows => Message::KeepRows(KeepRows::get(&frame)),
             Kind::RestoreRows => Message::RestoreRows(RestoreRows::get(&frame)),
+            Kind::DropRows => Message::DropRows(DropRows::get(&frame)),
+            Kind::ScanRows => Message::ScanRows(ScanRows::get(&frame)?),
             Kind::Stats => Message::Stats(Stats { request: frame.header.request, job: frame.header.job }),
             Kind::StatsReply => Message::StatsReply(json::get(&frame)?),
             Kind::Done => Message::Done(Done::get(&frame)?),

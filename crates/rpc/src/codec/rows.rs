@@ -1,13 +1,15 @@
 //! [`Export`]: meta is the first key (u64). [`ExportPage`]: meta is the number of rows, the number of rows that are not
 //! zero, and the next key, or [`NO_KEY`] (u64 each). [`Import`]: meta is the flags (u32; bit 0: first, bit 1: with
-//! slots), then 0 (u32). Keys and values are in their sections.
+//! slots), 0 (u32), and the number of rows of the matrix (u64) if it is known. [`ScanRows`]: meta is the number of the block (u64); the
+//! number of the snapshot is the index of the header, as in [`KeepRows`], [`RestoreRows`] and [`DropRows`]. Keys and
+//! values are in their sections.
 
 use super::Out;
 use super::bytes::MetaReader;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
-use crate::message::{Export, ExportPage, Import, KeepRows, RestoreRows};
+use crate::message::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, ScanRows};
 
 /// No key follows. Keys are below it.
 const NO_KEY: u64 = u64::MAX;
@@ -56,6 +58,9 @@ impl Import {
         (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
         let bits = u32::from(self.first) * FIRST + u32::from(self.with_slots) * WITH_SLOTS;
         out.meta.extend(u64::from(bits).to_le_bytes());
+        if self.row_count > 0 {
+            out.meta.extend(self.row_count.to_le_bytes());
+        }
     }
 
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
@@ -63,33 +68,51 @@ impl Import {
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let bits = meta.u32("bits")?;
         meta.zero("reserved")?;
-        meta.end("reserved")?;
+        let row_count = if meta.is_at_end() { 0 } else { meta.u64("number of rows")? };
+        meta.end("number of rows")?;
         if bits & !(FIRST | WITH_SLOTS) != 0 {
             return Err(field(header.kind, "bits", bits, "0 to 3"));
         }
         let (first, with_slots) = (bits & FIRST != 0, bits & WITH_SLOTS != 0);
         let (request, job, matrix) = (header.request, header.job, header.matrix);
         let keys = std::mem::take(&mut frame.keys);
-        Ok(Self { request, job, matrix, first, with_slots, keys, values: frame.into_exact() })
+        Ok(Self { request, job, matrix, first, row_count, with_slots, keys, values: frame.into_exact() })
     }
 }
 
-impl KeepRows {
-    pub(super) fn put(&self, out: &mut Out<'_>) {
-        (out.header.request, out.header.job) = (self.request, self.job);
-    }
+/// The requests whose only content is the number of a snapshot.
+macro_rules! snapshot_requests {
+    ($($name:ident)*) => {
+        $(impl $name {
+            pub(super) fn put(&self, out: &mut Out<'_>) {
+                let header = &mut out.header;
+                (header.request, header.job, header.index) = (self.request, self.job, self.snapshot);
+            }
 
-    pub(super) fn get(frame: &Frame) -> Self {
-        Self { request: frame.header.request, job: frame.header.job }
-    }
+            pub(super) fn get(frame: &Frame) -> Self {
+                let header = &frame.header;
+                Self { request: header.request, job: header.job, snapshot: header.index }
+            }
+        })*
+    };
 }
 
-impl RestoreRows {
+snapshot_requests! { KeepRows RestoreRows DropRows }
+
+impl ScanRows {
     pub(super) fn put(&self, out: &mut Out<'_>) {
-        (out.header.request, out.header.job) = (self.request, self.job);
+        let header = &mut out.header;
+        (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
+        header.index = self.snapshot;
+        out.meta.extend(self.block.to_le_bytes());
     }
 
-    pub(super) fn get(frame: &Frame) -> Self {
-        Self { request: frame.header.request, job: frame.header.job }
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let block = meta.u64("number of the block")?;
+        meta.end("number of the block")?;
+        let (request, job, matrix) = (header.request, header.job, header.matrix);
+        Ok(Self { request, job, matrix, snapshot: header.index, block })
     }
 }

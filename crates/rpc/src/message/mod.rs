@@ -31,7 +31,7 @@ pub use handshake::{Hello, Role, Welcome};
 pub use job::{CloseJob, OpenJob};
 pub use pull::{KeyList, PartitionRun, Pull, Pulled};
 pub use push::Push;
-pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
+pub use rows::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, SNAPSHOT_LIMIT, ScanRows};
 pub use session::{
     AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
     SessionMap, SessionMatrix,
@@ -98,6 +98,8 @@ pub enum Message {
     PushFunction(PushFunction),
     TryFunction(TryFunction),
     CommitFunction(CommitFunction),
+    DropRows(DropRows),
+    ScanRows(ScanRows),
 }
 
 /// Confirms a request that has no answer of its own: the request was done.

@@ -1,5 +1,6 @@
 //! A tool reads whole matrices from a lane and writes them back. Nothing changes between a barrier and the next push,
-//! so the pages of one export belong together. All these requests may be repeated.
+//! so the pages of one export belong together. A snapshot has the rows of one moment, whatever is pushed after it. All
+//! these requests may be repeated.
 
 use matrix::OwnedValues;
 use serde::{Deserialize, Serialize};
@@ -18,15 +19,16 @@ pub struct Export {
     pub from: u64,
 }
 
-/// The answer to [`Export`]: as many rows as fit into a frame.
+/// The answer to [`Export`] and [`ScanRows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportPage {
     pub request: RequestId,
     /// Number of rows of the matrix on this lane.
     pub row_count: u64,
-    /// Number of those with a value other than 0.
+    /// Number of those with a value other than 0; 0 in an answer to `ScanRows`, for which they are not counted.
     pub nonzero_count: u64,
-    /// The first key after this page; `None` if there is no row after it.
+    /// What the request for the next page asks for: the first key after this page, or the number of the next block;
+    /// `None` if there are no more rows.
     pub next: Option<u64>,
     /// n keys, ascending, as in `matrix::ExportedRows`.
     pub keys: Vec<u64>,
@@ -43,6 +45,9 @@ pub struct Import {
     pub matrix: u32,
     /// Whether the lane drops all rows of the matrix first.
     pub first: bool,
+    /// With `first`: the number of rows of the whole matrix that are imported, so that the lane makes room; 0 if it is not
+    /// known.
+    pub row_count: u64,
     /// Whether slots follow the values. If not, the push rule initializes them so that the values do not change.
     pub with_slots: bool,
     /// n keys, ascending.
@@ -51,16 +56,43 @@ pub struct Import {
     pub values: OwnedValues,
 }
 
-/// Copies all rows of the job on this lane, in place of the previous copy. Answered by `Done`.
+/// Number of snapshots that a job may have at the same time: their numbers are below it.
+pub const SNAPSHOT_LIMIT: u32 = 2;
+
+/// Takes a snapshot of all rows of the job on this lane, in place of the one with this number. Answered by `Done`, or by
+/// a fault `TooLarge` if there is not enough memory for a copy of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRows {
     pub request: RequestId,
     pub job: JobId,
+    pub snapshot: u32,
 }
 
-/// Restores the copied rows. Answered by `Done`.
+/// Replaces all rows by those of a snapshot. Answered by `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreRows {
     pub request: RequestId,
     pub job: JobId,
+    pub snapshot: u32,
+}
+
+/// Frees a snapshot, if there is one with this number. Answered by `Done`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropRows {
+    pub request: RequestId,
+    pub job: JobId,
+    pub snapshot: u32,
+}
+
+/// Asks for a block of rows of a snapshot. The blocks are in no order, and each has keys from anywhere. Answered by
+/// [`ExportPage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanRows {
+    pub request: RequestId,
+    pub job: JobId,
+    /// The position of the matrix in the order of creation.
+    pub matrix: u32,
+    pub snapshot: u32,
+    /// The number of the block: 0 first, then what the page before says.
+    pub block: u64,
 }

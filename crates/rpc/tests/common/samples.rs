@@ -8,11 +8,11 @@ use matrix::{
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Base64Bytes, Batch, CloseJob, CloseSession, CloseToken, Commit,
-    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage,
-    Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob, OpenSession,
-    PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged,
-    Released, RenewSession, RestoreRows, Role, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply,
-    TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
+    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, DropRows, Export,
+    ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
+    OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
+    PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows, SessionLane, SessionMap, SessionMatrix,
+    Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -217,13 +217,29 @@ fn rows() -> Vec<(&'static str, Message)> {
                 job: 2,
                 matrix: 1,
                 first: true,
+                row_count: 0,
+                with_slots: false,
+                keys: KEYS.to_vec(),
+                values: floats.clone(),
+            }),
+        ),
+        (
+            "import_with_row_count",
+            Message::Import(Import {
+                request: 26,
+                job: 2,
+                matrix: 1,
+                first: true,
+                row_count: 1003,
                 with_slots: false,
                 keys: KEYS.to_vec(),
                 values: floats,
             }),
         ),
-        ("keep_rows", Message::KeepRows(KeepRows { request: 27, job: 2 })),
-        ("restore_rows", Message::RestoreRows(RestoreRows { request: 28, job: 2 })),
+        ("keep_rows", Message::KeepRows(KeepRows { request: 27, job: 2, snapshot: 0 })),
+        ("restore_rows", Message::RestoreRows(RestoreRows { request: 28, job: 2, snapshot: 0 })),
+        ("drop_rows", Message::DropRows(DropRows { request: 29, job: 2, snapshot: 1 })),
+        ("scan_rows", Message::ScanRows(ScanRows { request: 29, job: 2, matrix: 1, snapshot: 1, block: 77 })),
     ]
 }
 

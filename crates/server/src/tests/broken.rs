@@ -48,7 +48,16 @@ fn an_import_leaves_what_was_there() {
     let mut world = world(Broken::ImportKeepsOldRows, Consistency::Asp);
     world.push(0, 0, 0);
     let (keys, values) = (Vec::new(), OwnedValues::F64(Vec::new()));
-    let import = Import { request: 4, job: JOB, matrix: 0, first: true, with_slots: false, keys, values };
+    let import = Import {
+        request: 4,
+        job: JOB,
+        matrix: 0,
+        first: true,
+        row_count: 0,
+        with_slots: false,
+        keys,
+        values,
+    };
     world.send(TOOL, Message::Import(import));
     assert_eq!(world.rows(), [1.0; 2]);
 }

@@ -97,6 +97,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
             job: JOB,
             matrix: 0,
             first: start == 0,
+            row_count: u64::MAX,
             with_slots: true,
             keys,
             values: values.clone(),
@@ -110,6 +111,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
         job: JOB,
         matrix: 0,
         first: true,
+        row_count: u64::MAX,
         with_slots: true,
         keys: vec![1],
         values: OwnedValues::F32(vec![1.0]),
@@ -138,10 +140,10 @@ fn a_page_is_not_older_than_a_push_or_a_tick_before_it() {
 #[test]
 fn rows_are_kept_aside_and_put_back() {
     let mut world = World::new(1, Consistency::Asp);
-    let restore = || Message::RestoreRows(RestoreRows { request: 1, job: JOB });
+    let restore = || Message::RestoreRows(RestoreRows { request: 1, job: JOB, snapshot: 0 });
     assert_eq!(fault(&world.send(TOOL, restore())).kind, FaultKind::Invalid);
     world.push(0, 0, 0);
-    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB }));
+    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 0 }));
     world.push(0, 0, 1);
     assert_eq!(world.rows(), [2.0; 2]);
     for _ in 0..2 {
@@ -150,6 +152,72 @@ fn rows_are_kept_aside_and_put_back() {
     }
     world.push(0, 0, 2);
     assert_eq!(world.rows(), [2.0; 2]);
+}
+
+#[test]
+fn a_snapshot_is_read_while_tasks_push() {
+    let mut world = World::with(config(), open(1, vec![wide()]));
+    let keys: Vec<u64> = (0..100_000).map(|i| i * 3).collect();
+    let values = rpc::WireValues::Exact(OwnedValues::F32(vec![1.0; 200_000]));
+    let all = || Push { keys: KeyList::Listed(keys.clone()), values: values.clone(), ..push(0, 0, 0, 1.0) };
+    world.send(0, Message::Push(all()));
+    let before = export_all(&mut world);
+    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1 }));
+    let memory = |world: &mut World| {
+        world.lane.count_memory();
+        world.lane.memory_bytes
+    };
+    let shared = memory(&mut world);
+    let (mut rows, mut block) = (Vec::new(), 0);
+    loop {
+        world.send(0, Message::Push(Push { clock: block + 1, ..all() }));
+        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block };
+        let Message::ExportPage(page) = only(world.send(TOOL, Message::ScanRows(scan))) else { panic!() };
+        assert_eq!((page.row_count, page.nonzero_count), (300_000, 0));
+        let OwnedValues::F32(values) = page.values else { panic!() };
+        // Two columns, and two slots of two columns.
+        let (own, slots) = values.split_at(2 * page.keys.len());
+        assert_eq!(slots.len(), 4 * page.keys.len());
+        rows.extend(page.keys.into_iter().zip(own.chunks(2).map(|pair| [pair[0], pair[1]])));
+        let Some(next) = page.next else { break };
+        block = next;
+    }
+    assert!(block > 1, "there were several blocks");
+    rows.sort_by_key(|row| row.0);
+    let OwnedValues::F32(first) = &before.1[0] else { panic!() };
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), before.0);
+    assert_eq!(rows[0].1, first[..2], "the pushes since then are not in it");
+    let copied = memory(&mut world);
+    assert!(copied > shared * 3 / 2, "{shared} bytes, and {copied} with a copy");
+    for number in [0, 2] {
+        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: number, block: 0 };
+        assert_eq!(fault(&world.send(TOOL, Message::ScanRows(scan))).kind, FaultKind::Invalid);
+    }
+    for (matrix, block) in [(0, 1 << 40), (1, 0)] {
+        let scan = ScanRows { request: 2, job: JOB, matrix, snapshot: 1, block };
+        assert!(matches!(
+            fault(&world.send(TOOL, Message::ScanRows(scan))).kind,
+            FaultKind::NotFound | FaultKind::Invalid
+        ));
+    }
+    let drop = |snapshot| Message::DropRows(DropRows { request: 3, job: JOB, snapshot });
+    assert!(matches!(only(world.send(TOOL, drop(1))), Message::Done(_)));
+    assert!(memory(&mut world) < copied);
+    assert_eq!(fault(&world.send(TOOL, drop(2))).kind, FaultKind::Invalid);
+    let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block: 0 };
+    assert!(fault(&world.send(TOOL, Message::ScanRows(scan))).text.contains("there is no snapshot 1"));
+}
+
+#[test]
+fn a_snapshot_for_whose_copy_there_is_no_memory_is_refused() {
+    let mut world = World::with(config(), open(1, vec![wide()]));
+    world.push(0, 0, 0);
+    world.lane.count_memory();
+    world.lane.config.memory_limit_bytes = world.lane.memory_bytes * 2 - 1;
+    let keep = Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1 });
+    let refusal = world.send(TOOL, keep);
+    assert_eq!(fault(&refusal).kind, FaultKind::TooLarge);
+    assert!(fault(&refusal).text.contains("a copy of the rows needs"));
 }
 
 #[test]

@@ -121,6 +121,11 @@ fn plans_that_are_always_accepted_are_found() {
 }
 
 #[test]
+fn rows_that_are_not_copied_are_found() {
+    found_in_driver(driver::Broken::RowsAreNotCopied);
+}
+
+#[test]
 fn forgotten_states_are_found() {
     found_in_driver(driver::Broken::StatesAreForgotten);
 }

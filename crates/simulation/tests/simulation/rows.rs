@@ -1,9 +1,9 @@
-//! Whole matrices after all tasks have left: their rows are kept, replaced and restored. The tool sends every message
+//! Whole matrices after all tasks have left: their rows are kept, replaced, read from the snapshot and restored. The tool sends every message
 //! twice, as if it had not received the answer.
 
 use matrix::{ElementType, OwnedValues};
 use rpc::Message;
-use rpc::message::{Export, Import, KeepRows, RestoreRows};
+use rpc::message::{Export, ExportPage, Import, KeepRows, RestoreRows, ScanRows};
 
 use crate::cluster::Cluster;
 use crate::scenario::InjectedFault;
@@ -21,6 +21,11 @@ fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
     }
 }
 
+fn rows(page: &ExportPage) -> Rows {
+    let rows = page.keys.iter().copied().zip(whole(&page.values));
+    rows.filter(|(_, value)| *value != 0).collect()
+}
+
 impl Cluster {
     /// Checks that kept rows are restored, and that an import replaces all rows, once.
     pub(crate) fn replace_and_restore_rows(&mut self) {
@@ -30,7 +35,7 @@ impl Cluster {
         let job = self.scenario.job;
         for lane in 0..self.lanes.len() {
             let before = self.rows_of(lane);
-            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job })]);
+            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job, snapshot: 0 })]);
             let mut wanted = Vec::new();
             for (matrix, rows) in before.iter().enumerate() {
                 let rows: Rows = rows.iter().step_by(2).map(|(key, value)| (*key, value + 1)).collect();
@@ -41,7 +46,8 @@ impl Cluster {
                 wanted.push(rows);
             }
             self.expect_rows(lane, "imported", &wanted);
-            self.tool_says_twice(lane, &[Message::RestoreRows(RestoreRows { request: 9, job })]);
+            self.expect_snapshot(lane, &before);
+            self.tool_says_twice(lane, &[Message::RestoreRows(RestoreRows { request: 9, job, snapshot: 0 })]);
             self.expect_rows(lane, "kept", &before);
             self.history.facts.restores += 1;
         }
@@ -51,7 +57,16 @@ impl Cluster {
         let keys = rows.iter().map(|(key, _)| *key).collect();
         let values = values(self.scenario.counters[matrix].spec.element, rows);
         let (job, matrix) = (self.scenario.job, matrix as u32);
-        Message::Import(Import { request: 9, job, matrix, first, with_slots: false, keys, values })
+        Message::Import(Import {
+            request: 9,
+            job,
+            matrix,
+            first,
+            row_count: 0,
+            with_slots: false,
+            keys,
+            values,
+        })
     }
 
     fn tool_says_twice(&mut self, lane: usize, messages: &[Message]) {
@@ -66,16 +81,37 @@ impl Cluster {
     fn rows_of(&mut self, lane: usize) -> Vec<Rows> {
         let (job, mut all) = (self.scenario.job, Vec::new());
         for matrix in 0..self.scenario.counters.len() as u32 {
-            let export = Export { request: 9, job, matrix, from: 0 };
-            let answer = self.tool_says(lane, Message::Export(export)).into_iter().next();
-            let Some(Message::ExportPage(page)) = answer else {
-                self.history.seen.push(format!("lane {lane} answers {answer:?} to an export"));
-                continue;
-            };
-            let rows = page.keys.iter().copied().zip(whole(&page.values));
-            all.push(rows.filter(|(_, value)| *value != 0).collect());
+            let export = Message::Export(Export { request: 9, job, matrix, from: 0 });
+            all.push(self.page(lane, &export).map_or_else(Vec::new, |page| rows(&page)));
         }
         all
+    }
+
+    fn page(&mut self, lane: usize, request: &Message) -> Option<ExportPage> {
+        let answer = self.tool_says(lane, request.clone()).into_iter().next();
+        if let Some(Message::ExportPage(page)) = answer {
+            return Some(page);
+        }
+        self.history.seen.push(format!("lane {lane} answers {answer:?} to {request:?}"));
+        None
+    }
+
+    /// Checks that the snapshot still has these rows.
+    fn expect_snapshot(&mut self, lane: usize, wanted: &[Rows]) {
+        let job = self.scenario.job;
+        for (matrix, wanted) in (0..).zip(wanted) {
+            let (mut found, mut next) = (Rows::new(), Some(0));
+            while let Some(block) = next {
+                let scan = ScanRows { request: 9, job, matrix, snapshot: 0, block };
+                let Some(page) = self.page(lane, &Message::ScanRows(scan)) else { return };
+                found.extend(rows(&page));
+                next = page.next;
+            }
+            found.sort_unstable();
+            if found != *wanted {
+                self.history.seen.push(format!("the snapshot of lane {lane} has {found:?}, not {wanted:?}"));
+            }
+        }
     }
 
     fn expect_rows(&mut self, lane: usize, what: &str, wanted: &[Rows]) {

@@ -25,7 +25,7 @@ use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
 use crate::run::driver::{
-    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RowCopy, RunEnd,
     WorkerInfo,
 };
 
@@ -412,11 +412,19 @@ impl Parameters for ServerParameters<'_> {
         let servers = self.servers.as_mut().expect("the matrices are created first");
         match request {
             ParametersRequest::Create { .. } => unreachable!("handled above"),
-            ParametersRequest::CopyRows => servers.keep_rows()?,
-            ParametersRequest::RestoreRows => servers.restore_rows()?,
+            ParametersRequest::CopyRows(RowCopy::Checkpoint) => {
+                return Ok(Value::Bool(servers.try_keep_rows(RowCopy::Checkpoint)?));
+            }
+            ParametersRequest::CopyRows(copy) => servers.keep_rows(copy)?,
+            ParametersRequest::RestoreBest => servers.restore_rows(RowCopy::Best)?,
             ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
         }
         Ok(Value::Null)
+    }
+
+    fn free_copy(&mut self, copy: RowCopy) {
+        // An error is ignored: the next request finds it again.
+        let _ = self.servers.as_mut().map(|servers| servers.drop_rows(copy));
     }
 
     fn close(&mut self, failure: Option<&str>) {

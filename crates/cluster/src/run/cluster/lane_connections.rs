@@ -77,15 +77,34 @@ impl LaneConnections {
         &mut self,
         some: &[usize],
         limit: Duration,
-        mut message: impl FnMut(usize, RequestId) -> Message,
+        message: impl FnMut(usize, RequestId) -> Message,
     ) -> Vec<Result<Message, Error>> {
+        let sent = self.send_some(some, message);
+        self.receive_some(some, sent, limit)
+    }
+
+    /// Sends a request to some of the lanes. The replies are received before the next request is sent.
+    pub(super) fn send_some(
+        &mut self,
+        some: &[usize],
+        mut message: impl FnMut(usize, RequestId) -> Message,
+    ) -> Vec<Result<(), Error>> {
         self.request += 1;
         let request = self.request;
         let mut send = |index: usize| {
             let (lane, sender, _) = &mut self.lanes[index];
             sender.send(&message(index, request)).map_err(Error::server(&*lane))
         };
-        let sent: Vec<Result<(), Error>> = some.iter().map(|lane| send(*lane)).collect();
+        some.iter().map(|lane| send(*lane)).collect()
+    }
+
+    /// Receives the replies of lanes to a request that was sent to them with this result; as [`Self::request_all`].
+    pub(super) fn receive_some(
+        &mut self,
+        some: &[usize],
+        sent: Vec<Result<(), Error>>,
+        limit: Duration,
+    ) -> Vec<Result<Message, Error>> {
         let mut deadline = Instant::now() + limit;
         let mut replies = Vec::new();
         for (lane, sent) in some.iter().zip(sent) {
@@ -96,18 +115,6 @@ impl LaneConnections {
             replies.push(reply);
         }
         replies
-    }
-
-    /// Sends a request to one lane. Returns its reply, which may be a fault.
-    pub(super) fn request(
-        &mut self,
-        lane: usize,
-        limit: Duration,
-        message: impl FnOnce(RequestId) -> Message,
-    ) -> Result<Message, Error> {
-        let mut message = Some(message);
-        let once = |_, request| message.take().expect("there is one lane")(request);
-        self.request_some(&[lane], limit, once).remove(0)
     }
 
     /// Receives the next message of a lane.

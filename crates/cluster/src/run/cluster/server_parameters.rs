@@ -6,6 +6,7 @@ use worker::{CancellationToken, JobLayout, RemoteAgent};
 use super::metrics_endpoint::WorkerMetrics;
 use super::servers::Servers;
 use crate::error::Error;
+use crate::run::driver::RowCopy;
 use crate::run::worker::{MatrixAccess, TaskParameters};
 
 /// Connections to the servers of a job.
@@ -51,7 +52,15 @@ impl TaskParameters for ServerConnections {
 }
 
 impl MatrixAccess for Servers {
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
-        Self::import(self, matrix, rows, first)
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+        Self::import(self, matrix, rows, replace)
+    }
+
+    fn read_copy(
+        &mut self,
+        matrix: u32,
+        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.scan(matrix, RowCopy::Checkpoint, write)
     }
 }

@@ -6,8 +6,8 @@ use matrix::{ExportedRows, RowCounts};
 use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
-    Base64Bytes, CloseJob, Export, ExportPage, FaultKind, Import, KeepRows, Leave, OpenJob, RequestId,
-    RestoreRows, Stats, StatsReply, TaskState, TaskStats,
+    Base64Bytes, CloseJob, DropRows, Export, ExportPage, FaultKind, Import, KeepRows, Leave, OpenJob,
+    RequestId, RestoreRows, ScanRows, Stats, StatsReply, TaskState, TaskStats,
 };
 use worker::JobLayout;
 
@@ -15,6 +15,7 @@ use super::lane_connections::LaneConnections;
 use super::pages::{decode_page, empty_values, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::run::driver::RowCopy;
 
 /// Maximum wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
@@ -122,11 +123,6 @@ impl Servers {
         replies.into_iter().enumerate().map(|(lane, reply)| self.refuse_fault(lane, reply?)).collect()
     }
 
-    fn request(&mut self, lane: usize, message: impl FnOnce(RequestId) -> Message) -> Result<Message, Error> {
-        let reply = self.lanes.request(lane, ANSWER_LIMIT, message)?;
-        self.refuse_fault(lane, reply)
-    }
-
     fn refuse_fault(&self, lane: usize, reply: Message) -> Result<Message, Error> {
         match reply {
             Message::Fault(fault) => {
@@ -181,16 +177,71 @@ impl Servers {
         accepted.map(|reply| reply.map(drop)).find(Result::is_err).unwrap_or(Ok(()))
     }
 
-    /// Copies all rows on the servers.
-    pub fn keep_rows(&mut self) -> Result<(), Error> {
-        let job = self.layout.job;
-        self.request_all(|_, request| Message::KeepRows(KeepRows { request, job })).map(drop)
+    /// Takes a copy of all rows on the servers. The copies of the lanes are of one moment if nobody pushes meanwhile.
+    pub fn keep_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, copy as u32);
+        self.request_all(|_, request| Message::KeepRows(KeepRows { request, job, snapshot })).map(drop)
     }
 
-    /// Restores the copied rows.
-    pub fn restore_rows(&mut self) -> Result<(), Error> {
-        let job = self.layout.job;
-        self.request_all(|_, request| Message::RestoreRows(RestoreRows { request, job })).map(drop)
+    /// Like [`Self::keep_rows`]; false if a lane has not enough memory. Then there is no copy.
+    pub fn try_keep_rows(&mut self, copy: RowCopy) -> Result<bool, Error> {
+        let (job, snapshot) = (self.layout.job, copy as u32);
+        let keep = |_, request| Message::KeepRows(KeepRows { request, job, snapshot });
+        let mut is_kept = true;
+        for (lane, reply) in self.lanes.request_all(ANSWER_LIMIT, keep).into_iter().enumerate() {
+            match reply? {
+                Message::Fault(fault) if fault.kind == FaultKind::TooLarge => is_kept = false,
+                reply => drop(self.refuse_fault(lane, reply)?),
+            }
+        }
+        if !is_kept {
+            self.drop_rows(copy)?;
+        }
+        Ok(is_kept)
+    }
+
+    /// Replaces all rows by those of a copy.
+    pub fn restore_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, copy as u32);
+        self.request_all(|_, request| Message::RestoreRows(RestoreRows { request, job, snapshot })).map(drop)
+    }
+
+    /// Frees a copy.
+    pub fn drop_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, copy as u32);
+        self.request_all(|_, request| Message::DropRows(DropRows { request, job, snapshot })).map(drop)
+    }
+
+    /// Gives the rows of a copy to `write`, in blocks, in no order. The lanes prepare the next blocks meanwhile.
+    pub fn scan(
+        &mut self,
+        matrix: u32,
+        copy: RowCopy,
+        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, copy as u32);
+        let spec = self.layout.matrices[matrix as usize].clone();
+        let mut due: Vec<(usize, u64)> = (0..self.lanes.count()).map(|lane| (lane, 0)).collect();
+        let mut pages = Vec::new();
+        while !due.is_empty() || !pages.is_empty() {
+            let lanes: Vec<usize> = due.iter().map(|(lane, _)| *lane).collect();
+            let mut blocks = due.iter();
+            let sent = self.lanes.send_some(&lanes, |_, request| {
+                let block = blocks.next().expect("one block for each lane").1;
+                Message::ScanRows(ScanRows { request, job, matrix, snapshot, block })
+            });
+            for ExportPage { keys, values, .. } in pages.drain(..) {
+                write(&decode_page(&spec, keys, &values))?;
+            }
+            let replies = self.lanes.receive_some(&lanes, sent, ANSWER_LIMIT);
+            due.clear();
+            for (lane, reply) in lanes.into_iter().zip(replies) {
+                let page = self.page_of(lane, reply)?;
+                due.extend(page.next.map(|next| (lane, next)));
+                pages.push(page);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the counters of each lane.
@@ -253,15 +304,16 @@ impl Servers {
             let from = *keys.next().expect("one key for each lane");
             Message::Export(Export { request, job, matrix, from })
         });
-        let page_of = |(lane, reply): (&usize, Result<Message, Error>)| {
-            let Message::ExportPage(page) = self.refuse_fault(*lane, reply?)? else {
-                let address = self.layout.lanes[*lane].to_string();
-                let text = format!("server {address} sent an unexpected reply to an export request");
-                return Err(Error::Cluster { text, exit: Exit::Internal });
-            };
-            Ok(page)
+        lanes.iter().zip(replies).map(|(lane, reply)| self.page_of(*lane, reply)).collect()
+    }
+
+    fn page_of(&self, lane: usize, reply: Result<Message, Error>) -> Result<ExportPage, Error> {
+        let Message::ExportPage(page) = self.refuse_fault(lane, reply?)? else {
+            let address = self.layout.lanes[lane].to_string();
+            let text = format!("server {address} sent an unexpected reply to a request for rows");
+            return Err(Error::Cluster { text, exit: Exit::Internal });
         };
-        lanes.iter().zip(replies).map(page_of).collect()
+        Ok(page)
     }
 
     /// Returns what was read of a matrix, or a new beginning if `from` is not where it goes on.
@@ -275,36 +327,38 @@ impl Servers {
         })
     }
 
-    /// Sets rows of a matrix. With `first`, all rows that it had are removed before.
-    pub fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error> {
+    /// Sets rows of a matrix. If `replace` is given, all rows that it had are removed before, and room is made for so many.
+    pub fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let job = self.layout.job;
         let placement = spec.partitioner.placement(spec.key_bound());
         let bound = spec.key_bound();
-        let owners = self.layout.owners[matrix as usize].clone();
-        for lane in 0..self.lanes.count() {
-            let own: Vec<usize> = (0..rows.keys.len())
-                .filter(|&i| usize::from(owners[placement.partition_of(rows.keys[i] % bound)]) == lane)
-                .collect();
-            let width = rows.values.len() / rows.keys.len().max(1);
-            let page = (PAGE_BYTES / (8 * (1 + 4 * width))).max(1);
-            let mut first = first;
-            let mut pages = own.chunks(page);
-            loop {
-                let positions = pages.next();
-                if positions.is_none() && !first {
-                    break;
-                }
-                let positions = positions.unwrap_or_default();
-                let (keys, values) = encode_page(rows, positions);
-                let with_slots = !rows.slots.is_empty();
-                self.request(lane, |request| {
-                    Message::Import(Import { request, job, matrix, first, with_slots, keys, values })
-                })?;
-                first = false;
-            }
+        let owners = &self.layout.owners[matrix as usize];
+        let mut own = vec![Vec::new(); self.lanes.count()];
+        for (i, key) in rows.keys.iter().enumerate() {
+            own[usize::from(owners[placement.partition_of(key % bound)])].push(i);
         }
-        Ok(())
+        let width = rows.values.len() / rows.keys.len().max(1);
+        let page = (PAGE_BYTES / (8 * (1 + 4 * width))).max(1);
+        let with_slots = !rows.slots.is_empty();
+        let mut pages: Vec<_> = own.iter().map(|positions| positions.chunks(page)).collect();
+        let mut first = replace.is_some();
+        loop {
+            let next: Vec<_> = pages.iter_mut().map(Iterator::next).collect();
+            let due: Vec<usize> = (0..next.len()).filter(|lane| first || next[*lane].is_some()).collect();
+            if due.is_empty() {
+                return Ok(());
+            }
+            let row_count = replace.unwrap_or(0);
+            let replies = self.lanes.request_some(&due, ANSWER_LIMIT, |lane, request| {
+                let (keys, values) = encode_page(rows, next[lane].unwrap_or_default());
+                Message::Import(Import { request, job, matrix, first, row_count, with_slots, keys, values })
+            });
+            for (lane, reply) in due.into_iter().zip(replies) {
+                self.refuse_fault(lane, reply?)?;
+            }
+            first = false;
+        }
     }
 }
 

@@ -108,7 +108,7 @@ fn rows_of_20_mb_are_pushed_pulled_exported_and_imported() {
         assert!(exported.keys == [0, 1, 2] && exported.values == OwnedValues::F32(rows.clone()));
         agent.push(MatrixId(0), all, Values::F32(&rows)).expect("pushed");
         agent.finish().expect("all is there");
-        servers.import(0, &exported, true).expect("imported");
+        servers.import(0, &exported, Some(0)).expect("imported");
         assert!(servers.export(0).expect("exported").values == exported.values, "as before the second push");
     }
 }
@@ -125,7 +125,7 @@ fn a_row_that_is_cut_by_columns_is_pushed_and_pulled_whole() {
     assert!(pulled == row);
     let exported = servers.export(0).expect("exported");
     assert_eq!(exported.keys.len(), 2 * WIDTH);
-    servers.import(0, &exported, true).expect("imported");
+    servers.import(0, &exported, Some(0)).expect("imported");
     agent.pull(MatrixId(0), part, ValuesMut::F32(&mut pulled)).expect("pulled");
     assert!(pulled == row);
 }

@@ -1,8 +1,9 @@
 //! Checkpoints of a training: when they are due, at which moment all tasks save, and who writes what.
 //!
 //! A checkpoint that is due is made when the tasks end an epoch, or within the epoch if all tasks can save at one clock
-//! (`PlanSave`; under asp at any). The tasks wait from the moment when they have saved until the checkpoint is
-//! complete, or has failed: a training goes on without a checkpoint that could not be written, and says so.
+//! (`PlanSave`; under asp at any). When all tasks have saved, the rows are copied, and the tasks go on while the copy is
+//! written. They wait until the checkpoint is complete, or has failed, if there is no memory for a copy, or if they move
+//! to other workers. A training goes on without a checkpoint that could not be written, and says so.
 //!
 //! With early stopping, the model may be that of an earlier epoch, whose rows are copied on the servers. A checkpoint is
 //! then made only after an epoch that is the best so far, so that its rows are these too. With rounded values
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use super::epoch_monitor::MonitorState;
 use super::messages::{CheckpointPlace, RowsToSave, ToWorker, decode, encode};
-use super::{Driver, Effect, Phase, RunEnd};
+use super::{Driver, Effect, ParametersRequest, Phase, RowCopy, RunEnd};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
@@ -31,7 +32,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const FIRST_LEAD: u64 = 2;
 
 /// Without a setting, the time between two checkpoints is at least so many times that in which the last one was made: then
-/// training waits for at most a twentieth of the time.
+/// at most a twentieth of the time is spent with them.
 const PATIENCE: u32 = 19;
 
 /// What the driver keeps in a checkpoint.
@@ -71,8 +72,10 @@ pub(super) struct Checkpointing {
     lead: u64,
     /// When the tasks began to wait for the checkpoint that is being made.
     begun_at: Instant,
-    /// How long the tasks have waited for the last checkpoint.
+    /// How long the last checkpoint took.
     last_duration: Duration,
+    /// Whether the user was told that there is no memory for a copy.
+    is_memory_short: bool,
     /// Whether a user has asked for one.
     is_requested: bool,
     stage: Stage,
@@ -95,15 +98,23 @@ enum Stage {
         tasks: BTreeMap<u32, (u64, u64)>,
         is_within_epoch: bool,
     },
+    /// All tasks have saved, and the rows are copied.
+    Copying {
+        epoch: u64,
+        is_within_epoch: bool,
+        clock: u64,
+    },
     /// The workers write.
     Writing {
         manifest: Box<Manifest>,
         awaited_count: usize,
         failure: Option<String>,
+        holds_tasks: bool,
     },
     Committing {
         number: u64,
         clock: u64,
+        holds_tasks: bool,
     },
 }
 
@@ -128,6 +139,7 @@ impl Checkpointing {
             lead: FIRST_LEAD,
             begun_at: now,
             last_duration: Duration::ZERO,
+            is_memory_short: false,
             is_requested: false,
             stage: Stage::Waiting { until: now },
         }
@@ -142,7 +154,22 @@ impl Checkpointing {
         self.is_requested = true;
     }
 
-    /// How long the tasks have waited for the last checkpoint.
+    /// Whether the tasks have gone on, or have ended, and the checkpoint is not complete.
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self.stage, Stage::Writing { .. } | Stage::Committing { .. })
+    }
+
+    /// Whether tasks that have saved wait for the end of the checkpoint.
+    fn holds_tasks(&self) -> bool {
+        match self.stage {
+            Stage::Waiting { .. } => false,
+            Stage::Planned { is_confirmed, .. } => is_confirmed,
+            Stage::Saving { .. } | Stage::Copying { .. } => true,
+            Stage::Writing { holds_tasks, .. } | Stage::Committing { holds_tasks, .. } => holds_tasks,
+        }
+    }
+
+    /// How long the last checkpoint took.
     pub(super) fn last_duration(&self) -> Duration {
         self.last_duration
     }
@@ -302,6 +329,9 @@ impl Driver {
         let Phase::Training(training) = &mut self.phase else { return decision };
         let can_save = is_best || !training.monitor.has_stopping();
         let checkpointing = &mut training.checkpointing;
+        if checkpointing.is_writing() {
+            return decision;
+        }
         // A plan of the epoch that has ended is void.
         checkpointing.wait(now, Duration::ZERO);
         let is_due = checkpointing.is_on() && can_save && checkpointing.is_due_at(now, clock);
@@ -330,11 +360,39 @@ impl Driver {
         let is_within_epoch = *is_within_epoch;
         let epoch = tasks.values().map(|(epoch, _)| *epoch).max().unwrap_or(0);
         let clock = tasks.values().map(|(_, clock)| *clock).max().unwrap_or(0);
-        self.write_checkpoint(epoch, is_within_epoch, clock);
+        *stage = Stage::Copying { epoch, is_within_epoch, clock };
+        self.effects.push(Effect::Parameters(ParametersRequest::CopyRows(RowCopy::Checkpoint)));
+    }
+
+    /// Has the checkpoint written if its rows were to be copied; returns false if not. `are_copied`: there was memory for
+    /// the copy.
+    pub(super) fn on_rows_copied(&mut self, now: Instant, are_copied: bool) -> bool {
+        let Phase::Training(training) = &mut self.phase else { return false };
+        let checkpointing = &mut training.checkpointing;
+        let Stage::Copying { epoch, is_within_epoch, clock } = checkpointing.stage else { return false };
+        let holds_tasks = !are_copied || training.moves.is_some();
+        let since = checkpointing.begun_at;
+        if !are_copied && !std::mem::replace(&mut checkpointing.is_memory_short, true) {
+            self.report_incident(
+                "the tasks wait while a checkpoint is written: there is no memory for a copy of the parameters",
+            );
+        }
+        self.write_checkpoint((epoch, is_within_epoch), clock, are_copied, holds_tasks);
+        if !holds_tasks {
+            self.timings.checkpoint_wait_s += (now - since).as_secs_f64();
+            self.send_to_tasks(&ToWorker::EndSave);
+        }
+        true
     }
 
     /// Has the workers write the states of all tasks, and one of them the rows.
-    fn write_checkpoint(&mut self, epoch: u64, is_within_epoch: bool, clock: u64) {
+    fn write_checkpoint(
+        &mut self,
+        (epoch, is_within_epoch): (u64, bool),
+        clock: u64,
+        are_copied: bool,
+        holds_tasks: bool,
+    ) {
         let job = json!(self.given);
         let Phase::Training(training) = &mut self.phase else { return };
         let state = DriverState { monitor: training.monitor.state(), step_count: training.step_count };
@@ -361,31 +419,40 @@ impl Driver {
         let shares = &training.setup.plan.worker_tasks;
         let awaited_count = shares.len();
         let (training_id, run) = (checkpointing.training.clone(), checkpointing.run);
-        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state) }));
+        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state), are_copied }));
         for share in shares {
             let name = format!("part-{training_id}-{run}-{}", share.tasks.start);
             let message = ToWorker::WritePart { checkpoint: place.clone(), name, rows: rows.take() };
             self.effects.push(Effect::Send { worker: share.worker, message });
         }
         checkpointing.last_clock = clock;
-        checkpointing.stage = Stage::Writing { manifest: Box::new(manifest), awaited_count, failure: None };
+        let manifest = Box::new(manifest);
+        checkpointing.stage = Stage::Writing { manifest, awaited_count, failure: None, holds_tasks };
     }
 
-    pub(super) fn on_part_written(&mut self, now: Instant, number: u64, part: Result<PartFile, String>) {
+    pub(super) fn on_part_written(
+        &mut self,
+        now: Instant,
+        number: u64,
+        part: Result<PartFile, String>,
+    ) -> Result<(), Error> {
         let title = format!("{} of {}", self.job.model.display(), self.job.algorithm.name);
-        let Phase::Training(training) = &mut self.phase else { return };
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let saver = training.setup.plan.worker_tasks[0].worker;
         let checkpointing = &mut training.checkpointing;
         if let Stage::Committing { number: committing, .. } = checkpointing.stage {
             if let (Err(error), true) = (&part, committing == number) {
                 let error = error.clone();
-                self.end_checkpoint(now, Some(&error));
+                return self.end_checkpoint(now, Some(&error));
             }
-            return;
+            return Ok(());
         }
-        let Stage::Writing { manifest, awaited_count, failure } = &mut checkpointing.stage else { return };
+        let Stage::Writing { manifest, awaited_count, failure, holds_tasks } = &mut checkpointing.stage
+        else {
+            return Ok(());
+        };
         if manifest.number != number {
-            return;
+            return Ok(());
         }
         *awaited_count -= 1;
         match part {
@@ -393,68 +460,77 @@ impl Driver {
             Err(error) => drop(failure.get_or_insert(error)),
         }
         if *awaited_count > 0 {
-            return;
+            return Ok(());
         }
         if let Some(error) = failure.take() {
             return self.end_checkpoint(now, Some(&error));
         }
         manifest.parts.sort_by(|a, b| a.name.cmp(&b.name));
-        let clock = manifest.clock;
+        let (clock, holds_tasks) = (manifest.clock, *holds_tasks);
         let message = ToWorker::CommitCheckpoint {
             location: checkpointing.settings.location.clone(),
             manifest: manifest.clone(),
             title,
             keep: checkpointing.settings.keep,
         };
-        checkpointing.stage = Stage::Committing { number, clock };
+        checkpointing.stage = Stage::Committing { number, clock, holds_tasks };
         self.effects.push(Effect::Send { worker: saver, message });
+        Ok(())
     }
 
-    pub(super) fn on_checkpoint_written(&mut self, now: Instant, number: u64) {
-        let Phase::Training(training) = &mut self.phase else { return };
-        let Stage::Committing { number: committing, clock } = training.checkpointing.stage else { return };
-        if committing == number {
-            self.job_progress.set_checkpoint(number, clock);
-            self.end_checkpoint(now, None);
+    pub(super) fn on_checkpoint_written(&mut self, now: Instant, number: u64) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        match training.checkpointing.stage {
+            Stage::Committing { number: committing, clock, .. } if committing == number => {
+                self.job_progress.set_checkpoint(number, clock);
+                self.end_checkpoint(now, None)
+            }
+            _ => Ok(()),
         }
     }
 
     /// A task has failed: the others read on, so none of them waits for a checkpoint any more.
     pub(super) fn end_saves(&mut self) {
         let Phase::Training(training) = &self.phase else { return };
-        let plan = training.checkpointing.last_plan;
-        match training.checkpointing.stage {
-            Stage::Waiting { .. } => {}
-            Stage::Planned { is_confirmed: false, .. } => {
-                self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: false });
-            }
-            Stage::Planned { .. }
-            | Stage::Saving { .. }
-            | Stage::Writing { .. }
-            | Stage::Committing { .. } => {
-                self.send_to_tasks(&ToWorker::EndSave);
-            }
+        let checkpointing = &training.checkpointing;
+        if checkpointing.holds_tasks() {
+            self.send_to_tasks(&ToWorker::EndSave);
+        } else if matches!(checkpointing.stage, Stage::Planned { .. }) {
+            let plan = checkpointing.last_plan;
+            self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: false });
         }
     }
 
-    /// Lets the tasks go on.
-    fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) {
-        let Phase::Training(training) = &mut self.phase else { return };
+    /// A checkpoint is complete, or has failed: tasks that have waited for it go on.
+    fn end_checkpoint(&mut self, now: Instant, failure: Option<&str>) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let checkpointing = &mut training.checkpointing;
-        checkpointing.last_duration = now - checkpointing.begun_at;
-        self.timings.checkpoint_s += (now - checkpointing.begun_at).as_secs_f64();
+        let holds_tasks = checkpointing.holds_tasks();
+        let duration = now - checkpointing.begun_at;
+        checkpointing.last_duration = duration;
         checkpointing.last_at = now;
         checkpointing.wait(now, Duration::ZERO);
+        self.timings.checkpoint_s += duration.as_secs_f64();
+        if holds_tasks {
+            self.timings.checkpoint_wait_s += duration.as_secs_f64();
+        }
+        self.effects.push(Effect::FreeCopy(RowCopy::Checkpoint));
         // A job that is to stop does not begin another run. After a failure the next comparison of the workers asks for
         // another checkpoint.
-        if let (Some(times), None, false) = (training.moves.take(), failure, training.stop_sent) {
-            return self.end(Ok(RunEnd::TasksMove(times)));
+        let may_move = holds_tasks && failure.is_none() && !training.stop_sent;
+        let moves = if holds_tasks { training.moves.take() } else { None };
+        if let Some(times) = moves.filter(|_| may_move) {
+            self.end(Ok(RunEnd::TasksMove(times)));
+            return Ok(());
         }
         if let Some(error) = failure {
             self.job_progress.set_checkpoint_error(error);
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
             self.report_incident(&line);
         }
-        self.send_to_tasks(&ToWorker::EndSave);
+        if holds_tasks {
+            self.send_to_tasks(&ToWorker::EndSave);
+        }
+        self.save_if_ended(now)
     }
 }

@@ -99,8 +99,8 @@ pub struct DriverConfig {
 pub enum Event {
     /// A message of a worker of the job.
     FromWorker { worker: u32, message: FromWorker },
-    /// The last [`Effect::Parameters`] is carried out. The value has the counters after [`ParametersRequest::Stats`],
-    /// and is null otherwise.
+    /// The last [`Effect::Parameters`] is carried out. The value has the counters after [`ParametersRequest::Stats`]; after
+    /// `CopyRows` for a checkpoint it says whether there was memory for the copy; otherwise it is null.
     ParametersDone(Value),
     /// The job cannot continue: a member is lost, or a request to the parameters failed.
     Failed(Error),
@@ -122,6 +122,8 @@ pub enum Effect {
     },
     /// Answered by [`Event::ParametersDone`] or [`Event::Failed`].
     Parameters(ParametersRequest),
+    /// Frees a copy of the rows. No answer.
+    FreeCopy(RowCopy),
     /// The training that this run begins or continues.
     TrainingKnown(TrainingId),
     /// Frees the parameters. No answer.
@@ -146,12 +148,26 @@ pub enum ParametersRequest {
         /// The name of the worker of each task.
         workers: Vec<String>,
     },
-    /// Copies all rows.
-    CopyRows,
-    /// Restores the copied rows.
-    RestoreRows,
+    /// Copies all rows, in place of the copy for the same purpose.
+    CopyRows(RowCopy),
+    /// Replaces all rows by those of the best epoch.
+    RestoreBest,
     /// Reads the counters.
     Stats,
+}
+
+/// What rows are copied for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowCopy {
+    /// The best epoch so far, with early stopping.
+    Best = 0,
+    /// A checkpoint, which is written from the copy while the tasks go on.
+    Checkpoint = 1,
+}
+
+impl RowCopy {
+    /// Number of purposes.
+    pub const COUNT: usize = 2;
 }
 
 /// How a run ends that did not fail.
@@ -325,12 +341,12 @@ impl Driver {
             FromWorker::SavePlanned { plan, is_possible, clock } => {
                 self.on_save_planned(now, plan, is_possible, clock);
             }
-            FromWorker::TaskSaved { task, epoch, clock } => {
-                self.on_task_saved(now, task, epoch, clock);
+            FromWorker::TaskSaved { task, epoch, clock } => self.on_task_saved(now, task, epoch, clock),
+            FromWorker::PartWritten { number, part } => return self.on_part_written(now, number, Ok(part)),
+            FromWorker::CheckpointFailed { number, error } => {
+                return self.on_part_written(now, number, Err(error));
             }
-            FromWorker::PartWritten { number, part } => self.on_part_written(now, number, Ok(part)),
-            FromWorker::CheckpointFailed { number, error } => self.on_part_written(now, number, Err(error)),
-            FromWorker::CheckpointWritten { number } => self.on_checkpoint_written(now, number),
+            FromWorker::CheckpointWritten { number } => return self.on_checkpoint_written(now, number),
             FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes, busy_s } => {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
@@ -349,7 +365,9 @@ impl Driver {
             Phase::Saving(saving) => self.on_final_stats(now, *saving, value),
             phase => {
                 self.phase = phase;
-                self.send_decision();
+                if !self.on_rows_copied(now, value == Value::Bool(true)) {
+                    self.send_decision();
+                }
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;
 use super::preparation::Setup;
 use super::slow_workers::{RecordTimes, SlowWorkers};
-use super::{Driver, Effect, ParametersRequest, Phase};
+use super::{Driver, Effect, ParametersRequest, Phase, RowCopy};
 use crate::error::Error;
 use crate::job::SlowWorkerPolicy;
 use crate::run::totals::TaskSummary;
@@ -153,9 +153,9 @@ impl Driver {
         training.pending_decision =
             Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict, line });
         if decision.save_best {
-            self.effects.push(Effect::Parameters(ParametersRequest::CopyRows));
+            self.effects.push(Effect::Parameters(ParametersRequest::CopyRows(RowCopy::Best)));
         } else if decision.restore_best {
-            self.effects.push(Effect::Parameters(ParametersRequest::RestoreRows));
+            self.effects.push(Effect::Parameters(ParametersRequest::RestoreBest));
         } else {
             self.send_decision();
         }
@@ -235,6 +235,15 @@ impl Driver {
     ) -> Result<(), Error> {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         training.summaries[task as usize] = Some(summary);
+        self.save_if_ended(now)
+    }
+
+    /// Has the model saved if all tasks have ended, and no checkpoint is being written: it would be removed meanwhile.
+    pub(super) fn save_if_ended(&mut self, now: Instant) -> Result<(), Error> {
+        let Phase::Training(training) = &mut self.phase else { return Ok(()) };
+        if training.checkpointing.is_writing() {
+            return Ok(());
+        }
         match training.take_summaries() {
             Some(summaries) => self.save_model(now, &summaries),
             None => Ok(()),

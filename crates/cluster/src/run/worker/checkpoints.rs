@@ -7,14 +7,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use algo::TaskState;
-use checkpoint::folder::Claim;
-use checkpoint::{Content, DataFile, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
-use data::Source;
-use rpc::message::Base64Bytes;
-use worker::JobLayout;
 
 use super::MatrixAccess;
 use super::coordinator::TaskCoordinator;
@@ -25,6 +19,15 @@ use crate::job::raw::RawJob;
 use crate::run::driver::messages::{CheckpointPlace, FromWorker, ResumePoint, RowsToSave, ToWorker};
 use crate::run::failure::panic_message;
 use crate::run::input::TrainingInput;
+use algo::TaskState;
+use checkpoint::folder::Claim;
+use checkpoint::{Content, DataFile, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
+use data::Source;
+use matrix::ExportedRows;
+use rpc::message::Base64Bytes;
+
+/// Number of blocks of a checkpoint that are read before they are imported.
+const READ_AHEAD_BLOCKS: usize = 4;
 
 /// The training that a job is, and where it continues.
 pub(super) struct FoundTraining {
@@ -236,30 +239,69 @@ pub(super) fn restore_rows(
 ) -> Result<(), Error> {
     let folder = Folder::open(&place.location)?;
     let manifest = folder.manifest(place.number)?;
-    let mut begun = BTreeSet::new();
+    std::thread::scope(|scope| {
+        // Blocks are read, checked and decoded while others are imported.
+        let (sender, blocks) = sync_channel(READ_AHEAD_BLOCKS);
+        let (folder, manifest) = (&folder, &manifest);
+        let reading = scope.spawn(move || read_rows(folder, manifest, of, &sender));
+        let mut begun = BTreeSet::new();
+        let imported = blocks.iter().try_for_each(|(matrix, rows): (u32, ExportedRows)| {
+            let replace = begun.insert(matrix).then(|| row_count(manifest, matrix));
+            matrices.import(matrix, &rows, replace)
+        });
+        // A reader that waits for the import ends with the channel.
+        drop(blocks);
+        let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        imported.and(read)
+    })
+}
+
+/// The number of rows of a matrix; 0 if it is not known.
+fn row_count(manifest: &Manifest, matrix: u32) -> u64 {
+    let key_bytes = size_of::<u64>() as u64;
+    let counts = manifest.parts.iter().filter_map(|part| {
+        // A file does not have more keys than fit into it.
+        Some(part.row_counts.get(matrix as usize)?.min(&(part.size_bytes / key_bytes)).to_owned())
+    });
+    counts.sum()
+}
+
+fn read_rows(
+    folder: &Folder,
+    manifest: &Manifest,
+    of: RowsOf,
+    sender: &SyncSender<(u32, ExportedRows)>,
+) -> Result<(), Error> {
     for part in manifest.parts.iter().filter(|part| part.has_rows) {
-        let mut reader = folder.open_part(&manifest, part)?;
+        let mut reader = folder.open_part(manifest, part)?;
         while let Some(content) = reader.read()? {
             if let Content::Rows { matrix, of: found, rows } = content
                 && found == of
+                && sender.send((matrix, rows)).is_err()
             {
-                matrices.import(matrix, &rows, begun.insert(matrix))?;
+                // The import has failed.
+                return Ok(());
             }
         }
     }
     Ok(())
 }
 
-/// Carries out a request to write on a thread of its own, because the thread of the job waits for its tasks.
+/// Carries out a request to write on a thread of its own, because the thread of the job waits for its tasks. The states
+/// of the tasks are taken at once: the tasks may go on when this returns.
 pub(super) fn write(coordinator: &Arc<TaskCoordinator>, message: ToWorker) {
     let coordinator = Arc::clone(coordinator);
+    let states = match &message {
+        ToWorker::WritePart { .. } => coordinator.take_saved_states(),
+        _ => Vec::new(),
+    };
     std::thread::spawn(move || {
         let number = match &message {
             ToWorker::WritePart { checkpoint, .. } => checkpoint.number,
             ToWorker::CommitCheckpoint { manifest, .. } => manifest.number,
             _ => return,
         };
-        let write = std::panic::AssertUnwindSafe(|| carry_out(&coordinator, message));
+        let write = std::panic::AssertUnwindSafe(|| carry_out(&coordinator, message, states));
         let answer = match std::panic::catch_unwind(write) {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => FromWorker::CheckpointFailed { number, error: error.to_string() },
@@ -272,10 +314,14 @@ pub(super) fn write(coordinator: &Arc<TaskCoordinator>, message: ToWorker) {
     });
 }
 
-fn carry_out(coordinator: &TaskCoordinator, message: ToWorker) -> Result<FromWorker, Error> {
+fn carry_out(
+    coordinator: &TaskCoordinator,
+    message: ToWorker,
+    states: Vec<TaskState>,
+) -> Result<FromWorker, Error> {
     match message {
         ToWorker::WritePart { checkpoint, name, rows } => {
-            let part = write_part(coordinator, &checkpoint, &name, rows.as_deref())?;
+            let part = write_part(coordinator, (&checkpoint, &name), states, rows.as_deref())?;
             Ok(FromWorker::PartWritten { number: checkpoint.number, part })
         }
         ToWorker::CommitCheckpoint { location, mut manifest, title, keep } => {
@@ -295,8 +341,8 @@ fn carry_out(coordinator: &TaskCoordinator, message: ToWorker) -> Result<FromWor
 
 fn write_part(
     coordinator: &TaskCoordinator,
-    place: &CheckpointPlace,
-    name: &str,
+    (place, name): (&CheckpointPlace, &str),
+    states: Vec<TaskState>,
     rows: Option<&RowsToSave>,
 ) -> Result<PartFile, Error> {
     let folder = Folder::open(&place.location)?;
@@ -306,37 +352,47 @@ fn write_part(
         part.write_driver(&rows.driver.0).map_err(failed)?;
     }
     let mut tasks = BTreeSet::new();
-    for state in coordinator.take_saved_states() {
+    for state in states {
         let TaskState { algorithm, task, task_count, epoch, clock, bytes } = state;
         tasks.insert(task);
         part.write_task(&SavedTask { algorithm, task, task_count, epoch, clock, bytes }).map_err(failed)?;
     }
-    if let Some(RowsToSave { layout, .. }) = rows {
+    let mut row_counts = Vec::new();
+    if let Some(RowsToSave { layout, are_copied, .. }) = rows {
         let mut matrices = coordinator.context().parameters.open(layout)?;
-        copy_rows(layout, &mut *matrices, |matrix, rows| {
-            Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
-        })?;
+        for matrix in 0..layout.matrices.len() as u32 {
+            let mut row_count = 0;
+            let mut write = |rows: &ExportedRows| {
+                row_count += rows.keys.len() as u64;
+                Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
+            };
+            if *are_copied {
+                matrices.read_copy(matrix, &mut write)?;
+            } else {
+                read_current(matrix, &mut *matrices, &mut write)?;
+            }
+            // Whoever reads it removes the rows that a matrix has when its first block comes.
+            if row_count == 0 {
+                let none = matrices.rows_from(matrix as usize, 0)?;
+                part.write_rows(matrix, RowsOf::Now, &none).map_err(failed)?;
+            }
+            row_counts.push(row_count);
+        }
     }
     let size_bytes = folder.finish_part(place.number, name, part)?;
-    Ok(PartFile { name: name.to_owned(), size_bytes, tasks, has_rows: rows.is_some() })
+    Ok(PartFile { name: name.to_owned(), size_bytes, tasks, has_rows: rows.is_some(), row_counts })
 }
 
-/// Gives the rows of all matrices to `write` in blocks, at least one of each matrix.
-fn copy_rows(
-    layout: &JobLayout,
+/// Gives the rows that a matrix has now to `write`, in blocks.
+fn read_current(
+    matrix: u32,
     matrices: &mut dyn MatrixAccess,
-    mut write: impl FnMut(u32, &matrix::ExportedRows) -> Result<(), Error>,
+    write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    for matrix in 0..layout.matrices.len() {
-        let mut rows = matrices.rows_from(matrix, 0)?;
-        loop {
-            write(matrix as u32, &rows)?;
-            let Some(last) = rows.keys.last() else { break };
-            rows = matrices.rows_from(matrix, last + 1)?;
-            if rows.keys.is_empty() {
-                break;
-            }
-        }
+    let mut rows = matrices.rows_from(matrix as usize, 0)?;
+    while let Some(last) = rows.keys.last() {
+        write(&rows)?;
+        rows = matrices.rows_from(matrix as usize, last + 1)?;
     }
     Ok(())
 }

@@ -61,8 +61,15 @@ pub trait TaskParameters: Send + Sync {
 
 /// Access to whole matrices, by their number.
 pub trait MatrixAccess: MatrixSource<Error> {
-    /// Sets rows. With `first`, all rows that the matrix had are removed before.
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, first: bool) -> Result<(), Error>;
+    /// Sets rows. If `replace` is given, all rows that the matrix had are removed before, and room is made for so many.
+    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error>;
+
+    /// Gives the rows that the driver has had copied for a checkpoint to `write`, in blocks, in no order.
+    fn read_copy(
+        &mut self,
+        matrix: u32,
+        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+    ) -> Result<(), Error>;
 }
 
 /// What a worker needs for a job.

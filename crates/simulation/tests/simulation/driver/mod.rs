@@ -25,6 +25,8 @@ pub(crate) enum Broken {
     EveryPlanIsAccepted,
     /// A worker writes the states of its tasks but one.
     StatesAreForgotten,
+    /// The tasks go on before the rows of a checkpoint are copied.
+    RowsAreNotCopied,
 }
 
 /// How often something happened in the runs of many seeds.
@@ -46,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) checkpoints_within_epochs: u64,
     pub(crate) refused_plans: u64,
     pub(crate) failed_checkpoints: u64,
+    pub(crate) checkpoints_beside_steps: u64,
+    pub(crate) checkpoints_without_copy: u64,
 }
 
 impl Facts {
@@ -67,6 +71,8 @@ impl Facts {
             checkpoints_within_epochs,
             refused_plans,
             failed_checkpoints,
+            checkpoints_beside_steps,
+            checkpoints_without_copy,
         } = other;
         self.finished += finished;
         self.restored += restored;
@@ -84,6 +90,8 @@ impl Facts {
         self.checkpoints_within_epochs += checkpoints_within_epochs;
         self.refused_plans += refused_plans;
         self.failed_checkpoints += failed_checkpoints;
+        self.checkpoints_beside_steps += checkpoints_beside_steps;
+        self.checkpoints_without_copy += checkpoints_without_copy;
     }
 
     /// Whether everything happened at least once.
@@ -105,6 +113,8 @@ impl Facts {
             self.checkpoints_within_epochs,
             self.refused_plans,
             self.failed_checkpoints,
+            self.checkpoints_beside_steps,
+            self.checkpoints_without_copy,
         ]
         .iter()
         .all(|count| *count > 0)

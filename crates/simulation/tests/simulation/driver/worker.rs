@@ -64,6 +64,8 @@ pub(crate) enum BarrierReason {
 /// What a worker does next.
 #[derive(Clone, Debug)]
 pub(crate) enum WorkerAction {
+    /// Sends a message when a file is written.
+    WriteLater(FromWorker),
     Send(FromWorker),
     /// The task waits for all other tasks of the job.
     Arrive {
@@ -158,8 +160,9 @@ impl Worker {
                     size_bytes: 1,
                     tasks: self.assigned.clone().collect(),
                     has_rows: rows.is_some(),
+                    row_counts: Vec::new(),
                 };
-                actions.push(WorkerAction::Send(if is_failing {
+                actions.push(WorkerAction::WriteLater(if is_failing {
                     FromWorker::CheckpointFailed { number, error: "the disk is full".into() }
                 } else {
                     FromWorker::PartWritten { number, part }

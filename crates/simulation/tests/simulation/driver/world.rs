@@ -9,7 +9,8 @@ use cluster::job::raw::RawJob;
 use cluster::progress::SilentProgress;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::driver::{
-    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RunEnd, WorkerInfo,
+    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RowCopy, RunEnd,
+    WorkerInfo,
 };
 use cluster::{Error, Exit};
 use math::random::{Purpose, RandomStream, stream};
@@ -24,6 +25,8 @@ use super::worker::{BarrierReason, Worker, WorkerAction};
 const DELAY: u64 = 5_000;
 /// Longest time of a step, in microseconds.
 const STEP: u64 = 20_000;
+/// Longest time of writing a file of a checkpoint, in microseconds.
+const WRITE: u64 = 100_000;
 /// Time between two looks of the driver at the clock, in microseconds.
 const POLL: u64 = 50_000;
 /// End of a run, in microseconds: no job of the scenarios takes so long.
@@ -51,6 +54,10 @@ pub(crate) enum Seen {
     /// A request to the parameters has failed.
     ParametersFailed,
     RowsRestored,
+    /// The rows are copied for a checkpoint, if there is memory.
+    RowsCopied {
+        has_memory: bool,
+    },
     /// A worker has written the rows as they were after this epoch.
     Saved {
         epoch: u64,
@@ -68,12 +75,23 @@ pub(crate) struct History {
     pub(crate) ended_workers: u32,
 }
 
-#[expect(clippy::large_enum_variant, reason = "few events are planned at a time")]
 enum Planned {
-    ToWorker { worker: u32, message: ToWorker },
+    ToWorker {
+        worker: u32,
+        message: ToWorker,
+    },
     ToDriver(u32, FromWorker),
-    Step { worker: u32, task: u32 },
-    ParametersAnswer(Result<(), Error>),
+    Step {
+        worker: u32,
+        task: u32,
+    },
+    /// Writing of a file ends.
+    Written {
+        worker: u32,
+        message: FromWorker,
+    },
+    /// Whether there is memory for a copy of the rows.
+    ParametersAnswer(Result<bool, Error>),
     Stop,
     MemberLost,
     Poll,
@@ -212,7 +230,10 @@ impl World {
     fn handle(&mut self, planned: Planned) {
         let is_event = !matches!(
             planned,
-            Planned::ToWorker { .. } | Planned::Step { .. } | Planned::ParametersAnswer(_)
+            Planned::ToWorker { .. }
+                | Planned::Step { .. }
+                | Planned::Written { .. }
+                | Planned::ParametersAnswer(_)
         );
         if is_event && self.is_blocked {
             return self.waiting.push_back(planned);
@@ -236,12 +257,15 @@ impl World {
             Planned::ParametersAnswer(result) => {
                 self.is_blocked = false;
                 self.tell_driver(match result {
-                    Ok(()) => Event::ParametersDone(Value::Null),
+                    Ok(has_memory) => Event::ParametersDone(Value::Bool(has_memory)),
                     Err(error) => Event::Failed(error),
                 });
                 for planned in std::mem::take(&mut self.waiting) {
                     self.handle(planned);
                 }
+            }
+            Planned::Written { worker, message } => {
+                self.plan_message(worker, true, Planned::ToDriver(worker, message));
             }
             Planned::Stop => {
                 self.note(Seen::StopRequested);
@@ -263,12 +287,14 @@ impl World {
     fn act(&mut self, worker: u32, actions: Vec<WorkerAction>) {
         for action in actions {
             match action {
-                WorkerAction::Send(FromWorker::PartWritten { number, mut part })
-                    if self.broken == Some(Broken::StatesAreForgotten) =>
-                {
-                    part.tasks.pop_last();
-                    let message = FromWorker::PartWritten { number, part };
-                    self.plan_message(worker, true, Planned::ToDriver(worker, message));
+                WorkerAction::WriteLater(mut message) => {
+                    if let (FromWorker::PartWritten { part, .. }, Some(Broken::StatesAreForgotten)) =
+                        (&mut message, self.broken)
+                    {
+                        part.tasks.pop_last();
+                    }
+                    let time = self.now + 1 + self.random.below(WRITE);
+                    self.plan_at(time, Planned::Written { worker, message });
                 }
                 WorkerAction::Send(message) => {
                     self.plan_message(worker, true, Planned::ToDriver(worker, message));
@@ -314,7 +340,7 @@ impl World {
                 Effect::Send { worker, message } => self.send(worker, message),
                 Effect::Parameters(request) => self.request(&request),
                 Effect::Close { .. } => self.note(Seen::Closed),
-                Effect::Status(_) | Effect::TrainingKnown(_) => {}
+                Effect::Status(_) | Effect::TrainingKnown(_) | Effect::FreeCopy(_) => {}
                 Effect::End(result) => {
                     self.is_over = true;
                     let result =
@@ -354,15 +380,22 @@ impl World {
         }
         match request {
             ParametersRequest::Create { .. } | ParametersRequest::Stats => {}
-            ParametersRequest::CopyRows => self.copy = Some(self.rows),
-            ParametersRequest::RestoreRows => {
+            ParametersRequest::CopyRows(RowCopy::Best) => self.copy = Some(self.rows),
+            ParametersRequest::CopyRows(RowCopy::Checkpoint) => {
+                let has_memory = self.scenario.has_memory_for_copies;
+                if self.broken != Some(Broken::RowsAreNotCopied) {
+                    self.note(Seen::RowsCopied { has_memory });
+                }
+                return self.plan_at(time, Planned::ParametersAnswer(Ok(has_memory)));
+            }
+            ParametersRequest::RestoreBest => {
                 self.note(Seen::RowsRestored);
                 if self.broken != Some(Broken::RowsAreNotRestored) {
                     self.rows = self.copy.expect("rows are copied before they are restored");
                 }
             }
         }
-        self.plan_at(time, Planned::ParametersAnswer(Ok(())));
+        self.plan_at(time, Planned::ParametersAnswer(Ok(false)));
     }
 }
 

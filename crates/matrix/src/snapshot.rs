@@ -1,0 +1,130 @@
+//! Snapshots: all rows of a matrix as they were at one moment.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::export::{ExportedRows, gather_rows};
+use crate::partition::SharedTables;
+use crate::partitions::Partitions;
+use crate::rule::RuleElement;
+use crate::spec::MatrixSpec;
+use crate::storage::{Share, Table};
+
+/// Target size of the rows of a block, in bytes: it is read and sent in about a millisecond.
+const BLOCK_BYTES: u64 = 1 << 20;
+
+/// All rows of the partitions of a matrix that this process or lane has, as they were at one moment. Taking a snapshot
+/// copies nothing: a partition that changes while a snapshot has it is copied then.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    spec: MatrixSpec,
+    tables: AnyTables,
+    blocks: Vec<Block>,
+}
+
+/// The tables of each partition, in the order of partitions.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyTables {
+    F32(Vec<SharedTables<f32>>),
+    F64(Vec<SharedTables<f64>>),
+    I64(Vec<SharedTables<i64>>),
+}
+
+/// Expands to the same expression for each element type.
+macro_rules! with_tables {
+    ($any:expr, $tables:ident => $then:expr) => {
+        match $any {
+            AnyTables::F32($tables) => $then,
+            AnyTables::F64($tables) => $then,
+            AnyTables::I64($tables) => $then,
+        }
+    };
+}
+
+/// A share of the rows of each table of a partition.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    partition: usize,
+    share: Share,
+}
+
+impl Snapshot {
+    pub(crate) fn new(spec: MatrixSpec, tables: AnyTables) -> Self {
+        let mut blocks = Vec::new();
+        let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
+        for (partition, row_count) in with_tables!(&tables, all => row_counts(all)).into_iter().enumerate() {
+            let count = (row_count * row_bytes).div_ceil(BLOCK_BYTES);
+            blocks.extend((0..count).map(|index| Block { partition, share: Share { index, count } }));
+        }
+        Self { spec, tables, blocks }
+    }
+
+    /// The tables, if they are those of a matrix with this spec.
+    pub(crate) fn tables_of(&self, spec: &MatrixSpec) -> Option<&AnyTables> {
+        (self.spec == *spec).then_some(&self.tables)
+    }
+
+    /// Number of rows.
+    pub fn row_count(&self) -> u64 {
+        with_tables!(&self.tables, all => row_counts(all).into_iter().sum())
+    }
+
+    /// Size of the tables that no matrix has any more, in bytes: memory is needed for them because of the snapshot.
+    pub fn own_bytes(&self) -> u64 {
+        with_tables!(&self.tables, all => own_bytes(all))
+    }
+
+    /// Number of blocks that together have all rows.
+    pub fn block_count(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// Returns the rows of a block, keys ascending. The blocks are in no order; the keys of each lie anywhere.
+    ///
+    /// # Panics
+    /// When there is no such block.
+    pub fn block(&self, index: u64) -> ExportedRows {
+        let Block { partition, share } = self.blocks[index as usize];
+        with_tables!(&self.tables, all => rows_of(&self.spec, &all[partition], share))
+    }
+}
+
+fn row_counts<E: RuleElement>(partitions: &[SharedTables<E>]) -> Vec<u64> {
+    partitions.iter().map(|tables| tables.iter().map(|table| u64::from(table.row_count())).sum()).collect()
+}
+
+fn own_bytes<E: RuleElement>(partitions: &[SharedTables<E>]) -> u64 {
+    let own = partitions.iter().filter(|tables| Arc::strong_count(tables) == 1);
+    own.flat_map(|tables| tables.iter()).map(Table::bytes).sum()
+}
+
+fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share) -> ExportedRows {
+    let mut starts = Vec::with_capacity(tables.len());
+    let (mut total, mut pairs) = (0u32, Vec::new());
+    for (i, table) in tables.iter().enumerate() {
+        starts.push(total);
+        let offset = spec.key_offset(i);
+        table.for_each_key(share, |key, position| pairs.push((offset + key, total + position)));
+        total += table.position_bound();
+    }
+    let tables: Vec<&Table<E>> = tables.iter().collect();
+    gather_rows(spec, &tables, &starts, &mut pairs)
+}
+
+impl<E: RuleElement> Partitions<E> {
+    /// Merges what is staged below `bound`, and returns all tables as they are then.
+    pub(crate) fn share_tables(&self, bound: Clock) -> Result<Vec<SharedTables<E>>, Error> {
+        let mut locked = self.lock_all()?;
+        locked.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
+        Ok(locked.iter().map(|(_, partition)| partition.share_tables()).collect())
+    }
+
+    /// Replaces all tables, and discards what is staged.
+    pub(crate) fn restore(&self, tables: &[SharedTables<E>]) -> Result<(), Error> {
+        for ((_, partition), tables) in self.lock_all()?.iter_mut().zip(tables) {
+            partition.restore(Arc::clone(tables));
+        }
+        Ok(())
+    }
+}
