@@ -111,9 +111,10 @@ fn every_job_ends_in_the_same_bytes_from_any_checkpoint() {
     }
 }
 
-const LR: (&str, &str) = ("lr", "epochs=6 batch_size=100");
+/// Long enough for several checkpoints: the tasks go on while one is written.
+const LR: (&str, &str) = ("lr", "epochs=600 batch_size=25");
 
-/// Trains with checkpoints after every epoch at least, of which three are kept, and returns their folder.
+/// Trains with as many checkpoints as can be written, of which three are kept, and returns their folder.
 fn with_checkpoints(world: &World) -> String {
     let folder = world.path("checkpoints");
     world.train(LR, "first", &["--checkpoints", &folder, "--checkpoint-every", "1ticks"]);
@@ -175,8 +176,8 @@ fn without_checkpoints_to_continue_from_that_is_said() {
 fn other_settings_are_named() {
     let world = World::new(1500);
     let folder = with_checkpoints(&world);
-    let text = world.refused(2, ("lr", "epochs=4 batch_size=100"), &["--resume", &folder, "--seed", "3"]);
-    for part in ["epochs was \"6\" and is \"4\"", "seed was not set and is \"3\"", "the same settings"] {
+    let text = world.refused(2, ("lr", "epochs=4 batch_size=25"), &["--resume", &folder, "--seed", "3"]);
+    for part in ["epochs was \"600\" and is \"4\"", "seed was not set and is \"3\"", "the same settings"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
 }

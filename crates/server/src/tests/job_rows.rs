@@ -156,37 +156,32 @@ fn rows_are_kept_aside_and_put_back() {
 
 #[test]
 fn a_snapshot_is_read_while_tasks_push() {
-    let mut world = World::with(config(), open(1, vec![wide()]));
-    let keys: Vec<u64> = (0..100_000).map(|i| i * 3).collect();
-    let values = rpc::WireValues::Exact(OwnedValues::F32(vec![1.0; 200_000]));
-    let all = || Push { keys: KeyList::Listed(keys.clone()), values: values.clone(), ..push(0, 0, 0, 1.0) };
-    world.send(0, Message::Push(all()));
-    let before = export_all(&mut world);
+    let large = MatrixSpec { rows: 300_000, ..spec("w", Consistency::Asp) };
+    let mut world = World::with(config(), open(1, vec![large]));
+    let push = |clock| Push { keys: KeyList::Listed(vec![10, 200_000]), ..push(0, clock, 0, 1.0) };
+    world.send(0, Message::Push(push(0)));
     world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1 }));
     let memory = |world: &mut World| {
         world.lane.count_memory();
         world.lane.memory_bytes
     };
     let shared = memory(&mut world);
-    let (mut rows, mut block) = (Vec::new(), 0);
-    loop {
-        world.send(0, Message::Push(Push { clock: block + 1, ..all() }));
+    let (mut rows, mut next) = (Vec::new(), Some(0));
+    while let Some(block) = next {
+        let pushed = world.send(0, Message::Push(push(block + 1)));
+        assert!(pushed.is_empty(), "{pushed:?}");
         let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block };
         let Message::ExportPage(page) = only(world.send(TOOL, Message::ScanRows(scan))) else { panic!() };
         assert_eq!((page.row_count, page.nonzero_count), (300_000, 0));
-        let OwnedValues::F32(values) = page.values else { panic!() };
-        // Two columns, and two slots of two columns.
-        let (own, slots) = values.split_at(2 * page.keys.len());
-        assert_eq!(slots.len(), 4 * page.keys.len());
-        rows.extend(page.keys.into_iter().zip(own.chunks(2).map(|pair| [pair[0], pair[1]])));
-        let Some(next) = page.next else { break };
-        block = next;
+        let OwnedValues::F64(values) = page.values else { panic!() };
+        rows.extend(page.keys.into_iter().zip(values));
+        next = page.next;
     }
-    assert!(block > 1, "there were several blocks");
+    let OwnedValues::F64(now) = &export_all(&mut world).1[0] else { panic!() };
+    assert!(now[10] > 3.0, "there were several blocks");
     rows.sort_by_key(|row| row.0);
-    let OwnedValues::F32(first) = &before.1[0] else { panic!() };
-    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), before.0);
-    assert_eq!(rows[0].1, first[..2], "the pushes since then are not in it");
+    let expected = (0..300_000).map(|key| (key, if key == 10 || key == 200_000 { 1.0 } else { 0.0 }));
+    assert!(rows.into_iter().eq(expected), "the pushes since then are not in it");
     let copied = memory(&mut world);
     assert!(copied > shared * 3 / 2, "{shared} bytes, and {copied} with a copy");
     for number in [0, 2] {
