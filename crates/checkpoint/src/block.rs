@@ -14,8 +14,8 @@ use std::io::{ErrorKind, Read, Write};
 use crate::error::Error;
 
 const MAGIC: [u8; 8] = *b"SRPHPART";
-/// The version that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+/// The version that is written, and the newest that is read. In version 1 the keys of a block of rows ascend.
+pub const VERSION: u32 = 2;
 /// The kind of the last block.
 const END: u32 = 0;
 const HEADER_BYTES: usize = 16;
@@ -32,11 +32,13 @@ pub struct BlockWriter<W> {
     size_bytes: u64,
 }
 
-fn header(kind: u32, bytes: &[u8]) -> [u8; HEADER_BYTES] {
+/// The header of a block that consists of these parts.
+fn header(kind: u32, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
+    let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
     header[..4].copy_from_slice(&kind.to_le_bytes());
-    header[4..12].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&header[..12]), bytes);
+    header[4..12].copy_from_slice(&length.to_le_bytes());
+    let crc = parts.iter().fold(crc32c::crc32c(&header[..12]), |crc, part| crc32c::crc32c_append(crc, part));
     header[12..].copy_from_slice(&crc.to_le_bytes());
     header
 }
@@ -52,23 +54,27 @@ impl<W: Write> BlockWriter<W> {
         Ok(Self { out, block_count: 0, size_bytes: (MAGIC.len() + 4) as u64 })
     }
 
-    /// Writes a block of a kind from 1.
+    /// Writes a block of a kind from 1 that consists of these parts.
     ///
     /// # Errors
     /// Those of `out`.
     ///
     /// # Panics
     /// If the kind is 0, or the block is larger than [`BLOCK_LIMIT_BYTES`].
-    pub fn write(&mut self, kind: u32, bytes: &[u8]) -> std::io::Result<()> {
-        assert!(kind != END && bytes.len() as u64 <= BLOCK_LIMIT_BYTES, "a block of {} bytes", bytes.len());
+    pub fn write(&mut self, kind: u32, parts: &[&[u8]]) -> std::io::Result<()> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        assert!(kind != END && length as u64 <= BLOCK_LIMIT_BYTES, "a block of {length} bytes");
         self.block_count += 1;
-        self.put(kind, bytes)
+        self.put(kind, parts)
     }
 
-    fn put(&mut self, kind: u32, bytes: &[u8]) -> std::io::Result<()> {
-        self.out.write_all(&header(kind, bytes))?;
-        self.out.write_all(bytes)?;
-        self.size_bytes += (HEADER_BYTES + bytes.len()) as u64;
+    fn put(&mut self, kind: u32, parts: &[&[u8]]) -> std::io::Result<()> {
+        self.out.write_all(&header(kind, parts))?;
+        self.size_bytes += HEADER_BYTES as u64;
+        for part in parts {
+            self.out.write_all(part)?;
+            self.size_bytes += part.len() as u64;
+        }
         Ok(())
     }
 
@@ -78,7 +84,7 @@ impl<W: Write> BlockWriter<W> {
     /// Those of `out`.
     pub fn finish(mut self) -> std::io::Result<(W, u64)> {
         let count = self.block_count.to_le_bytes();
-        self.put(END, &count)?;
+        self.put(END, &[&count])?;
         Ok((self.out, self.size_bytes))
     }
 }
@@ -108,7 +114,7 @@ impl<R: Read> BlockReader<R> {
         }
         let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
         match version {
-            VERSION => Ok(reader),
+            1..=VERSION => Ok(reader),
             0 => Err(reader.damaged(8, "its version is 0")),
             version => Err(Error::NewerFormat {
                 location: reader.location,
@@ -135,7 +141,7 @@ impl<R: Read> BlockReader<R> {
             return Err(self.damaged(start, "a block has an impossible length"));
         }
         let bytes = self.bytes(length)?;
-        if header(kind, &bytes) != found {
+        if header(kind, &[&bytes]) != found {
             return Err(self.damaged(start, "the checksum of a block does not fit its bytes"));
         }
         if kind != END {
@@ -184,9 +190,12 @@ impl<R: Read> BlockReader<R> {
     fn bytes(&mut self, length: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < length {
-            let start = bytes.len();
-            bytes.resize(start + READ_BYTES.min(length - start as u64) as usize, 0);
-            self.input.read_exact(&mut bytes[start..]).map_err(|error| self.unreadable(&error))?;
+            let count = READ_BYTES.min(length - bytes.len() as u64);
+            bytes.reserve(count as usize);
+            let read = (&mut self.input).take(count).read_to_end(&mut bytes);
+            if read.map_err(|error| self.unreadable(&error))? as u64 != count {
+                return Err(self.unreadable(&ErrorKind::UnexpectedEof.into()));
+            }
         }
         self.offset += length;
         Ok(bytes)
@@ -200,7 +209,7 @@ mod tests {
     fn file(blocks: &[(u32, &[u8])]) -> Vec<u8> {
         let mut writer = BlockWriter::new(Vec::new()).unwrap();
         for (kind, bytes) in blocks {
-            writer.write(*kind, bytes).unwrap();
+            writer.write(*kind, &[bytes]).unwrap();
         }
         let (bytes, size) = writer.finish().unwrap();
         assert_eq!(bytes.len() as u64, size);
@@ -230,8 +239,10 @@ mod tests {
         let golden = b"SRPHPART\x01\0\0\0\
             \x03\0\0\0\x02\0\0\0\0\0\0\0\x90\xe7\xde\x1dhi\
             \0\0\0\0\x08\0\0\0\0\0\0\0\x3e\x04\x1c\x7c\x01\0\0\0\0\0\0\0";
-        assert_eq!(file(&[(3, b"hi")]), golden);
         assert_eq!(read(golden).unwrap(), [(3, b"hi".to_vec())]);
+        let mut newest = *golden;
+        newest[8] = 2;
+        assert_eq!(file(&[(3, b"hi")]), newest);
     }
 
     #[test]
@@ -252,9 +263,9 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let mut newer = file(&[]);
-        newer[8] = 2;
+        newer[8] = 3;
         let text = read(&newer).unwrap_err().to_string();
-        assert!(text.contains("folder/part has version 2") && text.contains("up to 1"), "{text}");
+        assert!(text.contains("folder/part has version 3") && text.contains("up to 2"), "{text}");
     }
 
     #[test]

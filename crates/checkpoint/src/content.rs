@@ -1,5 +1,6 @@
 //! What the blocks of a file contain. The states come first, so that a task finds its own without reading the rows.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{Read, Write};
 
@@ -59,7 +60,7 @@ impl<W: Write> PartWriter<W> {
     }
 
     pub fn write_driver(&mut self, state: &[u8]) -> std::io::Result<()> {
-        self.0.write(DRIVER, state)
+        self.0.write(DRIVER, &[state])
     }
 
     pub fn write_task(&mut self, task: &SavedTask) -> std::io::Result<()> {
@@ -71,26 +72,24 @@ impl<W: Write> PartWriter<W> {
         bytes.extend((task.algorithm.len() as u32).to_le_bytes());
         bytes.extend(task.algorithm.as_bytes());
         bytes.extend(&task.bytes);
-        self.0.write(TASK, &bytes)
+        self.0.write(TASK, &[&bytes])
     }
 
     /// Rows of a matrix. Each key is in one block of a matrix and moment; the blocks are in no order.
     pub fn write_rows(&mut self, matrix: u32, of: RowsOf, rows: &ExportedRows) -> std::io::Result<()> {
-        let parts = || std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
-        let size: usize = parts().map(|part| part.len() * part.element_type().size()).sum();
-        let mut bytes = Vec::with_capacity(24 + rows.keys.len() * 8 + size);
-        bytes.extend(matrix.to_le_bytes());
-        bytes.extend(u32::from(of == RowsOf::Best).to_le_bytes());
-        bytes.extend((rows.keys.len() as u64).to_le_bytes());
-        put(&mut bytes, &rows.keys, u64::to_le_bytes);
-        for part in parts() {
-            match part {
-                OwnedValues::F32(values) => put(&mut bytes, values, f32::to_le_bytes),
-                OwnedValues::F64(values) => put(&mut bytes, values, f64::to_le_bytes),
-                OwnedValues::I64(values) => put(&mut bytes, values, i64::to_le_bytes),
-            }
-        }
-        self.0.write(ROWS, &bytes)
+        let mut start = Vec::with_capacity(16);
+        start.extend(matrix.to_le_bytes());
+        start.extend(u32::from(of == RowsOf::Best).to_le_bytes());
+        start.extend((rows.keys.len() as u64).to_le_bytes());
+        let values = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
+        let values = values.map(|values| match values {
+            OwnedValues::F32(values) => little_endian(values, f32::to_le_bytes),
+            OwnedValues::F64(values) => little_endian(values, f64::to_le_bytes),
+            OwnedValues::I64(values) => little_endian(values, i64::to_le_bytes),
+        });
+        let keys = little_endian(&rows.keys, u64::to_le_bytes);
+        let parts: Vec<Cow<'_, [u8]>> = [Cow::from(start), keys].into_iter().chain(values).collect();
+        self.0.write(ROWS, &parts.iter().map(|part| &**part).collect::<Vec<_>>())
     }
 
     /// Writes the end; returns `out` and the number of bytes of the file.
@@ -99,12 +98,15 @@ impl<W: Write> PartWriter<W> {
     }
 }
 
-/// Appends numbers in little-endian order: as they are in memory, where that is the same.
-fn put<T: bytemuck::NoUninit, const N: usize>(out: &mut Vec<u8>, values: &[T], encode: fn(T) -> [u8; N]) {
+/// Numbers in little-endian order: as they are in memory, where that is the same.
+fn little_endian<T: bytemuck::NoUninit, const N: usize>(
+    values: &[T],
+    encode: fn(T) -> [u8; N],
+) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
-        out.extend_from_slice(bytemuck::cast_slice(values));
+        Cow::from(bytemuck::cast_slice(values))
     } else {
-        out.extend(values.iter().flat_map(|value| encode(*value)));
+        values.iter().flat_map(|value| encode(*value)).collect()
     }
 }
 

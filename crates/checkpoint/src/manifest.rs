@@ -148,9 +148,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_manifest_of_a_newer_program_is_named_as_such() {
-        let line = r#"{"format_version":2,"unknown":true}"#;
+        let line = r#"{"format_version":3,"unknown":true}"#;
         let text = format!("{line}\ncrc32c {:08x}\n", crc32c::crc32c(line.as_bytes()));
         let error = Manifest::from_text(text.as_bytes(), "folder", "00000001/manifest").unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { version: 2, newest: VERSION, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { version: 3, newest: VERSION, .. }), "{error}");
     }
 }

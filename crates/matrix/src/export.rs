@@ -1,23 +1,24 @@
 //! Exports a matrix from its partitions and imports it again.
 
+use std::panic::resume_unwind;
+
 use math::sort::sort_pairs;
 
-use crate::agent::Keys;
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
 use crate::partitioner::Placement;
-use crate::partitions::LockedPartitions;
-use crate::routed_keys::ValueOrder;
-use crate::row_positions::PositionedKeys;
+use crate::partitions::{LockedPartitions, Partitions};
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
+use crate::storage::rows::ABSENT;
 use crate::storage::{PREFETCH_DISTANCE, Share, Table};
 
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportedRows {
-    /// n keys, ascending. By row: the keys of rows. By column: `row * columns + column`.
+    /// n keys, each once. By row: the keys of rows. By column: `row * columns + column`. Ascending, except in a block of a
+    /// snapshot.
     pub keys: Vec<u64>,
     /// Row-major values: `n x columns` by row, n by column.
     pub values: OwnedValues,
@@ -27,6 +28,13 @@ pub struct ExportedRows {
 }
 
 impl ExportedRows {
+    /// No rows of a matrix with this spec.
+    pub fn none(spec: &MatrixSpec) -> Self {
+        let empty = || OwnedValues::zeros(spec.element, 0);
+        let slots = spec.rule.slots().iter().map(|slot| (slot.name.to_owned(), empty()));
+        Self { keys: Vec::new(), values: empty(), slots: slots.collect() }
+    }
+
     /// The rows at these positions.
     #[must_use]
     pub fn slice(&self, positions: std::ops::Range<usize>) -> Self {
@@ -99,8 +107,8 @@ pub struct RowCounts {
     pub nonzero_rows: u64,
 }
 
-/// Maximum number of rows that are imported at a time.
-const IMPORT_BLOCK: usize = 1 << 16;
+/// Maximum number of rows that are imported at a time: they stay in the cache between finding and setting them.
+const IMPORT_BLOCK: usize = 1 << 12;
 
 /// Minimum number of rows for which starting a thread pays off.
 const MIN_ROWS_PER_THREAD: usize = 1 << 17;
@@ -212,9 +220,9 @@ impl SmallestKeys {
         }
     }
 
-    /// In no order.
-    fn pairs(mut self) -> Vec<(u64, u32)> {
+    fn sorted(mut self) -> Vec<(u64, u32)> {
         self.drop_rest();
+        sort_pairs(&mut self.pairs, &mut Vec::new());
         self.pairs
     }
 }
@@ -243,33 +251,22 @@ pub(crate) fn export_rows<E: RuleElement>(
         table.for_each_key(Share::WHOLE, |key, position| smallest.add(offset + key, total + position));
         total += table.position_bound();
     }
-    Ok(gather_rows(spec, &tables, &starts, &mut smallest.pairs()))
-}
-
-/// Returns rows of tables by the numbers of their positions: `starts` has for each table the number of its first. Sorts
-/// `pairs` (key and number) by key.
-pub(crate) fn gather_rows<E: RuleElement>(
-    spec: &MatrixSpec,
-    tables: &[&Table<E>],
-    starts: &[u32],
-    pairs: &mut Vec<(u64, u32)>,
-) -> ExportedRows {
-    sort_pairs(pairs, &mut Vec::new());
+    let pairs = smallest.sorted();
     let columns = spec.columns_of_table();
     let rule_slots = spec.rule.slots();
     let mut values = vec![E::ZERO; pairs.len() * columns];
     let mut slots: Vec<Vec<E>> =
         rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
-    let gather = RowGatherer { tables, starts };
+    let gather = RowGatherer { tables: &tables, starts: &starts };
     let parts = std::iter::once((&mut values, columns))
         .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
-    gather.gather_parallel(pairs, parts.collect());
+    gather.gather_parallel(&pairs, parts.collect());
     let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
-    ExportedRows {
+    Ok(ExportedRows {
         keys: pairs.iter().map(|pair| pair.0).collect(),
         values: E::owned(values),
         slots: slots.collect(),
-    }
+    })
 }
 
 /// Sets those of the given rows that lie in these partitions. If `replace` is given, all other rows are removed, and room
@@ -277,18 +274,41 @@ pub(crate) fn gather_rows<E: RuleElement>(
 pub(crate) fn import_rows<E: RuleElement>(
     spec: &MatrixSpec,
     placement: &Placement,
-    partitions: &mut LockedPartitions<'_, E>,
+    partitions: &Partitions<E>,
     rows: &ExportedRows,
     replace: Option<u64>,
 ) -> Result<(), Error> {
     let (values, slots) = check_import(spec, rows)?;
     if let Some(row_count) = replace {
-        let share = row_count / placement.partition_count() as u64;
-        for (_, partition) in &mut *partitions {
-            partition.clear(share);
-        }
+        clear(partitions, placement.partition_count(), row_count)?;
     }
     CheckedImport { spec, placement, keys: &rows.keys, values, slots }.set(partitions)
+}
+
+/// Removes all rows and makes room for so many, on several cores when that is much memory.
+fn clear<E: RuleElement>(
+    partitions: &Partitions<E>,
+    partition_count: usize,
+    row_count: u64,
+) -> Result<(), Error> {
+    let share = row_count / partition_count as u64;
+    let clear_each = |first: usize, step: usize| {
+        (first..partition_count).step_by(step).try_for_each(|p| {
+            if let Some(mut partition) = partitions.lock_one(p)? {
+                partition.clear(share);
+            }
+            Ok(())
+        })
+    };
+    if row_count < MIN_ROWS_PER_THREAD as u64 {
+        return clear_each(0, 1);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let running: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || clear_each(thread, threads))).collect();
+        running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Rows that are checked to fit a matrix.
@@ -302,51 +322,45 @@ struct CheckedImport<'a, E> {
 
 impl<E: RuleElement> CheckedImport<'_, E> {
     /// Sets those of the rows that lie in these partitions.
-    fn set(&self, partitions: &mut LockedPartitions<'_, E>) -> Result<(), Error> {
-        let columns = self.spec.columns_of_table();
-        let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
-        let mut route = PositionedKeys::default();
-        let (mut local, mut hidden) = (Vec::new(), Vec::new());
+    fn set(&self, partitions: &Partitions<E>) -> Result<(), Error> {
+        let mut groups: Vec<Vec<u32>> = vec![Vec::new(); self.placement.partition_count()];
         let mut start = 0;
         while start < self.keys.len() {
-            let end = self.block(start, &mut local);
             let table = self.table_of(self.keys[start]);
-            let selection = self.spec.selection(table as u32, Keys::Sorted(&local));
-            route.set(self.spec, self.placement, selection)?;
-            for (p, partition) in &mut *partitions {
-                let run = route.run(*p as usize);
-                let table = partition.table_mut(table);
-                table.find_or_add(run.keys, run.positions);
-                for (j, position) in run.positions.iter().enumerate() {
-                    let i = start
-                        + match run.order {
-                            ValueOrder::Contiguous { first, .. } => first + j,
-                            ValueOrder::Scattered(rows) => rows[j] as usize,
-                        };
-                    hidden.clear();
-                    for (slot, width) in self.slots.iter().zip(&widths) {
-                        hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
-                    }
-                    let known = (self.slots.len() == widths.len()).then_some(&hidden[..]);
-                    table.set(*position, &self.values[i * columns..(i + 1) * columns], known);
+            let block = start..self.keys.len().min(start + IMPORT_BLOCK);
+            let end = block.clone().find(|i| self.table_of(self.keys[*i]) != table).unwrap_or(block.end);
+            let offset = self.spec.key_offset(table);
+            for i in start..end {
+                groups[self.placement.partition_of(self.keys[i] - offset)].push(i as u32);
+            }
+            for (p, group) in groups.iter_mut().enumerate().filter(|(_, group)| !group.is_empty()) {
+                if let Some(mut partition) = partitions.lock_one(p)? {
+                    self.set_group(partition.table_mut(table), offset, group);
+                    partition.invalidate_positions();
                 }
-                partition.invalidate_positions();
+                group.clear();
             }
             start = end;
         }
         Ok(())
     }
 
-    /// Writes the keys from index `start` on that lie in one table, at most [`IMPORT_BLOCK`], to `local`, as keys of
-    /// that table. Returns the index after the last of them.
-    fn block(&self, start: usize, local: &mut Vec<u64>) -> usize {
-        let block = &self.keys[start..self.keys.len().min(start + IMPORT_BLOCK)];
-        let table = self.table_of(self.keys[start]);
-        let count = block.partition_point(|key| self.table_of(*key) == table);
-        let offset = self.spec.key_offset(table);
-        local.clear();
-        local.extend(block[..count].iter().map(|key| key - offset));
-        start + count
+    /// Sets the rows with these indices, which belong to one table.
+    fn set_group(&self, table: &mut Table<E>, offset: u64, group: &[u32]) {
+        let columns = self.spec.columns_of_table();
+        let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
+        let keys: Vec<u64> = group.iter().map(|i| self.keys[*i as usize] - offset).collect();
+        let mut positions = vec![ABSENT; keys.len()];
+        table.find_or_add(&keys, &mut positions);
+        let mut slots = Vec::new();
+        for (i, position) in group.iter().map(|i| *i as usize).zip(positions) {
+            slots.clear();
+            for (slot, width) in self.slots.iter().zip(&widths) {
+                slots.extend_from_slice(&slot[i * width..(i + 1) * width]);
+            }
+            let known = (self.slots.len() == widths.len()).then_some(&slots[..]);
+            table.set(position, &self.values[i * columns..(i + 1) * columns], known);
+        }
     }
 
     fn table_of(&self, key: u64) -> usize {
@@ -363,10 +377,10 @@ fn check_import<'a, E: RuleElement>(
 ) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
     let refuse = |what: &str, actual: String, expected: String| Err(fault(spec, what, actual, expected));
     let bound = spec.key_bound() * spec.table_count() as u64;
-    if let Some([before, key]) = rows.keys.array_windows().find(|[before, key]| before >= key) {
-        return refuse("the keys", format!("{before} followed by {key}"), "ascending keys".into());
+    if let Some([key, _]) = rows.keys.array_windows().find(|[before, key]| before == key) {
+        return refuse("the keys", format!("{key} twice"), "each once".into());
     }
-    if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
+    if let Some(key) = rows.keys.iter().max().filter(|key| **key >= bound) {
         return refuse("the largest key", key.to_string(), format!("below {bound}"));
     }
     let (n, columns) = (rows.keys.len(), spec.columns_of_table());

@@ -237,7 +237,7 @@ impl Matrix {
     /// room is made for as many as these partitions have of so many rows of the whole matrix.
     pub fn import(&self, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
         with_partitions!(&self.partitions, partitions => {
-            import_rows(&self.spec, &self.placement, &mut partitions.lock_all()?, rows, replace)
+            import_rows(&self.spec, &self.placement, partitions, rows, replace)
         })
     }
 

@@ -65,6 +65,11 @@ impl<E: RuleElement> Partitions<E> {
         partitions.filter_map(|(i, partition)| Some(self.lock(partition.as_ref()?).map(|locked| (i, locked))))
     }
 
+    /// Locks a partition; `None` where another lane owns it.
+    pub(crate) fn lock_one(&self, partition: usize) -> Result<Option<MutexGuard<'_, Partition<E>>>, Error> {
+        self.partitions[partition].as_ref().map(|partition| self.lock(partition)).transpose()
+    }
+
     /// Locks all partitions, always in ascending order, so that two tasks that lock all of them do not deadlock.
     pub(crate) fn lock_all(&self) -> Result<LockedPartitions<'_, E>, Error> {
         self.lock_each().collect()

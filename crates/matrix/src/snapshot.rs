@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::export::{ExportedRows, gather_rows};
+use crate::export::ExportedRows;
 use crate::partition::SharedTables;
 use crate::partitions::Partitions;
 use crate::rule::RuleElement;
@@ -57,6 +57,8 @@ impl Snapshot {
             let count = (row_count * row_bytes).div_ceil(BLOCK_BYTES);
             blocks.extend((0..count).map(|index| Block { partition, share: Share { index, count } }));
         }
+        // Threads that read or import blocks one after the other are at different partitions.
+        blocks.sort_by_key(|block| block.share.index);
         Self { spec, tables, blocks }
     }
 
@@ -80,7 +82,7 @@ impl Snapshot {
         self.blocks.len() as u64
     }
 
-    /// Returns the rows of a block, keys ascending. The blocks are in no order; the keys of each lie anywhere.
+    /// Returns the rows of a block. Neither the blocks nor the keys in each are in an order.
     ///
     /// # Panics
     /// When there is no such block.
@@ -100,16 +102,31 @@ fn own_bytes<E: RuleElement>(partitions: &[SharedTables<E>]) -> u64 {
 }
 
 fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share) -> ExportedRows {
-    let mut starts = Vec::with_capacity(tables.len());
-    let (mut total, mut pairs) = (0u32, Vec::new());
+    let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
+    let room = (row_count / share.count) as usize;
+    let columns = spec.columns_of_table();
+    let slots = spec.rule.slots();
+    let widths = std::iter::once(columns).chain(slots.iter().map(|slot| slot.width(columns)));
+    let mut keys = Vec::with_capacity(room);
+    let mut parts: Vec<(Vec<E>, usize)> =
+        widths.map(|width| (Vec::with_capacity(room * width), width)).collect();
     for (i, table) in tables.iter().enumerate() {
-        starts.push(total);
         let offset = spec.key_offset(i);
-        table.for_each_key(share, |key, position| pairs.push((offset + key, total + position)));
-        total += table.position_bound();
+        table.for_each_row(share, |key, mut row| {
+            keys.push(offset + key);
+            for (part, width) in &mut parts {
+                let (own, rest) = row.split_at(*width);
+                match own {
+                    [value] => part.push(*value),
+                    values => part.extend_from_slice(values),
+                }
+                row = rest;
+            }
+        });
     }
-    let tables: Vec<&Table<E>> = tables.iter().collect();
-    gather_rows(spec, &tables, &starts, &mut pairs)
+    let mut parts = parts.into_iter().map(|(part, _)| E::owned(part));
+    let values = parts.next().expect("a row has values");
+    ExportedRows { keys, values, slots: slots.iter().map(|slot| slot.name.to_owned()).zip(parts).collect() }
 }
 
 impl<E: RuleElement> Partitions<E> {

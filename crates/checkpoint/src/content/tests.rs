@@ -93,7 +93,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut writer = BlockWriter::new(Vec::new()).unwrap();
-        writer.write(kind, &bytes).unwrap();
+        writer.write(kind, &[&bytes]).unwrap();
         let _ = read(&writer.finish().unwrap().0, &specs());
     }
 }

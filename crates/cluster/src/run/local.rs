@@ -1,6 +1,7 @@
 //! Training in one process: a driver and one worker, which exchange messages through channels, and a parameter store
 //! that the threads of the tasks share.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -205,6 +206,24 @@ impl MatrixAccess for LocalMatrices {
         Ok(self.store.import_block(MatrixId(matrix), rows, replace)?)
     }
 
+    fn import_all(
+        &mut self,
+        blocks: &mut (dyn Iterator<Item = (u32, ExportedRows)> + Send),
+    ) -> Result<(), Error> {
+        let blocks = Mutex::new(blocks);
+        let next = || lock(&blocks).next();
+        let import = || {
+            std::iter::from_fn(next)
+                .try_for_each(|(matrix, rows)| self.store.import_block(MatrixId(matrix), &rows, None))
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..machine::core_count()).map(|_| scope.spawn(import)).collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?))
+        })
+    }
+
     fn read_copy(
         &mut self,
         matrix: u32,
@@ -212,7 +231,7 @@ impl MatrixAccess for LocalMatrices {
     ) -> Result<(), Error> {
         let copy = self.copy.clone().expect("the driver has the rows copied first");
         let rows = &copy[matrix as usize];
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = machine::core_count();
         let next = AtomicU64::new(0);
         let blocks = || {
             let index = next.fetch_add(1, Ordering::Relaxed);

@@ -54,6 +54,28 @@ pub(crate) trait RowStore<E> {
     /// Visits the keys of a share with the positions of their rows, in the order of the store. The caller sorts them
     /// before use.
     fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32));
+    /// Visits the keys of a share with their rows, in the order of the store.
+    fn for_each_row<'a>(&'a self, share: Share, mut visit: impl FnMut(u64, &'a [E]))
+    where
+        E: 'a,
+    {
+        let mut block = [(0, ABSENT); BLOCK];
+        let mut len = 0;
+        self.for_each_key(share, |key, position| {
+            self.prefetch_row(position);
+            block[len] = (key, position);
+            len += 1;
+            if len == BLOCK {
+                len = 0;
+                for (key, position) in block {
+                    visit(key, self.row(position));
+                }
+            }
+        });
+        for (key, position) in &block[..len] {
+            visit(*key, self.row(*position));
+        }
+    }
     fn hash(&self, key: u64) -> u64;
     /// Prefetches the memory that [`Self::find`] reads.
     fn prefetch_key(&self, hash: u64);
@@ -196,6 +218,11 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.for_each_key(share, visit));
     }
 
+    /// Visits the keys of a share with their rows, in the order of the table.
+    pub(crate) fn for_each_row(&self, share: Share, visit: impl FnMut(u64, &[E])) {
+        with_store!(&self.rows, store => store.for_each_row(share, visit));
+    }
+
     /// Returns the row at a position: values and slots.
     #[inline]
     pub(crate) fn row(&self, position: u32) -> &[E] {
@@ -219,9 +246,9 @@ impl<E: RuleElement> Table<E> {
         }
     }
 
-    /// Finds the rows of `keys` (n), creates the missing ones, and writes their positions to `positions` (n).
+    /// Finds the rows of `keys` (n, in any order), creates the missing ones, and writes their positions to `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
-        self.widen(keys);
+        self.widen(keys.iter().copied().max().as_slice());
         let Self { rows, initializer: birth } = self;
         with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
     }
@@ -293,7 +320,7 @@ impl<E: RuleElement> Table<E> {
         if let TableRows::Dense(rows) = &mut self.rows { rows.contiguous_values_mut() } else { None }
     }
 
-    /// Converts narrow rows to wide ones if `keys` (n, ascending) has a key that is too large for narrow rows. Returns
+    /// Converts narrow rows to wide ones if `keys` (n; the largest is the last) has a key that is too large for narrow rows. Returns
     /// whether rows have moved.
     fn widen(&mut self, keys: &[u64]) -> bool {
         let narrow = matches!(self.rows, TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_));

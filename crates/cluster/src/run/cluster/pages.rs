@@ -18,14 +18,6 @@ macro_rules! on_values {
     };
 }
 
-pub(super) fn empty_values(spec: &MatrixSpec) -> OwnedValues {
-    match spec.element {
-        matrix::ElementType::F32 => OwnedValues::F32(Vec::new()),
-        matrix::ElementType::F64 => OwnedValues::F64(Vec::new()),
-        matrix::ElementType::I64 => OwnedValues::I64(Vec::new()),
-    }
-}
-
 /// Decodes a page: it has the values of all keys, then slot after slot.
 pub(super) fn decode_page(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> ExportedRows {
     let (n, widths) = (keys.len(), widths(spec));
@@ -52,7 +44,7 @@ pub(super) fn merge(spec: &MatrixSpec, parts: Vec<ExportedRows>) -> ExportedRows
             Some(all) => all.append(&part),
         }
     }
-    let all = all.unwrap_or_else(|| decode_page(spec, Vec::new(), &empty_values(spec)));
+    let all = all.unwrap_or_else(|| ExportedRows::none(spec));
     if all.keys.is_sorted() {
         return all;
     }

@@ -12,7 +12,7 @@ use rpc::message::{
 use worker::JobLayout;
 
 use super::lane_connections::LaneConnections;
-use super::pages::{decode_page, empty_values, encode_page, merge};
+use super::pages::{decode_page, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::driver::RowCopy;
@@ -321,7 +321,7 @@ impl Servers {
         let last = self.reading.take().filter(|reading| (reading.matrix, reading.from) == (matrix, from));
         last.unwrap_or_else(|| {
             let spec = &self.layout.matrices[matrix as usize];
-            let empty = || decode_page(spec, Vec::new(), &empty_values(spec));
+            let empty = || ExportedRows::none(spec);
             let lanes = (0..self.lanes.count()).map(|_| (empty(), Some(from))).collect();
             MatrixReading { matrix, from, lanes }
         })

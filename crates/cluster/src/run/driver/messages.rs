@@ -116,12 +116,7 @@ pub enum ToWorker {
     /// Requests to import the earlier model to the servers. Answered by `ModelImported`.
     ImportModel { layout: JobLayout },
     /// Requests to send rows of a checkpoint to the servers. Answered by `RowsRestored`.
-    RestoreRows {
-        layout: JobLayout,
-        checkpoint: CheckpointPlace,
-        /// Whether the copy of the best epoch is sent, instead of the rows of the checkpoint.
-        best: bool,
-    },
+    RestoreRows { layout: JobLayout, checkpoint: CheckpointPlace },
     /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
     Train {
         /// All parameters of the algorithm, with none open.

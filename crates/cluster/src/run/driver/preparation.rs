@@ -281,7 +281,7 @@ impl Driver {
         let worker = setup.plan.worker_tasks[0].worker;
         let layout = setup.layout.clone();
         let message = match &setup.plan.resume {
-            Some(point) => ToWorker::RestoreRows { layout, checkpoint: point.place.clone(), best: false },
+            Some(point) => ToWorker::RestoreRows { layout, checkpoint: point.place.clone() },
             None if setup.plan.previous.is_some() => ToWorker::ImportModel { layout },
             None => return self.train(now, setup),
         };

@@ -231,24 +231,21 @@ pub(super) fn states(place: &CheckpointPlace, tasks: std::ops::Range<u32>) -> Re
     Ok(saved.into_iter().map(state_of).collect())
 }
 
-/// Sends the rows of a checkpoint to the matrices; `of` says which ones.
-pub(super) fn restore_rows(
-    place: &CheckpointPlace,
-    of: RowsOf,
-    matrices: &mut dyn MatrixAccess,
-) -> Result<(), Error> {
+/// Sends the rows of a checkpoint to the matrices.
+pub(super) fn restore_rows(place: &CheckpointPlace, matrices: &mut dyn MatrixAccess) -> Result<(), Error> {
     let folder = Folder::open(&place.location)?;
     let manifest = folder.manifest(place.number)?;
     std::thread::scope(|scope| {
         // Blocks are read, checked and decoded while others are imported.
         let (sender, blocks) = sync_channel(READ_AHEAD_BLOCKS);
-        let (folder, manifest) = (&folder, &manifest);
-        let reading = scope.spawn(move || read_rows(folder, manifest, of, &sender));
-        let mut begun = BTreeSet::new();
-        let imported = blocks.iter().try_for_each(|(matrix, rows): (u32, ExportedRows)| {
-            let replace = begun.insert(matrix).then(|| row_count(manifest, matrix));
-            matrices.import(matrix, &rows, replace)
-        });
+        let (folder, manifest, mut blocks) = (&folder, &manifest, blocks.into_iter());
+        let reading = scope.spawn(move || read_rows(folder, manifest, &sender));
+        let imported = (0..)
+            .zip(&manifest.matrices)
+            .try_for_each(|(matrix, spec)| {
+                matrices.import(matrix, &ExportedRows::none(spec), Some(row_count(manifest, matrix)))
+            })
+            .and_then(|()| matrices.import_all(&mut blocks));
         // A reader that waits for the import ends with the channel.
         drop(blocks);
         let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -269,14 +266,12 @@ fn row_count(manifest: &Manifest, matrix: u32) -> u64 {
 fn read_rows(
     folder: &Folder,
     manifest: &Manifest,
-    of: RowsOf,
     sender: &SyncSender<(u32, ExportedRows)>,
 ) -> Result<(), Error> {
     for part in manifest.parts.iter().filter(|part| part.has_rows) {
         let mut reader = folder.open_part(manifest, part)?;
         while let Some(content) = reader.read()? {
-            if let Content::Rows { matrix, of: found, rows } = content
-                && found == of
+            if let Content::Rows { matrix, of: RowsOf::Now, rows } = content
                 && sender.send((matrix, rows)).is_err()
             {
                 // The import has failed.
@@ -370,11 +365,6 @@ fn write_part(
                 matrices.read_copy(matrix, &mut write)?;
             } else {
                 read_current(matrix, &mut *matrices, &mut write)?;
-            }
-            // Whoever reads it removes the rows that a matrix has when its first block comes.
-            if row_count == 0 {
-                let none = matrices.rows_from(matrix as usize, 0)?;
-                part.write_rows(matrix, RowsOf::Now, &none).map_err(failed)?;
             }
             row_counts.push(row_count);
         }

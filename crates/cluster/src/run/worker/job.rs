@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use algo::{Families, SavedModel};
-use checkpoint::{RowsOf, TrainingId};
+use checkpoint::TrainingId;
 use data::{Schema, TaskData};
 use matrix::FunctionTable;
 use model::{Manifest, ModelFiles, TrainingPosition};
@@ -145,10 +145,9 @@ impl WorkerJob {
                 Ok(())
             }
             ToWorker::ImportModel { layout } => self.import(&layout),
-            ToWorker::RestoreRows { layout, checkpoint, best } => {
+            ToWorker::RestoreRows { layout, checkpoint } => {
                 let mut matrices = self.context().parameters.open(&layout)?;
-                let of = if best { RowsOf::Best } else { RowsOf::Now };
-                checkpoints::restore_rows(&checkpoint, of, &mut *matrices)?;
+                checkpoints::restore_rows(&checkpoint, &mut *matrices)?;
                 self.coordinator.send(FromWorker::RowsRestored);
                 Ok(())
             }

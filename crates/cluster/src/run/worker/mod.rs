@@ -64,6 +64,17 @@ pub trait MatrixAccess: MatrixSource<Error> {
     /// Sets rows. If `replace` is given, all rows that the matrix had are removed before, and room is made for so many.
     fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error>;
 
+    /// Sets the rows of all these blocks, each with the number of its matrix.
+    fn import_all(
+        &mut self,
+        blocks: &mut (dyn Iterator<Item = (u32, ExportedRows)> + Send),
+    ) -> Result<(), Error> {
+        for (matrix, rows) in blocks {
+            self.import(matrix, &rows, None)?;
+        }
+        Ok(())
+    }
+
     /// Gives the rows that the driver has had copied for a checkpoint to `write`, in blocks, in no order.
     fn read_copy(
         &mut self,
