@@ -6,6 +6,7 @@ mod functions_served;
 mod parse;
 mod prefetch;
 mod relay;
+mod snapshots;
 mod store_cost;
 mod wire;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         #[cfg(feature = "wasm")]
         ["module"] => functions::module()?,
         ["wire"] => wire::run()?,
+        ["snapshots"] => snapshots::run()?,
         ["served"] => functions_served::run()?,
         ["ahead", consistency, prefetch, delay_ms, file] => {
             prefetch::run(consistency, prefetch, delay_ms, Path::new(file))?

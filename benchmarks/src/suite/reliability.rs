@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,7 +14,7 @@ use super::memory::write_features;
 use super::train::train;
 use crate::comparison::{Comparison, Sample, median};
 use crate::context::Context;
-use crate::process::Cores;
+use crate::process::{Cores, arguments, run_child};
 use crate::target::{Figure, Figures, Target};
 
 pub(super) const BENCHMARKS: &[Benchmark] = &[
@@ -26,10 +26,21 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "checkpoint_rate",
-        title: "10M sparse rows with the state of FTRL in one process: bytes a second of a checkpoint against a file with the \
-                same bytes and sync",
+        title: "10M sparse rows with the state of FTRL in one process: bytes a second of a checkpoint that is written while \
+                training goes on, against a file with the same bytes and sync; and of verifying it and reading it into the \
+                matrix, against reading the file from the disk",
         targets: &[Target::at_least("write", "x", 0.5, 0.85), Target::at_least("restore", "x", 0.5, 0.8)],
         run: rate,
+    },
+    Benchmark {
+        name: "checkpoint_wait",
+        title: "10M sparse rows with the state of FTRL: the longest pull or push of 10,000 keys while a snapshot is taken \
+                and read, in one process and on two servers",
+        targets: &[
+            Target::at_most("process", "ms", 50.0, 10.0),
+            Target::at_most("servers", "ms", 50.0, 10.0),
+        ],
+        run: wait,
     },
     Benchmark {
         name: "loss",
@@ -54,6 +65,20 @@ fn cost(context: &Context) -> Result<Figures> {
     Ok(Figures::from([("time", race.time())]))
 }
 
+fn wait(context: &Context) -> Result<Figures> {
+    let names = ["process", "servers"];
+    let mut waits = names.map(|_| Vec::new());
+    for _ in 0..context.options.rounds {
+        let value = run_child(Cores::Two, &arguments(["snapshots"]))?;
+        eprintln!("{value}");
+        for (name, waits) in names.iter().zip(&mut waits) {
+            waits.push(value[format!("{name}_ms")].as_f64().context("the figure is there")?);
+        }
+    }
+    let middle = |values: &Vec<f64>| Figure::ours(median(values).unwrap_or(f64::NAN));
+    Ok(names.into_iter().zip(waits.iter().map(middle)).collect())
+}
+
 fn rate(context: &Context) -> Result<Figures> {
     let data = context.scratch_path("ten_million_rows.libsvm");
     write_features(&data)?;
@@ -71,12 +96,22 @@ fn rate(context: &Context) -> Result<Figures> {
         let part = part_of(&folder)?;
         let size = std::fs::metadata(&part).context("the part")?.len() as f64;
         writes.push(plain_write(&part, &context.scratch_path("plain"))? / seconds);
+        forget(&part)?;
+        let start = Instant::now();
+        context.seraphim(Cores::Two, &arguments(["checkpoints", "verify", place[0]]))?;
+        let verify_s = start.elapsed().as_secs_f64();
         let resume = ["--resume", place[0], "--checkpoint-every", "off", "--report", place[1]];
         context
             .seraphim(Cores::Two, &train("lr", &data, &model, 2, &["epochs=2", "batch_size=2"], &resume))?;
         let seconds = timing(&report, "restore_s")?;
-        restores.push(plain_read(&part)? / seconds);
-        eprintln!("checkpoint of {:.0} MB", size / 1e6);
+        forget(&part)?;
+        let plain_s = plain_read(&part)?;
+        restores.push(plain_s / (verify_s + seconds));
+        eprintln!(
+            "checkpoint of {:.0} MB: read from the disk in {plain_s:.3} s, verified in {verify_s:.3} s, restored in \
+             {seconds:.3} s",
+            size / 1e6
+        );
     }
     std::fs::remove_file(&data).context("the data")?;
     std::fs::remove_dir_all(&folder).context("the checkpoints")?;
@@ -118,7 +153,16 @@ fn plain_write(part: &Path, to: &Path) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Seconds in which the file is read, as it lies in memory or on disk, like the restore before it.
+/// Removes a file from the memory of the system, so that it is read from the disk.
+fn forget(file: &Path) -> Result<()> {
+    let input = format!("if={}", file.display());
+    let status =
+        Command::new("dd").args([&input, "of=/dev/null", "iflag=nocache", "count=0", "status=none"]).status();
+    ensure!(status.context("dd")?.success(), "dd failed");
+    Ok(())
+}
+
+/// Seconds in which the file is read.
 fn plain_read(part: &Path) -> Result<f64> {
     let start = Instant::now();
     let mut file = File::open(part)?;
@@ -157,7 +201,7 @@ fn lose_server(child: &mut Child, folder: &Path) -> Result<[f64; 2]> {
         ensure!(child.try_wait()?.is_none(), "the job ended before its first checkpoint");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let kill = std::process::Command::new("pkill").args(["-KILL", "-f", "--", "--name server-1"]).status();
+    let kill = Command::new("pkill").args(["-KILL", "-f", "--", "--name server-1"]).status();
     ensure!(kill.context("pkill")?.success(), "no server was killed");
     let start = Instant::now();
     let mut told = None;

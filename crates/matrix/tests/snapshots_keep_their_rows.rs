@@ -1,0 +1,148 @@
+//! Snapshots: what they have, whatever is pushed later, and how they are restored.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use matrix::*;
+
+/// Matrices of each kind of storage: narrow and wide sparse rows, dense rows, long rows.
+fn kinds() -> Vec<MatrixSpec> {
+    let sparse = |rule, columns| {
+        let base = spec(ElementType::F32, rule, Consistency::Asp);
+        let initializer = Initializer::Normal { deviation: 0.5 };
+        MatrixSpec { columns, initializer, rows: 50_000, ..base }
+    };
+    let dense = MatrixSpec {
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 3 },
+        rows: 30_000,
+        ..sparse(ftrl(), 2)
+    };
+    let long = MatrixSpec { rule: ftrl(), ..long(3, 40_000, 4) };
+    let narrow = [PushRule::Add, ftrl()].map(|rule| sparse(rule, 1));
+    [&narrow[..], &[sparse(adam(), 5), dense, long]].concat()
+}
+
+/// Pushes to some keys.
+fn push(store: &Arc<LocalStore>, seed: u64) {
+    let spec = store.specs().next().unwrap().clone();
+    let bound = spec.key_bound();
+    let keys: Vec<u64> = (0..4_000).map(|i| (i * 7 + seed * 13) % bound).collect();
+    let mut keys = keys;
+    keys.sort_unstable();
+    keys.dedup();
+    let values: Vec<f32> =
+        (0..keys.len() * spec.columns_of_table()).map(|i| (i % 7) as f32 + seed as f32).collect();
+    let mut agent = store.join().unwrap();
+    let selection = match spec.axis {
+        Axis::Row => Selection::Rows(Keys::Sorted(&keys)),
+        Axis::Column => Selection::Columns { row: (seed % 3) as u32, keys: Keys::Sorted(&keys) },
+    };
+    agent.push(W, selection, Values::F32(&values)).unwrap();
+    agent.finish().unwrap();
+}
+
+/// All rows of a snapshot, in the order of their keys.
+fn rows_of(snapshot: &Snapshot, spec: &MatrixSpec) -> ExportedRows {
+    let gathered = store_of(1, [spec.clone()]);
+    gathered.import(W, &ExportedRows::none(spec)).unwrap();
+    let mut row_count = 0;
+    for block in 0..snapshot.block_count() {
+        let rows = snapshot.block(block);
+        row_count += rows.keys.len() as u64;
+        gathered.import_block(W, &rows, None).unwrap();
+    }
+    assert_eq!(row_count, snapshot.row_count(), "{}: each row is in one block", spec.name);
+    gathered.export(W).unwrap()
+}
+
+#[test]
+fn a_snapshot_has_the_rows_of_its_moment_and_is_restored() {
+    for spec in kinds() {
+        let store = store_of(1, [spec.clone()]);
+        let empty = store.snapshot(W).unwrap();
+        for seed in 0..4 {
+            push(&store, seed);
+        }
+        let before = store.export(W).unwrap();
+        let snapshot = store.snapshot(W).unwrap();
+        assert_eq!(snapshot.own_bytes(), 0, "nothing is copied yet");
+        // Many new keys, so that tables grow.
+        for seed in 4..30 {
+            push(&store, seed);
+        }
+        let after = store.export(W).unwrap();
+        assert_ne!(after, before);
+        assert!(snapshot.own_bytes() > 0, "what was pushed to is copied");
+        assert_eq!(rows_of(&snapshot, &spec), before, "{spec:?}");
+        let later = store.snapshot(W).unwrap();
+        store.restore(W, &snapshot).unwrap();
+        assert_eq!(store.export(W).unwrap(), before, "{spec:?}");
+        // What is pushed after a restoration changes no snapshot, and the same pushes give the same rows.
+        for seed in 4..30 {
+            push(&store, seed);
+        }
+        if spec.rule != adam() {
+            assert_eq!(store.export(W).unwrap(), after, "{spec:?}");
+        }
+        assert_eq!(rows_of(&snapshot, &spec), before, "{spec:?}");
+        assert_eq!(rows_of(&later, &spec), after, "{spec:?}");
+        store.restore(W, &empty).unwrap();
+        let none = store_of(1, [spec.clone()]);
+        assert_eq!(store.export(W).unwrap(), none.export(W).unwrap(), "{spec:?}");
+    }
+}
+
+#[test]
+fn what_is_staged_below_the_smallest_clock_is_in_a_snapshot_and_the_rest_is_not() {
+    let mut staged = spec(ElementType::F32, PushRule::Add, Consistency::Bsp);
+    staged.rows = 100;
+    let store = store_of(1, [staged.clone()]);
+    let mut agent = store.agent(0);
+    push_f32(&mut agent, &[3], &[1.0]).unwrap();
+    agent.tick().unwrap();
+    push_f32(&mut agent, &[3], &[10.0]).unwrap();
+    let snapshot = store.snapshot(W).unwrap();
+    agent.tick().unwrap();
+    assert_eq!(rows_of(&snapshot, &staged).values, OwnedValues::F32(vec![1.0]));
+    assert_eq!(pull_f32(&mut agent, &[3], 1).unwrap(), [11.0]);
+    push_f32(&mut agent, &[3], &[100.0]).unwrap();
+    store.restore(W, &snapshot).unwrap();
+    agent.tick().unwrap();
+    assert_eq!(pull_f32(&mut agent, &[3], 1).unwrap(), [1.0], "what was staged is discarded");
+}
+
+#[test]
+fn a_matrix_with_room_for_its_rows_takes_the_blocks_of_a_snapshot_without_growing() {
+    let spec = MatrixSpec { rows: 1 << 20, ..spec(ElementType::F32, ftrl(), Consistency::Asp) };
+    let store = store_of(1, [spec.clone()]);
+    let mut agent = store.agent(0);
+    let keys: Vec<u64> = (0..300_000).map(|i| i * 3).collect();
+    push_f32(&mut agent, &keys, &vec![1.0; keys.len()]).unwrap();
+    let snapshot = store.snapshot(W).unwrap();
+    assert!(snapshot.block_count() > 5);
+    let whole = store.export(W).unwrap();
+    for expected in [0, snapshot.row_count(), 1] {
+        let copy = store_of(1, [spec.clone()]);
+        copy.import_block(W, &ExportedRows::none(&spec), Some(expected)).unwrap();
+        let room = copy.stats().matrices[0].size_bytes;
+        for block in 0..snapshot.block_count() {
+            copy.import_block(W, &snapshot.block(block), None).unwrap();
+        }
+        assert_eq!(copy.export(W).unwrap(), whole, "{expected} rows expected");
+        let grown = copy.stats().matrices[0].size_bytes != room;
+        assert_eq!(grown, expected < 2, "{expected} rows expected");
+    }
+}
+
+#[test]
+#[should_panic(expected = "a snapshot of another matrix")]
+fn a_snapshot_of_another_matrix_is_not_restored() {
+    let one = store_of(1, [spec(ElementType::F32, PushRule::Add, Consistency::Asp)]);
+    let other = store_of(1, [spec(ElementType::F32, ftrl(), Consistency::Asp)]);
+    other.restore(W, &one.snapshot(W).unwrap()).unwrap();
+}
