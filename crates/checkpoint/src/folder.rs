@@ -64,7 +64,12 @@ impl Folder {
     /// # Errors
     /// [`Error::Store`] if the location is none.
     pub fn open(location: &str) -> Result<Self, Error> {
-        Ok(Self { store: store::open(location)? })
+        Ok(Self::in_store(store::open(location)?))
+    }
+
+    /// The folder that a store is.
+    pub fn in_store(store: Arc<dyn Store>) -> Self {
+        Self { store }
     }
 
     pub fn location(&self) -> &str {
@@ -303,20 +308,41 @@ impl Folder {
         Ok(summary)
     }
 
-    /// Removes all checkpoints but the newest `keep` complete ones and those that are newer than these; returns the
-    /// numbers of the removed ones.
+    /// Removes what is older than the checkpoint `committed`, which was just written, but the newest complete ones: `keep`
+    /// with it. Those that are newer belong to an earlier run, which may have ended because they are damaged: they stay and do
+    /// not count. Returns the numbers of the removed ones.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn prune(&self, keep: usize) -> Result<Vec<u64>, Error> {
-        let complete = self.numbers()?;
-        let Some(oldest) = complete.iter().rev().nth(keep.saturating_sub(1)).or(complete.first()) else {
-            return Ok(Vec::new());
-        };
-        let kept: BTreeSet<u64> = complete.iter().copied().filter(|number| number >= oldest).collect();
-        let newest = *complete.last().expect("one is the oldest");
+    pub fn prune(&self, keep: usize, committed: u64) -> Result<Vec<u64>, Error> {
+        let complete = self.numbers()?.into_iter().rev().filter(|number| *number < committed);
+        let kept: BTreeSet<u64> = complete.take(keep.saturating_sub(1)).collect();
         let all = self.all_numbers()?.into_iter();
-        let removed: Vec<u64> = all.filter(|number| !kept.contains(number) && *number < newest).collect();
+        self.remove_numbers(all.filter(|number| *number < committed && !kept.contains(number)).collect())
+    }
+
+    /// Removes all checkpoints that are older than the newest `keep` whole ones, all of whose bytes are read; at least one
+    /// whole one stays. Returns the numbers of the removed ones.
+    ///
+    /// # Errors
+    /// Those of the store, and [`Error::NewerFormat`].
+    pub fn prune_verified(&self, keep: usize) -> Result<Vec<u64>, Error> {
+        let mut left = keep.max(1);
+        for number in self.numbers()?.into_iter().rev() {
+            match self.manifest(number).and_then(|manifest| self.verify(&manifest)) {
+                Ok(_) => left -= 1,
+                Err(error @ (Error::NewerFormat { .. } | Error::Store(_))) => return Err(error),
+                Err(_) => {}
+            }
+            if left == 0 {
+                let all = self.all_numbers()?.into_iter();
+                return self.remove_numbers(all.filter(|other| *other < number).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn remove_numbers(&self, removed: Vec<u64>) -> Result<Vec<u64>, Error> {
         for number in &removed {
             // Without its manifest a checkpoint is none, so one that is removed by half is not taken for whole.
             self.store.remove(&format!("{}/{MANIFEST}", folder_name(*number)))?;

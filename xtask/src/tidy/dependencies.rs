@@ -11,6 +11,7 @@ const BROKEN: &str = "broken";
 
 /// What the program and the test of its state machines may depend on.
 const PROGRAM: &[&str] = &[
+    "store",
     "math",
     "data",
     "matrix",

@@ -140,9 +140,29 @@ fn old_and_incomplete_checkpoints_are_removed() {
     world.parts(3);
     world.parts(6);
     assert_eq!(world.folder.numbers().unwrap(), [1, 2, 4, 5]);
-    assert_eq!(world.folder.prune(2).unwrap(), [1, 2, 3]);
+    assert_eq!(world.folder.prune(2, 5).unwrap(), [1, 2, 3]);
     assert_eq!(world.folder.numbers().unwrap(), [4, 5]);
     assert!(world.path("00000006/part-0").exists());
-    assert_eq!(world.folder.prune(2).unwrap(), [0u64; 0]);
-    assert_eq!(world.folder.prune(0).unwrap(), [4], "the newest is kept always");
+    assert_eq!(world.folder.prune(2, 5).unwrap(), [0u64; 0]);
+    assert_eq!(world.folder.prune(1, 4).unwrap(), [0u64; 0], "newer ones are not its business");
+    assert_eq!(world.folder.prune(0, 5).unwrap(), [4], "what was just written is kept always");
+}
+
+#[test]
+fn damaged_checkpoints_do_not_count_when_others_are_removed() {
+    let world = World::new();
+    for number in 1..=5 {
+        world.write(number);
+    }
+    for name in ["00000005/part-0", "00000003/manifest"] {
+        let mut bytes = std::fs::read(world.path(name)).unwrap();
+        bytes[20] ^= 1;
+        std::fs::write(world.path(name), bytes).unwrap();
+    }
+    assert_eq!(world.folder.prune_verified(9).unwrap(), [0u64; 0], "there are only three");
+    assert_eq!(world.folder.prune_verified(2).unwrap(), [1]);
+    assert_eq!(world.folder.prune_verified(0).unwrap(), [2, 3], "one whole stays");
+    assert_eq!(world.folder.numbers().unwrap(), [4, 5]);
+    std::fs::remove_file(world.path("00000004/part-1")).unwrap();
+    assert_eq!(world.folder.prune_verified(1).unwrap(), [0u64; 0], "none is whole");
 }

@@ -280,7 +280,7 @@ pub const KEYS: &[Key] = &[
         "TIME|Nticks|off",
         TRAIN,
         "Write a checkpoint after this time, as in 30s or 5m, or after this number of steps, as in 100ticks \
-         [default: 30s, or longer so that training waits at most a twentieth of the time]",
+         [default: 30s, or longer so that at most a twentieth of the time is spent with them]",
     ),
     key(
         "checkpoints",

@@ -20,7 +20,7 @@ pub(super) fn command() -> Command {
         .value_name("N")
         .required(true)
         .value_parser(clap::value_parser!(u32).range(1..))
-        .help("Number of the newest checkpoints to keep");
+        .help("Number of the newest whole checkpoints to keep");
     Command::new("checkpoints")
         .about("List, verify or remove the checkpoints of a training")
         .subcommand_required(true)
@@ -32,7 +32,10 @@ pub(super) fn command() -> Command {
                 .arg(json()),
         )
         .subcommand(
-            Command::new("prune").about("Remove all but the newest checkpoints").arg(folder()).arg(keep),
+            Command::new("prune")
+                .about("Remove what is older than the newest whole checkpoints")
+                .arg(folder())
+                .arg(keep),
         )
 }
 
@@ -133,7 +136,7 @@ fn verify(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
 
 fn prune(folder: &Folder, keep: usize) -> Result<Exit, Error> {
     numbers(folder)?;
-    let removed = folder.prune(keep)?;
+    let removed = folder.prune_verified(keep)?;
     print_text(&format!("removed {}\n", counted(removed.len() as u64, "checkpoint")))?;
     Ok(Exit::Done)
 }

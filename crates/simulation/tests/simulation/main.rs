@@ -7,11 +7,14 @@
 //! (`whole_cluster`): it places jobs on servers and workers that send heartbeats, pause, die, come back and leave while
 //! their lanes and tasks work.
 //!
+//! Checkpoints are written to a disk that fails (`disk`).
+//!
 //! Everything depends on the seed only. `cargo xtask simulate --seeds N --start S` runs any seeds.
 
 mod checker;
 mod cluster;
 mod control;
+mod disk;
 mod driver;
 mod functions;
 mod history;
@@ -64,6 +67,18 @@ fn every_seed_keeps_every_promise_of_the_master() {
         control::Facts::add,
         whole,
     );
+}
+
+#[test]
+fn every_seed_keeps_checkpoints_on_a_disk_that_fails() {
+    seeds::check_all(|seed| disk::run(seed, None), disk::summary, disk::Facts::add, disk::Facts::is_whole);
+}
+
+#[test]
+fn rules_taken_out_of_checkpoints_are_found() {
+    for broken in [disk::Broken::NewestIsTaken, disk::Broken::EarlierRunsCount] {
+        seeds::find(broken, |seed| disk::run(seed, Some(broken)));
+    }
 }
 
 #[test]

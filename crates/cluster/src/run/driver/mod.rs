@@ -11,7 +11,7 @@
 //! | [`messages`] | messages between driver and workers |
 //! | `preparation` | from the inspection of the data to the first step |
 //! | `training` | reports, decisions after epochs, the end of tasks |
-//! | `checkpointing` | when checkpoints are made, and who writes what |
+//! | `checkpointing`, `checkpoint_state` | when checkpoints are made, and who writes what |
 //! | `slow_workers` | which worker is slow, and where its tasks could go |
 //! | `saving` | the model and the report |
 //! | `failing` | which failure of several is reported |
@@ -20,6 +20,7 @@
 //! | `job_progress` | the progress that `status` shows |
 //! | [`run_loop`] | carries out the effects |
 
+mod checkpoint_state;
 mod checkpointing;
 pub mod epoch_monitor;
 mod failing;

@@ -11,7 +11,7 @@ use matrix::MatrixSpec;
 use model::TrainingPosition;
 use worker::JobLayout;
 
-use super::checkpointing::{Checkpointing, DriverState};
+use super::checkpoint_state::{Checkpointing, DriverState};
 use super::epoch_monitor::EpochMonitor;
 use super::job_layout::{WorkerTasks, assign_tasks, layout};
 use super::messages::{CheckpointPlace, ResumePoint, ToWorker};

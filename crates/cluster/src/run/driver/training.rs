@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use algo::EpochReport;
 use data::BadLineTotal;
 
-use super::checkpointing::Checkpointing;
+use super::checkpoint_state::Checkpointing;
 use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
 use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;

@@ -327,7 +327,7 @@ fn carry_out(
             manifest.job = serde_json::json!(job);
             folder.take(&Claim { training: manifest.training.clone(), title })?;
             folder.commit(&manifest)?;
-            folder.prune(keep)?;
+            folder.prune(keep, manifest.number)?;
             Ok(FromWorker::CheckpointWritten { number: manifest.number })
         }
         _ => unreachable!("only these two are carried out here"),

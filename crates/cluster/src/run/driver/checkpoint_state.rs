@@ -1,0 +1,215 @@
+//! The checkpoints of a training as the driver knows them: when one is due, and how far the present one has come. What is
+//! done about them is in [`checkpointing`](super::checkpointing).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use checkpoint::{DataFile, Manifest, TrainingId};
+use serde::{Deserialize, Serialize};
+
+use super::epoch_monitor::MonitorState;
+use super::messages::{CheckpointPlace, decode};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
+
+/// How far ahead of the largest clock tasks are first asked to save. It doubles whenever a task was faster.
+pub(super) const FIRST_LEAD: u64 = 2;
+
+/// Without a setting, the time between two checkpoints is at least so many times that in which the last one was made: then
+/// at most a twentieth of the time is spent with them.
+const PATIENCE: u32 = 19;
+
+/// What the driver keeps in a checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DriverState {
+    pub(super) monitor: MonitorState,
+    /// Steps of all tasks since the training began.
+    pub(super) step_count: u64,
+}
+
+impl DriverState {
+    pub(super) fn decode(bytes: &rpc::message::Base64Bytes) -> Result<Self, Error> {
+        decode(bytes).map_err(|what| Error::Cluster {
+            text: format!("the state of the driver in the checkpoint is not understood: {what}"),
+            exit: Exit::Model,
+        })
+    }
+}
+
+/// The checkpoints of a training whose tasks run.
+#[derive(Debug)]
+pub(super) struct Checkpointing {
+    pub(super) settings: CheckpointSettings,
+    pub(super) training: TrainingId,
+    /// The files of the data; none: the data cannot be read again, so there are no checkpoints.
+    pub(super) data: Option<Vec<DataFile>>,
+    /// The number of the run of the job, in the names of files.
+    pub(super) run: u32,
+    pub(super) last_number: u64,
+    /// The clock of the training where this run began.
+    pub(super) clock_offset: u64,
+    /// When the last checkpoint was made, or training began.
+    pub(super) last_at: Instant,
+    /// The clock of that moment, counted from the beginning of the training.
+    pub(super) last_clock: u64,
+    pub(super) last_plan: u64,
+    pub(super) lead: u64,
+    /// When the tasks began to wait for the checkpoint that is being made.
+    pub(super) begun_at: Instant,
+    /// How long the last checkpoint took.
+    pub(super) last_duration: Duration,
+    /// Whether the user was told that there is no memory for a copy.
+    pub(super) is_memory_short: bool,
+    /// Whether a user has asked for one.
+    pub(super) is_requested: bool,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Tasks are not asked before this time.
+    Waiting {
+        until: Instant,
+    },
+    Planned {
+        clock: Option<u64>,
+        /// Workers whose tasks can save.
+        agreed_count: usize,
+        is_confirmed: bool,
+    },
+    /// The tasks save: the epoch and the clock of those that have.
+    Saving {
+        tasks: BTreeMap<u32, (u64, u64)>,
+        is_within_epoch: bool,
+    },
+    /// All tasks have saved, and the rows are copied.
+    Copying {
+        epoch: u64,
+        is_within_epoch: bool,
+        clock: u64,
+    },
+    /// The workers write.
+    Writing {
+        manifest: Box<Manifest>,
+        awaited_count: usize,
+        failure: Option<String>,
+        holds_tasks: bool,
+    },
+    Committing {
+        number: u64,
+        clock: u64,
+        holds_tasks: bool,
+    },
+}
+
+impl Checkpointing {
+    pub(super) fn new(
+        settings: CheckpointSettings,
+        (training, run): (TrainingId, u32),
+        data: Option<Vec<DataFile>>,
+        (last_number, clock_offset): (u64, u64),
+        now: Instant,
+    ) -> Self {
+        Self {
+            settings,
+            training,
+            data,
+            run,
+            last_number,
+            clock_offset,
+            last_at: now,
+            last_clock: clock_offset,
+            last_plan: 0,
+            lead: FIRST_LEAD,
+            begun_at: now,
+            last_duration: Duration::ZERO,
+            is_memory_short: false,
+            is_requested: false,
+            stage: Stage::Waiting { until: now },
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.problem().is_none()
+    }
+
+    /// Makes a checkpoint at the next opportunity.
+    pub(super) fn request(&mut self) {
+        self.is_requested = true;
+    }
+
+    /// Whether the tasks have gone on, or have ended, and the checkpoint is not complete.
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self.stage, Stage::Writing { .. } | Stage::Committing { .. })
+    }
+
+    /// Whether tasks that have saved wait for the end of the checkpoint.
+    pub(super) fn holds_tasks(&self) -> bool {
+        match self.stage {
+            Stage::Waiting { .. } => false,
+            Stage::Planned { is_confirmed, .. } => is_confirmed,
+            Stage::Saving { .. } | Stage::Copying { .. } => true,
+            Stage::Writing { holds_tasks, .. } | Stage::Committing { holds_tasks, .. } => holds_tasks,
+        }
+    }
+
+    /// How long the last checkpoint took.
+    pub(super) fn last_duration(&self) -> Duration {
+        self.last_duration
+    }
+
+    /// Why the training has no checkpoints.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        match self.settings.every {
+            CheckpointEvery::Off => Some("the job was submitted with checkpoint_every = off"),
+            _ if self.data.is_none() => Some("its data cannot be read again"),
+            _ => None,
+        }
+    }
+
+    /// The folder that is removed when the model is saved.
+    pub(super) fn to_remove(&self) -> Option<(String, TrainingId)> {
+        let is_due = self.settings.is_temporary && self.last_number > 0;
+        is_due.then(|| (self.settings.location.clone(), self.training.clone()))
+    }
+
+    /// Whether a checkpoint is due at the end of an epoch.
+    pub(super) fn is_due_at(&self, now: Instant, clock: u64) -> bool {
+        match self.settings.every {
+            CheckpointEvery::Off => false,
+            _ if self.is_requested => true,
+            CheckpointEvery::Time(interval) => self.has_passed(now, interval),
+            CheckpointEvery::Ticks(count) => clock >= self.last_clock + count,
+        }
+    }
+
+    /// The clock of which tasks are first asked; none: it is not time to ask.
+    pub(super) fn first_clock(&self, now: Instant) -> Option<u64> {
+        let Stage::Waiting { until } = self.stage else { return None };
+        if now < until {
+            return None;
+        }
+        match self.settings.every {
+            CheckpointEvery::Off => None,
+            _ if self.is_requested => Some(0),
+            // A plan for clock 0 is refused, so this asks how far the tasks are.
+            CheckpointEvery::Time(interval) => self.has_passed(now, interval).then_some(0),
+            // Tasks count from the beginning of this run.
+            CheckpointEvery::Ticks(count) => Some(self.last_clock + count - self.clock_offset),
+        }
+    }
+
+    fn has_passed(&self, now: Instant, interval: Duration) -> bool {
+        let least = if self.settings.is_every_given { Duration::ZERO } else { self.last_duration * PATIENCE };
+        now.saturating_duration_since(self.last_at) >= interval.max(least)
+    }
+
+    pub(super) fn wait(&mut self, now: Instant, interval: Duration) {
+        self.stage = Stage::Waiting { until: now + interval };
+    }
+
+    pub(super) fn place(&self, number: u64) -> CheckpointPlace {
+        CheckpointPlace { location: self.settings.location.clone(), number }
+    }
+}

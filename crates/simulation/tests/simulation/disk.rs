@@ -1,0 +1,457 @@
+//! Checkpoints on a disk that fails: it fills up, and when the power fails it may lose what was renamed last, keep only
+//! the beginning of a file, or flip a bit. A training writes checkpoints, is killed at any moment, and continues; a writer
+//! of an earlier run may have been frozen, and ends its checkpoint later. The checker knows all bytes that were written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Cursor, Error as IoError, ErrorKind, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use checkpoint::folder::Claim;
+use checkpoint::{Content, Error, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
+use math::random::{Purpose, RandomStream, stream};
+use matrix::{ElementType, ExportedRows, MatrixSpec, OwnedValues, PushRule};
+use store::{Entry, EntryKind, FileWriter, Store};
+
+/// Maximum number of checkpoints of a run: a damaged claim refuses them all.
+const CHECKPOINT_LIMIT: u32 = 100;
+
+/// A rule that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// The newest checkpoint is taken without reading it.
+    NewestIsTaken,
+    /// Checkpoints of an earlier run that are newer than the one just written count when old ones are removed.
+    EarlierRunsCount,
+}
+
+/// How often something happened in the runs of many seeds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    written: u64,
+    refused: u64,
+    killed: u64,
+    power_failures: u64,
+    damaged_files: u64,
+    skipped_checkpoints: u64,
+    frozen_writers: u64,
+    nothing_left: u64,
+}
+
+impl Facts {
+    fn counts(&mut self) -> [&mut u64; 8] {
+        let Self { written, refused, killed, power_failures, damaged_files, .. } = self;
+        let [skipped, frozen, nothing] =
+            [&mut self.skipped_checkpoints, &mut self.frozen_writers, &mut self.nothing_left];
+        [written, refused, killed, power_failures, damaged_files, skipped, frozen, nothing]
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let mut other = *other;
+        self.counts().into_iter().zip(other.counts()).for_each(|(sum, more)| *sum += *more);
+    }
+
+    pub(crate) fn is_whole(mut self) -> bool {
+        self.counts().into_iter().all(|count| *count > 0)
+    }
+}
+
+/// The files, and what may happen to them.
+#[derive(Debug, Default)]
+struct Disk {
+    files: BTreeMap<String, Vec<u8>>,
+    /// What the writers have written last to each file.
+    wanted: BTreeMap<String, Vec<u8>>,
+    /// Files that were written since the last power failure.
+    fresh: BTreeSet<String>,
+    /// Number of bytes and names that can be written until the process is killed, and until the disk is full.
+    left_until_kill: Option<u64>,
+    left_until_full: Option<u64>,
+    is_killed: bool,
+}
+
+impl Disk {
+    /// Takes part of what is left; an error when it is used up.
+    fn use_up(&mut self, amount: u64) -> std::io::Result<()> {
+        if self.is_killed {
+            return Err(IoError::other("the process was killed"));
+        }
+        if let Some(left) = &mut self.left_until_kill {
+            let Some(rest) = left.checked_sub(amount) else {
+                self.is_killed = true;
+                return Err(IoError::other("the process was killed"));
+            };
+            *left = rest;
+        }
+        if let Some(left) = &mut self.left_until_full {
+            *left = left.checked_sub(amount).ok_or(ErrorKind::StorageFull)?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &str, bytes: &[u8]) {
+        for files in [&mut self.files, &mut self.wanted] {
+            files.insert(path.to_owned(), bytes.to_vec());
+        }
+        self.fresh.insert(path.to_owned());
+    }
+
+    /// Damages files that were written lately; returns how many.
+    fn fail_power(&mut self, random: &mut RandomStream) -> u64 {
+        let mut count = 0;
+        for path in std::mem::take(&mut self.fresh) {
+            let fault = random.below(12);
+            let Some(bytes) = self.files.get_mut(&path).filter(|_| fault < 3) else { continue };
+            count += 1;
+            match fault {
+                0 => drop(self.files.remove(&path)),
+                1 => bytes.truncate(random.below(bytes.len() as u64) as usize),
+                _ => {
+                    let at = random.below(bytes.len() as u64) as usize;
+                    bytes[at] ^= 1 << random.below(8);
+                }
+            }
+        }
+        count
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct FaultyStore(Arc<Mutex<Disk>>);
+
+impl FaultyStore {
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn use_up(&self, path: &str, amount: u64) -> Result<(), store::Error> {
+        let (location, path) = (self.location().to_owned(), path.to_owned());
+        let failed = |source| store::Error::Io { action: "write", location, path, source };
+        self.disk().use_up(amount).map_err(failed)
+    }
+}
+
+struct Writing {
+    store: FaultyStore,
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.store.disk().use_up(bytes.len() as u64)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FileWriter for Writing {
+    fn finish(self: Box<Self>) -> Result<(), store::Error> {
+        self.store.use_up(&self.path, 1)?;
+        self.store.disk().put(&self.path, &self.bytes);
+        Ok(())
+    }
+}
+
+impl Store for FaultyStore {
+    fn location(&self) -> &'static str {
+        "disk"
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, store::Error> {
+        self.use_up(path, 1)?;
+        Ok(Box::new(Writing { store: self.clone(), path: path.into(), bytes: Vec::new() }))
+    }
+
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<bool, store::Error> {
+        self.use_up(path, 1)?;
+        let mut disk = self.disk();
+        let is_new = !disk.files.contains_key(path);
+        if is_new {
+            disk.put(path, bytes);
+        }
+        Ok(is_new)
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn Read + Send>, store::Error> {
+        let (location, missing) = (self.location().to_owned(), path.to_owned());
+        let found = self.disk().files.get(path).cloned();
+        found
+            .map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>)
+            .ok_or(store::Error::NotFound { location, path: missing })
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<Entry>, store::Error> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut entries = BTreeMap::new();
+        for (path, bytes) in &self.disk().files {
+            match path.strip_prefix(&prefix).map(|rest| rest.split_once('/').ok_or(rest)) {
+                Some(Ok((name, _))) => entries.insert(name.to_owned(), EntryKind::Folder),
+                Some(Err(name)) => {
+                    entries.insert(name.to_owned(), EntryKind::File { size_bytes: bytes.len() as u64 })
+                }
+                None => None,
+            };
+        }
+        Ok(entries.into_iter().map(|(name, kind)| Entry { name, kind }).collect())
+    }
+
+    fn remove(&self, path: &str) -> Result<(), store::Error> {
+        let mut disk = self.disk();
+        if disk.is_killed {
+            return Ok(());
+        }
+        let below = format!("{path}/");
+        disk.files.retain(|other, _| other != path && !other.starts_with(&below));
+        Ok(())
+    }
+
+    fn remove_unfinished(&self, _folder: &str) -> Result<(), store::Error> {
+        Ok(())
+    }
+}
+
+/// A training and its disk.
+struct World {
+    random: RandomStream,
+    store: FaultyStore,
+    folder: Folder,
+    broken: Option<Broken>,
+    worker_count: u32,
+    run: u32,
+    keep: usize,
+    faults: Vec<String>,
+    facts: Facts,
+}
+
+fn training() -> TrainingId {
+    TrainingId::from("training")
+}
+
+fn claim() -> Claim {
+    Claim { training: training(), title: "a training".into() }
+}
+
+fn state(number: u64, run: u32, task: u32, task_count: u32) -> SavedTask {
+    let bytes = vec![run as u8; 20 + task as usize];
+    SavedTask { algorithm: "lr".into(), task, task_count, epoch: number, clock: number * 10, bytes }
+}
+
+impl World {
+    fn new(seed: u64, broken: Option<Broken>) -> Self {
+        let mut random = stream(seed, Purpose::Test, 1, 0);
+        let store = FaultyStore::default();
+        let folder = Folder::in_store(Arc::new(store.clone()));
+        let worker_count = 1 + random.below(3) as u32;
+        let keep = 1 + random.below(4) as usize;
+        let (faults, facts) = (Vec::new(), Facts::default());
+        Self { random, store, folder, broken, worker_count, run: 1, keep, faults, facts }
+    }
+
+    fn manifest(&self, number: u64) -> Manifest {
+        Manifest {
+            format_version: checkpoint::block::VERSION,
+            program_version: "0".into(),
+            training: training(),
+            number,
+            created_s: 0,
+            job: serde_json::json!({ "run": self.run }),
+            data: Vec::new(),
+            task_count: self.worker_count,
+            epoch: number,
+            is_within_epoch: false,
+            clock: number * 10,
+            matrices: vec![MatrixSpec::sparse("w", ElementType::F32, 1, PushRule::Add, 4)],
+            parts: Vec::new(),
+        }
+    }
+
+    /// Writes the file of a worker.
+    fn write_part(&self, number: u64, worker: u32) -> Result<PartFile, Error> {
+        let name = format!("part-training-{}-{worker}", self.run);
+        let failed = |source| self.folder.write_error(number, &name, source);
+        let mut part = self.folder.create_part(number, &name)?;
+        if worker == 0 {
+            part.write_driver(&number.to_le_bytes()).map_err(failed)?;
+        }
+        part.write_task(&state(number, self.run, worker, self.worker_count)).map_err(failed)?;
+        if worker == 0 {
+            let values = OwnedValues::F32(vec![number as f32; 30]);
+            let rows = ExportedRows { keys: (0..30).collect(), values, slots: Vec::new() };
+            part.write_rows(0, RowsOf::Now, &rows).map_err(failed)?;
+        }
+        let size_bytes = self.folder.finish_part(number, &name, part)?;
+        let (tasks, has_rows) = (BTreeSet::from([worker]), worker == 0);
+        Ok(PartFile { name, size_bytes, tasks, has_rows, row_counts: vec![30] })
+    }
+
+    fn write(&self, number: u64) -> Result<(), Error> {
+        let mut manifest = self.manifest(number);
+        for worker in 0..self.worker_count {
+            manifest.parts.push(self.write_part(number, worker)?);
+        }
+        self.complete(&manifest)
+    }
+
+    fn complete(&self, manifest: &Manifest) -> Result<(), Error> {
+        self.folder.take(&claim())?;
+        self.folder.commit(manifest)?;
+        let counted = if self.broken == Some(Broken::EarlierRunsCount) {
+            self.folder.numbers()?.last().copied().unwrap_or(manifest.number)
+        } else {
+            manifest.number
+        };
+        self.folder.prune(self.keep, counted).map(drop)
+    }
+
+    /// The checkpoints whose files all have the bytes that were written.
+    fn whole(&self) -> Vec<u64> {
+        let disk = self.store.disk();
+        let is_kept =
+            |path: &str| disk.files.get(path).is_some_and(|bytes| disk.wanted.get(path) == Some(bytes));
+        let manifests = disk.files.keys().filter(|path| path.ends_with("/manifest") && is_kept(path));
+        let whole = manifests.filter_map(|path| {
+            let manifest = Manifest::from_text(&disk.files[path], "disk", path).ok()?;
+            let folder = path.strip_suffix("/manifest")?;
+            let has_parts = manifest.parts.len() == manifest.task_count as usize
+                && manifest.parts.iter().all(|part| is_kept(&format!("{folder}/{}", part.name)));
+            has_parts.then_some(manifest.number)
+        });
+        whole.collect()
+    }
+
+    /// Does something that must leave a whole checkpoint if there is one.
+    fn checked<T>(&mut self, what: &str, work: impl FnOnce(&Self) -> T) -> T {
+        let before = self.whole();
+        let result = work(self);
+        let after = self.whole();
+        if !before.is_empty() && after.is_empty() {
+            self.faults.push(format!("{what}: the whole checkpoints {before:?} are all gone"));
+        }
+        result
+    }
+
+    /// Finds where the training continues; returns the number of the checkpoint, 0 at the beginning.
+    fn resume(&mut self) -> u64 {
+        let whole = self.whole();
+        let found = if self.broken == Some(Broken::NewestIsTaken) {
+            let newest = self.folder.numbers().ok().and_then(|numbers| numbers.last().copied());
+            newest.and_then(|number| self.folder.manifest(number).ok())
+        } else {
+            match self.folder.latest() {
+                Ok((found, damages)) => {
+                    self.facts.skipped_checkpoints += damages.len() as u64;
+                    found
+                }
+                Err(error) => {
+                    self.faults.push(format!("the checkpoints cannot be read: {error}"));
+                    None
+                }
+            }
+        };
+        let number = found.as_ref().map_or(0, |manifest| manifest.number);
+        let newest = whole.last().copied().unwrap_or(0);
+        self.facts.nothing_left += u64::from(newest == 0);
+        if number != newest {
+            self.faults
+                .push(format!("the training continues from {number}, the newest whole one is {newest}"));
+        }
+        if let Some(manifest) = found
+            && let Err(what) = self.check_contents(&manifest)
+        {
+            self.faults.push(format!("checkpoint {number}: {what}"));
+        }
+        number
+    }
+
+    fn check_contents(&self, manifest: &Manifest) -> Result<(), String> {
+        let number = manifest.number;
+        let run = manifest.job["run"].as_u64().unwrap_or(0) as u32;
+        let text = |error: Error| error.to_string();
+        let states = self.folder.states(manifest, 0..self.worker_count).map_err(text)?;
+        if (0..).zip(&states).any(|(task, found)| *found != state(number, run, task, self.worker_count)) {
+            return Err("the states are others".into());
+        }
+        let part = manifest.parts.iter().find(|part| part.has_rows).ok_or("it has no rows")?;
+        let mut reader = self.folder.open_part(manifest, part).map_err(text)?;
+        while let Some(content) = reader.read().map_err(text)? {
+            if let Content::Rows { rows, .. } = content {
+                let is_own = rows.values == OwnedValues::F32(vec![number as f32; 30]);
+                return if is_own { Ok(()) } else { Err("the rows are others".into()) };
+            }
+        }
+        Err("it has no rows".into())
+    }
+
+    /// A run of the training from a checkpoint until it is killed. Returns a checkpoint whose manifest a frozen process has
+    /// still to write.
+    fn train(&mut self, from: u64) -> Option<Manifest> {
+        {
+            let mut disk = self.store.disk();
+            disk.is_killed = false;
+            disk.left_until_kill = Some(self.random.below(6_000));
+            disk.left_until_full = (self.random.below(3) == 0).then(|| self.random.below(4_000));
+        }
+        let mut number = from;
+        for _ in 0..CHECKPOINT_LIMIT {
+            number += 1;
+            match self.checked("a checkpoint is written", |world| world.write(number)) {
+                Ok(()) => self.facts.written += 1,
+                Err(_) if self.store.disk().is_killed => break,
+                Err(_) => {
+                    self.facts.refused += 1;
+                    // Somebody makes room.
+                    self.store.disk().left_until_full = None;
+                }
+            }
+        }
+        self.facts.killed += 1;
+        let mut disk = self.store.disk();
+        (disk.is_killed, disk.left_until_kill, disk.left_until_full) = (false, None, None);
+        drop(disk);
+        if self.random.below(4) > 0 {
+            return None;
+        }
+        // The process was only frozen: its files are written, but not its manifest.
+        let mut manifest = self.manifest(number);
+        let parts: Result<Vec<_>, _> =
+            (0..self.worker_count).map(|worker| self.write_part(number, worker)).collect();
+        manifest.parts = parts.ok()?;
+        Some(manifest)
+    }
+}
+
+/// Returns the faults of a run, and the counts of what happened.
+pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
+    let mut world = World::new(seed, broken);
+    let mut frozen: Option<Manifest> = None;
+    for _ in 0..2 + world.random.below(4) {
+        let from = world.resume();
+        let left = world.train(from);
+        if let Some(manifest) = frozen.take() {
+            world.facts.frozen_writers += 1;
+            // It may be refused, as when its files are gone.
+            let _ = world.checked("a frozen process writes its manifest", |world| world.complete(&manifest));
+        }
+        frozen = left;
+        if world.random.below(2) == 0 {
+            // It also ends what was frozen.
+            frozen = None;
+            world.facts.power_failures += 1;
+            world.facts.damaged_files += world.store.disk().fail_power(&mut world.random);
+        }
+        world.run += 1;
+        world.keep = 1 + world.random.below(4) as usize;
+    }
+    world.resume();
+    (world.faults, world.facts)
+}
+
+/// What a failing seed was about.
+pub(crate) fn summary(seed: u64) -> String {
+    let world = World::new(seed, None);
+    format!("{} workers, {} checkpoints are kept at first", world.worker_count, world.keep)
+}
