@@ -70,7 +70,12 @@ fn what_differs_is_named() {
     let said = String::from_utf8_lossy(&out.stdout);
     assert_eq!(out.status.code(), Some(4), "{said}");
     assert!(said.contains("is not reproduced") && said.contains("the data differ: train.libsvm"), "{said}");
-    assert!(said.contains("weights.safetensors has other bytes"), "{said}");
+    assert!(!said.contains("weights.safetensors"), "nothing was trained: {said}");
+    let more = folder.write("more.libsvm", clicks(100, 3));
+    let out = seraphim(&["reproduce", &model, "--quiet", "--data", &data, "--data", &more, "--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&out.stdout).expect("it is JSON");
+    assert_eq!((out.status.code(), &said["is_reproduced"]), (Some(4), &serde_json::json!(false)));
+    assert!(said["differences"].to_string().contains("1 file then, 2 now"), "{said}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub mod totals;
 mod training_checks;
 pub mod worker;
 
+pub use self::run_info::data_digests;
+
 use std::sync::Arc;
 
 use algo::Families;

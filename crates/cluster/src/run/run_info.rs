@@ -9,11 +9,12 @@ use checkpoint::DataFile;
 use data::{LabelRule, Schema};
 use matrix::MatrixSpec;
 use model::manifest::DataDigest;
-use model::{Manifest, MatrixSource, TrainingPosition, TrainingRecord, WriteResult, manifest};
+use model::{Manifest, MatrixSource, ModelFiles, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::totals::Totals;
-use super::training_checks;
+use super::worker::checkpoints::data_files;
+use super::{Environment, input, training_checks};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -40,6 +41,14 @@ pub(super) struct RunInfo<'a> {
     pub(super) given: &'a RawJob,
     /// The files of the data, if they can be read again.
     pub(super) files: &'a [DataFile],
+}
+
+/// The digests of the files that a job reads; none if they can be read only once.
+pub fn data_digests(job: &TrainJob, environment: Environment<'_>) -> Result<Vec<DataDigest>, Error> {
+    let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
+    let schema = previous.as_ref().map(|model| &model.manifest.schema);
+    let input = input::open(job, job.parameters.as_ref(), schema, environment)?;
+    Ok(data_files(&input).unwrap_or_default().iter().filter_map(data_digest).collect())
 }
 
 fn data_digest(file: &DataFile) -> Option<DataDigest> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Command};
 use model::Manifest;
+use model::manifest::DataDigest;
 use serde_json::json;
 
 use super::flags::{key_flag, raw_job_of};
@@ -17,7 +18,7 @@ use crate::job::TrainJob;
 use crate::job::keys::{JobCommand, find};
 use crate::job::raw::RawJob;
 use crate::progress::{Progress, counted};
-use crate::run::Environment;
+use crate::run::{Environment, data_digests};
 
 /// Keys that say how it is trained again: no byte of a bsp model depends on them.
 const OWN_KEYS: [&str; 8] =
@@ -45,6 +46,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw =
         job_of(&path, &manifest, &output)?.overridden_by(raw_job_of(matches, &OWN_KEYS)).with_modules()?;
     let job = TrainJob::check(&raw, environment.families)?;
+    let changes = data_changes(&manifest.trained.files, &data_digests(&job, environment)?);
+    if !changes.is_empty() {
+        return tell(&path, &manifest, &job, &changes);
+    }
     let progress = Arc::new(Progress::new());
     let report = match job.size {
         None => crate::run::local::train(&raw, &job, environment, progress)?,
@@ -53,7 +58,11 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if report.ended_by == "interrupted" {
         return Ok(Exit::Interrupted);
     }
-    let differences = differences((&path, &manifest), &output)?;
+    tell(&path, &manifest, &job, &differences((&path, &manifest), &output)?)
+}
+
+/// Prints how the model that was trained again differs.
+fn tell(path: &Path, manifest: &Manifest, job: &TrainJob, differences: &[String]) -> Result<Exit, Error> {
     if job.manner.json {
         print_json(&json!({ "is_reproduced": differences.is_empty(), "differences": differences }))?;
     } else if differences.is_empty() {
@@ -131,24 +140,28 @@ fn job_of(path: &Path, manifest: &Manifest, output: &Path) -> Result<RawJob, Err
     Ok(raw)
 }
 
+/// How the data differ from those of the model, a line each. Then nothing is trained.
+fn data_changes(before: &[DataDigest], now: &[DataDigest]) -> Vec<String> {
+    let changed = before.iter().zip(now).filter(|(then, now)| then.digest != now.digest);
+    let mut lines: Vec<String> = changed
+        .map(|(then, now)| {
+            let (name, size, now_name, now_size) = (&then.name, then.size_bytes, &now.name, now.size_bytes);
+            format!("the data differ: {name} of {size} bytes then, {now_name} of {now_size} bytes now")
+        })
+        .collect();
+    if before.len() != now.len() {
+        let then = counted(before.len() as u64, "file");
+        lines.push(format!("the data differ: {then} then, {} now", now.len()));
+    }
+    lines
+}
+
 /// How the model that was trained again differs, a line each.
 fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<String>, Error> {
     let now = model::read_manifest(output)?;
     let mut lines = Vec::new();
     if before.program_version != now.program_version {
         lines.push(format!("version {} trained it, this is {}", before.program_version, now.program_version));
-    }
-    for (then, file) in before.trained.files.iter().zip(&now.trained.files) {
-        if then.digest != file.digest {
-            lines.push(format!(
-                "the data differ: {} of {} bytes then, {} of {} bytes now",
-                then.name, then.size_bytes, file.name, file.size_bytes
-            ));
-        }
-    }
-    if before.trained.files.len() != now.trained.files.len() {
-        let (then, now) = (before.trained.files.len(), now.trained.files.len());
-        lines.push(format!("the data differ: {then} files then, {now} now"));
     }
     if before.trained.consistency != "bsp" && before.trained.tasks > 1 {
         lines.push(format!(

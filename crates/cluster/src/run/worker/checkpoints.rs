@@ -36,7 +36,7 @@ pub(super) struct FoundTraining {
 }
 
 /// The files of the data; none if some can be read only once or lie in memory.
-pub(super) fn data_files(input: &TrainingInput) -> Option<Vec<DataFile>> {
+pub(in crate::run) fn data_files(input: &TrainingInput) -> Option<Vec<DataFile>> {
     let sources = std::iter::once(&input.source).chain(&input.validation);
     sources.flat_map(Source::files).map(data_file).collect()
 }

@@ -12,7 +12,7 @@
 //! | `scan` | reads the data before the first step |
 //! | `semaphore` | how many tasks compute at once |
 
-mod checkpoints;
+pub(super) mod checkpoints;
 pub(super) mod coordinator;
 pub(super) mod job;
 pub mod job_handle;
