@@ -220,7 +220,7 @@ pub fn checkpoint(bytes: &[u8]) {
     let specs = [MatrixSpec::sparse("weights", ElementType::F32, 2, PushRule::Add, 4)];
     let mut block = BlockWriter::new(Vec::new()).expect("memory can be written");
     let (kind, content) = bytes.split_first().unwrap_or((&0, &[]));
-    block.write(1 + u32::from(kind % 4), content).expect("memory can be written");
+    block.write(1 + u32::from(kind % 4), &[content]).expect("memory can be written");
     let (block, _) = block.finish().expect("memory can be written");
     for bytes in [bytes, &block] {
         let read = PartReader::new(bytes, &specs, "folder", "part").and_then(|mut reader| {
