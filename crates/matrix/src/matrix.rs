@@ -241,6 +241,13 @@ impl Matrix {
         })
     }
 
+    /// About the memory for these partitions' share of so many rows of the whole matrix, in bytes.
+    pub fn room_bytes(&self, row_count: u64) -> u64 {
+        let own_count = with_partitions!(&self.partitions, partitions => partitions.own_count());
+        let share = row_count / self.placement.partition_count() as u64;
+        share.saturating_mul(own_count).saturating_mul(size_of::<u64>() as u64 + self.spec.row_bytes())
+    }
+
     /// Returns all rows as they are now, after merging what is staged below `bound`.
     pub fn snapshot(&self, bound: Clock) -> Result<Snapshot, Error> {
         let tables = match &self.partitions {
@@ -249,6 +256,12 @@ impl Matrix {
             AnyPartitions::I64(partitions) => AnyTables::I64(partitions.share_tables(bound)?),
         };
         Ok(Snapshot::new(self.spec.clone(), tables))
+    }
+
+    /// Size of what snapshots of this matrix have and the matrix has no more, in bytes: the memory that is needed for them.
+    pub fn snapshot_bytes<'a>(&self, snapshots: impl IntoIterator<Item = &'a Snapshot>) -> u64 {
+        let mut seen = with_partitions!(&self.partitions, partitions => partitions.table_addresses());
+        snapshots.into_iter().map(|snapshot| snapshot.unseen_bytes(&mut seen)).sum()
     }
 
     /// Replaces all rows by those of a snapshot, and discards what is staged.

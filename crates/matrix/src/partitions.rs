@@ -1,5 +1,6 @@
 //! The partitions of a matrix that this process has, with a lock each, and the order in which tasks visit them.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::error::Error;
@@ -111,6 +112,18 @@ impl<E: RuleElement> Partitions<E> {
             let partition = partition.lock().unwrap_or_else(PoisonError::into_inner);
             (rows + partition.row_count(), bytes + partition.size_bytes())
         })
+    }
+
+    /// Number of partitions that this process or lane has.
+    pub(crate) fn own_count(&self) -> u64 {
+        self.partitions.iter().flatten().count() as u64
+    }
+
+    /// The addresses of the tables that the partitions have now.
+    pub(crate) fn table_addresses(&self) -> BTreeSet<usize> {
+        let partitions = self.partitions.iter().flatten();
+        let locked = partitions.map(|partition| partition.lock().unwrap_or_else(PoisonError::into_inner));
+        locked.map(|partition| partition.tables().as_ptr().addr()).collect()
     }
 
     fn partition(&self, i: usize) -> &Mutex<Partition<E>> {

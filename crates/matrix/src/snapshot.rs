@@ -1,5 +1,6 @@
 //! Snapshots: all rows of a matrix as they were at one moment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::clock::Clock;
@@ -72,9 +73,9 @@ impl Snapshot {
         with_tables!(&self.tables, all => row_counts(all).into_iter().sum())
     }
 
-    /// Size of the tables that no matrix has any more, in bytes: memory is needed for them because of the snapshot.
-    pub fn own_bytes(&self) -> u64 {
-        with_tables!(&self.tables, all => own_bytes(all))
+    /// Adds the tables that are not in `seen` to it, by their addresses. Returns their size in bytes.
+    pub(crate) fn unseen_bytes(&self, seen: &mut BTreeSet<usize>) -> u64 {
+        with_tables!(&self.tables, all => unseen_bytes(all, seen))
     }
 
     /// Number of blocks that together have all rows.
@@ -96,9 +97,9 @@ fn row_counts<E: RuleElement>(partitions: &[SharedTables<E>]) -> Vec<u64> {
     partitions.iter().map(|tables| tables.iter().map(|table| u64::from(table.row_count())).sum()).collect()
 }
 
-fn own_bytes<E: RuleElement>(partitions: &[SharedTables<E>]) -> u64 {
-    let own = partitions.iter().filter(|tables| Arc::strong_count(tables) == 1);
-    own.flat_map(|tables| tables.iter()).map(Table::bytes).sum()
+fn unseen_bytes<E: RuleElement>(partitions: &[SharedTables<E>], seen: &mut BTreeSet<usize>) -> u64 {
+    let unseen = partitions.iter().filter(|tables| seen.insert(tables.as_ptr().addr()));
+    unseen.flat_map(|tables| tables.iter()).map(Table::bytes).sum()
 }
 
 fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share) -> ExportedRows {

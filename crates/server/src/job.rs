@@ -148,7 +148,12 @@ impl Job {
 
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
-        let kept: u64 = self.snapshots.iter().flatten().flatten().map(Snapshot::own_bytes).sum();
+        let snapshots_of =
+            |matrix: usize| self.snapshots.iter().flatten().filter_map(move |all| all.get(matrix));
+        let kept: u64 = (0..)
+            .zip(&self.matrices)
+            .map(|(number, matrix)| matrix.snapshot_bytes(snapshots_of(number)))
+            .sum();
         rows + kept + modules_bytes(&self.open_request)
     }
 }

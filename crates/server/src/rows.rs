@@ -189,9 +189,15 @@ impl Job {
         let held = self.matrix(matrix)?;
         let spec = held.spec();
         let rows = split_rows(spec, with_slots, keys, &values)?;
-        // A number of rows for which there is no memory is not believed.
-        let row_limit = memory_limit_bytes / (size_of::<u64>() as u64 + spec.row_bytes());
-        held.import(&rows, first.then_some(row_count.min(row_limit)))?;
+        let needed = held.room_bytes(row_count);
+        if first && needed > memory_limit_bytes {
+            let text = format!(
+                "{row_count} rows of matrix {:?} need {needed} bytes here, the limit is {memory_limit_bytes}",
+                spec.name
+            );
+            return Err(Refusal::new(FaultKind::TooLarge, text));
+        }
+        held.import(&rows, first.then_some(row_count))?;
         Ok(())
     }
 

@@ -172,7 +172,7 @@ impl<E: RuleElement> Table<E> {
 
     /// Finds the rows of `keys` (n, in any order), creates the missing ones, and writes their positions to `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
-        self.widen(keys.iter().copied().max().as_slice());
+        self.widen(keys.iter().max().copied());
         let Self { rows, initializer: birth } = self;
         with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
     }
@@ -200,7 +200,7 @@ impl<E: RuleElement> Table<E> {
         place: impl Fn(usize) -> usize,
         step: &S,
     ) -> bool {
-        let widened = self.widen(keys);
+        let widened = self.widen(keys.last().copied());
         if widened {
             positions.fill(ABSENT);
         }
@@ -244,11 +244,11 @@ impl<E: RuleElement> Table<E> {
         if let TableRows::Dense(rows) = &mut self.rows { rows.contiguous_values_mut() } else { None }
     }
 
-    /// Converts narrow rows to wide ones if `keys` (n; the largest is the last) has a key that is too large for narrow rows. Returns
-    /// whether rows have moved.
-    fn widen(&mut self, keys: &[u64]) -> bool {
+    /// Converts narrow rows to wide ones if the largest of the keys to come is too large for narrow rows. Returns whether
+    /// rows have moved.
+    fn widen(&mut self, largest: Option<u64>) -> bool {
         let narrow = matches!(self.rows, TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_));
-        let widens = narrow && keys.last().is_some_and(|key| *key >= KEY_LIMIT);
+        let widens = narrow && largest.is_some_and(|key| key >= KEY_LIMIT);
         if widens {
             let mut wide = SparseRows::new(self.initializer.rule.row_width(self.initializer.columns));
             wide.reserve(self.row_count() as usize);
@@ -354,7 +354,7 @@ fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
         }
         for i in block {
             if positions[i] >= UNKNOWN {
-                positions[i] = find_or_add(store, birth, keys[i]);
+                positions[i] = find_or_add(store, birth, store.hash(keys[i]), keys[i]);
             }
             let (position, at) = (positions[i], place(i));
             if columns == 1 {
@@ -415,8 +415,12 @@ fn probe_keys<E, R: RowStore<E>>(
 }
 
 #[inline]
-fn find_or_add<E: RuleElement, R: RowStore<E>>(store: &mut R, birth: &RowInitializer, key: u64) -> u32 {
-    let hash = store.hash(key);
+fn find_or_add<E: RuleElement, R: RowStore<E>>(
+    store: &mut R,
+    birth: &RowInitializer,
+    hash: u64,
+    key: u64,
+) -> u32 {
     let found = store.find(hash, key);
     if found != ABSENT {
         return found;
@@ -432,16 +436,14 @@ fn find_or_add_by<E: RuleElement, R: RowStore<E>>(
     keys: &[u64],
     positions: &mut [u32],
 ) {
-    if !store.has_room(keys.len()) {
-        store.grow(keys.len());
-    }
+    store.reserve(keys.len());
     positions.fill(ABSENT);
     let mut hashes = [0; 2 * BLOCK];
     prefetch_keys(store, keys, positions, 0, &mut hashes);
     for start in (0..keys.len()).step_by(BLOCK) {
         prefetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
         for i in start..keys.len().min(start + BLOCK) {
-            positions[i] = find_or_add(store, birth, keys[i]);
+            positions[i] = find_or_add(store, birth, hashes[i % (2 * BLOCK)], keys[i]);
         }
     }
 }

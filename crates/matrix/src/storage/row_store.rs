@@ -1,4 +1,4 @@
-//! What the stores of rows have in common.
+//! What the three stores of rows offer, and the shares in which all rows of one are visited.
 
 use super::BLOCK;
 use super::rows::ABSENT;
@@ -27,8 +27,7 @@ pub(crate) trait RowStore<E> {
         self.len()
     }
     fn bytes(&self) -> u64;
-    /// Visits the keys of a share with the positions of their rows, in the order of the store. The caller sorts them
-    /// before use.
+    /// Visits the keys of a share with the positions of their rows, in the order of the store, on which no result depends.
     fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32));
     /// Visits the keys of a share with their rows, in the order of the store.
     fn for_each_row<'a>(&'a self, share: Share, mut visit: impl FnMut(u64, &'a [E]))

@@ -97,7 +97,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
             job: JOB,
             matrix: 0,
             first: start == 0,
-            row_count: u64::MAX,
+            row_count: 300_000,
             with_slots: true,
             keys,
             values: values.clone(),
@@ -111,12 +111,17 @@ fn pages_of_a_matrix_go_out_and_come_back() {
         job: JOB,
         matrix: 0,
         first: true,
-        row_count: u64::MAX,
+        row_count: 0,
         with_slots: true,
         keys: vec![1],
         values: OwnedValues::F32(vec![1.0]),
     };
-    assert_eq!(fault(&world.send(TOOL, Message::Import(import))).kind, FaultKind::Invalid);
+    assert_eq!(fault(&world.send(TOOL, Message::Import(import.clone()))).kind, FaultKind::Invalid);
+    let many = Import { row_count: u64::MAX, values: OwnedValues::F32(vec![1.0; 6]), ..import };
+    let refusal = world.send(TOOL, Message::Import(many));
+    assert_eq!(fault(&refusal).kind, FaultKind::TooLarge);
+    assert!(fault(&refusal).text.contains("rows of matrix \"w\" need"), "{}", fault(&refusal).text);
+    assert_eq!(export_all(&mut world).1, pages, "nothing has changed");
 }
 
 #[test]
