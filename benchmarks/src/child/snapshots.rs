@@ -2,7 +2,7 @@
 //! FTRL-Proximal, two tasks under ASP, in the store of this process and on two servers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -129,19 +129,20 @@ fn measure(mut agents: Vec<Box<dyn Agent>>, mut snapshot: impl FnMut() -> Result
         let all = Selection::Rows(Keys::Range(start, start + FILL_KEYS));
         filler.push(WEIGHTS, all, Values::F32(&vec![0.5; FILL_KEYS as usize]))?;
     }
-    let (is_taken, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    // Odd while there is a snapshot.
+    let (changes, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let (is_taken, is_over) = (&is_taken, &is_over);
+        let (changes, is_over) = (&changes, &is_over);
         let tasks: Vec<_> = (0u64..)
             .zip(agents)
-            .map(|(task, agent)| scope.spawn(move || longest(agent, task, is_taken, is_over)))
+            .map(|(task, agent)| scope.spawn(move || longest(agent, task, changes, is_over)))
             .collect();
         let mut take_all = || {
             for _ in 0..SNAPSHOTS {
                 std::thread::sleep(PAUSE);
-                is_taken.store(true, Ordering::SeqCst);
+                changes.fetch_add(1, Ordering::SeqCst);
                 let row_count = snapshot()?;
-                is_taken.store(false, Ordering::SeqCst);
+                changes.fetch_add(1, Ordering::SeqCst);
                 anyhow::ensure!(row_count == ROWS, "the snapshot has {row_count} rows");
             }
             Ok(())
@@ -162,7 +163,7 @@ fn measure(mut agents: Vec<Box<dyn Agent>>, mut snapshot: impl FnMut() -> Result
 fn longest(
     mut agent: Box<dyn Agent>,
     task: u64,
-    is_taken: &AtomicBool,
+    changes: &AtomicU64,
     is_over: &AtomicBool,
 ) -> Result<Longest> {
     let mut random = stream(1, Purpose::Test, task, 0);
@@ -174,14 +175,14 @@ fn longest(
         keys.dedup();
         weights.resize(keys.len(), 0.0);
         let rows = Selection::Rows(Keys::Sorted(&keys));
-        let was_taken = is_taken.load(Ordering::SeqCst);
+        let before = changes.load(Ordering::SeqCst);
         let start = Instant::now();
         agent.pull(WEIGHTS, rows, ValuesMut::F32(&mut weights))?;
         let pulled = Instant::now();
         agent.push(WEIGHTS, rows, Values::F32(&weights))?;
         let pushed = pulled.elapsed();
         let time = (pulled - start).max(pushed).as_secs_f64() * 1e3;
-        if was_taken || is_taken.load(Ordering::SeqCst) {
+        if before % 2 == 1 || changes.load(Ordering::SeqCst) != before {
             longest.with_snapshot = longest.with_snapshot.max(time);
         } else {
             longest.undisturbed = longest.undisturbed.max(time);

@@ -17,8 +17,8 @@ use super::Environment;
 use super::driver::messages::ToWorker;
 use super::driver::run_loop::{Parameters, WorkerLink, drive};
 use super::driver::{
-    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RowCopy, RunEnd,
-    WorkerInfo,
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    SnapshotPurpose, WorkerInfo,
 };
 use super::worker::job_handle::JobHandle;
 use super::worker::task_runner::Throttle;
@@ -66,7 +66,7 @@ pub fn train(
         earlier_time: Duration::ZERO,
         incidents: Incidents::default(),
     };
-    let store = Arc::new(SharedStore { functions, store: OnceLock::new(), copies: Mutex::default() });
+    let store = Arc::new(SharedStore { functions, store: OnceLock::new(), snapshots: Mutex::default() });
     let (sender, events) = channel();
     let context = worker_context(sender, Arc::clone(&store), threads, environment);
     let mut driver = Driver::new(config, raw.clone(), job.clone(), start);
@@ -140,23 +140,24 @@ impl WorkerLink for ChannelLink {
 struct SharedStore {
     functions: FunctionTable,
     store: OnceLock<Arc<LocalStore>>,
-    /// By [`RowCopy`]: the rows of each matrix.
-    copies: Mutex<[RowCopies; RowCopy::COUNT]>,
+    /// By [`SnapshotPurpose`].
+    snapshots: Mutex<[Snapshots; SnapshotPurpose::COUNT]>,
 }
 
-type RowCopies = Option<Arc<Vec<Snapshot>>>;
+/// Those of all matrices of one moment, if they were taken.
+type Snapshots = Option<Arc<Vec<Snapshot>>>;
 
 impl SharedStore {
     fn get(&self) -> &Arc<LocalStore> {
         self.store.get().expect("the driver creates the store before it is used")
     }
 
-    fn copy(&self, copy: RowCopy) -> RowCopies {
-        lock(&self.copies)[copy as usize].clone()
+    fn snapshots(&self, purpose: SnapshotPurpose) -> Snapshots {
+        lock(&self.snapshots)[purpose as usize].clone()
     }
 
-    fn set_copy(&self, copy: RowCopy, rows: RowCopies) {
-        lock(&self.copies)[copy as usize] = rows;
+    fn set_snapshots(&self, purpose: SnapshotPurpose, snapshots: Snapshots) {
+        lock(&self.snapshots)[purpose as usize] = snapshots;
     }
 }
 
@@ -171,7 +172,10 @@ impl TaskParameters for SharedStore {
     }
 
     fn open(&self, _layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
-        Ok(Box::new(LocalMatrices { store: Arc::clone(self.get()), copy: self.copy(RowCopy::Checkpoint) }))
+        Ok(Box::new(LocalMatrices {
+            store: Arc::clone(self.get()),
+            snapshots: self.snapshots(SnapshotPurpose::Checkpoint),
+        }))
     }
 
     fn on_task_failed(&self, task: u32, reason: &str) {
@@ -187,8 +191,8 @@ impl TaskParameters for SharedStore {
 
 struct LocalMatrices {
     store: Arc<LocalStore>,
-    /// The rows of each matrix that were copied for a checkpoint.
-    copy: RowCopies,
+    /// Those for the checkpoint that is being written.
+    snapshots: Snapshots,
 }
 
 impl MatrixSource<Error> for LocalMatrices {
@@ -224,13 +228,13 @@ impl MatrixAccess for LocalMatrices {
         })
     }
 
-    fn read_copy(
+    fn read_snapshot(
         &mut self,
         matrix: u32,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let copy = self.copy.clone().expect("the driver has the rows copied first");
-        let rows = &copy[matrix as usize];
+        let snapshots = self.snapshots.clone().expect("the driver has them taken first");
+        let rows = &snapshots[matrix as usize];
         let threads = machine::core_count();
         let next = AtomicU64::new(0);
         let blocks = || {
@@ -258,8 +262,8 @@ struct LocalParameters {
 }
 
 impl LocalParameters {
-    /// Whether everything may change while a copy exists.
-    fn has_memory_for_copy(&self) -> bool {
+    /// Whether everything may be copied while a snapshot exists.
+    fn has_memory_for_snapshot(&self) -> bool {
         let bytes: u64 = self.store.get().stats().matrices.iter().map(|matrix| matrix.size_bytes).sum();
         self.memory_bytes.is_none_or(|memory| bytes <= memory / 2)
     }
@@ -274,20 +278,21 @@ impl Parameters for LocalParameters {
                 layout.matrices.into_iter().try_for_each(|spec| store.create(spec).map(drop))?;
                 assert!(self.store.store.set(Arc::new(store)).is_ok(), "the store is created once");
             }
-            ParametersRequest::CopyRows(copy) => {
-                if copy == RowCopy::Checkpoint && !self.has_memory_for_copy() {
+            ParametersRequest::TakeSnapshot(purpose) => {
+                if purpose == SnapshotPurpose::Checkpoint && !self.has_memory_for_snapshot() {
                     return Ok(Value::Bool(false));
                 }
                 let store = self.store.get();
                 let matrices = (0..).map(MatrixId).take(store.specs().count());
                 let rows: Result<_, _> = matrices.map(|matrix| store.snapshot(matrix)).collect();
-                self.store.set_copy(copy, Some(Arc::new(rows?)));
+                self.store.set_snapshots(purpose, Some(Arc::new(rows?)));
                 return Ok(Value::Bool(true));
             }
             ParametersRequest::RestoreBest => {
-                let copy = self.store.copy(RowCopy::Best).expect("rows are copied before they are restored");
+                let best =
+                    self.store.snapshots(SnapshotPurpose::BestEpoch).expect("taken before it is restored");
                 let store = self.store.get();
-                (0..).map(MatrixId).zip(&*copy).try_for_each(|(matrix, rows)| store.restore(matrix, rows))?;
+                (0..).map(MatrixId).zip(&*best).try_for_each(|(matrix, rows)| store.restore(matrix, rows))?;
             }
             ParametersRequest::Stats => {
                 return Ok(serde_json::to_value(self.store.get().stats()).unwrap_or_default());
@@ -296,8 +301,8 @@ impl Parameters for LocalParameters {
         Ok(Value::Null)
     }
 
-    fn free_copy(&mut self, copy: RowCopy) {
-        self.store.set_copy(copy, None);
+    fn drop_snapshot(&mut self, purpose: SnapshotPurpose) {
+        self.store.set_snapshots(purpose, None);
     }
 
     /// The store is freed with its last user.

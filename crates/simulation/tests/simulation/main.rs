@@ -136,8 +136,8 @@ fn plans_that_are_always_accepted_are_found() {
 }
 
 #[test]
-fn rows_that_are_not_copied_are_found() {
-    found_in_driver(driver::Broken::RowsAreNotCopied);
+fn a_snapshot_that_is_not_taken_is_found() {
+    found_in_driver(driver::Broken::SnapshotIsNotTaken);
 }
 
 #[test]

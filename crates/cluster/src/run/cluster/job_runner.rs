@@ -25,8 +25,8 @@ use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
 use crate::run::driver::{
-    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RowCopy, RunEnd,
-    WorkerInfo,
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
+    SnapshotPurpose, WorkerInfo,
 };
 
 /// Time until the master knows that the connection of a process has ended that no longer exists.
@@ -412,19 +412,19 @@ impl Parameters for ServerParameters<'_> {
         let servers = self.servers.as_mut().expect("the matrices are created first");
         match request {
             ParametersRequest::Create { .. } => unreachable!("handled above"),
-            ParametersRequest::CopyRows(RowCopy::Checkpoint) => {
-                return Ok(Value::Bool(servers.try_keep_rows(RowCopy::Checkpoint)?));
+            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
+                return Ok(Value::Bool(servers.try_take_snapshot(SnapshotPurpose::Checkpoint)?));
             }
-            ParametersRequest::CopyRows(copy) => servers.keep_rows(copy)?,
-            ParametersRequest::RestoreBest => servers.restore_rows(RowCopy::Best)?,
+            ParametersRequest::TakeSnapshot(purpose) => servers.take_snapshot(purpose)?,
+            ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
             ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
         }
         Ok(Value::Null)
     }
 
-    fn free_copy(&mut self, copy: RowCopy) {
+    fn drop_snapshot(&mut self, purpose: SnapshotPurpose) {
         // An error is ignored: the next request finds it again.
-        let _ = self.servers.as_mut().map(|servers| servers.drop_rows(copy));
+        let _ = self.servers.as_mut().map(|servers| servers.drop_snapshot(purpose));
     }
 
     fn close(&mut self, failure: Option<&str>) {

@@ -6,7 +6,7 @@
 //! | [`worker`] | the process of a worker and its jobs |
 //! | `server_parameters` | the servers of a job as tasks reach them |
 //! | `lane_connections` | requests of code that is not a task, to all lanes or to one |
-//! | [`servers`] | whole matrices on all lanes: open, import, export, copy, close; `pages`: their rows |
+//! | [`servers`] | whole matrices on all lanes: open, import, export, snapshots, close; `pages`: their rows |
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
 //! | `salvage`, `shutdown_barrier` | the end of a job whose master is lost |

@@ -6,7 +6,7 @@ use worker::{CancellationToken, JobLayout, RemoteAgent};
 use super::metrics_endpoint::WorkerMetrics;
 use super::servers::Servers;
 use crate::error::Error;
-use crate::run::driver::RowCopy;
+use crate::run::driver::SnapshotPurpose;
 use crate::run::worker::{MatrixAccess, TaskParameters};
 
 /// Connections to the servers of a job.
@@ -56,11 +56,11 @@ impl MatrixAccess for Servers {
         Self::import(self, matrix, rows, replace)
     }
 
-    fn read_copy(
+    fn read_snapshot(
         &mut self,
         matrix: u32,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.scan(matrix, RowCopy::Checkpoint, write)
+        self.scan(matrix, SnapshotPurpose::Checkpoint, write)
     }
 }

@@ -15,7 +15,7 @@ use super::lane_connections::LaneConnections;
 use super::pages::{decode_page, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::run::driver::RowCopy;
+use crate::run::driver::SnapshotPurpose;
 
 /// Maximum wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
@@ -177,15 +177,15 @@ impl Servers {
         accepted.map(|reply| reply.map(drop)).find(Result::is_err).unwrap_or(Ok(()))
     }
 
-    /// Takes a copy of all rows on the servers. The copies of the lanes are of one moment if nobody pushes meanwhile.
-    pub fn keep_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
-        let (job, snapshot) = (self.layout.job, copy as u32);
+    /// Takes a snapshot of all rows. Those of the lanes are of one moment if nobody pushes meanwhile.
+    pub fn take_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, purpose as u32);
         self.request_all(|_, request| Message::KeepRows(KeepRows { request, job, snapshot })).map(drop)
     }
 
-    /// Like [`Self::keep_rows`]; false if a lane has not enough memory. Then there is no copy.
-    pub fn try_keep_rows(&mut self, copy: RowCopy) -> Result<bool, Error> {
-        let (job, snapshot) = (self.layout.job, copy as u32);
+    /// Like [`Self::take_snapshot`]; false if a lane has not enough memory. Then there is no snapshot.
+    pub fn try_take_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<bool, Error> {
+        let (job, snapshot) = (self.layout.job, purpose as u32);
         let keep = |_, request| Message::KeepRows(KeepRows { request, job, snapshot });
         let mut is_kept = true;
         for (lane, reply) in self.lanes.request_all(ANSWER_LIMIT, keep).into_iter().enumerate() {
@@ -195,31 +195,32 @@ impl Servers {
             }
         }
         if !is_kept {
-            self.drop_rows(copy)?;
+            self.drop_snapshot(purpose)?;
         }
         Ok(is_kept)
     }
 
-    /// Replaces all rows by those of a copy.
-    pub fn restore_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
-        let (job, snapshot) = (self.layout.job, copy as u32);
+    /// Replaces all rows by those of a snapshot.
+    pub fn restore_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, purpose as u32);
         self.request_all(|_, request| Message::RestoreRows(RestoreRows { request, job, snapshot })).map(drop)
     }
 
-    /// Frees a copy.
-    pub fn drop_rows(&mut self, copy: RowCopy) -> Result<(), Error> {
-        let (job, snapshot) = (self.layout.job, copy as u32);
+    /// Frees a snapshot.
+    pub fn drop_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<(), Error> {
+        let (job, snapshot) = (self.layout.job, purpose as u32);
         self.request_all(|_, request| Message::DropRows(DropRows { request, job, snapshot })).map(drop)
     }
 
-    /// Gives the rows of a copy to `write`, in blocks, in no order. The lanes prepare the next blocks meanwhile.
+    /// Gives the rows of a snapshot to `write`, in blocks, in no order. The lanes prepare the next blocks meanwhile. After
+    /// an error of `write`, answers are still to come: these connections are of no more use.
     pub fn scan(
         &mut self,
         matrix: u32,
-        copy: RowCopy,
+        purpose: SnapshotPurpose,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (job, snapshot) = (self.layout.job, copy as u32);
+        let (job, snapshot) = (self.layout.job, purpose as u32);
         let spec = self.layout.matrices[matrix as usize].clone();
         let mut due: Vec<(usize, u64)> = (0..self.lanes.count()).map(|lane| (lane, 0)).collect();
         let mut pages = Vec::new();

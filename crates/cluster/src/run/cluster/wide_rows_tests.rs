@@ -1,4 +1,4 @@
-//! Tests with a real server that rows longer than a chunk can be pushed, pulled, copied, exported and imported.
+//! Tests with a real server that rows longer than a chunk can be pushed, pulled, kept in snapshots, exported and imported.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rpc::WireType;
 use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::servers::Servers;
-use crate::run::driver::RowCopy;
+use crate::run::driver::SnapshotPurpose;
 
 /// The row has 20 MB of f32.
 const WIDTH: usize = 5_000_000;
@@ -118,13 +118,13 @@ fn rows_of_20_mb_are_pushed_pulled_exported_and_imported() {
 }
 
 #[test]
-fn rows_of_20_mb_are_read_from_a_copy_while_others_are_pushed() {
+fn rows_of_20_mb_are_read_from_a_snapshot_while_others_are_pushed() {
     let sparse = MatrixSpec {
         storage: Storage::Sparse,
         partitioner: Partitioner::Hash { partition_count: 3 },
         ..spec(Axis::Row, 9, WIDTH as u64)
     };
-    let served = Served::start(vec![sparse.clone()], Vec::new());
+    let served = Served::start(vec![sparse], Vec::new());
     let (mut servers, mut agent) = served.open();
     let keys = [0, 4, 7];
     let rows: Vec<f32> = (0..3).flat_map(values).collect();
@@ -133,49 +133,48 @@ fn rows_of_20_mb_are_read_from_a_copy_while_others_are_pushed() {
     };
     push();
     let before = servers.export(0).expect("exported");
-    assert!(servers.try_keep_rows(RowCopy::Checkpoint).expect("there is memory"));
+    assert!(servers.try_take_snapshot(SnapshotPurpose::Checkpoint).expect("there is memory"));
     push();
-    let (mut found, mut block_count) = (Vec::new(), 0);
+    let mut found = Vec::new();
     servers
-        .scan(0, RowCopy::Checkpoint, &mut |block| {
+        .scan(0, SnapshotPurpose::Checkpoint, &mut |block| {
             let OwnedValues::F32(values) = &block.values else { panic!("f32") };
             found.extend(block.keys.iter().copied().zip(values.chunks(WIDTH).map(<[f32]>::to_vec)));
-            block_count += 1;
             Ok(())
         })
         .expect("scanned");
     found.sort_by_key(|row| row.0);
     let (found_keys, found_rows): (Vec<u64>, Vec<Vec<f32>>) = found.into_iter().unzip();
     assert!(found_keys == keys && OwnedValues::F32(found_rows.concat()) == before.values);
-    servers.restore_rows(RowCopy::Checkpoint).expect("restored");
+    servers.restore_snapshot(SnapshotPurpose::Checkpoint).expect("restored");
     assert!(servers.export(0).expect("exported") == before);
-    servers.drop_rows(RowCopy::Checkpoint).expect("dropped");
-    let none = servers.scan(0, RowCopy::Checkpoint, &mut |_| Ok(())).expect_err("it was dropped").to_string();
+    servers.drop_snapshot(SnapshotPurpose::Checkpoint).expect("dropped");
+    let none = servers
+        .scan(0, SnapshotPurpose::Checkpoint, &mut |_| Ok(()))
+        .expect_err("it was dropped")
+        .to_string();
     assert!(none.contains("there is no snapshot 1"), "{none}");
 }
 
 #[test]
-fn a_copy_for_which_a_server_has_no_memory_is_not_taken() {
-    let config = server::ServerConfig {
-        lanes: LANES,
-        memory_limit_bytes: 180 << 20,
-        ..server::ServerConfig::default()
-    };
-    // The lane with two of the three partitions has 40 MB of 90 MB.
-    let served = Served::with(config, vec![spec(Axis::Row, 3, WIDTH as u64)], Vec::new());
-    let (mut servers, _agent) = served.open();
-    assert!(servers.try_keep_rows(RowCopy::Checkpoint).expect("80 of 90 MB"));
-    let config = server::ServerConfig {
-        lanes: LANES,
-        memory_limit_bytes: 150 << 20,
-        ..server::ServerConfig::default()
-    };
-    let served = Served::with(config, vec![spec(Axis::Row, 3, WIDTH as u64)], Vec::new());
-    let (mut servers, _agent) = served.open();
-    assert!(!servers.try_keep_rows(RowCopy::Checkpoint).expect("80 of 75 MB"));
-    assert!(servers.scan(0, RowCopy::Checkpoint, &mut |_| Ok(())).is_err(), "no lane has kept its share");
-    let refused = servers.keep_rows(RowCopy::Best).expect_err("80 of 75 MB").to_string();
-    assert!(refused.contains("a copy of the rows needs"), "{refused}");
+fn a_snapshot_for_which_a_server_has_no_memory_is_not_taken() {
+    // The lane with two of the three partitions has 40 MB, of which a snapshot may need a copy.
+    for (limit, is_taken) in [(180 << 20, true), (150 << 20, false)] {
+        let config = server::ServerConfig { lanes: LANES, memory_limit_bytes: limit, ..Default::default() };
+        let served = Served::with(config, vec![spec(Axis::Row, 3, WIDTH as u64)], Vec::new());
+        let (mut servers, _agent) = served.open();
+        let purpose = SnapshotPurpose::Checkpoint;
+        assert_eq!(servers.try_take_snapshot(purpose).expect("that is no error"), is_taken, "{limit}");
+        assert_eq!(
+            servers.scan(0, purpose, &mut |_| Ok(())).is_ok(),
+            is_taken,
+            "no lane keeps its share alone"
+        );
+        if !is_taken {
+            let refused = servers.take_snapshot(purpose).expect_err("there is no memory").to_string();
+            assert!(refused.contains("a copy of the rows needs"), "{refused}");
+        }
+    }
 }
 
 #[test]

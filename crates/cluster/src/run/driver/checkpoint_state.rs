@@ -59,8 +59,8 @@ pub(super) struct Checkpointing {
     pub(super) begun_at: Instant,
     /// How long the last checkpoint took.
     pub(super) last_duration: Duration,
-    /// Whether the user was told that there is no memory for a copy.
-    pub(super) is_memory_short: bool,
+    /// Whether the user was told that there is no memory for a snapshot.
+    pub(super) told_memory_short: bool,
     /// Whether a user has asked for one.
     pub(super) is_requested: bool,
     pub(super) stage: Stage,
@@ -83,8 +83,8 @@ pub(super) enum Stage {
         tasks: BTreeMap<u32, (u64, u64)>,
         is_within_epoch: bool,
     },
-    /// All tasks have saved, and the rows are copied.
-    Copying {
+    /// All tasks have saved, and a snapshot of the rows is taken.
+    TakingSnapshot {
         epoch: u64,
         is_within_epoch: bool,
         clock: u64,
@@ -124,7 +124,7 @@ impl Checkpointing {
             lead: FIRST_LEAD,
             begun_at: now,
             last_duration: Duration::ZERO,
-            is_memory_short: false,
+            told_memory_short: false,
             is_requested: false,
             stage: Stage::Waiting { until: now },
         }
@@ -149,7 +149,7 @@ impl Checkpointing {
         match self.stage {
             Stage::Waiting { .. } => false,
             Stage::Planned { is_confirmed, .. } => is_confirmed,
-            Stage::Saving { .. } | Stage::Copying { .. } => true,
+            Stage::Saving { .. } | Stage::TakingSnapshot { .. } => true,
             Stage::Writing { holds_tasks, .. } | Stage::Committing { holds_tasks, .. } => holds_tasks,
         }
     }

@@ -1,11 +1,11 @@
 //! Checkpoints of a training: when they are due, at which moment all tasks save, and who writes what.
 //!
 //! A checkpoint that is due is made when the tasks end an epoch, or within the epoch if all tasks can save at one clock
-//! (`PlanSave`; under asp at any). When all tasks have saved, the rows are copied, and the tasks go on while the copy is
-//! written. They wait until the checkpoint is complete, or has failed, if there is no memory for a copy, or if they move
+//! (`PlanSave`; under asp at any). When all tasks have saved, a snapshot of the rows is taken, and the tasks go on while it
+//! is written. They wait until the checkpoint is complete, or has failed, if there is no memory for a copy, or if they move
 //! to other workers. A training goes on without a checkpoint that could not be written, and says so.
 //!
-//! With early stopping, the model may be that of an earlier epoch, whose rows are copied on the servers. A checkpoint is
+//! With early stopping, the model may be that of an earlier epoch, of whose rows there is a snapshot. A checkpoint is
 //! then made only after an epoch that is the best so far, so that its rows are these too. With rounded values
 //! (`--wire bf16`), checkpoints are made between epochs, where the residuals of rounding are pushed anyway.
 
@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::checkpoint_state::{DriverState, FIRST_LEAD, Stage};
 use super::messages::{RowsToSave, ToWorker, encode};
-use super::{Driver, Effect, ParametersRequest, Phase, RowCopy, RunEnd};
+use super::{Driver, Effect, ParametersRequest, Phase, RunEnd, SnapshotPurpose};
 use crate::error::Error;
 
 /// Time until workers are asked again that had no tasks yet.
@@ -157,24 +157,26 @@ impl Driver {
         let is_within_epoch = *is_within_epoch;
         let epoch = tasks.values().map(|(epoch, _)| *epoch).max().unwrap_or(0);
         let clock = tasks.values().map(|(_, clock)| *clock).max().unwrap_or(0);
-        *stage = Stage::Copying { epoch, is_within_epoch, clock };
-        self.effects.push(Effect::Parameters(ParametersRequest::CopyRows(RowCopy::Checkpoint)));
+        *stage = Stage::TakingSnapshot { epoch, is_within_epoch, clock };
+        self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint)));
     }
 
-    /// Has the checkpoint written if its rows were to be copied; returns false if not. `are_copied`: there was memory for
-    /// the copy.
-    pub(super) fn on_rows_copied(&mut self, now: Instant, are_copied: bool) -> bool {
+    /// Has the checkpoint written if its snapshot was to be taken; returns false if not. `has_snapshot`: there was memory for
+    /// it.
+    pub(super) fn on_snapshot_taken(&mut self, now: Instant, has_snapshot: bool) -> bool {
         let Phase::Training(training) = &mut self.phase else { return false };
         let checkpointing = &mut training.checkpointing;
-        let Stage::Copying { epoch, is_within_epoch, clock } = checkpointing.stage else { return false };
-        let holds_tasks = !are_copied || training.moves.is_some();
+        let Stage::TakingSnapshot { epoch, is_within_epoch, clock } = checkpointing.stage else {
+            return false;
+        };
+        let holds_tasks = !has_snapshot || training.moves.is_some();
         let since = checkpointing.begun_at;
-        if !are_copied && !std::mem::replace(&mut checkpointing.is_memory_short, true) {
+        if !has_snapshot && !std::mem::replace(&mut checkpointing.told_memory_short, true) {
             self.report_incident(
                 "the tasks wait while a checkpoint is written: there is no memory for a copy of the parameters",
             );
         }
-        self.write_checkpoint((epoch, is_within_epoch), clock, are_copied, holds_tasks);
+        self.write_checkpoint((epoch, is_within_epoch), clock, has_snapshot, holds_tasks);
         if !holds_tasks {
             self.timings.checkpoint_wait_s += (now - since).as_secs_f64();
             self.send_to_tasks(&ToWorker::EndSave);
@@ -187,7 +189,7 @@ impl Driver {
         &mut self,
         (epoch, is_within_epoch): (u64, bool),
         clock: u64,
-        are_copied: bool,
+        has_snapshot: bool,
         holds_tasks: bool,
     ) {
         let job = json!(self.given);
@@ -216,7 +218,7 @@ impl Driver {
         let shares = &training.setup.plan.worker_tasks;
         let awaited_count = shares.len();
         let (training_id, run) = (checkpointing.training.clone(), checkpointing.run);
-        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state), are_copied }));
+        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state), has_snapshot }));
         for share in shares {
             let name = format!("part-{training_id}-{run}-{}", share.tasks.start);
             let message = ToWorker::WritePart { checkpoint: place.clone(), name, rows: rows.take() };
@@ -311,7 +313,7 @@ impl Driver {
         if holds_tasks {
             self.timings.checkpoint_wait_s += duration.as_secs_f64();
         }
-        self.effects.push(Effect::FreeCopy(RowCopy::Checkpoint));
+        self.effects.push(Effect::DropSnapshot(SnapshotPurpose::Checkpoint));
         // A job that is to stop does not begin another run. After a failure the next comparison of the workers asks for
         // another checkpoint.
         let may_move = holds_tasks && failure.is_none() && !training.stop_sent;

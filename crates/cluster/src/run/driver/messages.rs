@@ -8,7 +8,8 @@
 //! A checkpoint between two epochs begins with `EpochDecided`, one within an epoch with `PlanSave` to all workers and
 //! `DecideSave`. All tasks save their states (`TaskSaved`), the workers write them (`WritePart`, `PartWritten`), one of
 //! them completes the checkpoint (`CommitCheckpoint`, `CheckpointWritten`). `EndSave` lets the tasks go on: as soon as
-//! the rows are copied and the workers are told to write, or if there is no memory for a copy, when all is written.
+//! a snapshot of the rows is taken and the workers are told to write, or if there is no memory for one, when all is
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -83,8 +84,8 @@ pub struct RowsToSave {
     pub layout: JobLayout,
     /// What the driver keeps.
     pub driver: Base64Bytes,
-    /// Whether the rows were copied for this checkpoint. If not, nothing pushes until they are written.
-    pub are_copied: bool,
+    /// Whether there is a snapshot for this checkpoint. If not, nothing pushes until the rows are written.
+    pub has_snapshot: bool,
 }
 
 /// Messages from the driver to a worker.

@@ -101,7 +101,7 @@ pub enum Event {
     /// A message of a worker of the job.
     FromWorker { worker: u32, message: FromWorker },
     /// The last [`Effect::Parameters`] is carried out. The value has the counters after [`ParametersRequest::Stats`]; after
-    /// `CopyRows` for a checkpoint it says whether there was memory for the copy; otherwise it is null.
+    /// `TakeSnapshot` for a checkpoint it says whether there was memory for it; otherwise it is null.
     ParametersDone(Value),
     /// The job cannot continue: a member is lost, or a request to the parameters failed.
     Failed(Error),
@@ -123,8 +123,8 @@ pub enum Effect {
     },
     /// Answered by [`Event::ParametersDone`] or [`Event::Failed`].
     Parameters(ParametersRequest),
-    /// Frees a copy of the rows. No answer.
-    FreeCopy(RowCopy),
+    /// Frees a snapshot. No answer.
+    DropSnapshot(SnapshotPurpose),
     /// The training that this run begins or continues.
     TrainingKnown(TrainingId),
     /// Frees the parameters. No answer.
@@ -149,24 +149,24 @@ pub enum ParametersRequest {
         /// The name of the worker of each task.
         workers: Vec<String>,
     },
-    /// Copies all rows, in place of the copy for the same purpose.
-    CopyRows(RowCopy),
+    /// Takes a snapshot of all rows, in place of the one for the same purpose.
+    TakeSnapshot(SnapshotPurpose),
     /// Replaces all rows by those of the best epoch.
     RestoreBest,
     /// Reads the counters.
     Stats,
 }
 
-/// What rows are copied for.
+/// What a snapshot of all rows is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowCopy {
+pub enum SnapshotPurpose {
     /// The best epoch so far, with early stopping.
-    Best = 0,
-    /// A checkpoint, which is written from the copy while the tasks go on.
+    BestEpoch = 0,
+    /// A checkpoint, which is written while the tasks go on.
     Checkpoint = 1,
 }
 
-impl RowCopy {
+impl SnapshotPurpose {
     /// Number of purposes.
     pub const COUNT: usize = 2;
 }
@@ -220,8 +220,8 @@ enum Phase {
     Creating(Box<Setup>),
     /// A worker sends the earlier model or a checkpoint to the matrices.
     Importing(Box<Setup>),
-    /// The rows of the best epoch, which the checkpoint had, are copied.
-    CopyingBest(Box<Setup>),
+    /// A snapshot of the rows of the best epoch, which the checkpoint had, is taken.
+    KeepingBest(Box<Setup>),
     /// The tasks run.
     Training(Box<Training>),
     /// A worker saves the model.
@@ -362,11 +362,11 @@ impl Driver {
     fn on_parameters_done(&mut self, now: Instant, value: Value) -> Result<(), Error> {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Creating(setup) => return self.on_parameters_created(now, setup),
-            Phase::CopyingBest(setup) => return self.train(now, setup),
+            Phase::KeepingBest(setup) => return self.train(now, setup),
             Phase::Saving(saving) => self.on_final_stats(now, *saving, value),
             phase => {
                 self.phase = phase;
-                if !self.on_rows_copied(now, value == Value::Bool(true)) {
+                if !self.on_snapshot_taken(now, value == Value::Bool(true)) {
                     self.send_decision();
                 }
             }
@@ -380,7 +380,7 @@ impl Driver {
             Phase::Inspecting => "the data were opened",
             Phase::Preparing(_) => "the data were surveyed",
             Phase::Creating(_) => "the matrices were created",
-            Phase::Importing(_) | Phase::CopyingBest(_) => "the earlier model was sent to the servers",
+            Phase::Importing(_) | Phase::KeepingBest(_) => "the earlier model was sent to the servers",
             Phase::Training(_) => {
                 self.stop_tasks();
                 return Ok(());

@@ -17,7 +17,7 @@ use super::job_layout::{WorkerTasks, assign_tasks, layout};
 use super::messages::{CheckpointPlace, ResumePoint, ToWorker};
 use super::settings_chooser::SettingsChooser;
 use super::training::Training;
-use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase, RowCopy};
+use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase, SnapshotPurpose};
 use crate::amounts::counted;
 use crate::error::Error;
 use crate::run::resume;
@@ -299,8 +299,9 @@ impl Driver {
         }
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Importing(setup) if self.job.parameters.stopping().is_some() => {
-                self.effects.push(Effect::Parameters(ParametersRequest::CopyRows(RowCopy::Best)));
-                self.phase = Phase::CopyingBest(setup);
+                self.effects
+                    .push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch)));
+                self.phase = Phase::KeepingBest(setup);
                 Ok(())
             }
             Phase::Importing(setup) => self.train(now, setup),

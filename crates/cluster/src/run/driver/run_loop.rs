@@ -6,7 +6,7 @@ use checkpoint::TrainingId;
 use serde_json::{Map, Value};
 
 use super::messages::ToWorker;
-use super::{Driver, Effect, Event, ParametersRequest, RowCopy, RunEnd};
+use super::{Driver, Effect, Event, ParametersRequest, RunEnd, SnapshotPurpose};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
@@ -35,8 +35,8 @@ pub trait Parameters {
     /// Carries out a request. Returns the value of [`Event::ParametersDone`].
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error>;
 
-    /// Frees a copy of the rows.
-    fn free_copy(&mut self, copy: RowCopy);
+    /// Frees a snapshot.
+    fn drop_snapshot(&mut self, purpose: SnapshotPurpose);
 
     /// Frees the parameters; `failure` is the reason why the job failed.
     fn close(&mut self, failure: Option<&str>);
@@ -66,7 +66,7 @@ pub fn drive(
                     });
                 }
                 Effect::TrainingKnown(training) => link.report_training(&training),
-                Effect::FreeCopy(copy) => parameters.free_copy(copy),
+                Effect::DropSnapshot(purpose) => parameters.drop_snapshot(purpose),
                 Effect::Close { failure } => parameters.close(failure.as_deref()),
                 Effect::Status(mut status) => {
                     parameters.add_status(&mut status);

@@ -13,7 +13,7 @@ use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;
 use super::preparation::Setup;
 use super::slow_workers::{RecordTimes, SlowWorkers};
-use super::{Driver, Effect, ParametersRequest, Phase, RowCopy};
+use super::{Driver, Effect, ParametersRequest, Phase, SnapshotPurpose};
 use crate::error::Error;
 use crate::job::SlowWorkerPolicy;
 use crate::run::totals::TaskSummary;
@@ -35,7 +35,7 @@ pub(super) struct Training {
     pub(super) step_count: u64,
     /// Whether tasks have been requested to stop.
     pub(super) stop_sent: bool,
-    /// The decision that is sent when the rows are copied or restored.
+    /// The decision that is sent when the snapshot of the best epoch is taken or restored.
     pending_decision: Option<ToWorker>,
     pub(super) since: Instant,
     pub(super) checkpointing: Checkpointing,
@@ -153,7 +153,8 @@ impl Driver {
         training.pending_decision =
             Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict, line });
         if decision.save_best {
-            self.effects.push(Effect::Parameters(ParametersRequest::CopyRows(RowCopy::Best)));
+            self.effects
+                .push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch)));
         } else if decision.restore_best {
             self.effects.push(Effect::Parameters(ParametersRequest::RestoreBest));
         } else {

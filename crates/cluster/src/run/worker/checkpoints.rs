@@ -353,7 +353,7 @@ fn write_part(
         part.write_task(&SavedTask { algorithm, task, task_count, epoch, clock, bytes }).map_err(failed)?;
     }
     let mut row_counts = Vec::new();
-    if let Some(RowsToSave { layout, are_copied, .. }) = rows {
+    if let Some(RowsToSave { layout, has_snapshot, .. }) = rows {
         let mut matrices = coordinator.context().parameters.open(layout)?;
         for matrix in 0..layout.matrices.len() as u32 {
             let mut row_count = 0;
@@ -361,8 +361,8 @@ fn write_part(
                 row_count += rows.keys.len() as u64;
                 Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
             };
-            if *are_copied {
-                matrices.read_copy(matrix, &mut write)?;
+            if *has_snapshot {
+                matrices.read_snapshot(matrix, &mut write)?;
             } else {
                 read_current(matrix, &mut *matrices, &mut write)?;
             }

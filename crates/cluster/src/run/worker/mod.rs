@@ -75,8 +75,8 @@ pub trait MatrixAccess: MatrixSource<Error> {
         Ok(())
     }
 
-    /// Gives the rows that the driver has had copied for a checkpoint to `write`, in blocks, in no order.
-    fn read_copy(
+    /// Gives the rows of the snapshot for a checkpoint, which the driver has had taken, to `write`, in blocks, in no order.
+    fn read_snapshot(
         &mut self,
         matrix: u32,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,

@@ -206,13 +206,13 @@ impl Checker<'_> {
     }
 
     /// A checkpoint is made when all tasks have saved at one clock, and has the states of all of them and the rows once.
-    /// Tasks that have saved go on once: when the rows are copied, or if there is no memory for that, when all is written.
+    /// Tasks that have saved go on once: when the snapshot is taken, or if there is no memory for it, when all is written.
     /// The model is saved when no checkpoint is being written.
     fn check_checkpoints(&mut self, history: &History) {
         let task_count = self.scenario.tasks as usize;
         let mut saved: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         let mut written = BTreeMap::new();
-        let (mut copied, mut awaited_count, mut last_number) = (None, 0u32, 0);
+        let (mut taken, mut awaited_count, mut last_number) = (None, 0u32, 0);
         for (_, seen) in &history.seen {
             match seen {
                 Seen::Received(FromWorker::TaskSaved { task, .. }) if saved.contains_key(task) => {
@@ -224,26 +224,27 @@ impl Checker<'_> {
                 Seen::Received(FromWorker::SavePlanned { is_possible: false, .. }) => {
                     self.facts.refused_plans += 1;
                 }
-                Seen::RowsCopied { has_memory } => {
-                    self.facts.checkpoints_without_copy += u64::from(!has_memory);
-                    copied = Some(*has_memory);
+                Seen::SnapshotTaken { has_memory } => {
+                    self.facts.checkpoints_without_snapshot += u64::from(!has_memory);
+                    taken = Some(*has_memory);
                     if saved.len() < task_count {
-                        self.faults.push("rows are copied before all tasks have saved".into());
+                        self.faults.push("a snapshot is taken before all tasks have saved".into());
                     }
                 }
                 Seen::Sent { message: ToWorker::EndSave, .. } => {
-                    let is_early = copied != Some(true) && (copied.is_none() || awaited_count > 0);
+                    let is_early = taken != Some(true) && (taken.is_none() || awaited_count > 0);
                     if saved.len() == task_count && is_early {
-                        self.faults.push(format!("tasks go on before the rows are saved: copied {copied:?}"));
+                        self.faults
+                            .push(format!("tasks go on before the rows are saved: snapshot {taken:?}"));
                     }
                     self.facts.checkpoints_beside_steps += u64::from(!saved.is_empty() && awaited_count > 0);
                     saved.clear();
-                    copied = None;
+                    taken = None;
                 }
                 Seen::Sent { message: ToWorker::WritePart { .. }, .. } => {
                     awaited_count += 1;
                     written.clone_from(&saved);
-                    if saved.len() < task_count || copied.is_none() {
+                    if saved.len() < task_count || taken.is_none() {
                         self.faults.push("a checkpoint is written before all tasks have saved".into());
                     }
                 }

@@ -25,8 +25,8 @@ pub(crate) enum Broken {
     EveryPlanIsAccepted,
     /// A worker writes the states of its tasks but one.
     StatesAreForgotten,
-    /// The tasks go on before the rows of a checkpoint are copied.
-    RowsAreNotCopied,
+    /// The tasks go on before the snapshot for a checkpoint is taken.
+    SnapshotIsNotTaken,
 }
 
 /// How often something happened in the runs of many seeds.
@@ -49,7 +49,7 @@ pub(crate) struct Facts {
     pub(crate) refused_plans: u64,
     pub(crate) failed_checkpoints: u64,
     pub(crate) checkpoints_beside_steps: u64,
-    pub(crate) checkpoints_without_copy: u64,
+    pub(crate) checkpoints_without_snapshot: u64,
 }
 
 impl Facts {
@@ -72,7 +72,7 @@ impl Facts {
             refused_plans,
             failed_checkpoints,
             checkpoints_beside_steps,
-            checkpoints_without_copy,
+            checkpoints_without_snapshot,
         } = other;
         self.finished += finished;
         self.restored += restored;
@@ -91,7 +91,7 @@ impl Facts {
         self.refused_plans += refused_plans;
         self.failed_checkpoints += failed_checkpoints;
         self.checkpoints_beside_steps += checkpoints_beside_steps;
-        self.checkpoints_without_copy += checkpoints_without_copy;
+        self.checkpoints_without_snapshot += checkpoints_without_snapshot;
     }
 
     /// Whether everything happened at least once.
@@ -114,7 +114,7 @@ impl Facts {
             self.refused_plans,
             self.failed_checkpoints,
             self.checkpoints_beside_steps,
-            self.checkpoints_without_copy,
+            self.checkpoints_without_snapshot,
         ]
         .iter()
         .all(|count| *count > 0)

@@ -50,8 +50,8 @@ pub(crate) struct Scenario {
     pub(crate) checkpoint_every: u64,
     /// The number of the checkpoint that cannot be written.
     pub(crate) failed_checkpoint: Option<u64>,
-    /// Whether there is memory for copies of the rows.
-    pub(crate) has_memory_for_copies: bool,
+    /// Whether there is memory for snapshots.
+    pub(crate) has_memory_for_snapshots: bool,
     /// Tasks that fail, each with the epoch and the batch.
     pub(crate) failures: Vec<(u64, u64, u32)>,
     pub(crate) misfortune: Misfortune,
@@ -79,7 +79,7 @@ impl Scenario {
         let (survey, resumed) = (random.below(2) == 0, random.below(3) == 0);
         let checkpoint_every = random.below(3) * (1 + random.below(6));
         let failed_checkpoint = (random.below(4) == 0).then(|| 1 + random.below(3));
-        let has_memory_for_copies = random.below(4) > 0;
+        let has_memory_for_snapshots = random.below(4) > 0;
         Self {
             seed,
             workers,
@@ -92,7 +92,7 @@ impl Scenario {
             resumed,
             checkpoint_every,
             failed_checkpoint,
-            has_memory_for_copies,
+            has_memory_for_snapshots,
             failures,
             misfortune,
         }

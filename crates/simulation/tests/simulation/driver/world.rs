@@ -9,8 +9,8 @@ use cluster::job::raw::RawJob;
 use cluster::progress::SilentProgress;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::driver::{
-    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RowCopy, RunEnd,
-    WorkerInfo,
+    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RunEnd,
+    SnapshotPurpose, WorkerInfo,
 };
 use cluster::{Error, Exit};
 use math::random::{Purpose, RandomStream, stream};
@@ -54,8 +54,8 @@ pub(crate) enum Seen {
     /// A request to the parameters has failed.
     ParametersFailed,
     RowsRestored,
-    /// The rows are copied for a checkpoint, if there is memory.
-    RowsCopied {
+    /// A snapshot is taken for a checkpoint, if there is memory.
+    SnapshotTaken {
         has_memory: bool,
     },
     /// A worker has written the rows as they were after this epoch.
@@ -90,7 +90,7 @@ enum Planned {
         worker: u32,
         message: FromWorker,
     },
-    /// Whether there is memory for a copy of the rows.
+    /// Whether there is memory for a snapshot.
     ParametersAnswer(Result<bool, Error>),
     Stop,
     MemberLost,
@@ -340,7 +340,7 @@ impl World {
                 Effect::Send { worker, message } => self.send(worker, message),
                 Effect::Parameters(request) => self.request(&request),
                 Effect::Close { .. } => self.note(Seen::Closed),
-                Effect::Status(_) | Effect::TrainingKnown(_) | Effect::FreeCopy(_) => {}
+                Effect::Status(_) | Effect::TrainingKnown(_) | Effect::DropSnapshot(_) => {}
                 Effect::End(result) => {
                     self.is_over = true;
                     let result =
@@ -380,11 +380,11 @@ impl World {
         }
         match request {
             ParametersRequest::Create { .. } | ParametersRequest::Stats => {}
-            ParametersRequest::CopyRows(RowCopy::Best) => self.copy = Some(self.rows),
-            ParametersRequest::CopyRows(RowCopy::Checkpoint) => {
-                let has_memory = self.scenario.has_memory_for_copies;
-                if self.broken != Some(Broken::RowsAreNotCopied) {
-                    self.note(Seen::RowsCopied { has_memory });
+            ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch) => self.copy = Some(self.rows),
+            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
+                let has_memory = self.scenario.has_memory_for_snapshots;
+                if self.broken != Some(Broken::SnapshotIsNotTaken) {
+                    self.note(Seen::SnapshotTaken { has_memory });
                 }
                 return self.plan_at(time, Planned::ParametersAnswer(Ok(has_memory)));
             }
