@@ -57,6 +57,8 @@ impl Served {
             })
         };
         let threads = (0..count).map(thread).collect();
+        // A server that does not start ends the wait for it.
+        drop(ready);
         let lane =
             |_| LaneAddress { addresses: vec![is_ready.recv().unwrap()], lane: 0, server: String::new() };
         let layout = JobLayout {

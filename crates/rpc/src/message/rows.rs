@@ -30,7 +30,7 @@ pub struct ExportPage {
     /// What the request for the next page asks for: the first key after this page, or the number of the next block;
     /// `None` if there are no more rows.
     pub next: Option<u64>,
-    /// n keys, ascending, as in `matrix::ExportedRows`.
+    /// n keys, as in `matrix::ExportedRows`: ascending, and in an answer to `ScanRows` in no order.
     pub keys: Vec<u64>,
     /// The values of all rows, then slot after slot, each row-major.
     pub values: OwnedValues,
@@ -50,7 +50,7 @@ pub struct Import {
     pub row_count: u64,
     /// Whether slots follow the values. If not, the push rule initializes them so that the values do not change.
     pub with_slots: bool,
-    /// n keys, ascending.
+    /// n keys, each once.
     pub keys: Vec<u64>,
     /// As in [`ExportPage`].
     pub values: OwnedValues,

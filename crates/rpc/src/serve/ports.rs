@@ -1,13 +1,17 @@
 //! The two ports of a process: one for frames, one for HTTP.
 
+use std::collections::VecDeque;
 use std::io;
 
 use super::listener::Listener;
 use crate::error::Error;
 use crate::transport::Address;
 
-/// How often a free port is looked for whose next port is free too.
-const ATTEMPTS: usize = 64;
+/// How often a free port is looked for whose next port is free too: the next ports may nearly all belong to connections
+/// that have ended, for a minute.
+const ATTEMPTS: usize = 2_000;
+/// Number of unfit ports that stay bound, so that the system does not choose them again at once.
+const UNFIT_LIMIT: usize = 64;
 
 /// Listeners for frames and for HTTP.
 #[derive(Debug)]
@@ -43,8 +47,7 @@ impl Ports {
 
 fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
     let mut attempts = 0..ATTEMPTS;
-    // They stay bound until the end: otherwise the system might choose the same port again.
-    let mut unfit = Vec::new();
+    let mut unfit = VecDeque::new();
     loop {
         let frames = Listener::bind(address)?;
         let beside = frames.address().http()?;
@@ -54,7 +57,10 @@ fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
             Err(Error::Io { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse && !is_chosen && attempts.next().is_some() =>
             {
-                unfit.push(frames);
+                if unfit.len() == UNFIT_LIMIT {
+                    unfit.pop_front();
+                }
+                unfit.push_back(frames);
             }
             Err(error) => return Err(of_http(error, &beside)),
         }
