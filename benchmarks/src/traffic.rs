@@ -64,6 +64,7 @@ impl LocalCluster {
                 job: JOB,
                 task_count: 1,
                 wait_limit_ms: 60_000,
+                durability: rpc::message::Durability::Checkpoint,
                 matrices: layout.matrices.clone(),
                 held: layout.lane_partitions(lane),
                 home: lane == 0,

@@ -182,6 +182,7 @@ pub(super) fn open_job(
             job,
             task_count: tasks,
             wait_limit_ms: 60_000,
+            durability: rpc::message::Durability::Checkpoint,
             matrices: layout.matrices.clone(),
             held: layout.lane_partitions(lane),
             home: lane == 0,

@@ -27,6 +27,8 @@ pub(crate) struct Registration {
     pub(crate) incarnation: u64,
     pub(crate) host: String,
     pub(crate) kind: MemberKind,
+    /// Whether the process was started again with the state of the one before.
+    pub(crate) restored: bool,
 }
 
 impl MasterState {
@@ -134,6 +136,9 @@ impl MasterState {
         living.renew_lease(now);
         living.member.host = registration.host;
         living.member.kind = registration.kind;
+        if registration.restored {
+            living.queue = ReliableQueue::default();
+        }
         let before = living.connection.replace(from);
         let member = living.member.clone();
         self.members.by_connection.insert(from, id);
@@ -146,7 +151,9 @@ impl MasterState {
         }
         self.counts.reconnected += 1;
         for job in self.jobs.running_with(id) {
-            self.send_to_runner(job, JobEvent::MemberReconnected { member: member.clone() });
+            let event =
+                JobEvent::MemberReconnected { member: member.clone(), is_restored: registration.restored };
+            self.send_to_runner(job, event);
         }
         id
     }
@@ -161,7 +168,7 @@ impl MasterState {
     ) -> u32 {
         self.members.last_id += 1;
         let id = self.members.last_id;
-        let Registration { name, incarnation, host, kind } = registration;
+        let Registration { name, incarnation, host, kind, restored: _ } = registration;
         let member = Member { id, name, incarnation, kind, host };
         let (report, kept) = (Value::Null, ReliableQueue::default());
         let (connection, heard_at, missed_at) = (Some(from), now, None);

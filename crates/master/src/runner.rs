@@ -180,7 +180,11 @@ pub enum JobEvent {
     },
     /// A member of the job was disconnected and has reconnected with the same incarnation. No message between the
     /// runner and the member was lost.
-    MemberReconnected { member: Member },
+    MemberReconnected {
+        member: Member,
+        /// Whether it is another process, with the state of the one before.
+        is_restored: bool,
+    },
     /// A command for a session.
     Session {
         /// Names the call in the answer.

@@ -9,7 +9,7 @@ use control::JobSubmission;
 use matrix::MatrixSpec;
 use rpc::message::{Done, Fault, FaultKind, JobId, Message, OpenSession, PushPosition};
 use rpc::service::{ConnectionId, Effect};
-use serde_json::Value;
+use serde_json::json;
 
 use crate::session::{
     CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_name, lanes_of,
@@ -57,7 +57,8 @@ impl MasterState {
         })?;
         let lanes = lanes_of(&servers);
         let title = format!("session {}", open.name);
-        let order = JobSubmission { title, spec: Value::Null, servers: wanted, workers: 0 };
+        let spec = json!({ "durability": open.durability });
+        let order = JobSubmission { title, spec, servers: wanted, workers: 0 };
         let id = self.jobs.add_session(order);
         self.sessions.insert(id, Session::new(now, lease, lanes, asker));
         self.start(id, servers, Vec::new());

@@ -146,8 +146,8 @@ impl MasterState {
         let request = control.request;
         self.members.renew(from, now);
         match control.body {
-            ControlBody::Register { name, incarnation, host, member } => {
-                let registration = Registration { name, incarnation, host, kind: member };
+            ControlBody::Register { name, incarnation, host, member, restored } => {
+                let registration = Registration { name, incarnation, host, kind: member, restored };
                 self.on_register(now, from, request, registration, out);
             }
             ControlBody::Leave => self.on_leave(from, out),

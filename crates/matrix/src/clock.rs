@@ -150,7 +150,7 @@ pub enum BarrierArrival {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum TaskState {
     Live,
     AtBarrier,
@@ -159,7 +159,7 @@ enum TaskState {
 
 /// The clocks of all tasks. Invariants: the minimum never falls; a task that has left never comes back (it joins again
 /// under another number); at least one live task is not at the barrier, unless all have left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockTable {
     tasks: Vec<(TaskState, Clock)>,
     generation: u64,

@@ -69,6 +69,6 @@ pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use snapshot::Snapshot;
 pub use spec::{Axis, MatrixSpec, Storage};
-pub use staged::PushId;
+pub use staged::{PushId, StagedRun};
 pub use stats::{MatrixStats, StoreStats};
 pub use vector::{ServerVector, VectorPool};

@@ -11,7 +11,7 @@ use crate::partitions::{Partitions, VisitOrder};
 use crate::row_positions::{KeyRun, PositionedKeys, RowPositions};
 use crate::snapshot::{AnyTables, Snapshot};
 use crate::spec::MatrixSpec;
-use crate::staged::PushId;
+use crate::staged::{PushId, StagedRun};
 
 /// Some or all partitions of a matrix. The tasks of a process share it; a lane has it for itself, which its methods
 /// with `&mut self` use to do without locks.
@@ -256,6 +256,16 @@ impl Matrix {
             AnyPartitions::I64(partitions) => AnyTables::I64(partitions.share_tables(bound)?),
         };
         Ok(Snapshot::new(self.spec.clone(), tables))
+    }
+
+    /// The pushes that are staged: what a snapshot does not have. `None` while functions are staged too, or one has failed.
+    pub fn staged_runs(&self) -> Result<Option<Vec<StagedRun>>, Error> {
+        with_partitions!(&self.partitions, partitions => partitions.staged_runs())
+    }
+
+    /// The numbers of these partitions, ascending.
+    pub fn partition_numbers(&self) -> Vec<u32> {
+        with_partitions!(&self.partitions, partitions => partitions.numbers())
     }
 
     /// Size of what snapshots of this matrix have and the matrix has no more, in bytes: the memory that is needed for them.

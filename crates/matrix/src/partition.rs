@@ -87,6 +87,11 @@ impl<E: RuleElement> Partition<E> {
         Arc::clone(&self.tables)
     }
 
+    /// The staged pushes; `None` while functions are staged or one has failed.
+    pub(crate) fn staged_pushes(&self) -> Option<&[StagedPush<E>]> {
+        (self.staged_calls.is_empty() && self.staged_failure.is_none()).then_some(&self.staged)
+    }
+
     /// Replaces the tables by those of a snapshot, and discards what is staged.
     pub(crate) fn restore(&mut self, tables: SharedTables<E>) {
         self.tables = tables;

@@ -10,6 +10,7 @@ use crate::partitioner::Placement;
 use crate::row_positions::{PositionedKeys, PositionedRun};
 use crate::rule::RuleElement;
 use crate::spec::{MatrixSpec, Storage};
+use crate::staged::StagedRun;
 use crate::storage::{RowInitializer, Table};
 
 /// Partitions of one element type. Each has its own mutex: a visit holds it for microseconds, and both pulls (which
@@ -112,6 +113,25 @@ impl<E: RuleElement> Partitions<E> {
             let partition = partition.lock().unwrap_or_else(PoisonError::into_inner);
             (rows + partition.row_count(), bytes + partition.size_bytes())
         })
+    }
+
+    /// The staged pushes of all partitions; `None` while functions are staged or one has failed.
+    pub(crate) fn staged_runs(&self) -> Result<Option<Vec<StagedRun>>, Error> {
+        let mut runs = Vec::new();
+        for locked in self.lock_each() {
+            let (partition, locked) = locked?;
+            let Some(staged) = locked.staged_pushes() else { return Ok(None) };
+            runs.extend(staged.iter().map(|push| {
+                let (keys, values) = (push.keys.clone(), E::owned(push.values.clone()));
+                StagedRun { partition, table: push.table, id: push.id, keys, values }
+            }));
+        }
+        Ok(Some(runs))
+    }
+
+    /// The numbers of the partitions that this process or lane has.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        (0u32..).zip(&self.partitions).filter(|(_, partition)| partition.is_some()).map(|(i, _)| i).collect()
     }
 
     /// Number of partitions that this process or lane has.

@@ -68,6 +68,10 @@ impl Snapshot {
         (self.spec == *spec).then_some(&self.tables)
     }
 
+    pub fn spec(&self) -> &MatrixSpec {
+        &self.spec
+    }
+
     /// Number of rows.
     pub fn row_count(&self) -> u64 {
         with_tables!(&self.tables, all => row_counts(all).into_iter().sum())

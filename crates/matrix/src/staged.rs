@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::clock::Clock;
-use crate::element::Element;
+use crate::element::{Element, OwnedValues};
 use crate::rule::MergeOp;
 use crate::storage::rows::ABSENT;
 
@@ -20,6 +20,18 @@ pub struct PushId {
     pub task: u32,
     /// Index among the task's pushes under that clock.
     pub index: u32,
+}
+
+/// A copy of a push that is staged for one table of one partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StagedRun {
+    pub partition: u32,
+    pub table: u32,
+    pub id: PushId,
+    /// n keys, ascending.
+    pub keys: Vec<u64>,
+    /// n x columns, row-major.
+    pub values: OwnedValues,
 }
 
 /// One push to one table of one partition.

@@ -71,6 +71,13 @@ pub(crate) fn not_a_frame(first: u32) -> Error {
 }
 
 impl Header {
+    /// Number of bytes of the whole frame.
+    pub fn frame_bytes(&self) -> u64 {
+        let padded = |bytes: u64| bytes.next_multiple_of(ALIGN as u64);
+        let values = self.value_type.section_bytes(u64::from(self.values_len));
+        HEADER_BYTES as u64 + padded(u64::from(self.meta_len)) + 8 * u64::from(self.keys_len) + padded(values)
+    }
+
     /// A header of a kind; all other fields are 0.
     pub fn new(kind: Kind) -> Self {
         Self {

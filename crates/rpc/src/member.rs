@@ -37,6 +37,8 @@ pub struct MemberConfig {
     pub host: String,
     /// Differs from that of every earlier process with this name.
     pub incarnation: u64,
+    /// Whether this process was started again with the incarnation and the state of an earlier one.
+    pub restored: bool,
     pub kind: MemberKind,
     /// Longest wait for the first registration.
     pub connect_limit: Duration,
@@ -84,6 +86,7 @@ struct Shared {
 #[derive(Debug)]
 struct MemberState {
     id: u32,
+    master_incarnation: u64,
     report: Value,
     /// `None` while there is no connection.
     sender: Option<Sender>,
@@ -99,6 +102,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
     let (events, heard) = channel();
     let link = MemberState {
         id: registered.id,
+        master_incarnation: registered.incarnation,
         report: Value::Null,
         // The sender is there from the start, so that a member that leaves at once can send `Leave`.
         sender: Some(sender),
@@ -119,6 +123,11 @@ impl Membership {
     /// The number of the member at the master. It changes with [`MemberEvent::LeaseExpired`].
     pub fn id(&self) -> u32 {
         self.shared.lock().id
+    }
+
+    /// The incarnation of the master.
+    pub fn master_incarnation(&self) -> u64 {
+        self.shared.lock().master_incarnation
     }
 
     /// Sends a message to the master. `FromTask` arrives once and in order, also after resets; other messages are lost

@@ -37,6 +37,8 @@ pub trait Service: Send {
     fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>);
     /// The time of [`Self::next_time`] has come, or the lane was woken before it ([`crate::serve::Lanes::wake`]).
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>);
+    /// Makes durable what the effects so far depend on. Called before anything is sent.
+    fn persist(&mut self) {}
     /// When [`Self::on_time`] is to be called next. The lane asks after each call.
     fn next_time(&self) -> Option<Duration>;
     /// Adds the counters of the service.

@@ -88,7 +88,13 @@ impl Line {
 }
 
 fn open_session(name: &str) -> Message {
-    Message::OpenSession(OpenSession { request: 2, name: name.into(), lease_ms: 0, servers: 0 })
+    Message::OpenSession(OpenSession {
+        request: 2,
+        name: name.into(),
+        lease_ms: 0,
+        servers: 0,
+        durability: Durability::Checkpoint,
+    })
 }
 
 fn spec(name: &str, rows: u64) -> MatrixSpec {

@@ -55,6 +55,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         job: 1,
         task_count: 1,
         wait_limit_ms: 1000,
+        durability: rpc::message::Durability::Checkpoint,
         matrices: vec![spec],
         held: vec![vec![0]],
         home: true,

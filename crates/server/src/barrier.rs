@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use matrix::reduce::sum_in_task_order;
 use rpc::message::{Barrier, FaultKind, Message, Released, RequestId};
+use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
 use crate::log::log_wait;
@@ -44,6 +45,30 @@ pub(crate) struct BarrierWaiter {
     pub(crate) task_deadline: Option<Duration>,
 }
 
+/// A barrier in the image of a lane: without the waiters, whose connections end with the lane. Numbers are those of the
+/// bits of the sums, which JSON does not have for all.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BarrierImage {
+    /// For each task the number of barriers before it joined, and its part.
+    tasks: Vec<(u64, Option<Vec<u64>>)>,
+    answered_count: u64,
+    sum: Vec<u64>,
+}
+
+impl BarrierImage {
+    pub(crate) fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+}
+
+fn bits(part: &[f64]) -> Vec<u64> {
+    part.iter().map(|value| value.to_bits()).collect()
+}
+
+fn values(bits: &[u64]) -> Vec<f64> {
+    bits.iter().map(|bits| f64::from_bits(*bits)).collect()
+}
+
 impl BarrierWaiter {
     fn expires_at(&self, limit: Duration) -> Duration {
         let end = self.since + limit;
@@ -58,6 +83,24 @@ impl JobBarrier {
             answered_count: 0,
             sum: Ok(Vec::new()),
         }
+    }
+
+    /// `None` if the last sum has failed.
+    pub(crate) fn image(&self) -> Option<BarrierImage> {
+        let tasks = self.tasks.iter().map(|task| (task.joined_generation, task.part.as_deref().map(bits)));
+        let sum = bits(self.sum.as_ref().ok()?);
+        Some(BarrierImage { tasks: tasks.collect(), answered_count: self.answered_count, sum })
+    }
+
+    pub(crate) fn restore(&mut self, image: BarrierImage) {
+        let task = |(joined_generation, part): (u64, Option<Vec<u64>>)| BarrierTask {
+            joined_generation,
+            part: part.as_deref().map(values),
+            waiter: None,
+        };
+        self.tasks = image.tasks.into_iter().map(task).collect();
+        self.answered_count = image.answered_count;
+        self.sum = Ok(values(&image.sum));
     }
 
     pub(crate) fn join(&mut self, generation: u64) {

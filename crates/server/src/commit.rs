@@ -39,8 +39,11 @@ impl LaneState {
                 return Ok(());
             }
         }
-        let chunk = self.checked_chunk(at, push)?;
+        let mut chunk = self.checked_chunk(at, push)?;
         self.check_staging_memory(chunk.bytes())?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_chunk(push, &mut chunk);
+        }
         self.job(push.job)?.staged_chunks.stage(push, chunk);
         Ok(())
     }

@@ -16,6 +16,8 @@ pub(crate) struct Connection {
     pub(crate) queued_bytes: u64,
     pub(crate) is_paused: bool,
     pub(crate) key_lists: KeyLists,
+    /// Number of pushes of this connection in the write-ahead log.
+    pub(crate) recorded_count: u64,
 }
 
 /// A request that waits for those before it on its connection.
@@ -36,6 +38,7 @@ impl Connection {
             queued_bytes: 0,
             is_paused: false,
             key_lists: KeyLists::new(key_list_limit_bytes),
+            recorded_count: 0,
         }
     }
 

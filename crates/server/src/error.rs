@@ -14,6 +14,10 @@ pub enum Error {
     )]
     NoToken { address: String },
 
+    /// The write-ahead log cannot be used.
+    #[error("server: the write-ahead log {path}: {problem}")]
+    WriteAheadLog { path: std::path::PathBuf, problem: String },
+
     /// An error of the sockets.
     #[error("server: {0}")]
     Network(#[from] rpc::Error),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use matrix::{FunctionCall, Matrix, MatrixSpec, Partitioner, PushId, Storage};
 use rpc::message::{
-    AddMatrix, DropMatrix, FaultKind, JobId, Pull, PullFunction, Push, PushFunction, Role, TryFunction,
+    AddMatrix, DropMatrix, FaultKind, JobId, Message, Pull, PullFunction, Push, PushFunction, Role,
+    TryFunction,
 };
 use rpc::service::{ConnectionId, Effect};
 
@@ -76,16 +77,21 @@ impl LaneState {
     fn merge_for_session(&mut self, at: ConnectionId, push: &mut Push) -> Result<(), Refusal> {
         let place = TableId { job: push.job, matrix: push.matrix, table: push.table };
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
-        let values = std::mem::replace(&mut push.values, NO_VALUES);
-        let value_count = values.len();
+        let value_count = push.values.len();
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&push.job))
         else {
             return Ok(());
         };
         let mut list = connection.key_lists.take(runs, keys)?;
+        let mut recorder = self.recorder.as_mut();
+        let start = recorder.as_mut().map(|recorder| recorder.record_push(push, &mut list, None));
+        let values = std::mem::replace(&mut push.values, NO_VALUES);
         let merged =
             open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, push, values));
         connection.key_lists.put(list);
+        if let (Err(_), Some(start), Some(recorder)) = (&merged, start, recorder) {
+            recorder.take_back(start);
+        }
         merged?;
         open.stats.push_count += 1;
         open.invalidate_export(place.matrix);
@@ -113,7 +119,16 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         let done = self.check_session(at, push.job);
-        match done.and_then(|()| self.push_functions_for_session(push.job, push.matrix, &push.calls)) {
+        let done = done.and_then(|()| self.push_functions_for_session(push.job, push.matrix, &push.calls));
+        // One that has failed may have changed rows before: it does the same again.
+        let has_run = match &done {
+            Ok(()) => true,
+            Err(refusal) => refusal.kind == FaultKind::Function,
+        };
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| has_run) {
+            recorder.record(&Message::PushFunction(push.clone()));
+        }
+        match done {
             Ok(()) => self.reply_done(at, push.request, push.job, out),
             Err(refusal) => self.refuse(at, push.request, refusal, out),
         }

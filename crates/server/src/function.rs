@@ -117,6 +117,9 @@ impl LaneState {
                 if refusal.kind == FaultKind::Function {
                     // The task uses up this push id by an empty push.
                     open.function_faults.insert(head.task, (head.mark(), refusal.clone()));
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.record(&Message::TryFunction(ask.clone()));
+                    }
                 }
                 self.refuse(at, head.request, refusal, out);
             }
@@ -151,6 +154,9 @@ impl LaneState {
             open.stats.push_function_count += 1;
             open.invalidate_export(head.matrix);
             self.uncounted_elements += element_count;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.record(&Message::PushFunction(push.clone()));
+            }
         }
         match result {
             Ok(()) => {

@@ -45,6 +45,14 @@ impl LaneState {
             let text = format!("{} tasks, the limit is {TASK_LIMIT}", open.task_count);
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
+        if open.durability > self.durability {
+            let (asked, own) = (open.durability.name(), self.durability.name());
+            let text = format!(
+                "it asks for durability={asked}, this server has durability={own}: start the server with --write-ahead-log \
+                 DIR (for synced-log also with --sync-log), or ask for less"
+            );
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
         if open.held.len() != open.matrices.len() {
             let (lists, matrices) = (open.held.len(), open.matrices.len());
             let text = format!("{lists} lists of partitions for {matrices} matrices, expected one for each");

@@ -32,6 +32,8 @@ pub(crate) struct CachedKeyList {
     pub(crate) keys: Vec<u64>,
     range: Option<(u64, u64)>,
     digest: Option<u128>,
+    /// The last push with these keys in the write-ahead log: its number on this connection.
+    pub(crate) recorded_at: Option<u64>,
     positions: Vec<(TableId, Vec<RowPositions>)>,
 }
 
@@ -65,7 +67,14 @@ impl KeyLists {
         match keys {
             KeyList::Listed(keys) => {
                 fits(keys.len() as u64)?;
-                Ok(CachedKeyList { runs, keys, range: None, digest: None, positions: Vec::new() })
+                Ok(CachedKeyList {
+                    runs,
+                    keys,
+                    range: None,
+                    digest: None,
+                    recorded_at: None,
+                    positions: Vec::new(),
+                })
             }
             KeyList::Range { start, end } => {
                 fits(end.saturating_sub(start))?;
@@ -78,7 +87,14 @@ impl KeyLists {
                 let known = self.lists.iter().rposition(|list| list.range == range && list.runs == runs);
                 Ok(self.remove(known).unwrap_or_else(|| {
                     let keys = (start..end).collect();
-                    CachedKeyList { runs, keys, range, digest: None, positions: Vec::new() }
+                    CachedKeyList {
+                        runs,
+                        keys,
+                        range,
+                        digest: None,
+                        recorded_at: None,
+                        positions: Vec::new(),
+                    }
                 }))
             }
             KeyList::Cached { digest, count: key_count } => {
@@ -113,7 +129,12 @@ impl KeyLists {
 }
 
 impl CachedKeyList {
-    fn digest(&mut self) -> u128 {
+    /// The keys as a range, if they were sent so.
+    pub(crate) fn range(&self) -> Option<(u64, u64)> {
+        self.range
+    }
+
+    pub(crate) fn digest(&mut self) -> u128 {
         *self.digest.get_or_insert_with(|| KeyList::digest(&self.runs, &self.keys))
     }
 

@@ -8,6 +8,7 @@
 //! | `pull`, `push`, `function`, `clocks`, `barrier`, `rows` | requests of tasks and tools, one kind a file |
 //! | `stats`, `log` | counters and log entries |
 //! | `foreign_session`, `staged_chunks`, `commit`, `batch` | sessions of foreign hosts, with staged pushes |
+//! | [`write_ahead`] | the write-ahead log: what changes a lane is written before it is acknowledged |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | the state that a lane keeps for a connection |
 
@@ -34,6 +35,7 @@ mod rows;
 mod staged_chunks;
 pub mod state;
 mod stats;
+pub mod write_ahead;
 
 #[cfg(any(test, feature = "broken"))]
 pub use broken::Broken;

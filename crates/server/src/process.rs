@@ -2,6 +2,7 @@
 //! the master.
 
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use control::{HttpConfig, metrics_of_lanes, serve_http};
@@ -12,6 +13,7 @@ use rpc::{Address, Limits, ServeConfig, Service, Stop};
 use crate::config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
+use crate::write_ahead::files::WriteAheadLog;
 
 /// Most lanes of a process. Each lane is a thread.
 const LANE_LIMIT: u16 = 256;
@@ -45,6 +47,8 @@ pub struct ServerConfig {
     pub open_jobs: OpenJobs,
     /// The functions that tasks may call.
     pub functions: FunctionTable,
+    /// Where changes are written before they are acknowledged. Without it, what this process has ends with it.
+    pub write_ahead_log: Option<Arc<Mutex<WriteAheadLog>>>,
     /// Reads the modules that jobs bring. Without it, jobs with modules are refused.
     pub modules: Option<ModuleLoader>,
 }
@@ -66,6 +70,7 @@ impl Default for ServerConfig {
             limits: Limits::default(),
             open_jobs: OpenJobs::default(),
             functions: FunctionTable::builtin(),
+            write_ahead_log: None,
             modules: None,
         }
     }
@@ -136,17 +141,25 @@ pub fn run<E: From<Error>>(
     rpc::buffers::retain_large();
     let ports = Ports::bind(&config.listen, &config.http).map_err(Error::from)?;
     let (addresses, http) = ports.addresses();
-    let incarnation = incarnation();
+    let log = config.write_ahead_log.clone();
+    let incarnation = log.as_ref().map_or_else(incarnation, |log| lock(log).incarnation());
     let modules = config.modules.map(ModuleCache::new);
     let lane = |lane| {
         let state = LaneState::new(config.lane(lane, incarnation))
             .with_functions(config.functions.clone())
             .with_modules(modules.clone());
-        Box::new(state.with_open_jobs(config.open_jobs.clone())) as Box<dyn Service>
+        state.with_open_jobs(config.open_jobs.clone())
     };
-    let lanes = (0..config.lanes).map(lane).collect();
     tracing::info!(?addresses, ?http, lanes = config.lanes, incarnation, "the server listens");
     on_ready(&ports)?;
+    let lanes: Vec<LaneState> = (0..config.lanes).map(lane).collect();
+    let lanes: Vec<Box<dyn Service>> = match log {
+        Some(log) => {
+            let restored = lock(&log).restore(lanes).map_err(E::from)?;
+            restored.into_iter().map(|lane| Box::new(lane) as Box<dyn Service>).collect()
+        }
+        None => lanes.into_iter().map(|lane| Box::new(lane) as Box<dyn Service>).collect(),
+    };
     let (token, limits) = (config.token, config.limits);
     let serve = ServeConfig { token: token.clone(), limits, http };
     rpc::serve(ports.frames, lanes, serve, stop.clone(), |lanes| {
@@ -156,6 +169,10 @@ pub fn run<E: From<Error>>(
     .map_err(Error::from)?;
     tracing::info!("the server has stopped");
     Ok(())
+}
+
+fn lock(log: &Mutex<WriteAheadLog>) -> MutexGuard<'_, WriteAheadLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A number that differs at each start: a server does not start twice within one nanosecond.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use matrix::{KeyRun, Matrix, OwnedValues, PushId};
 use rpc::WireValues;
-use rpc::message::{FaultKind, JobId, Message, Push, PushFunction, PushPosition, RequestId, TryFunction};
+use rpc::message::{
+    FaultKind, JobId, Message, Push, PushFunction, PushPosition, RequestId, Tick, TryFunction,
+};
 
 use crate::broken::Broken;
 use crate::connection::QueuedRequest;
@@ -226,6 +228,10 @@ impl LaneState {
                 .advance(task, clock)
                 .map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;
             self.changed_jobs.insert(job);
+            if let Some(recorder) = &mut self.recorder {
+                // The push itself may be deferred, and others need not wait for the task meanwhile.
+                recorder.record(&Message::Tick(Tick { request: 0, job, task, clock }));
+            }
         }
         let job = &self.jobs[&job];
         Ok((!self.has_reached(job, needed)).then_some(needed))
@@ -247,16 +253,29 @@ impl LaneState {
         };
         let place = TableId { job, matrix: push.matrix, table: push.table };
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
-        let values = std::mem::replace(&mut push.values, NO_VALUES);
-        let value_count = values.len();
+        let value_count = push.values.len();
         // The master may have removed the task while the push was deferred.
         let live =
             open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault));
+        let mut recorder = self.recorder.as_mut();
         let result =
             room.and(live).and_then(|_| connection.key_lists.take(runs, keys)).and_then(|mut list| {
+                let number = connection.recorded_count;
+                let start = recorder
+                    .as_mut()
+                    .map(|recorder| recorder.record_push(&mut push, &mut list, Some(number)));
+                let values = std::mem::replace(&mut push.values, NO_VALUES);
                 let merged = open
                     .matrix(place.matrix)
                     .and_then(|matrix| merge(matrix, place, &mut list, &push, values));
+                if let (Some(start), Some(recorder)) = (start, &mut recorder) {
+                    if merged.is_ok() {
+                        connection.recorded_count = number + 1;
+                        list.recorded_at = Some(number);
+                    } else {
+                        recorder.take_back(start);
+                    }
+                }
                 connection.key_lists.put(list);
                 merged
             });

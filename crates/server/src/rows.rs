@@ -248,7 +248,7 @@ fn missing(text: String) -> Refusal {
 }
 
 /// The values of some rows as a page has them: those of all rows, then slot after slot.
-fn page_values(spec: &MatrixSpec, rows: &ExportedRows, range: Range<usize>) -> OwnedValues {
+pub(crate) fn page_values(spec: &MatrixSpec, rows: &ExportedRows, range: Range<usize>) -> OwnedValues {
     let mut values = OwnedValues::zeros(spec.element, 0);
     let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
     for (part, width) in parts.zip(widths(spec)) {

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use matrix::{OwnedValues, RowPositions};
-use rpc::message::{Commit, FaultKind, PartitionRun, PushStaged};
+use rpc::message::{Commit, FaultKind, JobId, KeyList, PartitionRun, PushStaged};
+use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
@@ -85,6 +86,15 @@ pub(crate) struct StagingCounts {
     pub(crate) dropped_chunks: u64,
 }
 
+/// What is known of the tokens of a matrix besides staged chunks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TokensImage {
+    matrix: u32,
+    first_open: u64,
+    /// Token, part and the attempt that counts.
+    committed: Vec<(u64, u32, u64)>,
+}
+
 /// All chunks that are staged for a job.
 #[derive(Debug, Default)]
 pub(crate) struct StagedChunks {
@@ -101,6 +111,61 @@ impl StagedChunks {
     /// Number of open tokens of all matrices.
     pub(crate) fn token_count(&self) -> usize {
         self.matrices.values().map(|tokens| tokens.open.len()).sum()
+    }
+
+    /// The tokens of all matrices, without the staged chunks.
+    pub(crate) fn tokens(&self) -> Vec<TokensImage> {
+        let image = |(matrix, tokens): (&u32, &MatrixTokens)| {
+            let parts =
+                tokens.open.iter().flat_map(|(token, parts)| parts.iter().map(move |part| (token, part)));
+            let committed = parts.filter_map(|(token, (part, state))| match state {
+                StagedPart::Committed(attempt) => Some((*token, *part, *attempt)),
+                StagedPart::Open(_) => None,
+            });
+            TokensImage { matrix: *matrix, first_open: tokens.first_open, committed: committed.collect() }
+        };
+        self.matrices.iter().map(image).collect()
+    }
+
+    /// Adds the tokens that an image has.
+    pub(crate) fn restore_tokens(&mut self, tokens: Vec<TokensImage>) {
+        for TokensImage { matrix, first_open, committed } in tokens {
+            let tokens = self.matrices.entry(matrix).or_default();
+            tokens.first_open = first_open;
+            self.bytes += ATTEMPT_BYTES * committed.len() as u64;
+            for (token, part, attempt) in committed {
+                tokens.open.entry(token).or_default().insert(part, StagedPart::Committed(attempt));
+            }
+        }
+    }
+
+    /// The staged chunks as the requests that stage them.
+    pub(crate) fn chunks(&self, job: JobId) -> Vec<PushStaged> {
+        let mut requests = Vec::new();
+        for (&matrix, tokens) in &self.matrices {
+            for (&token, parts) in &tokens.open {
+                for (&part, state) in parts {
+                    let StagedPart::Open(attempts) = state else { continue };
+                    let chunks = attempts
+                        .iter()
+                        .flat_map(|(attempt, chunks)| chunks.iter().map(move |c| (*attempt, c)));
+                    requests.extend(chunks.map(|(attempt, (&number, chunk))| PushStaged {
+                        request: 0,
+                        job,
+                        token,
+                        part,
+                        attempt,
+                        chunk: number,
+                        matrix,
+                        table: chunk.table,
+                        runs: chunk.runs.clone(),
+                        keys: KeyList::Listed(chunk.keys.clone()),
+                        values: chunk.values.clone(),
+                    }));
+                }
+            }
+        }
+        requests
     }
 
     /// What to do with a chunk, given all that came before it.

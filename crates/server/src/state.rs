@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::FunctionTable;
-use rpc::message::{FaultKind, JobId, RequestId};
+use rpc::message::{Durability, FaultKind, JobId, RequestId};
 use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
@@ -22,6 +22,7 @@ use crate::log::log_deferred;
 use crate::push::PushRequest;
 use crate::refusal::Refusal;
 use crate::stats::LaneStats;
+use crate::write_ahead::recorder::Recorder;
 use rpc::service::{ConnectionId, Effect, Service};
 
 /// One lane: its partitions, its clocks and its deferred requests.
@@ -47,6 +48,10 @@ pub struct LaneState {
     /// The functions for jobs without modules.
     pub(crate) functions: Arc<FunctionTable>,
     pub(crate) module_cache: Option<ModuleCache>,
+    /// What there is of this lane when its process has died.
+    pub(crate) durability: Durability,
+    /// Takes down all changes, for the write-ahead log. None: there is no log.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl LaneState {
@@ -67,6 +72,8 @@ impl LaneState {
             open_jobs: OpenJobs::default(),
             functions: Arc::new(FunctionTable::builtin()),
             module_cache: None,
+            durability: Durability::Checkpoint,
+            recorder: None,
         }
     }
 
@@ -129,7 +136,27 @@ impl LaneState {
         }
     }
 
+    /// Handles a message. What it changes is recorded, unless it is refused; changes that may be deferred are recorded
+    /// where they are made.
     pub(crate) fn handle(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        let recorded = self.recorder.as_mut().and_then(|recorder| recorder.record_request(&message));
+        let refusal_count = recorded.map(|_| self.stats.refusal_count());
+        self.dispatch(now, at, arrival, message, out);
+        if let (Some(start), Some(recorder)) = (recorded, &mut self.recorder)
+            && refusal_count != Some(self.stats.refusal_count())
+        {
+            recorder.take_back(start);
+        }
+    }
+
+    fn dispatch(
         &mut self,
         now: Duration,
         at: ConnectionId,

@@ -50,6 +50,7 @@ fn use_lane(address: &Address, lane: u16) {
         job,
         task_count: 1,
         wait_limit_ms: 1000,
+        durability: rpc::message::Durability::Checkpoint,
         matrices,
         held,
         home: lane == 0,

@@ -15,9 +15,9 @@ use matrix::{
     merge_partial_answers,
 };
 use rpc::message::{
-    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Fault, KeyList, OpenSession,
-    PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
-    TryFunction,
+    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Durability, Fault, KeyList,
+    OpenSession, PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role,
+    SessionMap, TryFunction,
 };
 use rpc::{Message, WireType, WireValues};
 
@@ -85,7 +85,18 @@ impl ParameterSession {
     /// see it under `name`. `token` is that of the cluster, empty if it has none. It renews its lease until it is closed
     /// or dropped.
     pub fn open(address: &str, token: &[u8], name: &str) -> Result<Self, SessionError> {
-        let ask = OpenSession { request: 2, name: name.to_owned(), lease_ms: 0, servers: 0 };
+        Self::open_with(address, token, name, Durability::Checkpoint)
+    }
+
+    /// Like [`Self::open`], on servers that have so much of the session when they have died. With a log, a server that is
+    /// started again goes on with the session: calls fail while it is away, and [`Self::push_once`] may be repeated.
+    pub fn open_with(
+        address: &str,
+        token: &[u8],
+        name: &str,
+        durability: Durability,
+    ) -> Result<Self, SessionError> {
+        let ask = OpenSession { request: 2, name: name.to_owned(), lease_ms: 0, servers: 0, durability };
         let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
         let line = Line::open(&[address.to_owned()], 0, token, Role::Tool)?;
         let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;

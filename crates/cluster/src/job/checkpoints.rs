@@ -172,6 +172,7 @@ const FREE_KEYS: &[&str] = &[
     "quiet",
     "restarts",
     "slow_worker",
+    "durability",
     "checkpoint_every",
     "checkpoints",
     "checkpoint_keep",

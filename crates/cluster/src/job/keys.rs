@@ -1,5 +1,7 @@
 //! The table of keys: each row is a flag of the command line and, for `train`, a key of the job file.
 
+use rpc::message::Durability;
+
 /// The commands whose keys are in this table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobCommand {
@@ -312,6 +314,14 @@ pub const KEYS: &[Key] = &[
         "N",
         TRAIN,
         "How often the job goes on from its last checkpoint after a server or worker is lost [default: 10]",
+    ),
+    key(
+        "durability",
+        KeyKind::Choice(Durability::NAMES),
+        "checkpoint|log|synced-log",
+        TRAIN,
+        "What a training on servers has when a server dies: its last checkpoint, or a log of every change, with which \
+         no task goes back; a synced log outlives a power failure too [default: checkpoint]",
     ),
     key(
         "slow_worker",

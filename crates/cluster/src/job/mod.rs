@@ -18,6 +18,7 @@ use algo::{Algorithm, Families};
 use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
+use rpc::message::Durability;
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -134,6 +135,7 @@ pub struct TrainJob {
     /// How often the job is run again after the loss of a member.
     pub restarts: u32,
     pub slow_worker: SlowWorkerPolicy,
+    pub durability: Durability,
 }
 
 /// What happens when a worker is much slower than the others.
@@ -196,6 +198,7 @@ impl TrainJob {
                 Some("move") => SlowWorkerPolicy::Move,
                 _ => SlowWorkerPolicy::Warn,
             },
+            durability: checker.choice("durability")?.and_then(Durability::named).unwrap_or_default(),
             checkpoints: CheckpointSettings::of(&checker, &model)?,
             model,
             from: checker.path("from")?,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId, RowCounts, Snapshot};
 use model::MatrixSource;
 use rpc::WireType;
+use rpc::message::Durability;
 use serde_json::{Map, Value};
 use worker::JobLayout;
 
@@ -47,6 +48,15 @@ pub fn train(
         return Err(Error::InvalidRequest {
             what: format!("--wire {} in one process, where no values are sent", job.wire.name()),
             advice: "give --servers N and --workers N, or leave it out".into(),
+        });
+    }
+    if job.durability != Durability::Checkpoint {
+        return Err(Error::InvalidRequest {
+            what: format!(
+                "--durability {} in one process, which has its parameters in itself",
+                job.durability.name()
+            ),
+            advice: "give --servers N and --workers N, or leave it out: checkpoints serve one process".into(),
         });
     }
     let functions = job.modules.extend_table(environment.functions)?;

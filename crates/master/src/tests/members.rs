@@ -120,7 +120,11 @@ fn a_new_connection_closes_the_one_that_its_member_had() {
     let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     let (name, host) = ("a".to_string(), "here:1".to_string());
-    world.receive(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    world.receive(
+        2,
+        1,
+        ControlBody::Register { name, incarnation: 10, host, member: worker(), restored: false },
+    );
     assert!(world.is_closed(1));
     assert!(!world.is_closed(2));
 }
@@ -237,7 +241,11 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
     world.close(1);
     world.runner(job, RunnerReport::ToTask { worker: id, body: bytes("two") });
     let (name, host) = ("w".to_string(), "here:1".to_string());
-    world.receive(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    world.receive(
+        2,
+        1,
+        ControlBody::Register { name, incarnation: 10, host, member: worker(), restored: false },
+    );
     let said = world.control_to(2);
     let to_task = |text: &str| ControlBody::ToTask { job, body: bytes(text) };
     assert!(matches!(said[0].body, ControlBody::Registered { id: 1, .. }));
@@ -249,7 +257,9 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
     let told = world.events_of(job);
     assert!(matches!(&told[0], JobEvent::FromTask { body, .. } if *body == bytes("first")));
     assert!(matches!(&told[1], JobEvent::MemberDisconnected { member } if member.id == id));
-    assert!(matches!(&told[2], JobEvent::MemberReconnected { member } if member.id == id));
+    assert!(
+        matches!(&told[2], JobEvent::MemberReconnected { member, is_restored: false } if member.id == id)
+    );
     assert!(
         matches!(&told[3], JobEvent::FromTask { body, .. } if *body == bytes("second")),
         "the repeat is dropped"

@@ -32,7 +32,13 @@ fn spec(name: &str) -> MatrixSpec {
 }
 
 fn open_session(request: u64) -> Message {
-    Message::OpenSession(OpenSession { request, name: "fit".into(), lease_ms: 10_000, servers: 0 })
+    Message::OpenSession(OpenSession {
+        request,
+        name: "fit".into(),
+        lease_ms: 10_000,
+        servers: 0,
+        durability: Durability::Checkpoint,
+    })
 }
 
 fn create(job: u32, request: u64, spec: MatrixSpec) -> Message {
@@ -272,7 +278,13 @@ fn without_servers_or_beyond_the_limit_a_session_is_sent_away_for_a_while() {
     assert_eq!(world.send(open_session(1)).orders.len(), 1);
     let told = world.send(open_session(2));
     assert!(refused(&told).text.contains("1 sessions are open, the limit (session_limit)"));
-    let short = OpenSession { request: 3, name: "fit".into(), lease_ms: 5, servers: 0 };
+    let short = OpenSession {
+        request: 3,
+        name: "fit".into(),
+        lease_ms: 5,
+        servers: 0,
+        durability: Durability::Checkpoint,
+    };
     let told = world.send(Message::OpenSession(short));
     assert!(refused(&told).text.contains("lease_ms is 5, expected 0 or 1000 to"), "{}", refused(&told).text);
     world.submit("a job", 1, 0);

@@ -121,7 +121,11 @@ impl TestMaster {
         kind: MemberKind,
     ) -> Option<u32> {
         let (name, host) = (name.to_string(), "here:1".to_string());
-        self.receive(from, 1, ControlBody::Register { name, incarnation, host, member: kind });
+        self.receive(
+            from,
+            1,
+            ControlBody::Register { name, incarnation, host, member: kind, restored: false },
+        );
         let granted = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Send { connection, message: Message::Control(Control { body, .. }) }
                 if *connection == from =>
@@ -143,7 +147,11 @@ impl TestMaster {
     /// Registers a worker, and leaves the messages to be read.
     pub(crate) fn register_quietly(&mut self, from: ConnectionId, name: &str, incarnation: u64) {
         let (name, host) = (name.to_string(), "here:1".to_string());
-        self.receive(from, 1, ControlBody::Register { name, incarnation, host, member: worker() });
+        self.receive(
+            from,
+            1,
+            ControlBody::Register { name, incarnation, host, member: worker(), restored: false },
+        );
     }
 
     pub(crate) fn heartbeat(&mut self, from: ConnectionId, id: u32) {

@@ -135,6 +135,7 @@ pub(crate) fn server() -> MemberKind {
 
 pub(crate) fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
     MemberConfig {
+        restored: false,
         master: master.clone(),
         token: Vec::new(),
         name: name.into(),

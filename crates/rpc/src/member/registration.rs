@@ -129,6 +129,7 @@ pub(super) fn try_register(
         incarnation: config.incarnation,
         host: config.host.clone(),
         member: config.kind.clone(),
+        restored: config.restored && known.is_none(),
     };
     sender.send(&Message::Control(Control { request: 2, body }))?;
     receiver.set_timeout(Some(limit))?;

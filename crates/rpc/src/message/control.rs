@@ -62,6 +62,10 @@ pub enum ControlBody {
         /// Host and process id, for people.
         host: String,
         member: MemberKind,
+        /// Whether the process was started again and has the state of the one before, whose incarnation it has. What was
+        /// said to that one and not acknowledged is dropped.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        restored: bool,
     },
     /// Master -> member.
     Registered {

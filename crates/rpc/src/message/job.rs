@@ -25,6 +25,41 @@ pub struct OpenJob {
     /// Modules with functions of the job, encoded by the program of the job; left out when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Base64Bytes>,
+    /// What the lane must have of the job when its process has died; left out for `Checkpoint`.
+    #[serde(default, skip_serializing_if = "Durability::is_checkpoint")]
+    pub durability: Durability,
+}
+
+/// What there is of a job when the process of a lane has died. Each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// The last checkpoint.
+    #[default]
+    Checkpoint,
+    /// Every change that was acknowledged, unless the machine has died too.
+    Log,
+    /// Every change that was acknowledged.
+    SyncedLog,
+}
+
+impl Durability {
+    /// All of them, as users name them.
+    pub const NAMES: &[&str] = &["checkpoint", "log", "synced-log"];
+
+    pub(super) fn is_checkpoint(&self) -> bool {
+        *self == Durability::Checkpoint
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Durability::Checkpoint, Durability::Log, Durability::SyncedLog];
+        all.into_iter().find(|durability| durability.name() == name)
+    }
 }
 
 /// Removes a job: deferred requests get a fault, and the memory of the job is freed.

@@ -28,7 +28,7 @@ pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
 pub use function::{PullFunction, PulledFunction, PushFunction, TryFunction};
 pub use handshake::{Hello, Role, Welcome};
-pub use job::{CloseJob, OpenJob};
+pub use job::{CloseJob, Durability, OpenJob};
 pub use pull::{KeyList, PartitionRun, Pull, Pulled};
 pub use push::Push;
 pub use rows::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, SNAPSHOT_LIMIT, ScanRows};

@@ -11,7 +11,7 @@
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, RequestId};
+use super::{Durability, JobId, RequestId};
 
 /// Host -> master: opens a session. Answered by [`SessionMap`] when all lanes have opened it, or by a fault: `Busy`
 /// when there is no server or when there are too many sessions.
@@ -26,6 +26,9 @@ pub struct OpenSession {
     /// Number of servers. 0: all that are there.
     #[serde(default)]
     pub servers: u32,
+    /// What the servers must have of the session when they have died; left out for `checkpoint`.
+    #[serde(default, skip_serializing_if = "Durability::is_checkpoint")]
+    pub durability: Durability,
 }
 
 /// Where the matrices of a session lie.

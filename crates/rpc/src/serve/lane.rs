@@ -153,6 +153,12 @@ impl Lane {
 
     /// Writes what the last calls have queued for all connections, as far as the sockets accept it at once.
     pub(super) fn flush(&self) {
+        {
+            let mut state = self.state.borrow_mut();
+            if !state.dirty.is_empty() {
+                state.service.persist();
+            }
+        }
         loop {
             let Some(link) = self.state.borrow_mut().dirty.pop() else { return };
             link.is_dirty.set(false);

@@ -8,8 +8,8 @@ use matrix::{
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Base64Bytes, Batch, CloseJob, CloseSession, CloseToken, Commit,
-    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, DropRows, Export,
-    ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
+    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, DropRows, Durability,
+    Export, ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
     OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
     PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows, SessionLane, SessionMap, SessionMatrix,
     Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
@@ -91,6 +91,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 job: 2,
                 task_count: 4,
                 wait_limit_ms: 60_000,
+                durability: Durability::Checkpoint,
                 matrices: vec![spec()],
                 held: vec![vec![0, 2]],
                 home: true,
@@ -104,6 +105,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 job: 2,
                 task_count: 1,
                 wait_limit_ms: 60_000,
+                durability: Durability::Checkpoint,
                 matrices: Vec::new(),
                 held: Vec::new(),
                 home: false,
@@ -296,6 +298,7 @@ fn parameters() -> Vec<(&'static str, Message)> {
                 name: "fit".to_owned(),
                 lease_ms: 60_000,
                 servers: 2,
+                durability: Durability::Checkpoint,
             }),
         ),
         (

@@ -18,6 +18,7 @@ mod predict;
 mod reproduce;
 mod serve_parameters;
 mod server;
+mod server_log;
 mod status;
 mod submit;
 mod train;

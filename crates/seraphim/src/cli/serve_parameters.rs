@@ -1,6 +1,7 @@
 //! `seraphim serve-parameters`: a parameter service for external programs.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::transport::Address;
@@ -9,6 +10,7 @@ use serde_json::json;
 use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, start_log, token, token_arg,
 };
+use super::server_log;
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -57,6 +59,7 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(u32).range(1..=1024))
                 .help("Maximum number of sessions; further ones are refused and may retry [default: 64]"),
         )
+        .args(server_log::args())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the address as JSON"))
         .args(log_args())
@@ -74,6 +77,8 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         servers: matches.get_one::<u32>("servers").copied().unwrap_or(1),
         lanes: matches.get_one::<u16>("lanes").copied().unwrap_or(1),
         memory_limit_bytes: 0,
+        write_ahead_log: matches.get_one::<PathBuf>("write-ahead-log").cloned(),
+        sync_log: matches.get_flag("sync-log"),
         session_limit: matches.get_one::<u32>("max-sessions").map(|count| *count as usize),
     };
     let all = memory_limit(matches)?;

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::Message;
-use rpc::member::{MemberConfig, MemberEvent, join};
+use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::control::MemberKind;
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
-use rpc::transport::{Address, open};
+use rpc::transport::{Address, Receiver, Sender, open};
 use serde_json::json;
 use server::OpenJobs;
 
@@ -17,6 +17,7 @@ use super::cluster_args::{
     host, http_arg, incarnation, listen, listen_arg, log_args, lost_limit, lost_limit_arg, master,
     master_arg, memory_limit, start_log, token, token_arg,
 };
+use super::server_log::{self, ServerLog};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -27,6 +28,8 @@ use crate::run::cluster::socket_folder::SocketFolder;
 const LANE_LIMIT: i64 = 256;
 /// Maximum wait for a connection to a lane of this process.
 const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum wait until the lanes have read a write-ahead log.
+const RESTORE_LIMIT: Duration = Duration::from_mins(10);
 /// How long a server stays after the last job has ended without a master, so that all its workers learn of the end:
 /// they poll many times a second.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
@@ -53,6 +56,7 @@ pub(super) fn command() -> Command {
                 .value_name("BYTES")
                 .help("Memory limit for parameters, as in 2GiB [default: half of the machine's]"),
         )
+        .args(server_log::args())
         .arg(token_arg())
         .args(log_args())
 }
@@ -97,6 +101,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
         name: name.unwrap_or_else(|| format!("{what}-{host}")),
         host,
         incarnation: incarnation(),
+        restored: false,
         kind,
         connect_limit: Duration::from_secs(5),
         lost_limit: lost_limit(matches),
@@ -117,7 +122,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let memory_limit_bytes = memory_limit(matches)?;
     let open_jobs = OpenJobs::default();
     let http = listen("http", matches, &token)?;
-    let (listen, _folder) = with_socket(listen("listen", matches, &token)?);
+    let mut listen = listen("listen", matches, &token)?;
+    let mut member = member(matches, "server", MemberKind::Worker { slots: 1 })?;
+    let log = ServerLog::open(matches, lanes, &mut listen, &mut member)?;
+    let (listen, _folder) = with_socket(listen);
     let config = server::ServerConfig {
         open_jobs: open_jobs.clone(),
         listen,
@@ -125,6 +133,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         token: token.clone(),
         lanes,
         memory_limit_bytes,
+        write_ahead_log: log.shared(),
         functions: environment.functions.clone(),
         modules: crate::modules::OF_JOBS,
         ..server::ServerConfig::default()
@@ -145,11 +154,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         let own = addresses[0].clone();
         let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (addresses, http) = (texts(&addresses), texts(&http));
-        let kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
+        log.set_place(&member.name, &addresses)?;
+        member.kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
         let save_limit = save_limit(matches);
-        let member = member(matches, "server", kind)?;
         Ok(ServerMembership {
             member,
+            log,
             open_jobs,
             save_limit,
             own,
@@ -192,6 +202,7 @@ fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolde
 /// The membership of a server, until the server is asked to stop or the master is lost.
 struct ServerMembership {
     member: MemberConfig,
+    log: ServerLog,
     open_jobs: OpenJobs,
     save_limit: Duration,
     /// An address of this process.
@@ -208,6 +219,7 @@ impl ServerMembership {
         let master = self.member.master.clone();
         loop {
             let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
+            self.settle_log(&membership)?;
             membership.set_report(json!({"http": self.http}));
             tracing::info!(id = membership.id(), master = %master, http = self.http.join(", "), "server joined");
             while !self.interrupt.is_raised() {
@@ -244,9 +256,26 @@ impl ServerMembership {
             }
             if self.interrupt.is_raised() {
                 membership.leave();
+                self.log.discard();
                 return Ok(());
             }
         }
+    }
+
+    /// If this process is not the member whose state it has read, its jobs have gone on without it: they are closed here.
+    fn settle_log(&mut self, membership: &Membership) -> Result<(), Error> {
+        let was_restored = std::mem::take(&mut self.member.restored);
+        if was_restored && !self.log.is_of(membership) {
+            // The lanes answer when they have read the log, and then their jobs are known.
+            self.connect(0, RESTORE_LIMIT).map_err(Error::server(&self.own))?;
+            self.close_jobs(self.open_jobs.list(), "the server was away for too long")?;
+        }
+        self.log.set_member(membership)
+    }
+
+    fn connect(&self, lane: u16, limit: Duration) -> Result<(Sender, Receiver), rpc::Error> {
+        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
+        open(&self.own, limit, &hello).map(|(sender, receiver, _)| (sender, receiver))
     }
 
     /// Ends the sessions of the parameter service: they belong to the master that is gone, and no worker saves them.
@@ -295,8 +324,7 @@ impl ServerMembership {
     }
 
     fn close(&self, job: JobId, lane: u16, reason: &str) -> Result<(), rpc::Error> {
-        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
-        let (mut sender, mut receiver, _) = open(&self.own, SELF_CONNECT_LIMIT, &hello)?;
+        let (mut sender, mut receiver) = self.connect(lane, SELF_CONNECT_LIMIT)?;
         let reason = reason.to_owned();
         sender.send(&Message::CloseJob(CloseJob { request: 2, job, reason }))?;
         receiver.set_timeout(Some(SELF_CONNECT_LIMIT))?;

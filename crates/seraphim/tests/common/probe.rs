@@ -96,6 +96,7 @@ impl Probe {
                 job: JOB,
                 task_count: tasks,
                 wait_limit_ms: WAIT_LIMIT.as_millis() as u64,
+                durability: rpc::message::Durability::Checkpoint,
                 matrices: probe.layout.matrices.clone(),
                 held: probe.layout.lane_partitions(lane),
                 home: lane == 0,

@@ -15,3 +15,4 @@ mod staged;
 mod tries;
 mod waits;
 mod world;
+mod write_ahead;

@@ -15,7 +15,7 @@ pub(super) fn commit(part: u32, attempt: u64, chunks: u32) -> Commit {
     Commit { request: 8, job: JOB, matrix: 0, token: 1, part, attempt, chunks }
 }
 
-fn staged(part: u32, attempt: u64, chunk: u32, value: f64) -> PushStaged {
+pub(super) fn staged(part: u32, attempt: u64, chunk: u32, value: f64) -> PushStaged {
     let Push { runs, keys, .. } = push(0, 0, 0, 0.0);
     let values = OwnedValues::F64(vec![value; 2]);
     let (request, token, matrix, table) = (7, 1, 0, 0);

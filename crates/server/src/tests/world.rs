@@ -64,6 +64,7 @@ pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
         job: JOB,
         task_count,
         wait_limit_ms: 1000,
+        durability: Durability::Checkpoint,
         matrices,
         held,
         home: true,

@@ -138,6 +138,7 @@ impl Cluster {
             job: self.scenario.job,
             task_count: layout.task_count,
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
+            durability: rpc::message::Durability::Checkpoint,
             held: layout.lane_partitions(lane),
             home: layout.home == lane,
             modules: Vec::new(),

@@ -1,7 +1,7 @@
 //! Runs jobs beside the master: connects each [`Driver`] with the workers and the servers of its job. A job that loses a
 //! member is run again with other members, from its last checkpoint.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use algo::Families;
 use checkpoint::TrainingId;
 use control::JobSubmission;
 use master::{JobEvent, JobLink, JobResult, Runner};
-use rpc::message::{Member, MemberKind};
+use rpc::message::{Durability, Member, MemberKind};
 use serde_json::{Map, Value, json};
 
 use super::servers::Servers;
@@ -150,8 +150,9 @@ impl JobRunner {
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
         let run = runs.number();
         let mut workers =
-            MasterLink { link, run, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
-        let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
+            MasterLink { link, run, lost: None, disconnected: BTreeMap::new(), is_cancelled: false };
+        let (token, durability) = (&self.token[..], job.durability);
+        let mut parameters = ServerParameters { link, token, durability, servers: None, poller: None };
         let ended = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
         runs.incidents = driver.incidents().clone();
         runs.training = driver.training().cloned().or(runs.training.take());
@@ -302,8 +303,8 @@ struct MasterLink<'a> {
     run: u32,
     /// The first loss of a member.
     lost: Option<Loss>,
-    /// Members whose connections have ended and have not come back.
-    disconnected: BTreeSet<u32>,
+    /// Members whose connections have ended and have not come back, with the time of the end.
+    disconnected: BTreeMap<u32, Instant>,
     is_cancelled: bool,
 }
 
@@ -329,12 +330,19 @@ impl MasterLink<'_> {
             }
             JobEvent::CheckpointRequested => Event::CheckpointRequested,
             JobEvent::MemberDisconnected { member } => {
-                self.disconnected.insert(member.id);
+                self.disconnected.insert(member.id, Instant::now());
                 Event::Timeout
             }
-            JobEvent::MemberReconnected { member } => {
-                self.disconnected.remove(&member.id);
-                Event::Timeout
+            JobEvent::MemberReconnected { member, is_restored } => {
+                let since = self.disconnected.remove(&member.id);
+                if !is_restored {
+                    return Event::Timeout;
+                }
+                let away_s = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
+                Event::Incident(format!(
+                    "{} is back after {away_s:.1} s with its write-ahead log: no task goes back",
+                    member.name
+                ))
             }
             // The other events concern sessions, a job that waits for members, or nothing that a driver must know.
             JobEvent::Session { .. } | JobEvent::Members { .. } | JobEvent::Timeout => Event::Timeout,
@@ -395,6 +403,7 @@ fn member_lost_error(member: &Member, reason: &str) -> Error {
 struct ServerParameters<'a> {
     link: &'a JobLink,
     token: &'a [u8],
+    durability: Durability,
     servers: Option<Servers>,
     poller: Option<StatsPoller>,
 }
@@ -402,9 +411,11 @@ struct ServerParameters<'a> {
 impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
-            let is_lost = self.link.member_lost();
-            let servers =
-                Servers::connect(&layout, self.token)?.with_cancellation(move || is_lost.is_raised());
+            let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
+            let servers = Servers::connect(&layout, self.token)?
+                .with_cancellation(move || is_lost.is_raised())
+                .with_reconnection(move || same.is_raised())
+                .with_durability(self.durability);
             self.servers.insert(servers).open_job_with(&modules)?;
             self.poller = Some(StatsPoller::start(&layout, self.token, workers));
             return Ok(Value::Null);

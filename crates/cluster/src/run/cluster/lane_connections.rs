@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rpc::Message;
-use rpc::message::{Hello, RequestId, Role};
+use rpc::message::{Hello, RequestId, Role, Welcome};
 use rpc::transport::{Receiver, Sender};
 use worker::{LaneAddress, connect_lane};
 
@@ -22,10 +22,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Connections to lanes, in their order.
 pub(super) struct LaneConnections {
-    lanes: Vec<(LaneAddress, Sender, Receiver)>,
+    lanes: Vec<LaneConnection>,
+    token: Vec<u8>,
     request: RequestId,
     /// Whether the answers are not needed any more.
     is_cancelled: Box<dyn Fn() -> bool + Send>,
+    /// Whether a lane that cannot be reached is lost for good. `None`: it is, at once.
+    is_lost: Option<Box<dyn Fn() -> bool + Send>>,
+}
+
+struct LaneConnection {
+    address: LaneAddress,
+    sender: Sender,
+    receiver: Receiver,
+    /// That of the server: another process does not have the state of the lane.
+    incarnation: u64,
+    /// The request without an answer, to be sent again over another connection.
+    unanswered: Option<Message>,
 }
 
 impl LaneConnections {
@@ -38,12 +51,21 @@ impl LaneConnections {
                 let text = format!("{lane} has no address that this machine can reach");
                 return Err(Error::Cluster { text, exit: Exit::Io });
             }
-            let hello = Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane };
-            let (sender, receiver) = connect_with_retry(lane, &hello).map_err(Error::server(lane))?;
-            Ok((lane.clone(), sender, receiver))
+            let (sender, receiver, welcome) =
+                connect_with_retry(lane, &hello(token, lane)).map_err(Error::server(lane))?;
+            let (address, incarnation) = (lane.clone(), welcome.incarnation);
+            Ok(LaneConnection { address, sender, receiver, incarnation, unanswered: None })
         };
         let lanes = lanes.iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { lanes, request: 1, is_cancelled: Box::new(|| false) })
+        let (token, is_cancelled) = (token.to_vec(), Box::new(|| false));
+        Ok(Self { lanes, token, request: 1, is_cancelled, is_lost: None })
+    }
+
+    /// Connects again when a connection ends, and repeats the request that was not answered: a server with a write-ahead
+    /// log comes back as it was. That goes on until `is_lost` returns true or the time for the answer is over. All requests
+    /// must be such that may be repeated.
+    pub(super) fn set_reconnection(&mut self, is_lost: impl Fn() -> bool + Send + 'static) {
+        self.is_lost = Some(Box::new(is_lost));
     }
 
     /// Lets waits for answers end with an error once `is_cancelled` returns true.
@@ -57,7 +79,7 @@ impl LaneConnections {
 
     /// The lane with this index.
     pub(super) fn lane(&self, index: usize) -> &LaneAddress {
-        &self.lanes[index].0
+        &self.lanes[index].address
     }
 
     /// Sends a request to all lanes and then receives the replies, so that lanes work in parallel. Returns the reply of
@@ -91,9 +113,17 @@ impl LaneConnections {
     ) -> Vec<Result<(), Error>> {
         self.request += 1;
         let request = self.request;
+        let may_repeat = self.is_lost.is_some();
         let mut send = |index: usize| {
-            let (lane, sender, _) = &mut self.lanes[index];
-            sender.send(&message(index, request)).map_err(Error::server(&*lane))
+            let LaneConnection { address, sender, unanswered, .. } = &mut self.lanes[index];
+            let message = message(index, request);
+            let sent = sender.send(&message);
+            *unanswered = may_repeat.then_some(message);
+            match sent {
+                // The receiver finds that the connection has ended.
+                Err(error) if may_repeat && is_end_of_connection(&error) => Ok(()),
+                sent => sent.map_err(Error::server(&*address)),
+            }
         };
         some.iter().map(|lane| send(*lane)).collect()
     }
@@ -117,30 +147,69 @@ impl LaneConnections {
         replies
     }
 
-    /// Receives the next message of a lane.
+    /// Receives the answer of a lane.
     fn receive(&mut self, lane: usize, deadline: Instant) -> Result<Message, Error> {
-        let (address, _, receiver) = &mut self.lanes[lane];
         loop {
+            let LaneConnection { address, receiver, unanswered, .. } = &mut self.lanes[lane];
             let rest = deadline.saturating_duration_since(Instant::now());
             let received =
                 receiver.set_timeout(Some(rest.min(POLL_INTERVAL))).and_then(|()| receiver.receive());
             match received {
                 Err(rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(self.is_cancelled)() => {}
-                received => return received.map_err(Error::server(&*address)),
+                Err(error) if is_end_of_connection(&error) && unanswered.is_some() => {
+                    self.reconnect(lane, deadline, error)?;
+                }
+                received => {
+                    *unanswered = None;
+                    return received.map_err(Error::server(&*address));
+                }
             }
         }
     }
+
+    /// Connects to a lane again and repeats its request. Returns `error`, with which the connection ended, if the lane does
+    /// not come back.
+    fn reconnect(&mut self, lane: usize, deadline: Instant, error: rpc::Error) -> Result<(), Error> {
+        let (token, is_cancelled) = (&self.token, &self.is_cancelled);
+        let is_lost = || is_cancelled() || self.is_lost.as_ref().is_none_or(|is_lost| is_lost());
+        let connection = &mut self.lanes[lane];
+        let hello = hello(token, &connection.address);
+        while !is_lost() && Instant::now() < deadline {
+            match connect_lane(&connection.address, POLL_INTERVAL, &hello) {
+                Ok((_, _, welcome)) if welcome.incarnation != connection.incarnation => break,
+                Ok((sender, receiver, _)) => {
+                    (connection.sender, connection.receiver) = (sender, receiver);
+                    let request = connection.unanswered.as_ref().expect("the caller has seen it");
+                    // If this fails, the receiver finds that the connection has ended.
+                    let _ = connection.sender.send(request);
+                    return Ok(());
+                }
+                Err(rpc::Error::Refused(fault)) if !fault.kind.retry_may_help() => break,
+                Err(_) => std::thread::sleep(FULL_PAUSE),
+            }
+        }
+        Err(Error::server(&connection.address)(error))
+    }
+}
+
+fn hello(token: &[u8], lane: &LaneAddress) -> Hello {
+    Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane }
+}
+
+/// Whether the other end may be reached over another connection.
+fn is_end_of_connection(error: &rpc::Error) -> bool {
+    matches!(error, rpc::Error::Closed | rpc::Error::Io { .. })
 }
 
 /// Connects to a server. If all its connection slots are taken, it retries for a while: unauthenticated connections are
 /// closed when they do not send their hello in time.
-fn connect_with_retry(lane: &LaneAddress, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
+fn connect_with_retry(lane: &LaneAddress, hello: &Hello) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
     loop {
         let rest = deadline.saturating_duration_since(Instant::now());
         let error = match connect_lane(lane, rest, hello) {
-            Ok((sender, receiver, _)) => return Ok((sender, receiver)),
+            Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
         pause = match &error {

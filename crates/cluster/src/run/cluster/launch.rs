@@ -2,6 +2,7 @@
 //! private folder and end with the job.
 
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,6 +13,7 @@ use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
 use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
+use rpc::message::Durability;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent, assign_partitions};
@@ -56,10 +58,16 @@ pub fn train(
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let master = start_master(config, Arc::clone(&runner), stop.clone())?;
+    // Dropped after the processes.
+    let logs = (job.durability >= Durability::Log).then(|| LogFolder::new(&job.model)).transpose()?;
     let mut processes = ChildProcesses::new(job.restarts).with_listener(listener);
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
-        processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
+        let mut more = vec!["--listen", &listen, "--lanes", "1"];
+        let log = logs.as_ref().map(|logs| logs.of_server(i));
+        more.extend(log.iter().flat_map(|log| ["--write-ahead-log", log]));
+        more.extend((job.durability == Durability::SyncedLog).then_some("--sync-log"));
+        processes.start("server", i, &master.address, &more)?;
     }
     for i in 0..size.workers {
         let listen = folder.socket(&format!("worker-{i}")).to_string();
@@ -77,6 +85,32 @@ pub fn train(
         report.write(path)?;
     }
     Ok(report)
+}
+
+/// The write-ahead logs of the servers of one training, beside its model. They are removed when this value is dropped.
+struct LogFolder(PathBuf);
+
+impl LogFolder {
+    fn new(model: &Path) -> Result<Self, Error> {
+        let mut name = model.file_name().unwrap_or(model.as_os_str()).to_owned();
+        name.push(format!(".write-ahead-{}", std::process::id()));
+        let path = std::path::absolute(model.with_file_name(name)).map_err(Error::io("find", model))?;
+        // An earlier process with this number may have been killed.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        Ok(Self(path))
+    }
+
+    fn of_server(&self, number: u32) -> String {
+        self.0.join(format!("server-{number}")).display().to_string()
+    }
+}
+
+impl Drop for LogFolder {
+    fn drop(&mut self) {
+        // What cannot be removed does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Servers as processes of this machine, without workers. They end when this value is dropped.
@@ -297,7 +331,7 @@ impl ChildProcesses {
         Self { children: Vec::new(), restarts, listener: Arc::new(SilentProgress) }
     }
 
-    fn with_listener(mut self, listener: Arc<dyn ProgressListener>) -> Self {
+    pub(super) fn with_listener(mut self, listener: Arc<dyn ProgressListener>) -> Self {
         self.listener = listener;
         self
     }
@@ -327,7 +361,7 @@ impl ChildProcesses {
     }
 
     /// Starts the processes again that have ended, under the same names; an error when that was done too often.
-    fn restart_ended(&mut self) -> Result<(), Error> {
+    pub(super) fn restart_ended(&mut self) -> Result<(), Error> {
         for process in &mut self.children {
             let Some((name, error)) = ended(process) else { continue };
             if self.restarts == 0 {

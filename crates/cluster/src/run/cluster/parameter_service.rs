@@ -1,6 +1,7 @@
 //! The parameter service for external programs: a master in this process and servers as processes of this machine. It
 //! runs until it is asked to stop.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::launch::{ChildProcesses, LocalMaster, start_master};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::progress::SilentProgress;
+use crate::progress::{ProgressListener, SilentProgress};
 
 /// Maximum wait for all servers to join.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -42,6 +43,24 @@ pub struct ParameterServiceConfig {
     pub memory_limit_bytes: u64,
     /// Maximum number of sessions; `None`: the default of a master.
     pub session_limit: Option<usize>,
+    /// Folder for the write-ahead logs of the servers, which are then started again when they die; `None`: there are none,
+    /// and the death of a server ends the service.
+    pub write_ahead_log: Option<PathBuf>,
+    /// Whether the logs are synced to the disk.
+    pub sync_log: bool,
+}
+
+/// How often servers with a log are started again.
+const RESTART_LIMIT: u32 = 1000;
+
+/// Logs what happens to the processes.
+#[derive(Debug)]
+struct LogListener;
+
+impl ProgressListener for LogListener {
+    fn print_line(&self, line: &str) {
+        tracing::warn!("{line}");
+    }
 }
 
 /// Starts all processes, passes the master to `ready`, and serves until Ctrl-C or the end of a process.
@@ -67,7 +86,8 @@ pub fn serve(
         config.settings.session_limit = limit;
     }
     let master = start_master(config, runner, stop.clone())?;
-    let mut processes = ChildProcesses::new(0);
+    let restarts = if service.write_ahead_log.is_some() { RESTART_LIMIT } else { 0 };
+    let mut processes = ChildProcesses::new(restarts).with_listener(Arc::new(LogListener));
     let served = start_servers(service, &master.address, &mut processes)
         .and_then(|()| wait_for_servers(service, &master.http, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })
@@ -93,7 +113,15 @@ fn start_servers(
     if let Some(file) = &service.token_file {
         flags.extend(["--token-file", file]);
     }
-    (0..service.servers).try_for_each(|i| processes.start("server", i, master, &flags))
+    for i in 0..service.servers {
+        let log = service.write_ahead_log.as_ref().map(|folder| folder.join(format!("server-{i}")));
+        let log = log.map(|log| log.display().to_string());
+        let mut flags = flags.clone();
+        flags.extend(log.iter().flat_map(|log| ["--write-ahead-log", log]));
+        flags.extend(service.sync_log.then_some("--sync-log"));
+        processes.start("server", i, master, &flags)?;
+    }
+    Ok(())
 }
 
 /// Waits until all servers have joined; false if the service was asked to stop before that.
@@ -126,7 +154,7 @@ fn wait_for_servers(
 
 fn wait_for_end(processes: &mut ChildProcesses, interrupt: &Interrupt) -> Result<(), Error> {
     while !interrupt.is_raised() {
-        processes.check_alive()?;
+        processes.restart_ended()?;
         std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())

@@ -38,9 +38,11 @@ impl TaskParameters for ServerConnections {
     }
 
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
-        let cancellation = self.cancellation.clone();
-        let servers = Servers::connect(layout, &self.token)?;
-        Ok(Box::new(servers.with_cancellation(move || cancellation.is_cancelled())))
+        let (cancellation, same) = (self.cancellation.clone(), self.cancellation.clone());
+        let servers = Servers::connect(layout, &self.token)?
+            .with_cancellation(move || cancellation.is_cancelled())
+            .with_reconnection(move || same.is_cancelled());
+        Ok(Box::new(servers))
     }
 
     /// The agent of a failed task is kept, so its clock no longer advances, and the driver ends the job.

@@ -6,8 +6,8 @@ use matrix::{ExportedRows, RowCounts};
 use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
-    Base64Bytes, CloseJob, DropRows, Export, ExportPage, FaultKind, Import, KeepRows, Leave, OpenJob,
-    RequestId, RestoreRows, ScanRows, Stats, StatsReply, TaskState, TaskStats,
+    Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows, Leave,
+    OpenJob, RequestId, RestoreRows, ScanRows, Stats, StatsReply, TaskState, TaskStats,
 };
 use worker::JobLayout;
 
@@ -31,6 +31,7 @@ const PAGE_BYTES: usize = 2 << 20;
 /// Connections to all lanes of a job.
 pub struct Servers {
     layout: JobLayout,
+    durability: Durability,
     lanes: LaneConnections,
     /// The matrix that is being read.
     reading: Option<MatrixReading>,
@@ -104,13 +105,27 @@ impl Servers {
     /// Connects to all lanes.
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
         let lanes = LaneConnections::connect(&layout.lanes, token)?;
-        Ok(Self { layout: layout.clone(), lanes, reading: None })
+        Ok(Self { layout: layout.clone(), durability: Durability::Checkpoint, lanes, reading: None })
+    }
+
+    /// Returns the same connections; the job is opened only where there is so much of it when a server has died.
+    #[must_use]
+    pub(super) fn with_durability(self, durability: Durability) -> Self {
+        Self { durability, ..self }
     }
 
     /// Returns the same connections; waits for answers end with an error once `is_over` returns true.
     #[must_use]
     pub fn with_cancellation(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
         self.lanes.set_cancellation(is_over);
+        self
+    }
+
+    /// Returns the same connections; a lane whose connection ends is connected again, until `is_lost` returns true. See
+    /// [`LaneConnections::set_reconnection`].
+    #[must_use]
+    pub(super) fn with_reconnection(mut self, is_lost: impl Fn() -> bool + Send + 'static) -> Self {
+        self.lanes.set_reconnection(is_lost);
         self
     }
 
@@ -140,7 +155,7 @@ impl Servers {
 
     /// Like [`Self::open_job`], for a job with WebAssembly modules.
     pub fn open_job_with(&mut self, modules: &[Base64Bytes]) -> Result<(), Error> {
-        let layout = self.layout.clone();
+        let (layout, durability) = (self.layout.clone(), self.durability);
         self.request_all(|lane, request| {
             Message::OpenJob(OpenJob {
                 request,
@@ -151,6 +166,7 @@ impl Servers {
                 held: layout.lane_partitions(lane as u16),
                 home: lane == usize::from(layout.home),
                 modules: modules.to_vec(),
+                durability,
             })
         })
         .map(drop)

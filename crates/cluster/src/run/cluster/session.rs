@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use master::{JobEvent, JobLink, SessionCommand, lanes_of};
 use rpc::Message;
-use rpc::message::{AddMatrix, CloseJob, DropMatrix, Fault, FaultKind, OpenJob, RequestId, SessionLane};
+use rpc::message::{
+    AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, SessionLane,
+};
 use serde_json::{Value, json};
 use worker::LaneAddress;
 
@@ -24,12 +26,14 @@ const WAIT_LIMIT_MS: u64 = 60_000;
 pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     let mut lanes = Lanes::connect(link, token)?;
     let job = link.job;
+    let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
     let opened = lanes.request_all(|_, request| {
         Message::OpenJob(OpenJob {
             request,
             job,
             task_count: 0,
             wait_limit_ms: WAIT_LIMIT_MS,
+            durability,
             matrices: Vec::new(),
             held: Vec::new(),
             home: false,
@@ -104,7 +108,10 @@ impl Lanes {
             server: String::new(),
         };
         let lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
-        Ok(Self { job: link.job, connections: LaneConnections::connect(&lanes, token)? })
+        let mut connections = LaneConnections::connect(&lanes, token)?;
+        let is_lost = link.member_lost();
+        connections.set_reconnection(move || is_lost.is_raised());
+        Ok(Self { job: link.job, connections })
     }
 
     /// Sends a request to all lanes. Returns the first refusal, or an error if a connection is lost.

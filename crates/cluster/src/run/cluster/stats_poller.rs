@@ -32,8 +32,10 @@ impl StatsPoller {
         std::thread::spawn(move || {
             // A lost server ends the job elsewhere.
             let Ok(servers) = Servers::connect(&layout, &token) else { return };
-            let is_over = stop.clone();
-            let mut servers = servers.with_cancellation(move || is_over.is_raised());
+            let (is_over, same) = (stop.clone(), stop.clone());
+            let mut servers = servers
+                .with_cancellation(move || is_over.is_raised())
+                .with_reconnection(move || same.is_raised());
             while let Ok(replies) = servers.stats() {
                 *lock(&seen) = stats_json(&layout, &replies, &workers);
                 if stop.wait(POLL_INTERVAL) {

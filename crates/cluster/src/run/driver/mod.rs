@@ -109,6 +109,8 @@ pub enum Event {
     StopRequested,
     /// The user wants a checkpoint soon.
     CheckpointRequested,
+    /// Something that the user should know, and that does not end the job.
+    Incident(String),
     /// Nothing happened for a while. Time limits are checked.
     Timeout,
 }
@@ -293,6 +295,10 @@ impl Driver {
             Event::StopRequested => self.on_stop_requested(),
             Event::CheckpointRequested => {
                 self.on_checkpoint_requested();
+                Ok(())
+            }
+            Event::Incident(line) => {
+                self.report_incident(&line);
                 Ok(())
             }
             Event::Timeout => Ok(()),

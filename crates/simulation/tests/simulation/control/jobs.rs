@@ -114,7 +114,7 @@ impl World {
             }
             Told::MemberDisconnected { .. } => return,
             Told::Members { .. } => return self.history.seen.push("a runner got members".into()),
-            Told::MemberReconnected { member } => ControlEvent::ToldBack { job, id: member.id },
+            Told::MemberReconnected { member, .. } => ControlEvent::ToldBack { job, id: member.id },
             Told::Cancelled => {
                 runner.problem = Some("cancelled");
                 ControlEvent::ToldCancelled { job }

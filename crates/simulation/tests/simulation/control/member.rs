@@ -217,7 +217,7 @@ impl World {
                     }
                     Seat::Worker => MemberKind::Worker { slots: 1 },
                 };
-                let body = ControlBody::Register { name, incarnation, host, member };
+                let body = ControlBody::Register { name, incarnation, host, member, restored: false };
                 self.send_up(line, Message::Control(Control { request: 2, body }));
             }
             Message::Control(Control { request, body }) => match body {

@@ -1,0 +1,100 @@
+//! The write-ahead log of a server process: its flags, and what of the process it remembers.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clap::{Arg, ArgAction, ArgMatches};
+use rpc::member::{MemberConfig, Membership};
+use rpc::transport::Address;
+use server::write_ahead::files::{MemberIdentity, ProcessPlace, WriteAheadLog};
+
+use crate::error::Error;
+
+pub(super) fn args() -> [Arg; 2] {
+    [
+        Arg::new("write-ahead-log")
+            .long("write-ahead-log")
+            .value_name("DIR")
+            .value_parser(clap::value_parser!(PathBuf))
+            .help(
+                "Folder of a local disk for a log of every change (durability=log): a server that has died is started \
+                 again with the same folder, and no task goes back",
+            ),
+        Arg::new("sync-log")
+            .long("sync-log")
+            .action(ArgAction::SetTrue)
+            .requires("write-ahead-log")
+            .help("Sync the log to the disk before each acknowledgement (durability=synced-log), against power failures"),
+    ]
+}
+
+/// The log of this process, if it has one.
+#[derive(Clone)]
+pub(super) struct ServerLog(Option<Arc<Mutex<WriteAheadLog>>>);
+
+impl ServerLog {
+    /// Opens the log that the flags name. If an earlier process has left one, this process takes its place: its
+    /// incarnation and, unless flags say otherwise, its name and its port.
+    pub(super) fn open(
+        matches: &ArgMatches,
+        lanes: u16,
+        listen: &mut Vec<Address>,
+        member: &mut MemberConfig,
+    ) -> Result<Self, Error> {
+        let Some(folder) = matches.get_one::<PathBuf>("write-ahead-log") else { return Ok(Self(None)) };
+        let is_synced = matches.get_flag("sync-log");
+        let log =
+            WriteAheadLog::open(folder, lanes, member.incarnation, is_synced).map_err(Error::process)?;
+        (member.incarnation, member.restored) = (log.incarnation(), log.is_restored());
+        if let Some(place) = log.place() {
+            if matches.get_one::<String>("name").is_none() {
+                member.name.clone_from(&place.name);
+            }
+            let has_any_port =
+                listen.iter().any(|address| matches!(address, Address::Tcp(place) if place.ends_with(":0")));
+            if has_any_port {
+                let known = place.listen.iter().map(|text| text.parse::<Address>());
+                *listen = known.collect::<Result<_, _>>().map_err(Error::process)?;
+            }
+        }
+        Ok(Self(Some(Arc::new(Mutex::new(log)))))
+    }
+
+    pub(super) fn shared(&self) -> Option<Arc<Mutex<WriteAheadLog>>> {
+        self.0.clone()
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, WriteAheadLog>> {
+        self.0.as_ref().map(|log| log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Records where this process listens. Its Unix socket is not found again: its folder is named after the process.
+    pub(super) fn set_place(&self, name: &str, addresses: &[String]) -> Result<(), Error> {
+        let Some(mut log) = self.lock() else { return Ok(()) };
+        let has_port = addresses.iter().any(|address| address.starts_with("tcp:"));
+        let stays = |address: &&String| !has_port || address.starts_with("tcp:");
+        let listen = addresses.iter().filter(stays).cloned().collect();
+        log.set_place(ProcessPlace { name: name.to_owned(), listen }).map_err(Error::process)
+    }
+
+    /// Whether the state in the log is that of this member.
+    pub(super) fn is_of(&self, membership: &Membership) -> bool {
+        self.lock().is_some_and(|log| log.member() == Some(identity_of(membership)))
+    }
+
+    /// Records which member this process is.
+    pub(super) fn set_member(&self, membership: &Membership) -> Result<(), Error> {
+        self.lock().map_or(Ok(()), |mut log| log.set_member(identity_of(membership)).map_err(Error::process))
+    }
+
+    /// Removes the log: this process is not started again.
+    pub(super) fn discard(&self) {
+        if let Some(log) = self.lock() {
+            log.discard();
+        }
+    }
+}
+
+fn identity_of(membership: &Membership) -> MemberIdentity {
+    MemberIdentity { id: membership.id(), master: membership.master_incarnation() }
+}
