@@ -57,6 +57,9 @@ const VICTIMS: [Victims; 6] = [
     Victims::MasterAndMember,
 ];
 
+/// What there is of a training when a server has died.
+const DURABILITIES: [&str; 3] = ["checkpoint", "log", "synced-log"];
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KillOptions {
     rounds: u64,
@@ -183,13 +186,15 @@ impl Rounds {
         let duration = self.undisturbed[&index].duration;
         let delay = duration.mul_f64(self.random.below(1000) as f64 / 1000.0);
         let job = JOBS[index];
-        println!("round {round}: {} {:?} {}, {victims:?} after {delay:?}", job.0, job.1, job.2);
         let checkpoints = self.path("killed.saved");
         let _ = fs::remove_dir_all(&checkpoints);
         let _ = fs::remove_dir_all(self.path("killed"));
         // The command may be killed between its model and its report.
         let _ = fs::remove_file(self.path("killed.json"));
-        let saving = ["--checkpoints", &checkpoints, "--checkpoint-every", "40ms"];
+        let durability = DURABILITIES[self.random.below(DURABILITIES.len() as u64) as usize];
+        let saving =
+            ["--checkpoints", &checkpoints, "--checkpoint-every", "40ms", "--durability", durability];
+        println!("round {round}: {} {:?} {} {durability}, {victims:?} after {delay:?}", job.0, job.1, job.2);
         let mut words = [self.words(job, "killed"), on_servers(&saving)].concat();
         if matches!(victims, Victims::Master | Victims::MasterAndMember) {
             "submit".clone_into(&mut words[0]);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::cluster::{Cluster, Process};
-use common::{Folder, bytes_of, clicks, command, succeed};
+use common::cluster::{Cluster, Process, children, signal};
+use common::{Folder, bytes_of, clicks, command, fail, succeed};
 
 /// Longest wait for a state of a process.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -37,7 +37,7 @@ struct World {
     whole: Vec<(PathBuf, Vec<u8>)>,
 }
 
-const EPOCHS: &str = "epochs=150";
+const EPOCHS: &str = "epochs=500";
 
 impl World {
     fn new() -> Self {
@@ -56,27 +56,6 @@ impl World {
         let settings = ["--set", EPOCHS, "--set", "batch_size=100", "--servers", "2", "--workers", "2"];
         [&fixed[..], &checkpoints, &settings].concat()
     }
-}
-
-/// The processes that a process has started, by their names.
-fn children(of: &Child) -> Vec<(String, u32)> {
-    let path = format!("/proc/{0}/task", of.id());
-    let threads = std::fs::read_dir(path).into_iter().flatten().map_while(Result::ok);
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let text: String = lists.collect();
-    let name_of = |pid: u32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let words: Vec<String> =
-            words.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into()).collect();
-        let at = words.iter().position(|word| word == "--name")?;
-        Some((words.get(at + 1)?.clone(), pid))
-    };
-    text.split_whitespace().filter_map(|pid| name_of(pid.parse().ok()?)).collect()
-}
-
-fn signal(pid: u32, name: &str) {
-    let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status();
-    assert!(sent.expect("kill is on every system").success(), "{name} {pid}");
 }
 
 /// A job on servers and workers that the command itself has started.
@@ -199,7 +178,8 @@ fn submit(world: &World, servers: usize, workers: usize) -> Submitted {
     Submitted { cluster, client, folder, model }
 }
 
-fn ends_well(world: &World, client: Process, model: &str) {
+/// Returns what the client said.
+fn ends_well(world: &World, client: Process, model: &str) -> String {
     let start = Instant::now();
     let (mut client, mut status) = (client, None);
     while status.is_none() {
@@ -210,6 +190,7 @@ fn ends_well(world: &World, client: Process, model: &str) {
     let (code, _, error) = client.end();
     assert_eq!(code, Some(0), "{error}");
     assert!(bytes_of(model) == world.whole, "other bytes: {error}");
+    error
 }
 
 #[test]
@@ -262,4 +243,99 @@ fn a_job_that_waits_for_a_member_can_be_cancelled() {
     let (code, _, error) = client.end();
     assert!(code != Some(0), "{error}");
     assert!(!Path::new(&model).exists());
+}
+
+#[test]
+fn a_killed_server_with_a_log_goes_on_and_no_task_goes_back() {
+    let world = World::new();
+    for durability in ["log", "synced-log"] {
+        let mut job = Local::start(&world, durability, &["--durability", durability]);
+        for victims in [&["server-1"][..], &["server-0", "server-1"]] {
+            job.wait_for_checkpoint(newest(&job.folder) + 1);
+            victims.iter().for_each(|victim| signal(job.pid(victim), "-KILL"));
+        }
+        let said = job.end();
+        let back = said.lines().filter(|line| line.contains("no task goes back"));
+        assert_eq!(back.count(), 3, "{said}");
+        assert!(!said.contains("run 2 of the job"), "{said}");
+        let logs = std::fs::read_dir(world.folder.path("")).expect("it exists").map_while(Result::ok);
+        let logs = logs.filter(|entry| entry.file_name().to_string_lossy().contains("write-ahead"));
+        assert_eq!(logs.count(), 0, "the logs end with the job");
+    }
+}
+
+#[test]
+fn a_killed_worker_of_a_job_with_logs_goes_on_from_the_checkpoint() {
+    let world = World::new();
+    let mut job = Local::start(&world, "model", &["--durability", "log"]);
+    job.wait_for_checkpoint(2);
+    for victim in ["worker-0", "server-1"] {
+        signal(job.pid(victim), "-KILL");
+    }
+    let said = job.end();
+    assert!(said.contains("run 2 of the job begins"), "{said}");
+}
+
+/// The words that start a server with a log in `folder`.
+fn server_with_log(cluster: &Cluster, folder: &str, number: usize) -> Process {
+    let (log, name) = (format!("{folder}/{number}"), format!("server-{number}"));
+    let fixed = ["server", "--master", &cluster.address, "--name", &name, "--lost-limit", "2"];
+    let more = ["--listen", "127.0.0.1:0", "--lanes", "2", "--write-ahead-log", &log];
+    Process::start(&[&fixed[..], &more].concat())
+}
+
+#[test]
+fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
+    let world = World::new();
+    let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
+    let logs = world.folder.path("logs");
+    let mut cluster = Cluster::start(0, 2, 0);
+    for number in 0..2 {
+        let mut server = server_with_log(&cluster, &logs, number);
+        server.wait_for("joined");
+        cluster.servers.push(server);
+    }
+    let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
+    wait_until("no checkpoint", || newest(&folder) > 1);
+    cluster.servers[0].kill();
+    cluster.servers[0] = server_with_log(&cluster, &logs, 0);
+    cluster.servers[0].wait_for("has read its write-ahead log");
+    let said = ends_well(&world, client, &model);
+    assert!(said.contains("server-0 is back after") && !said.contains("run 2"), "{said}");
+}
+
+#[test]
+fn a_server_that_was_away_for_too_long_does_not_disturb_the_job_that_went_on() {
+    let world = World::new();
+    let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
+    let logs = world.folder.path("logs");
+    let mut cluster = Cluster::start(1, 2, 0);
+    let mut server = server_with_log(&cluster, &logs, 9);
+    server.wait_for("joined");
+    // A server without a log: the job may not ask for one.
+    let refused = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
+    let (code, _, error) = refused.end();
+    assert!(code != Some(0) && error.contains("--write-ahead-log DIR"), "{error}");
+    let client = cluster.submit(&world.words(&model, &folder));
+    wait_until("no checkpoint", || newest(&folder) > 1);
+    server.kill();
+    cluster.add_server();
+    wait_until("the job goes on without it", || {
+        let text = succeed(&["status", "2", "--master", &cluster.address]);
+        text.contains("run 2 of the job begins")
+    });
+    let mut back = server_with_log(&cluster, &logs, 9);
+    back.wait_for("joined");
+    ends_well(&world, client, &model);
+}
+
+#[test]
+fn a_log_that_cannot_be_used_is_an_error_that_says_why() {
+    let world = World::new();
+    let fixed = ["train", "lr", "--data", &world.data, "--model", &world.folder.path("model")];
+    let error = fail(2, &[&fixed[..], &["--durability", "log"]].concat());
+    assert!(error.contains("--durability log in one process"), "{error}");
+    let file = world.folder.write("file", "no folder");
+    let error = fail(5, &["server", "--master", "127.0.0.1:1", "--write-ahead-log", &file]);
+    assert!(error.contains("write-ahead log") && error.contains(&file), "{error}");
 }

@@ -8,9 +8,9 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::cluster::Process;
+use common::cluster::{Process, children, signal};
 use common::{Folder, fail, succeed};
 use matrix::function::map::Set;
 use matrix::function::reduce::Dot;
@@ -359,4 +359,52 @@ fn an_address_that_clients_cannot_use_is_refused_before_anything_starts() {
     let place = taken.local_addr().expect("it is bound").to_string();
     let text = fail(IO, &["serve-parameters", "--listen", &place]);
     assert!(text.contains(&place), "{text}");
+}
+
+#[test]
+fn a_session_outlives_a_killed_server_with_a_log() {
+    let folder = Folder::new();
+    let plain = Service::start(&[]);
+    let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Log);
+    let error = asked.err().expect("the service has no log").to_string();
+    assert!(error.contains("--write-ahead-log"), "{error}");
+    let logs = folder.path("logs");
+    let service = Service::start(&["--servers", "2", "--write-ahead-log", &logs]);
+    let mut session =
+        ParameterSession::open_with(&service.address, &[], "loop", Durability::Log).expect("it has logs");
+    let matrix = session.create_matrix(&spec("w", 1000)).expect("it fits");
+    let keys: Vec<u64> = (0..1000).collect();
+    let (all, ones) = (Selection::Rows(Keys::Sorted(&keys)), vec![1.0; 1000]);
+    for token in 1..=10 {
+        let victim = format!("server-{}", token % 2);
+        for part in 0..3 {
+            if part == 1 {
+                signal(pid_of(&service, &victim), "-KILL");
+            }
+            let identity = PushIdentity { token, part, attempt: token };
+            // Calls fail while the server is away; what counts once may be repeated.
+            let start = Instant::now();
+            while let Err(error) = session.push_once(matrix, all, Values::F64(&ones), identity) {
+                assert!(start.elapsed() < PATIENCE, "{error}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        session.close_token(matrix, token).expect("the servers are there");
+    }
+    assert_eq!(pulled(&mut session, matrix, &keys, 1), vec![30.0; 1000]);
+    session.close().expect("the master is there");
+    let said = service.end();
+    assert_eq!(said.matches("It is started again").count(), 10, "{said}");
+}
+
+fn pid_of(service: &Service, name: &str) -> u32 {
+    let start = Instant::now();
+    loop {
+        let mut all = children(&service.process.child).into_iter();
+        if let Some((_, pid)) = all.find(|(known, _)| known == name) {
+            return pid;
+        }
+        assert!(start.elapsed() < PATIENCE, "no {name}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -414,7 +414,7 @@ impl ParameterSession {
         for piece in pieces {
             let request = self.next_request();
             let message = message(self, piece, request);
-            self.line(usize::from(piece.lane))?.send(message)?;
+            self.send(usize::from(piece.lane), message)?;
             requests.push(request);
         }
         Ok(requests)
@@ -439,6 +439,15 @@ impl ParameterSession {
             result = result.and(taken);
         }
         result
+    }
+
+    /// Sends a request. A connection that is broken is not used again.
+    fn send(&mut self, lane: usize, message: Message) -> Result<(), SessionError> {
+        let sent = self.line(lane)?.send(message);
+        if sent.is_err() {
+            self.lanes[lane] = None;
+        }
+        sent
     }
 
     /// Receives an answer. A connection that is broken, or out of step, is not used again.
@@ -466,7 +475,7 @@ impl ParameterSession {
         let (request, job) = (self.next_request(), self.map.job);
         for &lane in &lanes {
             let message = message(job, lane, request);
-            self.line(lane)?.send(message)?;
+            self.send(lane, message)?;
         }
         let mut answers = Vec::new();
         for lane in lanes {

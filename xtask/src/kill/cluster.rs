@@ -64,7 +64,8 @@ impl Cluster {
         let mut command = Command::new(&self.program);
         command.args([kind, "--name", name, "--master", &self.address, "--lost-limit", "60"]);
         if kind == "server" {
-            command.args(["--listen", "127.0.0.1:0", "--lanes", "1"]);
+            command.args(["--listen", "127.0.0.1:0", "--lanes", "1", "--sync-log", "--write-ahead-log"]);
+            command.arg(self.state.with_file_name(format!("log-{name}")));
         }
         let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         output.spawn().context("cannot start a member")

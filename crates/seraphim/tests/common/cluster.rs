@@ -109,6 +109,27 @@ impl Drop for Process {
     }
 }
 
+/// The processes that a process has started, by their names.
+pub(crate) fn children(of: &Child) -> Vec<(String, u32)> {
+    let path = format!("/proc/{0}/task", of.id());
+    let threads = std::fs::read_dir(path).into_iter().flatten().map_while(Result::ok);
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let text: String = lists.collect();
+    let name_of = |pid: u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words: Vec<String> =
+            words.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into()).collect();
+        let at = words.iter().position(|word| word == "--name")?;
+        Some((words.get(at + 1)?.clone(), pid))
+    };
+    text.split_whitespace().filter_map(|pid| name_of(pid.parse().ok()?)).collect()
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status();
+    assert!(sent.expect("kill is on every system").success(), "{name} {pid}");
+}
+
 pub(crate) struct Cluster {
     pub(crate) master: Process,
     pub(crate) address: String,

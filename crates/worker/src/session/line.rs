@@ -49,9 +49,13 @@ impl Line {
         sent.map_err(|source| self.broken(source))
     }
 
-    /// Receives the answer to a request.
+    /// Receives the answer to a request. Those to earlier requests, which a call has given up because another lane could not
+    /// be reached, are dropped.
     pub(super) fn receive(&mut self, request: RequestId) -> Result<Message, SessionError> {
-        let answer = self.receiver.receive().map_err(|source| self.broken(source))?;
+        let mut answer = self.receiver.receive().map_err(|source| self.broken(source))?;
+        while request_of(&answer).is_some_and(|earlier| (1..request).contains(&earlier)) {
+            answer = self.receiver.receive().map_err(|source| self.broken(source))?;
+        }
         match answer {
             Message::Fault(fault) => Err(SessionError::Refused { place: self.place.clone(), fault }),
             answer if request_of(&answer) == Some(request) => Ok(answer),
@@ -99,6 +103,7 @@ fn request_of(answer: &Message) -> Option<RequestId> {
         Message::Pulled(pulled) => Some(pulled.request),
         Message::PulledFunction(pulled) => Some(pulled.request),
         Message::Committed(committed) => Some(committed.request),
+        Message::Fault(fault) => Some(fault.request),
         _ => None,
     }
 }
