@@ -1,6 +1,7 @@
 //! Measurements inside one process. The benchmarks start their own program with `inner NAME ARGUMENTS`; each
 //! measurement prints one line of JSON.
 
+mod durability;
 mod functions;
 mod functions_served;
 mod parse;
@@ -19,7 +20,9 @@ use data::{FormatOptions, LabelRule, SourceConfig};
 pub(crate) fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["wire-server"] => return wire::serve(),
+        ["wire-server"] => return wire::serve(None),
+        ["wire-server", folder] => return wire::serve(Some((folder, false))),
+        ["wire-server", folder, "synced"] => return wire::serve(Some((folder, true))),
         ["wire-raw"] => return wire::raw(),
         _ => {}
     }
@@ -30,6 +33,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         #[cfg(feature = "wasm")]
         ["module"] => functions::module()?,
         ["wire"] => wire::run()?,
+        ["durability", folder] => durability::run(Path::new(folder))?,
         ["snapshots"] => snapshots::run()?,
         ["served"] => functions_served::run()?,
         ["ahead", consistency, prefetch, delay_ms, file] => {

@@ -5,7 +5,9 @@ mod steps;
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -17,6 +19,7 @@ use rpc::message::{CloseJob, Hello, OpenJob, Role};
 use rpc::serve::Ports;
 use rpc::{Address, Message};
 use serde_json::{Value, json};
+use server::write_ahead::files::WriteAheadLog;
 use steps::steps;
 use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
@@ -34,13 +37,15 @@ const SMALL_KEYS: u64 = 100;
 const RAW_WRITE: usize = 1 << 20;
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Runs a server process: it prints its address on the first line and serves until its input ends.
-pub(super) fn serve() -> Result<()> {
+/// Runs a server process: it prints its address on the first line and serves until its input ends. `log`: the folder of its
+/// write-ahead log, and whether it is synced.
+pub(super) fn serve(log: Option<(&str, bool)>) -> Result<()> {
     let socket = std::env::temp_dir().join(format!("seraphim-benchmarks-{}.socket", std::process::id()));
     let config = server::ServerConfig {
         listen: vec!["tcp:127.0.0.1:0".parse()?, Address::Unix(socket)],
         lanes: 1,
         memory_limit_bytes: 8 << 30,
+        write_ahead_log: log.map(open_log).transpose()?,
         ..server::ServerConfig::default()
     };
     let stop = rpc::Stop::new();
@@ -57,6 +62,10 @@ pub(super) fn serve() -> Result<()> {
         Ok::<(), server::Error>(())
     };
     Ok(server::run(config, stop, say)?)
+}
+
+fn open_log((folder, is_synced): (&str, bool)) -> Result<Arc<Mutex<WriteAheadLog>>> {
+    Ok(Arc::new(Mutex::new(WriteAheadLog::open(Path::new(folder), 1, 1, is_synced)?)))
 }
 
 /// Runs the raw peer: a request of 8 bytes names a number of bytes, which the peer sends in writes of 1 MiB.
@@ -89,9 +98,15 @@ pub(super) struct ChildServer {
 
 impl ChildServer {
     pub(super) fn start(name: &str) -> Result<Self> {
+        Self::start_with(&[name])
+    }
+
+    /// Starts this program with `inner` and these words.
+    pub(super) fn start_with(words: &[&str]) -> Result<Self> {
         let program = std::env::current_exe()?;
         let mut child = Command::new(program)
-            .args(["inner", name])
+            .arg("inner")
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -371,7 +386,7 @@ fn sparse(
     for spec in matrices {
         store.create(spec)?;
     }
-    let mut local = std::sync::Arc::new(store).agent(0);
+    let mut local = Arc::new(store).agent(0);
     let lists = sparse_keys();
     // Creates all rows, as after an epoch.
     let all: Vec<u64> = (0..SPARSE_ROWS).collect();

@@ -43,6 +43,13 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
         run: wait,
     },
     Benchmark {
+        name: "durability",
+        title: "pushes of 100 keys from two tasks to two servers: pushes a second with a write-ahead log against none, and \
+                with one that is synced to the disk",
+        targets: &[Target::at_least("log", "x", 0.6, 0.9), Target::at_least("synced_log", "x", 0.4, 0.6)],
+        run: durability,
+    },
+    Benchmark {
         name: "loss",
         title: "a server of two is killed in the middle of a job: seconds until the loss is told, and until the job \
                 continues from its checkpoint",
@@ -77,6 +84,17 @@ fn wait(context: &Context) -> Result<Figures> {
     }
     let middle = |values: &Vec<f64>| Figure::ours(median(values).unwrap_or(f64::NAN));
     Ok(names.into_iter().zip(waits.iter().map(middle)).collect())
+}
+
+fn durability(context: &Context) -> Result<Figures> {
+    let folder = context.scratch_path("write_ahead");
+    let value = run_child(Cores::Two, &arguments(["durability", path_text(&folder)?]))?;
+    eprintln!("{value}");
+    let figure = |name: &'static str| {
+        let ratio = value[name].as_f64().context("the figure is there")?;
+        Ok((name, Figure::ours(ratio)))
+    };
+    ["log", "synced_log"].into_iter().map(figure).collect()
 }
 
 fn rate(context: &Context) -> Result<Figures> {

@@ -289,7 +289,7 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let world = World::new();
     let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
     let logs = world.folder.path("logs");
-    let mut cluster = Cluster::start(0, 2, 0);
+    let mut cluster = Cluster::start_all(0, 2, &["--lease", "30"], |_, _| Vec::new());
     for number in 0..2 {
         let mut server = server_with_log(&cluster, &logs, number);
         server.wait_for("joined");
@@ -298,6 +298,8 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
     wait_until("no checkpoint", || newest(&folder) > 1);
     cluster.servers[0].kill();
+    // It is away for longer than the lease that members have otherwise.
+    std::thread::sleep(Duration::from_secs(6));
     cluster.servers[0] = server_with_log(&cluster, &logs, 0);
     cluster.servers[0].wait_for("has read its write-ahead log");
     let said = ends_well(&world, client, &model);

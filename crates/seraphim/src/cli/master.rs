@@ -36,6 +36,16 @@ pub(super) fn command() -> Command {
                 .help("Maximum number of running jobs; further ones are queued [default: 4]"),
         )
         .arg(
+            Arg::new("lease")
+                .long("lease")
+                .value_name("SECONDS")
+                .value_parser(clap::value_parser!(u64).range(1..=86_400))
+                .help(
+                    "How long a member may be silent or away before it is lost; with a synced log, as long as its machine takes \
+                     to restart [default: 5, and 2 without a connection]",
+                ),
+        )
+        .arg(
             Arg::new("state")
                 .long("state")
                 .value_name("DIR")
@@ -65,19 +75,21 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if let Some(count) = matches.get_one::<u32>("max-jobs") {
         config.settings.running_job_limit = *count as usize;
     }
+    if let Some(seconds) = matches.get_one::<u64>("lease") {
+        config.settings.lease = Duration::from_secs(*seconds);
+        config.settings.reconnect_limit = config.settings.lease;
+    }
+    let lease = config.settings.lease;
     let stop = Stop::new();
     let (raised, flag) = (stop.clone(), interrupt.clone());
     std::thread::spawn(move || {
         while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
         raised.raise();
     });
-    let runner = Arc::new(JobRunner::new(
-        Arc::new(SilentProgress),
-        token,
-        // Jobs that are recorded do not end with this process.
-        if state.is_some() { Interrupt::new() } else { interrupt.clone() },
-        environment.families.clone(),
-    ));
+    // Jobs that are recorded do not end with this process.
+    let interrupt = if state.is_some() { Interrupt::new() } else { interrupt.clone() };
+    let runner = JobRunner::new(Arc::new(SilentProgress), token, interrupt, environment.families.clone());
+    let runner = Arc::new(runner.with_lease(lease));
     let config = config.check().map_err(Error::process)?;
     let ready = |ports: &Ports| {
         let (addresses, http) = ports.addresses();

@@ -31,9 +31,8 @@ use crate::run::driver::{
 
 /// Time until the master knows that the connection of a process has ended that no longer exists.
 const DISCONNECT_LIMIT: Duration = Duration::from_secs(1);
-/// Longest time from the end of the connection of a member until the master reports it as lost: its lease, and one
-/// heartbeat.
-const LOSS_LIMIT: Duration = Duration::from_secs(7);
+/// Longest time from the end of the lease of a member until the master reports it as lost: a few heartbeats.
+const LOSS_GRACE: Duration = Duration::from_secs(2);
 /// Maximum wait of a job that has lost a member for another one.
 const REPLACEMENT_LIMIT: Duration = Duration::from_mins(10);
 /// Time between two checks of a job that waits for members.
@@ -45,6 +44,8 @@ pub struct JobRunner {
     token: Vec<u8>,
     interrupt: Interrupt,
     families: Families,
+    /// How long a member that is silent or away stays a member.
+    lease: Duration,
     /// The folder to which the members of its jobs resolve relative paths.
     folder: PathBase,
     /// The error of the last failed job, for code in this process.
@@ -59,7 +60,14 @@ impl JobRunner {
         interrupt: Interrupt,
         families: Families,
     ) -> Self {
-        Self { progress, token, interrupt, families, folder: PathBase::Unknown, failed: Arc::default() }
+        let (lease, folder) = (master::Settings::default().lease, PathBase::Unknown);
+        Self { progress, token, interrupt, families, lease, folder, failed: Arc::default() }
+    }
+
+    /// Returns the same runner for a master with this lease of members.
+    #[must_use]
+    pub fn with_lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
     }
 
     /// Returns the same runner for members that were started in the folder of the submitting process.
@@ -101,7 +109,7 @@ impl JobRunner {
                 runs.loss_count < job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
             let lost = match failure.lost {
                 None if may_run_again && failure.error.exit() == Exit::Io => {
-                    Loss::wait(link, failure.is_disconnected).map(Box::new)
+                    Loss::wait(link, failure.is_disconnected, self.lease + LOSS_GRACE).map(Box::new)
                 }
                 lost => lost,
             };
@@ -257,13 +265,13 @@ impl Loss {
 
     /// The loss that explains the failure of a connection, if the master reports one. A connection to a server breaks
     /// before the master knows whether the server is lost.
-    fn wait(link: &JobLink, is_disconnected: bool) -> Option<Self> {
-        let limit = if is_disconnected { LOSS_LIMIT } else { DISCONNECT_LIMIT };
+    fn wait(link: &JobLink, is_disconnected: bool, loss_limit: Duration) -> Option<Self> {
+        let limit = if is_disconnected { loss_limit } else { DISCONNECT_LIMIT };
         let mut deadline = Instant::now() + limit;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match link.receive(left) {
                 JobEvent::MemberLost { member, reason } => return Some(Self::new(member, reason)),
-                JobEvent::MemberDisconnected { .. } => deadline = Instant::now() + LOSS_LIMIT,
+                JobEvent::MemberDisconnected { .. } => deadline = Instant::now() + loss_limit,
                 JobEvent::Cancelled => return None,
                 _ => {}
             }
