@@ -252,7 +252,9 @@ fn a_killed_server_with_a_log_goes_on_and_no_task_goes_back() {
         let mut job = Local::start(&world, durability, &["--durability", durability]);
         for victims in [&["server-1"][..], &["server-0", "server-1"]] {
             job.wait_for_checkpoint(newest(&job.folder) + 1);
-            victims.iter().for_each(|victim| signal(job.pid(victim), "-KILL"));
+            for victim in victims {
+                signal(job.pid(victim), "-KILL");
+            }
         }
         let said = job.end();
         let back = said.lines().filter(|line| line.contains("no task goes back"));

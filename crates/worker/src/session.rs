@@ -3,6 +3,7 @@
 //!
 //! A session lives as long as its lease is renewed, which a thread of its own does; then its matrices are freed.
 
+mod error;
 mod line;
 mod renewal;
 
@@ -15,36 +16,19 @@ use matrix::{
     merge_partial_answers,
 };
 use rpc::message::{
-    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Durability, Fault, KeyList,
-    OpenSession, PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role,
-    SessionMap, TryFunction,
+    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Durability, KeyList, OpenSession,
+    PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
+    TryFunction,
 };
 use rpc::{Message, WireType, WireValues};
 
 use crate::lane_keys::{LaneKeys, split_by_lane};
+pub use error::SessionError;
 use line::Line;
 use renewal::Renewal;
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;
-
-/// An error of a session.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// A connection is broken, or could not be made.
-    #[error("{place}: {source}")]
-    Connection { place: String, source: rpc::Error },
-    /// The master or a server refused a request.
-    #[error("{place} refused the request: {}", fault.text)]
-    Refused { place: String, fault: Fault },
-    #[error("{place} sent an answer that does not belong to the request")]
-    UnexpectedAnswer { place: String },
-    #[error("the session has no matrix {name:?}; it has: {known}")]
-    UnknownMatrix { name: String, known: String },
-    /// A selection, values or a function do not fit the matrix.
-    #[error(transparent)]
-    Matrix(#[from] matrix::Error),
-}
 
 /// What identifies a push that counts once, however often it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

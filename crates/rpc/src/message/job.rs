@@ -47,6 +47,7 @@ impl Durability {
     /// All of them, as users name them.
     pub const NAMES: &[&str] = &["checkpoint", "log", "synced-log"];
 
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     pub(super) fn is_checkpoint(&self) -> bool {
         *self == Durability::Checkpoint
     }

@@ -1,6 +1,7 @@
 //! `seraphim server --master ADDRESS`.
 
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -9,7 +10,7 @@ use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::control::MemberKind;
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
-use rpc::transport::{Address, Receiver, Sender, open};
+use rpc::transport::{self, Address, Sender, open};
 use serde_json::json;
 use server::OpenJobs;
 
@@ -139,17 +140,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         ..server::ServerConfig::default()
     };
     let stop = Stop::new();
-    let (ready, is_ready) = channel();
-    let serving = {
-        let stop = stop.clone();
-        std::thread::spawn(move || {
-            server::run(config, stop, move |ports| {
-                // The receiver is dropped only when the main thread has stopped waiting.
-                let _ = ready.send(ports.addresses());
-                Ok::<(), server::Error>(())
-            })
-        })
-    };
+    let (serving, is_ready) = start_serving(config, stop.clone());
     let joined = is_ready.recv().map(|(addresses, http)| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
         let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -179,6 +170,24 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let served = serving.join().map_err(panicked)?;
     served.map_err(Error::process)?;
     ended.map(|()| Exit::Done)
+}
+
+type Addresses = (Vec<Address>, Vec<Address>);
+
+/// Serves in a thread, which sends the addresses of its two ports when it listens.
+fn start_serving(
+    config: server::ServerConfig,
+    stop: Stop,
+) -> (JoinHandle<Result<(), server::Error>>, Receiver<Addresses>) {
+    let (ready, is_ready) = channel();
+    let serving = std::thread::spawn(move || {
+        server::run(config, stop, move |ports| {
+            // The receiver is dropped only when the main thread has stopped waiting.
+            let _ = ready.send(ports.addresses());
+            Ok::<(), server::Error>(())
+        })
+    });
+    (serving, is_ready)
 }
 
 /// Adds a Unix socket to the addresses: agents of this machine choose it because it is faster. If no socket folder can
@@ -273,7 +282,7 @@ impl ServerMembership {
         self.log.set_member(membership)
     }
 
-    fn connect(&self, lane: u16, limit: Duration) -> Result<(Sender, Receiver), rpc::Error> {
+    fn connect(&self, lane: u16, limit: Duration) -> Result<(Sender, transport::Receiver), rpc::Error> {
         let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
         open(&self.own, limit, &hello).map(|(sender, receiver, _)| (sender, receiver))
     }

@@ -105,7 +105,9 @@ fn after(count: usize, image_at: Option<usize>, dies: bool) -> World {
     lane.start_recording();
     let mut world = World { lane, now: std::time::Duration::ZERO, effects: Vec::new() };
     world.send(TOOL, super::hello_of(Role::Tool));
-    opening().into_iter().for_each(|(at, message)| drop(world.send(at, message)));
+    for (at, message) in opening() {
+        world.send(at, message);
+    }
     for at in [1, 2] {
         world.send(at, hello_of_session(JOB));
     }
