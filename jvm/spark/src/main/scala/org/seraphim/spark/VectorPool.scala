@@ -1,0 +1,202 @@
+package org.seraphim.spark
+
+import java.lang.ref.WeakReference
+
+import scala.collection.mutable
+
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, ServerMatrix}
+
+/**
+ * Makes [[ServerVector]]s of one dimension. They are rows of one matrix of doubles on the servers, `capacity` at most
+ * at a time. The driver has the pool; executors use [[SharedVector]]s.
+ *
+ * Writes are sent without a wait; a fault of a write is thrown when its result is read. All methods throw a
+ * `SeraphimException` if the service refuses a request or cannot be reached. Threads may share a pool.
+ */
+final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
+  private val memo = mutable.Map[Any, WeakReference[Row]]()
+  private val memoKeys = mutable.Map[Long, Any]()
+  private val store = new RowStore(matrix, forget)
+  private val products = new ProductCache(matrix, () => store.rows)
+  private val tokens = new TokenBook
+  private val currentScope = new ThreadLocal[Option[Scope]] {
+    override def initialValue(): Option[Scope] = None
+  }
+  private var isClosed = false
+
+  /** Number of values of each vector. */
+  def dimension: Long = matrix.columns
+
+  /** Number of vectors that are computed at the same time. */
+  def capacity: Int = matrix.rows
+
+  /** Number of vectors that take memory on the servers now. */
+  def used: Int = synchronized(store.used)
+
+  /** How often this process has waited for the servers. */
+  def waits: Long = session.waits
+
+  /** A vector of zeros. It takes no memory until it is changed. */
+  def zeros(): ServerVector = make(LinearCombination.Zero)
+
+  /** A vector with `value` everywhere. */
+  def fill(value: Double): ServerVector =
+    if (value == 0.0) zeros() else make(LinearCombination.of(run(FunctionBuilder("set", Seq.empty, Some(value)))))
+
+  /** A vector with these values. */
+  def create(values: Array[Double]): ServerVector = {
+    val vector = zeros()
+    vector.push(values)
+    vector
+  }
+
+  /** Runs `body`, and frees all vectors that it made, except those that the scope keeps. */
+  def scope[A](body: Scope => A): A = {
+    val outer = currentScope.get
+    val scope = new Scope(this, outer)
+    currentScope.set(Some(scope))
+    try body(scope)
+    finally {
+      currentScope.set(outer)
+      synchronized(scope.end(store.release))
+    }
+  }
+
+  /** Waits until other processes see these vectors, and returns what they need to read them. One wait. */
+  def share(vectors: ServerVector*): Seq[SharedVector] = synchronized {
+    val rows = vectors.map(vector => vector.row())
+    store.flush()
+    rows.foreach(_.slot.throwIfFailed())
+    rows.map(row => SharedVector(session.handle, matrix.name, row.number))
+  }
+
+  /** Frees all vectors, and ends the session. */
+  override def close(): Unit = {
+    synchronized {
+      isClosed = true
+      store.rows.toList.foreach(row => store.release(row.slot))
+    }
+    session.close()
+  }
+
+  private[spark] def make(content: LinearCombination): ServerVector =
+    new ServerVector(this, content, currentScope.get)
+
+  /** A row that is a combination. One that was computed before is used again. */
+  private[spark] def rowOf(content: LinearCombination): Row = synchronized {
+    checkOpen()
+    content.asRow.orElse(known(content)).getOrElse {
+      val row = if (content.size == 0) run(FunctionBuilder("set", Seq.empty, Some(0.0))) else combine(content)
+      val key = content.key
+      memo(key) = new WeakReference(row)
+      memoKeys(row.tag) = key
+      row
+    }
+  }
+
+  /** The row that was computed for a combination, if it is still in use. */
+  private[spark] def known(content: LinearCombination): Option[Row] = synchronized {
+    content.asRow.orElse(memo.get(content.key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed))
+  }
+
+  private def combine(content: LinearCombination): Row = {
+    val argument = new FunctionCall.Argument().numbers(content.factors: _*)
+    run(FunctionBuilder.of("combine", content.rows.toSeq, argument))
+  }
+
+  /** Runs a push function into a new row, without a wait. */
+  private[spark] def run(functions: FunctionBuilder*): Row = synchronized {
+    checkOpen()
+    val row = store.take(currentScope.get)
+    val calls = functions.map(_.into(row.number))
+    val write = matrix.pushRepeatableFunctions(calls: _*)
+    row.slot.write = Some(write)
+    store.sent(write)
+    row
+  }
+
+  /** Waits for the write of a row, and throws what prevented it. */
+  private[spark] def await(row: Row): Unit = {
+    row.slot.write.foreach(write => matrix.await(java.util.Collections.singletonList(write)))
+  }
+
+  private[spark] def dot(a: LinearCombination, b: LinearCombination): Double = synchronized {
+    checkOpen()
+    products.dot(a, b)
+  }
+
+  private[spark] def pull(row: Row, column: Long, out: Array[Double], count: Int): Unit = {
+    matrix.pull(row.number, column, out, 0, count)
+    row.slot.throwIfFailed()
+  }
+
+  /** A row of zeros to which other processes will push. */
+  private[spark] def accumulator(): Row = run(FunctionBuilder("set", Seq.empty, Some(0.0)))
+
+  /** Writes values to a new row: it is set to zeros, and the values are added once, whatever happens on the way. */
+  private[spark] def rowWith(next: Long => Array[Double]): Row = {
+    val row = accumulator()
+    val token = tokens.next()
+    try {
+      val staged = matrix.stage(new PushIdentity(token, 0, 0))
+      var column = 0L
+      while (column < dimension) {
+        val values = next(column)
+        staged.add(row.number, column, values, 0, values.length)
+        column += values.length
+      }
+      staged.commit()
+      row.slot.throwIfFailed()
+      row
+    } finally {
+      finishToken(token)
+    }
+  }
+
+  private[spark] def nextToken(): Long = tokens.next()
+
+  /** Closes a token at the servers, without a wait. */
+  private[spark] def finishToken(token: Long): Unit =
+    tokens.finish(token).foreach { largest =>
+      synchronized {
+        if (!isClosed) store.sent(matrix.closeToken(largest))
+      }
+    }
+
+  private[spark] def matrixName: String = matrix.name
+
+  private def checkOpen(): Unit = if (isClosed) throw new IllegalStateException(Scope.UseAfterEnd)
+
+  private def forget(slot: Slot): Unit = {
+    products.forget(slot)
+    memoKeys.remove(slot.tag).foreach(memo.remove)
+  }
+}
+
+object VectorPool {
+  /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
+  val DefaultCapacity = 48
+
+  /**
+   * Opens a session at the master `HOST:PORT`, and makes room for `capacity` vectors of `dimension` doubles.
+   *
+   * @param secret the shared secret of the service, empty if it has none
+   */
+  def open(
+      master: String,
+      dimension: Long,
+      capacity: Int = DefaultCapacity,
+      secret: Array[Byte] = Array.empty,
+      name: String = "spark",
+      options: ClientOptions = ClientOptions.defaults()): VectorPool = {
+    val session = ParameterSession.open(master, secret, name, options)
+    try {
+      val spec = new MatrixSpec("vectors", capacity, dimension, 2 * session.laneCount)
+      new VectorPool(session, session.createMatrix(spec))
+    } catch {
+      case fault: Throwable =>
+        session.close()
+        throw fault
+    }
+  }
+}

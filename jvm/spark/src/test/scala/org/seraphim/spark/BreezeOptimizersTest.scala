@@ -1,0 +1,101 @@
+package org.seraphim.spark
+
+import breeze.linalg.DenseVector
+import breeze.optimize.{DiffFunction, LBFGS, OWLQN}
+import org.apache.spark.SparkContext
+import org.junit.jupiter.api.Assertions._
+import org.junit.jupiter.api.{AfterEach, BeforeEach, Test, Timeout}
+
+import org.seraphim.client.TestServers
+import org.seraphim.spark.ServerVectorSpace._
+
+/** The optimizers of breeze give on servers what they give in the driver, on a9a. */
+@Timeout(180)
+class BreezeOptimizersTest {
+  import BreezeOptimizersTest._
+
+  private var servers: TestServers = _
+  private var context: SparkContext = _
+  private var pool: VectorPool = _
+
+  @BeforeEach def start(): Unit = {
+    servers = TestServers.start()
+    context = TestSpark.start("local[2]")
+    pool = VectorPool.open(servers.address, SparseRecords.A9aDimension.toLong)
+  }
+
+  @AfterEach def stop(): Unit = {
+    if (pool != null) pool.close()
+    if (context != null) context.stop()
+    if (servers != null) servers.close()
+  }
+
+  private def objective(records: Vector[SparseRecord], l2: Double): SparkObjective[SparseRecord] = {
+    val count = records.size
+    new SparkObjective(context.parallelize(records, 2).cache(), pool, l2)(SparseRecords.logistic(count))
+  }
+
+  @Test def lbfgs_needs_the_same_evaluations_and_few_waits(): Unit = {
+    val records = SparseRecords.a9a()
+    val local = new LocalObjective(records, L2)
+    val inDriver = new LBFGS[DenseVector[Double]](Iterations, Memory)
+    val expected = inDriver.minimizeAndReturnState(local, DenseVector.zeros[Double](SparseRecords.A9aDimension))
+    val remote = objective(records, L2)
+    val waits = scala.collection.mutable.ArrayBuffer[Long]()
+    val onServers = new LBFGS[ServerVector](Iterations, Memory)
+    val states = onServers.iterations(remote, pool.zeros())
+    var last = states.next()
+    while (states.hasNext) {
+      val before = (pool.waits, remote.evaluations)
+      last = states.next()
+      waits += pool.waits - before._1
+      println(s"iteration ${last.iter}: ${waits.last} waits, ${remote.evaluations - before._2} evaluations")
+    }
+    println(s"LBFGS: loss ${last.value} (DenseVector ${expected.value}), ${remote.evaluations} evaluations " +
+      s"(${local.evaluations}), waits per iteration: ${waits.sum.toDouble / waits.size}, at most ${waits.max}")
+    assertEquals(ReferenceLoss, last.value, LossTolerance)
+    assertEquals(expected.value, last.value, LossTolerance)
+    assertEquals(local.evaluations, remote.evaluations)
+    assertTrue(waits.sum <= MaxWaits * waits.size, s"waits per iteration: $waits")
+  }
+
+  @Test def owlqn_needs_the_same_evaluations(): Unit = {
+    val records = SparseRecords.a9a()
+    val local = new LocalObjective(records, L2)
+    val inDriver = new OWLQN[Int, DenseVector[Double]](Iterations, Memory, L1)
+    val expected = inDriver.minimizeAndReturnState(local, DenseVector.zeros[Double](SparseRecords.A9aDimension))
+    val remote = objective(records, L2)
+    val before = pool.waits
+    val onServers = new OWLQN[Int, ServerVector](Iterations, Memory, L1)
+    val last = onServers.minimizeAndReturnState(remote, pool.zeros())
+    println(s"OWLQN: loss ${last.adjustedValue} (DenseVector ${expected.adjustedValue}), ${remote.evaluations} " +
+      s"evaluations (${local.evaluations}), waits per iteration: ${(pool.waits - before).toDouble / last.iter}")
+    assertEquals(expected.adjustedValue, last.adjustedValue, LossTolerance)
+    assertEquals(ReferenceL1Loss, last.adjustedValue, LossTolerance)
+    assertEquals(local.evaluations, remote.evaluations)
+  }
+}
+
+object BreezeOptimizersTest {
+  val Iterations = 40
+  val Memory = 10
+  val L2 = 1e-4
+  val L1 = 1e-3
+  /** What breeze gives with vectors in the driver. */
+  val ReferenceLoss = 0.3245593
+  val ReferenceL1Loss = 0.3486694
+  val LossTolerance = 1e-6
+  val MaxWaits = 8.0
+
+  /** The same objective in the driver. */
+  final class LocalObjective(records: Vector[SparseRecord], l2: Double) extends DiffFunction[DenseVector[Double]] {
+    var evaluations = 0L
+
+    override def calculate(w: DenseVector[Double]): (Double, DenseVector[Double]) = {
+      evaluations += 1
+      val gradient = new Array[Double](w.length)
+      val loss = SparseRecords.logistic(records.size)(records.iterator, w.data, gradient)
+      (loss + 0.5 * l2 * w.dot(w), DenseVector(gradient) + w * l2)
+    }
+  }
+}
