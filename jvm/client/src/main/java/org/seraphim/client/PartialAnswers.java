@@ -81,6 +81,11 @@ public final class PartialAnswers {
     return checked(() -> parts.values().stream().mapToLong(part -> part.rewind().getLong()).sum());
   }
 
+  /** Whether {@code first_difference} has found one: some partition has an answer. */
+  public boolean hasPresent() {
+    return checked(() -> parts.values().stream().anyMatch(part -> part.rewind().get() == 1));
+  }
+
   /** The largest of the answers of {@code max} or {@code norm_inf}; NaN for a matrix without columns. */
   public double largest() {
     return extreme(values -> values.stream().mapToDouble(x -> x).max().orElse(Double.NaN));

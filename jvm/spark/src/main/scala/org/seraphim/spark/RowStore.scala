@@ -13,7 +13,7 @@ import org.seraphim.client.{ServerMatrix, Write}
  * that no vector refers to it. It is given out again when all writes that were sent before are answered, because a
  * write that is sent again must find the rows as they were. The lock of the pool guards it.
  */
-private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit) {
+private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
   import RowStore._
 
   private val free = mutable.Queue[Int]() ++= (0 until matrix.rows)
@@ -96,6 +96,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit)
 
   /** Asks the garbage collector for rows to which nothing refers. */
   private def collectGarbage(): Unit = {
+    onFull()
     val end = System.nanoTime() + GarbageLimit.toNanos
     System.gc()
     while (free.isEmpty && System.nanoTime() < end) {

@@ -9,8 +9,8 @@ import org.seraphim.client.FunctionCall
  * computed when their values are needed: a vector is a linear combination of rows on the servers until then.
  *
  * Operations of two vectors need vectors of one pool; others are an `IllegalArgumentException`. A vector that is used
- * after the end of its scope is an `IllegalStateException`. Two vectors are equal (`==`) if they were computed in the
- * same way from the same vectors; their values are not compared.
+ * after the end of its scope is an `IllegalStateException`. Two vectors are equal (`==`) if they are the same sums and
+ * multiples of the same vectors. Values are compared, in one wait, only if one of the two is the result of a closure.
  */
 final class ServerVector private[spark] (
     val pool: VectorPool,
@@ -110,13 +110,14 @@ final class ServerVector private[spark] (
   /** The row on the servers with these values. They are computed if they were not yet, without a wait. */
   private[spark] def row(): Row = {
     val row = pool.rowOf(current)
-    if (content.asRow.isEmpty) assign(LinearCombination.of(row))
+    // Zeros stay zeros, so that sums with them have no further term.
+    if (content.size > 0 && content.asRow.isEmpty) assign(LinearCombination.of(row))
     row
   }
 
   private[spark] def current: LinearCombination = {
     if (scope.exists(_.isEnded)) throw new IllegalStateException(Scope.UseAfterEnd)
-    pool.known(content).filter(_ => content.asRow.isEmpty).foreach(row => assign(LinearCombination.of(row)))
+    if (content.asRow.isEmpty) pool.known(content).foreach(row => assign(LinearCombination.of(row)))
     content
   }
 
@@ -151,9 +152,14 @@ final class ServerVector private[spark] (
   }
 
   override def equals(other: Any): Boolean = other match {
-    case that: ServerVector => (that.pool eq pool) && current.key == that.current.key
+    case that: ServerVector => (that.pool eq pool) && (current.key == that.current.key || hasValuesOf(that))
     case _ => false
   }
+
+  private def hasValuesOf(that: ServerVector): Boolean =
+    (isDerived || that.isDerived) && pool.haveSameValues(row(), that.row())
+
+  private def isDerived: Boolean = content.asRow.exists(_.slot.isDerived)
 
   override def hashCode(): Int = System.identityHashCode(pool)
 

@@ -11,8 +11,8 @@ import breeze.math.MutableEnumeratedCoordinateField
  * `import org.seraphim.spark.ServerVectorSpace._`, `new LBFGS[ServerVector](...)` and
  * `new OWLQN[Int, ServerVector](...)` compile and run as they are.
  *
- * Sums and multiples are only noted. Operations with closures of the program (`zipMapValues`, `mapValues`) bring the
- * values to the driver in chunks; [[ServerOWLQN]] needs none.
+ * Sums and multiples are only noted. Operations with closures (`zipMapValues`, `mapValues`) bring the values to the
+ * driver in chunks, except those of OWLQN, which run on the servers.
  */
 object ServerVectorSpace extends ServerVectorOperators {
 
@@ -84,11 +84,13 @@ trait ServerVectorOperators {
 
   implicit val serverVectorZipMap: CanZipMapValues[V, Double, Double, V] =
     new CanZipMapValues[V, Double, Double, V] {
-      def map(a: V, b: V, f: (Double, Double) => Double): V = VectorChunks.zip(a, b)((_, x, y) => f(x, y))
+      def map(a: V, b: V, f: (Double, Double) => Double): V =
+        OwlqnKernels.zip(a, b, f).getOrElse(VectorChunks.zip(a, b)((_, x, y) => f(x, y)))
     }
   implicit val serverVectorZipMapKeys: CanZipMapKeyValues[V, Int, Double, Double, V] =
     new CanZipMapKeyValues[V, Int, Double, Double, V] {
-      def map(a: V, b: V, f: (Int, Double, Double) => Double): V = VectorChunks.zip(a, b)(f)
+      def map(a: V, b: V, f: (Int, Double, Double) => Double): V =
+        OwlqnKernels.pseudoGradient(a, b, f).getOrElse(VectorChunks.zip(a, b)(f))
       def mapActive(a: V, b: V, f: (Int, Double, Double) => Double): V = map(a, b, f)
     }
   implicit val serverVectorMapValues: CanMapValues[V, Double, Double, V] =

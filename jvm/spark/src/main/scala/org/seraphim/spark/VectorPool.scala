@@ -16,12 +16,15 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
 final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
   private val memo = mutable.Map[Any, WeakReference[Row]]()
   private val memoKeys = mutable.Map[Long, Any]()
-  private val store = new RowStore(matrix, forget)
+  /** Results that are likely to be asked for again: a line search computes its last point twice. */
+  private val recent = mutable.Queue[Row]()
+  private val store = new RowStore(matrix, forget, () => recent.clear())
   private val products = new ProductCache(matrix, () => store.rows)
   private val tokens = new TokenBook
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
   }
+  private var lastConstant: Option[(Any, ServerVector)] = None
   private var isClosed = false
 
   /** Number of values of each vector. */
@@ -85,11 +88,10 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   /** A row that is a combination. One that was computed before is used again. */
   private[spark] def rowOf(content: LinearCombination): Row = synchronized {
     checkOpen()
-    content.asRow.orElse(known(content)).getOrElse {
-      val row = if (content.size == 0) run(FunctionBuilder("set", Seq.empty, Some(0.0))) else combine(content)
-      val key = content.key
-      memo(key) = new WeakReference(row)
-      memoKeys(row.tag) = key
+    if (content.size == 0) zeroRow
+    else known(content).getOrElse {
+      val row = combine(content)
+      remember(content.key, row)
       row
     }
   }
@@ -99,20 +101,79 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
     content.asRow.orElse(memo.get(content.key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed))
   }
 
+  /** The row of zeros, for all vectors of zeros that other processes read. It stays as long as the pool. */
+  private lazy val zeroRow: Row = run(None, Seq(FunctionBuilder("set", Seq.empty, Some(0.0))))
+
   private def combine(content: LinearCombination): Row = {
     val argument = new FunctionCall.Argument().numbers(content.factors: _*)
     run(FunctionBuilder.of("combine", content.rows.toSeq, argument))
   }
 
   /** Runs a push function into a new row, without a wait. */
-  private[spark] def run(functions: FunctionBuilder*): Row = synchronized {
+  private[spark] def run(functions: FunctionBuilder*): Row = run(currentScope.get, functions)
+
+  private def run(scope: Option[Scope], functions: Seq[FunctionBuilder]): Row = synchronized {
+    checkOpen()
+    val row = store.take(scope)
+    write(row, functions.map(_.into(row.number)))
+    row
+  }
+
+  /** Runs a program that gets a new row for its result and one for itself. It overwrites both before it reads them. */
+  private[spark] def runProgram(program: (Row, Row) => Seq[FunctionCall]): Row = synchronized {
     checkOpen()
     val row = store.take(currentScope.get)
-    val calls = functions.map(_.into(row.number))
+    val scratch = store.take(None)
+    write(row, program(row, scratch))
+    store.release(scratch.slot)
+    row
+  }
+
+  private def write(row: Row, calls: Seq[FunctionCall]): Unit = {
     val write = matrix.pushRepeatableFunctions(calls: _*)
     row.slot.write = Some(write)
     store.sent(write)
-    row
+  }
+
+  /** The row that was computed for `key` before, if it is still in use, or a new one. Keys name rows by their tags. */
+  private[spark] def memoized(key: Any)(compute: => Row): ServerVector = synchronized {
+    val row = memo.get(key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed).getOrElse {
+      val made = compute
+      remember(key, made)
+      made
+    }
+    make(LinearCombination.of(row))
+  }
+
+  /** A vector that stays as long as the pool. The last one that was asked for is kept. */
+  private[spark] def constant(key: Any)(compute: => ServerVector): ServerVector = synchronized {
+    if (!lastConstant.exists(_._1 == key)) lastConstant = Some((key, withoutScope(compute)))
+    lastConstant.fold(compute)(_._2)
+  }
+
+  private def withoutScope[A](body: => A): A = {
+    val scope = currentScope.get
+    currentScope.set(None)
+    try body finally currentScope.set(scope)
+  }
+
+  private def remember(key: Any, row: Row): Unit = {
+    memo(key) = new WeakReference(row)
+    memoKeys(row.tag) = key
+    recent.enqueue(row)
+    if (recent.size > VectorPool.RecentRows) recent.dequeue()
+  }
+
+  /** How a row was computed, if it was memoized. */
+  private[spark] def origin(row: Row): Option[Any] = synchronized(memoKeys.get(row.tag))
+
+  /** Whether two vectors have the same values; 0.0 and -0.0 are the same. One wait, if their rows differ. */
+  private[spark] def haveSameValues(a: Row, b: Row): Boolean = (a.tag == b.tag) || {
+    val call = FunctionCall.of("first_difference", Array(a.number, b.number), Array.empty[Int])
+    val answers = synchronized(matrix.pullFunction(call))
+    a.slot.throwIfFailed()
+    b.slot.throwIfFailed()
+    !answers.hasPresent
   }
 
   /** Waits for the write of a row, and throws what prevented it. */
@@ -167,13 +228,17 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   private def checkOpen(): Unit = if (isClosed) throw new IllegalStateException(Scope.UseAfterEnd)
 
+  private def isOf(slot: Slot, reference: WeakReference[Row]): Boolean =
+    Option(reference.get).forall(_.slot eq slot)
+
   private def forget(slot: Slot): Unit = {
     products.forget(slot)
-    memoKeys.remove(slot.tag).foreach(memo.remove)
+    for (key <- memoKeys.remove(slot.tag) if memo.get(key).forall(reference => isOf(slot, reference))) memo.remove(key)
   }
 }
 
 object VectorPool {
+  private val RecentRows = 8
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
 

@@ -46,10 +46,9 @@ class BreezeOptimizersTest {
     val states = onServers.iterations(remote, pool.zeros())
     var last = states.next()
     while (states.hasNext) {
-      val before = (pool.waits, remote.evaluations)
+      val before = pool.waits
       last = states.next()
-      waits += pool.waits - before._1
-      println(s"iteration ${last.iter}: ${waits.last} waits, ${remote.evaluations - before._2} evaluations")
+      waits += pool.waits - before
     }
     println(s"LBFGS: loss ${last.value} (DenseVector ${expected.value}), ${remote.evaluations} evaluations " +
       s"(${local.evaluations}), waits per iteration: ${waits.sum.toDouble / waits.size}, at most ${waits.max}")
