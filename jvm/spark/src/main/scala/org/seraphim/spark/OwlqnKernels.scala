@@ -70,7 +70,7 @@ private[spark] object OwlqnKernels {
         val (left, right) = (a.row(), b.row())
         if (kernel.name == "projection" && isOrthantOf(a.pool, right, left)) a.copy()
         else a.pool.memoized(Key(kernel.name, left.tag, right.tag)) {
-          derived(a.pool.runProgram((out, scratch) => kernel.program(left, right, out, scratch)))
+          a.pool.runProgram((out, scratch) => kernel.program(left, right, out, scratch))
         }
       }
     }
@@ -81,11 +81,6 @@ private[spark] object OwlqnKernels {
   private def isOrthantOf(pool: VectorPool, row: Row, x: Row): Boolean = pool.origin(row).exists {
     case Key("orthant", left, _) => left == x.tag
     case _ => false
-  }
-
-  private def derived(row: Row): Row = {
-    row.slot.isDerived = true
-    row
   }
 
   /**
@@ -111,9 +106,7 @@ private[spark] object OwlqnKernels {
     val scales = penalties.vector(pool)
     val (point, gradient, scale) = (x.row(), g.row(), scales.row())
     val magnitude = pool.memoized(Key("abs", point.tag, 0))(pool.run(FunctionBuilder("abs", Seq(point))))
-    val index = penalties.first
-    closure(index, scales.dot(magnitude) / closure(index, Tiny, 0.0), 0.0)
-    pool.memoized(Key("pseudo-gradient", point.tag, gradient.tag)) {
+    val result = pool.memoized(Key("pseudo-gradient", point.tag, gradient.tag)) {
       // l1, l2, the first column without penalty, then a and b of docs/ps-functions.md: -1 times the pseudo-gradient,
       // because the function clears columns at 0 where its result is an ascent.
       val argument = new FunctionCall.Argument().number(1.0).number(0.0).whole(Long.MaxValue).number(-1.0).numbers()
@@ -122,6 +115,11 @@ private[spark] object OwlqnKernels {
           call("quasi_newton_direction", Seq(point, gradient, scale), out).withVersion(2).`with`(argument),
           call("negate", Seq(out), out)))
     }
+    // The result has its row before the wait for this sum, so that its products come with it.
+    val penalty = scales.dot(magnitude)
+    val index = penalties.first
+    closure(index, penalty / closure(index, Tiny, 0.0), 0.0)
+    result
   }
 
   /** The penalties of the columns, as a closure of OWLQN has them. */

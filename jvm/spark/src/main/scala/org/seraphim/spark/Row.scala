@@ -12,8 +12,8 @@ private[spark] final class Slot(val number: Int, val tag: Long) {
   @volatile var write: Option[Write] = None
   @volatile var isFreed = false
 
-  /** Whether the content is the result of a function, so that others may have the same values. */
-  @volatile var isDerived = false
+  /** Whether the content is the result of a closure of the program, so that nothing else shows what it equals. */
+  @volatile var isOpaque = false
 
   /** The scope that frees the content at its end. */
   @volatile var scope: Option[Scope] = None

@@ -2,7 +2,6 @@ package org.seraphim.spark
 
 import java.lang.ref.{PhantomReference, ReferenceQueue, WeakReference}
 import java.time.Duration
-import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
 
@@ -11,7 +10,8 @@ import org.seraphim.client.{ServerMatrix, Write}
 /**
  * Gives out the rows of the matrix of a pool. A row comes back when its scope ends, or when the garbage collector finds
  * that no vector refers to it. It is given out again when all writes that were sent before are answered, because a
- * write that is sent again must find the rows as they were. The lock of the pool guards it.
+ * write that is sent again must find the rows as they were. When no row is free, `onFull` lets go of rows that were only
+ * kept for speed. The lock of the pool guards it.
  */
 private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
   import RowStore._
@@ -38,6 +38,10 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
     if (free.isEmpty) collect()
     if (free.isEmpty) settle()
     if (free.isEmpty) collectGarbage()
+    if (free.isEmpty) {
+      onFull()
+      collectGarbage()
+    }
     if (free.isEmpty) throw new PoolFullException(matrix.rows, matrix.columns)
     lastTag += 1
     val slot = new Slot(free.dequeue(), lastTag)
@@ -96,11 +100,10 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
 
   /** Asks the garbage collector for rows to which nothing refers. */
   private def collectGarbage(): Unit = {
-    onFull()
     val end = System.nanoTime() + GarbageLimit.toNanos
     System.gc()
     while (free.isEmpty && System.nanoTime() < end) {
-      val reference = queue.remove(TimeUnit.MILLISECONDS.toMillis(GarbagePauseMs))
+      val reference = queue.remove(GarbagePauseMs)
       if (reference != null) {
         reclaim(reference)
         collect()
@@ -112,7 +115,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
 
 private[spark] object RowStore {
   /** How long a full pool waits for the garbage collector. */
-  private val GarbageLimit = Duration.ofSeconds(2)
+  private val GarbageLimit = Duration.ofMillis(500)
   private val GarbagePauseMs = 50L
 
   private final class SlotReference(row: Row, queue: ReferenceQueue[Row])

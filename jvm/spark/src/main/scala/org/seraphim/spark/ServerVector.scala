@@ -157,9 +157,9 @@ final class ServerVector private[spark] (
   }
 
   private def hasValuesOf(that: ServerVector): Boolean =
-    (isDerived || that.isDerived) && pool.haveSameValues(row(), that.row())
+    (isOpaque || that.isOpaque) && pool.haveSameValues(row(), that.row())
 
-  private def isDerived: Boolean = content.asRow.exists(_.slot.isDerived)
+  private def isOpaque: Boolean = content.asRow.exists(_.slot.isOpaque)
 
   override def hashCode(): Int = System.identityHashCode(pool)
 

@@ -18,7 +18,7 @@ private[spark] object VectorChunks {
       if (b ne a) b.pull(column, right, count) else System.arraycopy(left, 0, right, 0, count)
       Array.tabulate(count)(k => f((column + k).toInt, left(k), right(k)))
     }
-    row.slot.isDerived = true
+    row.slot.isOpaque = true
     pool.make(LinearCombination.of(row))
   }
 

@@ -98,7 +98,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   /** The row that was computed for a combination, if it is still in use. */
   private[spark] def known(content: LinearCombination): Option[Row] = synchronized {
-    content.asRow.orElse(memo.get(content.key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed))
+    content.asRow.orElse(memoizedRow(content.key))
   }
 
   /** The row of zeros, for all vectors of zeros that other processes read. It stays as long as the pool. */
@@ -137,7 +137,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   /** The row that was computed for `key` before, if it is still in use, or a new one. Keys name rows by their tags. */
   private[spark] def memoized(key: Any)(compute: => Row): ServerVector = synchronized {
-    val row = memo.get(key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed).getOrElse {
+    val row = memoizedRow(key).getOrElse {
       val made = compute
       remember(key, made)
       made
@@ -160,8 +160,19 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private def remember(key: Any, row: Row): Unit = {
     memo(key) = new WeakReference(row)
     memoKeys(row.tag) = key
+    keepRecent(row)
+  }
+
+  private def keepRecent(row: Row): Unit = {
+    recent.dequeueFirst(_ eq row)
     recent.enqueue(row)
     if (recent.size > VectorPool.RecentRows) recent.dequeue()
+  }
+
+  private def memoizedRow(key: Any): Option[Row] = {
+    val row = memo.get(key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed)
+    row.foreach(keepRecent)
+    row
   }
 
   /** How a row was computed, if it was memoized. */
@@ -238,7 +249,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 }
 
 object VectorPool {
-  private val RecentRows = 8
+  private val RecentRows = 12
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
 
