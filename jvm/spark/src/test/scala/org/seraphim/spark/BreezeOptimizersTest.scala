@@ -58,7 +58,7 @@ class BreezeOptimizersTest {
     assertTrue(waits.sum <= MaxWaits * waits.size, s"waits per iteration: $waits")
   }
 
-  @Test def owlqn_needs_the_same_evaluations(): Unit = {
+  @Test def owlqn_needs_the_same_evaluations_and_few_waits(): Unit = {
     val records = SparseRecords.a9a()
     val local = new LocalObjective(records, L2)
     val inDriver = new OWLQN[Int, DenseVector[Double]](Iterations, Memory, L1)
@@ -72,6 +72,7 @@ class BreezeOptimizersTest {
     assertEquals(expected.adjustedValue, last.adjustedValue, LossTolerance)
     assertEquals(ReferenceL1Loss, last.adjustedValue, LossTolerance)
     assertEquals(local.evaluations, remote.evaluations)
+    assertTrue(pool.waits - before <= MaxWaits * last.iter, s"${pool.waits - before} waits")
   }
 }
 
