@@ -43,6 +43,7 @@ public final class TestServers implements AutoCloseable {
     try {
       ProcessBuilder.Redirect log = ProcessBuilder.Redirect.appendTo(Path.of("target", "servers.log").toFile());
       Process process = new ProcessBuilder(command).redirectError(log).start();
+      Runtime.getRuntime().addShutdownHook(new Thread(process::destroy));
       return new TestServers(process, readAddress(process));
     } catch (IOException e) {
       throw new UncheckedIOException(e);

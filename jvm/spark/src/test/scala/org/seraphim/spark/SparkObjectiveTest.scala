@@ -17,6 +17,7 @@ class SparkObjectiveTest {
   private var servers: TestServers = _
   private var pool: VectorPool = _
   private var context: SparkContext = _
+  private var cluster: TestCluster = _
 
   @BeforeEach def start(): Unit = {
     servers = TestServers.start()
@@ -25,6 +26,7 @@ class SparkObjectiveTest {
 
   @AfterEach def stop(): Unit = {
     if (context != null) context.stop()
+    if (cluster != null) cluster.close()
     if (pool != null) pool.close()
     if (servers != null) servers.close()
   }
@@ -65,7 +67,8 @@ class SparkObjectiveTest {
   }
 
   @Test def speculation_lost_executors_and_fetch_failures_change_nothing(@TempDir folder: Path): Unit = {
-    context = TestSpark.startCluster(
+    cluster = new TestCluster
+    context = cluster.start(
       "spark.speculation" -> "true",
       "spark.speculation.interval" -> "50ms",
       "spark.speculation.quantile" -> "0.5",
