@@ -30,13 +30,7 @@ public final class TestServers implements AutoCloseable {
 
   /** Starts a service with two servers at a free port, and other flags. */
   public static TestServers start(String... flags) {
-    Path binary = binary();
-    if (!Files.isExecutable(binary)) {
-      String line = "SKIPPED: there is no binary of Seraphim at " + binary.toAbsolutePath().normalize()
-          + "; build it with cargo build --release, or set SERAPHIM_BIN";
-      System.err.println(line);
-      Assumptions.abort(line);
-    }
+    Path binary = binaryOrSkip();
     List<String> command = new ArrayList<>(List.of(
         binary.toString(), "serve-parameters", "--servers", "2", "--listen", "127.0.0.1:0", "--json"));
     command.addAll(Arrays.asList(flags));
@@ -48,6 +42,18 @@ public final class TestServers implements AutoCloseable {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /** The binary of Seraphim. The test is skipped without it. */
+  public static Path binaryOrSkip() {
+    Path binary = binary();
+    if (!Files.isExecutable(binary)) {
+      String line = "SKIPPED: there is no binary of Seraphim at " + binary.toAbsolutePath().normalize()
+          + "; build it with cargo build --release, or set SERAPHIM_BIN";
+      System.err.println(line);
+      Assumptions.abort(line);
+    }
+    return binary.toAbsolutePath();
   }
 
   private static Path binary() {

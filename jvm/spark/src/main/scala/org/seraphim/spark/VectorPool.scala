@@ -1,10 +1,16 @@
 package org.seraphim.spark
 
 import java.lang.ref.WeakReference
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.time.Duration
+import java.util.concurrent.locks.LockSupport
 
 import scala.collection.mutable
 
-import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, ServerMatrix}
+import org.apache.spark.SparkContext
+
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, RefusedException, ServerMatrix}
 
 /**
  * Makes [[ServerVector]]s of one dimension. They are rows of one matrix of doubles on the servers, `capacity` at most
@@ -252,6 +258,40 @@ object VectorPool {
   private val RecentRows = 12
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
+
+  /** How long a pool waits until the servers that the plugin starts are there. */
+  private val ServersLimit = Duration.ofSeconds(60)
+  private val ServersPauseMs = 100L
+
+  /**
+   * Opens a session with the servers of an application: those that [[SeraphimPlugin]] has started, or the cluster that
+   * `spark.seraphim.master` names.
+   */
+  def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool = {
+    val conf = SeraphimConf.of(context.getConf)
+    val (master, secret, servers) = (conf.master, SeraphimPlugin.serviceOf(context)) match {
+      case (Some(address), _) => (address, conf.tokenFile.fold(Array.emptyByteArray)(readSecret), 0)
+      case (None, Some(service)) => (service.address, service.secret.getBytes(UTF_8), service.servers)
+      case (None, None) => throw new IllegalStateException(
+        "the application has no parameter servers: set spark.plugins=org.seraphim.spark.SeraphimPlugin and " +
+          "spark.seraphim.servers, or spark.seraphim.master")
+    }
+    val options = ClientOptions.defaults().withServers(servers)
+    val end = System.nanoTime() + ServersLimit.toNanos
+    var pool: Option[VectorPool] = None
+    while (pool.isEmpty) {
+      try pool = Some(open(master, dimension, capacity, secret, context.appName, options))
+      catch {
+        // Servers register while executors start.
+        case _: RefusedException.Busy if System.nanoTime() < end =>
+          LockSupport.parkNanos(Duration.ofMillis(ServersPauseMs).toNanos)
+      }
+    }
+    pool.get
+  }
+
+  private def readSecret(file: String): Array[Byte] =
+    new String(Files.readAllBytes(Paths.get(file)), UTF_8).trim.getBytes(UTF_8)
 
   /**
    * Opens a session at the master `HOST:PORT`, and makes room for `capacity` vectors of `dimension` doubles.
