@@ -16,6 +16,9 @@ private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterat
   private val lastUse = mutable.Map[Long, Long]()
   private var uses = 0L
 
+  /** Number of products that servers have computed. */
+  var computed = 0L
+
   /** The inner product of two combinations. */
   def dot(a: LinearCombination, b: LinearCombination): Double = {
     val pairs = for (i <- 0 until a.size; j <- 0 until b.size) yield Pair(a.rows(i), b.rows(j))
@@ -32,6 +35,21 @@ private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterat
     sum
   }
 
+  /** Number of products that were asked for until now: a moment in the order of uses. */
+  def moment: Long = uses
+
+  /** Whether a product of a row was used after a moment. */
+  def isUsedSince(moment: Long)(row: Row): Boolean = lastUse.get(row.tag).exists(_ > moment)
+
+  /** Asks for all products of a request. One wait. */
+  def fetch(request: QuasiNewtonRequest): Unit = {
+    val answers = matrix.pullFunctions(java.util.Arrays.asList(request.calls: _*))
+    request.rows.foreach(_.slot.throwIfFailed())
+    val found = request.products(answers.get(0).sums(), answers.get(1).sum())
+    computed += found.size
+    found.foreach { case (first, second, value) => put(Pair(first, second), value) }
+  }
+
   def forget(slot: Slot): Unit = {
     products.remove(slot.tag).foreach(_.keysIterator.foreach(tag => products.get(tag).foreach(_ -= slot.tag)))
     lastUse -= slot.tag
@@ -46,6 +64,7 @@ private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterat
     val answers = matrix.pullFunctions(java.util.Arrays.asList(calls: _*)).toArray(Array.empty[PartialAnswers])
     // All writes that were sent before are answered now.
     wanted.foreach(_.throwIfFailed())
+    computed += wanted.size
     wanted.zip(answers).foreach { case (pair, answer) => put(pair, answer.sum()) }
   }
 

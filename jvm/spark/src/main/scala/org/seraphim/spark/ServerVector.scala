@@ -19,9 +19,6 @@ final class ServerVector private[spark] (
     extends NumericOps[ServerVector]
     with QuasiTensor[Int, Double] {
 
-  /** Terms of a combination after which it is computed. */
-  private val MaxTerms = 64
-
   override def repr: ServerVector = this
 
   /** Number of values. */
@@ -75,6 +72,7 @@ final class ServerVector private[spark] (
   /** This vector minus `other`, computed at once: optimizers use such differences for many products. */
   def minus(other: ServerVector): ServerVector = {
     val difference = pool.make(current.plus(-1.0, contentOf(other)))
+    for (a <- content.asRow; b <- other.rowIfComputed) pool.subtracted(a, b, difference.row())
     difference.row()
     difference
   }
@@ -101,6 +99,14 @@ final class ServerVector private[spark] (
     result(FunctionBuilder(name, Seq(row(), other.row())))
   }
 
+  /** The answer of the pull function `name`, which is a sum over this vector: `sum`, `norm_1` or `square_sum`. */
+  def reduce(name: String): Double = {
+    if (!ServerVector.Sums.contains(name)) {
+      throw new IllegalArgumentException(s"the pull function $name is no sum; sums are ${ServerVector.Sums.mkString(", ")}")
+    }
+    pool.reduce(name, row())
+  }
+
   private def result(function: FunctionBuilder): ServerVector = {
     val row = pool.run(function)
     pool.await(row)
@@ -114,6 +120,10 @@ final class ServerVector private[spark] (
     if (content.size > 0 && content.asRow.isEmpty) assign(LinearCombination.of(row))
     row
   }
+
+  /** The row with these values, if it need not be computed. */
+  private def rowIfComputed: Option[Row] =
+    if (content.size == 0) Some(pool.rowOf(content)) else content.asRow
 
   private[spark] def current: LinearCombination = {
     if (scope.exists(_.isEnded)) throw new IllegalStateException(Scope.UseAfterEnd)
@@ -132,7 +142,7 @@ final class ServerVector private[spark] (
 
   private def assign(newContent: LinearCombination): ServerVector = {
     if (scope.exists(_.isEnded)) throw new IllegalStateException(Scope.UseAfterEnd)
-    val next = if (newContent.size > MaxTerms) LinearCombination.of(pool.rowOf(newContent)) else newContent
+    val next = if (newContent.size > ServerVector.MaxTerms) LinearCombination.of(pool.rowOf(newContent)) else newContent
     content = next
     moveRows(scope)
     this
@@ -181,4 +191,10 @@ final class ServerVector private[spark] (
   override def activeValuesIterator: Iterator[Double] = unsupported
   override def keysIterator: Iterator[Int] = unsupported
   override def activeKeysIterator: Iterator[Int] = unsupported
+}
+
+object ServerVector {
+  /** Terms of a combination after which it is computed. */
+  private val MaxTerms = 64
+  private val Sums = Seq("sum", "norm_1", "square_sum")
 }

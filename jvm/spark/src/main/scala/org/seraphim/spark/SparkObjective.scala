@@ -40,8 +40,9 @@ final class SparkObjective[T](
     val shared = pool.share(w +: targets: _*)
     val token = pool.nextToken()
     val losses = try run(shared.head, shared.tail, token) finally pool.finishToken(token)
-    if (l2 == 0.0) (losses.sum, computed(gradient))
-    else (losses.sum + 0.5 * l2 * w.dot(w), computed(gradient.axpy(l2, w)))
+    val total = computed(gradient.axpy(l2, w))
+    pool.evaluated(w, total)
+    (losses.sum + (if (l2 == 0.0) 0.0 else 0.5 * l2 * w.dot(w)), total)
   }
 
   /** Computes a sum at once: its parts are not needed any more. */

@@ -30,7 +30,12 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
   }
-  private var lastConstant: Option[(Any, ServerVector)] = None
+  private val constants = mutable.Queue[(Any, ServerVector)]()
+  private val log = new EvaluationLog
+  /** Differences that a method is likely to compute next. */
+  private var anticipated: Seq[Row] = Seq.empty
+  /** When the last step of a method was accepted, in uses of products. */
+  private var lastStep = 0L
   private var isClosed = false
 
   /** Number of values of each vector. */
@@ -44,6 +49,9 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   /** How often this process has waited for the servers. */
   def waits: Long = session.waits
+
+  /** How many inner products the servers have computed. */
+  private[spark] def computedProducts: Long = synchronized(products.computed)
 
   /** A vector of zeros. It takes no memory until it is changed. */
   def zeros(): ServerVector = make(LinearCombination.Zero)
@@ -151,10 +159,39 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
     make(LinearCombination.of(row))
   }
 
-  /** A vector that stays as long as the pool. The last one that was asked for is kept. */
+  /** A vector that stays for later calls with the same key, as long as there are few of them. */
   private[spark] def constant(key: Any)(compute: => ServerVector): ServerVector = synchronized {
-    if (!lastConstant.exists(_._1 == key)) lastConstant = Some((key, withoutScope(compute)))
-    lastConstant.fold(compute)(_._2)
+    constants.find(_._1 == key).map(_._2).getOrElse {
+      val made = withoutScope(compute)
+      constants.enqueue((key, made))
+      if (constants.size > VectorPool.Constants) constants.dequeue()
+      made
+    }
+  }
+
+  /**
+   * Tells the pool that an objective was computed: `gradient` is the gradient at `w`. The pool asks for all inner
+   * products that a quasi-Newton method needs next, in one wait. [[SparkObjective]] calls this; an objective of a
+   * program may do so too. It changes no result.
+   */
+  def evaluated(w: ServerVector, gradient: ServerVector): Unit = synchronized {
+    val now = EvaluationLog.Evaluation(w.row(), gradient.row())
+    for (before <- log.base if (before.x ne now.x) && !before.x.slot.isFreed && !before.gradient.slot.isFreed) {
+      val (s, y) = (difference(now.x, before.x), difference(now.gradient, before.gradient))
+      val history = log.history(products.isUsedSince(lastStep))
+      val ones = constant("ones")(fill(1.0)).row()
+      products.fetch(new QuasiNewtonRequest(now, before, s, y, history, ones))
+      anticipated = Seq(s, y)
+    }
+    log.evaluated(now)
+  }
+
+  private def difference(a: Row, b: Row): Row =
+    rowOf(LinearCombination.of(a).plus(-1.0, LinearCombination.of(b)))
+
+  /** Notes that a vector was computed as a difference. */
+  private[spark] def subtracted(a: Row, b: Row, difference: Row): Unit = synchronized {
+    if (log.subtracted(a, b, difference)) lastStep = products.moment
   }
 
   private def withoutScope[A](body: => A): A = {
@@ -201,6 +238,12 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private[spark] def dot(a: LinearCombination, b: LinearCombination): Double = synchronized {
     checkOpen()
     products.dot(a, b)
+  }
+
+  private[spark] def reduce(name: String, row: Row): Double = {
+    val answers = matrix.pullFunction(FunctionCall.of(name, Array(row.number), Array.empty[Int]))
+    row.slot.throwIfFailed()
+    answers.sum()
   }
 
   private[spark] def pull(row: Row, column: Long, out: Array[Double], count: Int): Unit = {
@@ -256,6 +299,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
 object VectorPool {
   private val RecentRows = 12
+  private val Constants = 2
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
 

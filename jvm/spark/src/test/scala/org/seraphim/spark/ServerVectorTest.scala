@@ -44,6 +44,8 @@ class ServerVectorTest {
     assertArrayEquals(a.map(value => math.min(math.max(value, 0.25), 0.5)), clipped)
     assertArrayEquals(a.zip(b).map { case (p, q) => p * q }, x.zip("mul", y).pull())
     assertEquals(a(3), x(3))
+    assertEquals(a.sum, x.reduce("sum"), Tolerance * Dimension)
+    assertThrows(classOf[IllegalArgumentException], () => x.reduce("max"))
   }
 
   @Test def an_inner_product_of_combinations_is_that_of_their_values(): Unit = {
