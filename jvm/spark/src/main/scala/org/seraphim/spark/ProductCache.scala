@@ -47,6 +47,8 @@ private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterat
     request.rows.foreach(_.slot.throwIfFailed())
     val found = request.products(answers.get(0).sums(), answers.get(1).sum())
     computed += found.size
+    // The differences are likely to be used next, also with rows that are still to be computed.
+    Seq(request.s, request.y).foreach(row => lastUse(row.tag) = uses)
     found.foreach { case (first, second, value) => put(Pair(first, second), value) }
   }
 

@@ -12,8 +12,8 @@ import org.seraphim.spark.EvaluationLog.Evaluation
 private[spark] final class QuasiNewtonRequest(
     now: Evaluation,
     before: Evaluation,
-    s: Row,
-    y: Row,
+    val s: Row,
+    val y: Row,
     history: Seq[(Row, Row)],
     ones: Row) {
 
