@@ -38,8 +38,9 @@ final class Connector {
   }
 
   /**
-   * Connects, and tries again until the limit of the options, except where nothing listens at the first attempt. {@code onChannel} gets each channel before it is used, {@code onIncarnation} the incarnation of the
-   * process at the other end.
+   * Connects, and tries again until the limit of the options, except where nothing listens at the first attempt.
+   * {@code onChannel} gets each channel before it is used, {@code onIncarnation} the incarnation of the process at the
+   * other end.
    */
   SocketChannel connect(boolean isFirst, Consumer<SocketChannel> onChannel, LongConsumer onIncarnation) {
     Deadline deadline = Deadline.in(options.reconnectLimit());

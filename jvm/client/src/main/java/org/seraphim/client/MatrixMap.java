@@ -40,7 +40,8 @@ final class MatrixMap implements Serializable {
     }
     int rows = Math.toIntExact((Long) spec.get("rows"));
     int[] lanes = owners.stream().mapToInt(lane -> Math.toIntExact((Long) lane)).toArray();
-    return new MatrixMap(Math.toIntExact((Long) entry.get("matrix")), (String) spec.get("name"), rows, columns, starts, lanes);
+    int matrix = Math.toIntExact((Long) entry.get("matrix"));
+    return new MatrixMap(matrix, (String) spec.get("name"), rows, columns, starts, lanes);
   }
 
   private static long[] starts(Map<?, ?> partitioner, long columns, int count) {

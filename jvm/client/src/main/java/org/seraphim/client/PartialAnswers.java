@@ -38,7 +38,8 @@ public final class PartialAnswers {
   private static <T> T checked(java.util.function.Supplier<T> read) {
     try {
       return read.get();
-    } catch (BufferUnderflowException | ArithmeticException | NegativeArraySizeException | IndexOutOfBoundsException e) {
+    } catch (BufferUnderflowException | ArithmeticException | NegativeArraySizeException
+        | IndexOutOfBoundsException e) {
       throw new SeraphimException.BadAnswer("a partial answer of a function cannot be read: " + e, e);
     }
   }

@@ -14,7 +14,7 @@ import java.util.List;
  * <p>Every method throws a {@link SeraphimException} if the service refuses a request or cannot be reached.
  */
 public final class ServerMatrix {
-  /** Bytes of an answer to a batch that are surely below the limit of the service. */
+  /** The most requests in a batch. */
   private static final int BATCH_FRAMES = 256;
 
   private final ParameterSession session;
@@ -144,15 +144,25 @@ public final class ServerMatrix {
     return sendToAll(Requests.closeToken(session.number(), map.matrix, token), true);
   }
 
-  /** Waits until writes are done. If one failed, it throws the first fault. One wait, for any number of writes. */
+  /** Waits until all writes are done, and throws the first fault. One wait, for any number of writes. */
   public void await(List<Write> writes) {
-    List<PendingRequest> requests = new ArrayList<>();
-    writes.forEach(write -> requests.addAll(write.requests()));
     if (!writes.stream().allMatch(Write::isDone)) {
       session.countWait();
     }
     Deadline deadline = Deadline.in(session.options().deadline());
-    requests.forEach(request -> request.await(deadline));
+    SeraphimException first = null;
+    for (Write write : writes) {
+      for (PendingRequest request : write.requests()) {
+        try {
+          request.await(deadline);
+        } catch (SeraphimException e) {
+          first = first == null ? e : first;
+        }
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
   }
 
   private Write sendToAll(Frame frame, boolean mayRepeat) {

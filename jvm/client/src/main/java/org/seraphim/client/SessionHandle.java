@@ -42,8 +42,11 @@ public final class SessionHandle implements Serializable {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof SessionHandle && ((SessionHandle) other).job == job
-        && ((SessionHandle) other).master.equals(master) && ((SessionHandle) other).lanes.toString().equals(lanes.toString());
+    if (!(other instanceof SessionHandle)) {
+      return false;
+    }
+    SessionHandle that = (SessionHandle) other;
+    return that.job == job && that.master.equals(master) && that.lanes.toString().equals(lanes.toString());
   }
 
   @Override

@@ -73,7 +73,8 @@ class FaultsTest {
 
   @Test
   void a_matrix_beyond_the_memory_of_the_servers_is_refused_with_the_amounts() {
-    try (TestServers servers = TestServers.start("--memory-limit", "64M"); ParameterSession session = servers.session("t")) {
+    try (TestServers servers = TestServers.start("--memory-limit", "64M");
+        ParameterSession session = servers.session("test")) {
       RefusedException.TooLarge fault = assertThrows(RefusedException.TooLarge.class,
           () -> session.createMatrix(new MatrixSpec("too-large", 100, 1_000_000, 2)));
       assertTrue(fault.text().contains("bytes") && fault.text().contains("limit"), fault.text());

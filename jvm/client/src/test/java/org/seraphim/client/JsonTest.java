@@ -24,7 +24,8 @@ class JsonTest {
 
   @ParameterizedTest
   @ValueSource(strings = {
-      "", "{", "[1,", "{\"a\"}", "\"a", "tru", "1 2", "[1 2]", "\"\\u12\"", "\"\\x\"", "99999999999999999999", "--1", "nul"})
+      "", "{", "[1,", "{\"a\"}", "\"a", "tru", "1 2", "[1 2]", "\"\\u12\"", "\"\\x\"", "99999999999999999999",
+      "--1", "nul"})
   void what_is_no_json_is_an_error(String text) {
     assertThrows(DamagedFrameException.class, () -> parse(text));
   }

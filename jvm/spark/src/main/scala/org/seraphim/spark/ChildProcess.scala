@@ -36,13 +36,13 @@ private[spark] final class ChildProcess(command: Seq[String]) extends AutoClosea
   /** Waits until a line has what `pick` finds. */
   def waitFor[A](pick: String => Option[A]): A = {
     val seen = new StringBuilder
-    val end = System.nanoTime() + StartLimitNanos
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(StartLimitSeconds)
     var found: Option[A] = None
     while (found.isEmpty) {
       val line = lines.poll(math.max(0, end - System.nanoTime()), TimeUnit.NANOSECONDS)
       if (line == null || line == EndOfOutput) {
         close()
-        val what = if (line == null) s"is not ready after ${TimeUnit.NANOSECONDS.toSeconds(StartLimitNanos)} s" else "has ended"
+        val what = if (line == null) s"is not ready after $StartLimitSeconds s" else "has ended"
         throw new IllegalStateException(
           s"${command.take(2).mkString(" ")} $what: ${seen.toString.trim}; spark.seraphim.binary names the program")
       }
@@ -66,7 +66,7 @@ private[spark] object ChildProcess {
   private val EndOfOutput = "\u0000"
   /** Lines that are kept until somebody reads them; later ones are dropped. */
   private val MaxLines = 1000
-  private val StartLimitNanos = TimeUnit.SECONDS.toNanos(30)
+  private val StartLimitSeconds = 30L
   private val StopLimitSeconds = 10L
 
   /**

@@ -1,5 +1,8 @@
 package org.seraphim.spark
 
+import java.nio.ByteBuffer
+import java.security.MessageDigest
+
 import org.seraphim.client.FunctionCall
 
 /**
@@ -65,7 +68,9 @@ private[spark] object OwlqnKernels {
   def zip(a: ServerVector, b: ServerVector, closure: (Double, Double) => Double): Option[ServerVector] =
     if (!isOfOwlqn(closure)) None
     else {
-      val found = kernels.find(kernel => Samples.forall(x => Samples.forall(y => kernel.meaning(x, y) == closure(x, y))))
+      val found = kernels.find { kernel =>
+        Samples.forall(x => Samples.forall(y => kernel.meaning(x, y) == closure(x, y)))
+      }
       found.map { kernel =>
         val (left, right) = (a.row(), b.row())
         if (kernel.name == "projection" && isOrthantOf(a.pool, right, left)) a.copy()
@@ -138,8 +143,15 @@ private[spark] object OwlqnKernels {
       if (isConstant) pool.constant(("penalty", at(0)))(pool.fill(at(0)))
       else {
         val values = Array.tabulate(dimension)(at)
-        pool.constant(("penalties", java.util.Arrays.hashCode(values), values.toVector))(pool.create(values))
+        pool.constant(("penalties", digest(values)))(pool.create(values))
       }
+
+    /** What differs for different penalties, and is short. */
+    private def digest(values: Array[Double]): Seq[Byte] = {
+      val bytes = ByteBuffer.allocate(values.length * java.lang.Double.BYTES)
+      bytes.asDoubleBuffer.put(values)
+      MessageDigest.getInstance("SHA-256").digest(bytes.array).toSeq
+    }
 
     /** Whether the results on sample values are those of a pseudo-gradient. */
     def isPseudoGradient: Boolean = isNone || {

@@ -62,7 +62,9 @@ private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterat
   private def fetch(missing: Seq[Pair]): Unit = {
     val required = distinct(missing)
     val wanted = distinct(required ++ likely()).take(math.max(required.size, MaxPairs))
-    val calls = wanted.map(pair => FunctionCall.of("dot", Array(pair.first.number, pair.second.number), Array.empty[Int]))
+    val calls = wanted.map { pair =>
+      FunctionCall.of("dot", Array(pair.first.number, pair.second.number), Array.empty[Int])
+    }
     val answers = matrix.pullFunctions(java.util.Arrays.asList(calls: _*)).toArray(Array.empty[PartialAnswers])
     // All writes that were sent before are answered now.
     wanted.foreach(_.throwIfFailed())

@@ -28,7 +28,8 @@ private[spark] final class QuasiNewtonRequest(
   }
 
   /** The rows of all products: they are thrown away if one of them could not be written. */
-  def rows: Seq[Row] = Seq(now.x, now.gradient, before.x, before.gradient, s, y) ++ history.flatMap(p => Seq(p._1, p._2))
+  def rows: Seq[Row] =
+    Seq(now.x, now.gradient, before.x, before.gradient, s, y) ++ history.map(_._1) ++ history.map(_._2)
 
   /** The products of pairs of rows. */
   def products(scalars: Array[Double], gradients: Double): Seq[(Row, Row, Double)] = {

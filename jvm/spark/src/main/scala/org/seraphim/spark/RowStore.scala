@@ -5,13 +5,13 @@ import java.time.Duration
 
 import scala.collection.mutable
 
-import org.seraphim.client.{ServerMatrix, Write}
+import org.seraphim.client.{RefusedException, ServerMatrix, Write}
 
 /**
  * Gives out the rows of the matrix of a pool. A row comes back when its scope ends, or when the garbage collector finds
  * that no vector refers to it. It is given out again when all writes that were sent before are answered, because a
- * write that is sent again must find the rows as they were. When no row is free, `onFull` lets go of rows that were only
- * kept for speed. The lock of the pool guards it.
+ * write that is sent again must find the rows as they were. When no row is free, `onFull` lets go of rows that were
+ * only kept for speed. The lock of the pool guards it.
  */
 private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
   import RowStore._
@@ -59,10 +59,13 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
     underWay.enqueue(write)
   }
 
-  /** Waits for all writes that are under way. A fault belongs to the row that the write makes. */
+  /** Waits for all writes that are under way. A refused write is an error of those who read its row. */
   def flush(): Unit = {
     val writes = underWay.dequeueAll(_ => true)
-    if (writes.nonEmpty) matrix.await(java.util.Arrays.asList(writes.toSeq: _*))
+    try if (writes.nonEmpty) matrix.await(java.util.Arrays.asList(writes.toSeq: _*))
+    catch {
+      case _: RefusedException => ()
+    }
   }
 
   def release(slot: Slot): Unit = if (!slot.isFreed) {

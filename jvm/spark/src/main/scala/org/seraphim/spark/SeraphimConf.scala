@@ -30,7 +30,7 @@ private[spark] object SeraphimConf {
     if (servers < 0) {
       throw new IllegalArgumentException(s"spark.seraphim.servers is $servers, expected 0 or more")
     }
-    val memory = if (conf.contains("spark.seraphim.memory")) Some(conf.getSizeAsBytes("spark.seraphim.memory")) else None
+    val memory = conf.getOption("spark.seraphim.memory").map(_ => conf.getSizeAsBytes("spark.seraphim.memory"))
     SeraphimConf(
       conf.getOption("spark.seraphim.master"),
       conf.getOption("spark.seraphim.tokenFile"),

@@ -29,8 +29,9 @@ private[spark] object SeraphimService {
   /** A master and servers as processes of this machine. */
   def local(conf: SeraphimConf): SeraphimService = {
     val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", (bytes * conf.servers).toString))
-    start(conf, Seq("serve-parameters", "--servers", conf.servers.toString, "--listen", "127.0.0.1:0", "--json") ++ limit) {
-      line => JsonAddress.findFirstMatchIn(line).map(_.group(1))
+    val arguments = Seq("serve-parameters", "--servers", conf.servers.toString, "--listen", "127.0.0.1:0", "--json")
+    start(conf, arguments ++ limit) { line =>
+      JsonAddress.findFirstMatchIn(line).map(_.group(1))
     }
   }
 
@@ -60,7 +61,8 @@ private[spark] object SeraphimService {
     val file = secretFile(secret)
     file.toFile.deleteOnExit()
     val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", bytes.toString))
-    val arguments = Seq("server", "--master", master, "--listen", s"${addressTowards(master)}:0", "--save-limit", "0", "--lanes", "1")
+    val listen = s"${addressTowards(master)}:0"
+    val arguments = Seq("server", "--master", master, "--listen", listen, "--save-limit", "0", "--lanes", "1")
     val process = new ChildProcess(conf.binary +: (arguments ++ limit ++ Seq("--token-file", file.toString)))
     process.waitFor(line => if (line.contains("server joined")) Some(()) else None)
     process

@@ -102,7 +102,8 @@ final class ServerVector private[spark] (
   /** The answer of the pull function `name`, which is a sum over this vector: `sum`, `norm_1` or `square_sum`. */
   def reduce(name: String): Double = {
     if (!ServerVector.Sums.contains(name)) {
-      throw new IllegalArgumentException(s"the pull function $name is no sum; sums are ${ServerVector.Sums.mkString(", ")}")
+      val sums = ServerVector.Sums.mkString(", ")
+      throw new IllegalArgumentException(s"the pull function $name is no sum; sums are $sums")
     }
     pool.reduce(name, row())
   }

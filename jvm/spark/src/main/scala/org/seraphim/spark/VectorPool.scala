@@ -1,16 +1,10 @@
 package org.seraphim.spark
 
-import java.lang.ref.WeakReference
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
-import java.time.Duration
-import java.util.concurrent.locks.LockSupport
-
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 
-import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, RefusedException, ServerMatrix}
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, ServerMatrix}
 
 /**
  * Makes [[ServerVector]]s of one dimension. They are rows of one matrix of doubles on the servers, `capacity` at most
@@ -20,22 +14,15 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
  * `SeraphimException` if the service refuses a request or cannot be reached. Threads may share a pool.
  */
 final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
-  private val memo = mutable.Map[Any, WeakReference[Row]]()
-  private val memoKeys = mutable.Map[Long, Any]()
-  /** Results that are likely to be asked for again: a line search computes its last point twice. */
-  private val recent = mutable.Queue[Row]()
-  private val store = new RowStore(matrix, forget, () => recent.clear())
+  private val memo = new RowMemo
+  private val store = new RowStore(matrix, forget, () => memo.releaseRecent())
   private val products = new ProductCache(matrix, () => store.rows)
+  private val evaluations = new Evaluations(this, products)
   private val tokens = new TokenBook
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
   }
   private val constants = mutable.Queue[(Any, ServerVector)]()
-  private val log = new EvaluationLog
-  /** Differences that a method is likely to compute next. */
-  private var anticipated: Seq[Row] = Seq.empty
-  /** When the last step of a method was accepted, in uses of products. */
-  private var lastStep = 0L
   private var isClosed = false
 
   /** Number of values of each vector. */
@@ -103,16 +90,12 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private[spark] def rowOf(content: LinearCombination): Row = synchronized {
     checkOpen()
     if (content.size == 0) zeroRow
-    else known(content).getOrElse {
-      val row = combine(content)
-      remember(content.key, row)
-      row
-    }
+    else content.asRow.getOrElse(memo.getOrElse(content.key)(combine(content)))
   }
 
   /** The row that was computed for a combination, if it is still in use. */
   private[spark] def known(content: LinearCombination): Option[Row] = synchronized {
-    content.asRow.orElse(memoizedRow(content.key))
+    content.asRow.orElse(memo.get(content.key))
   }
 
   /** The row of zeros, for all vectors of zeros that other processes read. It stays as long as the pool. */
@@ -151,12 +134,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   /** The row that was computed for `key` before, if it is still in use, or a new one. Keys name rows by their tags. */
   private[spark] def memoized(key: Any)(compute: => Row): ServerVector = synchronized {
-    val row = memoizedRow(key).getOrElse {
-      val made = compute
-      remember(key, made)
-      made
-    }
-    make(LinearCombination.of(row))
+    make(LinearCombination.of(memo.getOrElse(key)(compute)))
   }
 
   /** A vector that stays for later calls with the same key, as long as there are few of them. */
@@ -175,24 +153,12 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
    * program may do so too. It changes no result.
    */
   def evaluated(w: ServerVector, gradient: ServerVector): Unit = synchronized {
-    val now = EvaluationLog.Evaluation(w.row(), gradient.row())
-    for (before <- log.base if (before.x ne now.x) && !before.x.slot.isFreed && !before.gradient.slot.isFreed) {
-      val (s, y) = (difference(now.x, before.x), difference(now.gradient, before.gradient))
-      val history = log.history(products.isUsedSince(lastStep))
-      val ones = constant("ones")(fill(1.0)).row()
-      products.fetch(new QuasiNewtonRequest(now, before, s, y, history, ones))
-      anticipated = Seq(s, y)
-    }
-    log.evaluated(now)
+    evaluations.evaluated(EvaluationLog.Evaluation(w.row(), gradient.row()))
   }
-
-  private def difference(a: Row, b: Row): Row =
-    rowOf(LinearCombination.of(a).plus(-1.0, LinearCombination.of(b)))
 
   /** Notes that a vector was computed as a difference. */
-  private[spark] def subtracted(a: Row, b: Row, difference: Row): Unit = synchronized {
-    if (log.subtracted(a, b, difference)) lastStep = products.moment
-  }
+  private[spark] def subtracted(a: Row, b: Row, difference: Row): Unit =
+    synchronized(evaluations.subtracted(a, b, difference))
 
   private def withoutScope[A](body: => A): A = {
     val scope = currentScope.get
@@ -200,26 +166,8 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
     try body finally currentScope.set(scope)
   }
 
-  private def remember(key: Any, row: Row): Unit = {
-    memo(key) = new WeakReference(row)
-    memoKeys(row.tag) = key
-    keepRecent(row)
-  }
-
-  private def keepRecent(row: Row): Unit = {
-    recent.dequeueFirst(_ eq row)
-    recent.enqueue(row)
-    if (recent.size > VectorPool.RecentRows) recent.dequeue()
-  }
-
-  private def memoizedRow(key: Any): Option[Row] = {
-    val row = memo.get(key).flatMap(reference => Option(reference.get)).filterNot(_.slot.isFreed)
-    row.foreach(keepRecent)
-    row
-  }
-
   /** How a row was computed, if it was memoized. */
-  private[spark] def origin(row: Row): Option[Any] = synchronized(memoKeys.get(row.tag))
+  private[spark] def origin(row: Row): Option[Any] = synchronized(memo.keyOf(row))
 
   /** Whether two vectors have the same values; 0.0 and -0.0 are the same. One wait, if their rows differ. */
   private[spark] def haveSameValues(a: Row, b: Row): Boolean = (a.tag == b.tag) || {
@@ -284,58 +232,25 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
       }
     }
 
-  private[spark] def matrixName: String = matrix.name
-
   private def checkOpen(): Unit = if (isClosed) throw new IllegalStateException(Scope.UseAfterEnd)
-
-  private def isOf(slot: Slot, reference: WeakReference[Row]): Boolean =
-    Option(reference.get).forall(_.slot eq slot)
 
   private def forget(slot: Slot): Unit = {
     products.forget(slot)
-    for (key <- memoKeys.remove(slot.tag) if memo.get(key).forall(reference => isOf(slot, reference))) memo.remove(key)
+    memo.forget(slot)
   }
 }
 
 object VectorPool {
-  private val RecentRows = 12
   private val Constants = 2
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
-
-  /** How long a pool waits until the servers that the plugin starts are there. */
-  private val ServersLimit = Duration.ofSeconds(60)
-  private val ServersPauseMs = 100L
 
   /**
    * Opens a session with the servers of an application: those that [[SeraphimPlugin]] has started, or the cluster that
    * `spark.seraphim.master` names.
    */
-  def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool = {
-    val conf = SeraphimConf.of(context.getConf)
-    val (master, secret, servers) = (conf.master, SeraphimPlugin.serviceOf(context)) match {
-      case (Some(address), _) => (address, conf.tokenFile.fold(Array.emptyByteArray)(readSecret), 0)
-      case (None, Some(service)) => (service.address, service.secret.getBytes(UTF_8), service.servers)
-      case (None, None) => throw new IllegalStateException(
-        "the application has no parameter servers: set spark.plugins=org.seraphim.spark.SeraphimPlugin and " +
-          "spark.seraphim.servers, or spark.seraphim.master")
-    }
-    val options = ClientOptions.defaults().withServers(servers)
-    val end = System.nanoTime() + ServersLimit.toNanos
-    var pool: Option[VectorPool] = None
-    while (pool.isEmpty) {
-      try pool = Some(open(master, dimension, capacity, secret, context.appName, options))
-      catch {
-        // Servers register while executors start.
-        case _: RefusedException.Busy if System.nanoTime() < end =>
-          LockSupport.parkNanos(Duration.ofMillis(ServersPauseMs).toNanos)
-      }
-    }
-    pool.get
-  }
-
-  private def readSecret(file: String): Array[Byte] =
-    new String(Files.readAllBytes(Paths.get(file)), UTF_8).trim.getBytes(UTF_8)
+  def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool =
+    PoolOpener.open(context, dimension, capacity)
 
   /**
    * Opens a session at the master `HOST:PORT`, and makes room for `capacity` vectors of `dimension` doubles.
