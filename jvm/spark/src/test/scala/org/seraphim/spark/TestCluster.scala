@@ -46,11 +46,16 @@ final class TestCluster extends AutoCloseable {
   }
 
   private def readAddress(process: Process): String = {
+    var isFound = false
+    val limit = new Thread(() => if (!process.waitFor(30, TimeUnit.SECONDS) && !isFound) process.destroyForcibly())
+    limit.setDaemon(true)
+    limit.start()
     val out = new BufferedReader(new InputStreamReader(process.getInputStream))
     val lines = Iterator.continually(out.readLine()).takeWhile(_ != null)
     val found = lines.flatMap(line => "spark://[0-9.:]+".r.findFirstIn(line)).take(1).toList
+    isFound = found.nonEmpty
     drain(out)
-    found.headOption.getOrElse(throw new IllegalStateException("the master of Spark has ended"))
+    found.headOption.getOrElse(throw new IllegalStateException("the master of Spark has ended, or has printed no address"))
   }
 
   private def drain(out: BufferedReader): Unit = {
