@@ -18,7 +18,6 @@ final class PendingRequest {
   boolean isSent;
   private volatile Frame answer;
   private volatile SeraphimException fault;
-  private volatile Runnable whenDone;
 
   PendingRequest(String place, Frame frame, long number, boolean mayRepeat, double[] out, int outFrom) {
     this.place = place;
@@ -29,22 +28,6 @@ final class PendingRequest {
     this.outFrom = outFrom;
   }
 
-  /** Sets what runs when the answer or a fault is there, in the thread that reads. */
-  void whenDone(Runnable action) {
-    whenDone = action;
-    if (isDone()) {
-      runWhenDone();
-    }
-  }
-
-  private synchronized void runWhenDone() {
-    Runnable action = whenDone;
-    whenDone = null;
-    if (action != null) {
-      action.run();
-    }
-  }
-
   void complete(Frame value) {
     if (value.kind == Kind.FAULT) {
       fault = RefusedException.read(place, value);
@@ -52,13 +35,11 @@ final class PendingRequest {
       answer = value;
     }
     isDone.countDown();
-    runWhenDone();
   }
 
   void fail(SeraphimException cause) {
     fault = cause;
     isDone.countDown();
-    runWhenDone();
   }
 
   boolean isDone() {

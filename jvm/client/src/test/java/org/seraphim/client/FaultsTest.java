@@ -103,6 +103,23 @@ class FaultsTest {
   }
 
   @Test
+  void when_a_server_of_a_cluster_is_killed_the_master_tells_the_reason() throws Exception {
+    try (TestMembers members = new TestMembers()) {
+      ParameterSession session = ParameterSession.open(members.address(), new byte[0], "test", FAST);
+      ServerMatrix matrix = session.createMatrix(new MatrixSpec("w", 2, COLUMNS, 2));
+      double[] values = new double[COLUMNS];
+      matrix.stage(new PushIdentity(1, 0, 0)).add(0, values).commit();
+      members.killOneServer();
+      RefusedException.SessionEnded fault = assertThrows(RefusedException.SessionEnded.class, () -> {
+        while (true) {
+          matrix.stage(new PushIdentity(2, 0, 0)).add(0, values).commit();
+        }
+      });
+      assertTrue(fault.text().contains("server-0"), fault.text());
+    }
+  }
+
+  @Test
   void reads_staged_pushes_and_commits_survive_cut_connections() throws Exception {
     try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers)) {
       ServerMatrix matrix = proxied.session.matrix("w");

@@ -9,7 +9,8 @@ import scala.collection.mutable
  * tags. The last rows are kept even if no vector refers to them: a line search computes its last point twice. The lock
  * of the pool guards it.
  */
-private[spark] final class RowMemo {
+private[spark] final class RowMemo(capacity: Int) {
+  private val recentLimit = math.min(RowMemo.RecentRows, capacity / RowMemo.RecentShare)
   private val rows = mutable.Map[Any, WeakReference[Row]]()
   private val keys = mutable.Map[Long, Any]()
   private val recent = mutable.Queue[Row]()
@@ -36,7 +37,7 @@ private[spark] final class RowMemo {
   private def keepRecent(row: Row): Unit = {
     recent.dequeueFirst(_ eq row)
     recent.enqueue(row)
-    if (recent.size > RowMemo.RecentRows) recent.dequeue()
+    if (recent.size > recentLimit) recent.dequeue()
   }
 
   /** Lets go of rows that were only kept here. */
@@ -50,5 +51,8 @@ private[spark] final class RowMemo {
 }
 
 private object RowMemo {
+  /** L-BFGS and OWL-QN compute at most 10 rows between the two times. */
   private val RecentRows = 12
+  /** A small pool keeps at most this fraction (1/n) of its rows. */
+  private val RecentShare = 4
 }

@@ -14,7 +14,7 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
  * `SeraphimException` if the service refuses a request or cannot be reached. Threads may share a pool.
  */
 final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
-  private val memo = new RowMemo
+  private val memo = new RowMemo(matrix.rows)
   private val store = new RowStore(matrix, forget, () => memo.releaseRecent())
   private val products = new ProductCache(matrix, () => store.rows)
   private val evaluations = new Evaluations(this, products)
