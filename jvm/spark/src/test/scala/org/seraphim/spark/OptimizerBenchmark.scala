@@ -3,12 +3,12 @@ package org.seraphim.spark
 import breeze.linalg.DenseVector
 import breeze.optimize.{DiffFunction, LBFGS}
 
-import org.seraphim.client.TestServers
+import org.seraphim.client.{FunctionCall, TestServers}
 import org.seraphim.spark.ServerVectorSpace._
 
 /**
  * Measures the time per iteration of breeze's L-BFGS itself, without its objective, on vectors in the driver and on
- * servers. The objective is `0.5 sum h_i (w_i - t)^2`. It prints the mean over iterations when the history is full.
+ * servers. The objective is `0.5 sum h_i (w_i - t)^2` with h in (0, 1]. It prints the mean over iterations when the history is full.
  *
  * Arguments: number of columns, `driver` or `servers`, number of iterations.
  */
@@ -61,7 +61,9 @@ object OptimizerBenchmark {
   private def servers(columns: Int, iterations: Int): Unit = {
     val service = TestServers.start("--memory-limit", "12GiB")
     val pool = VectorPool.open(service.address, columns.toLong)
-    val h = pool.create(Array.tabulate(columns)(curvature))
+    // Random on the servers, so that the driver never has an array of all columns.
+    val uniform = new FunctionCall.Argument().whole(1).number(1e-3).number(1.0)
+    val h = pool.make(LinearCombination.of(pool.run(FunctionBuilder.of("uniform", Seq.empty, uniform))))
     val target = pool.fill(Target)
     val objective = new Timed[ServerVector](w => pool.share(w), (w, gradient) => pool.evaluated(w, gradient)) {
       override def compute(w: ServerVector): (Double, ServerVector) = {
