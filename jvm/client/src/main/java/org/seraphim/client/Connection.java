@@ -65,11 +65,9 @@ final class Connection implements AutoCloseable {
    * must not change until it is answered.
    */
   PendingRequest send(Frame frame, boolean mayRepeat, double[] out, int outFrom) {
-    ByteBuffer bytes = buffers.take(FrameCodec.size(frame, frame.metaFor(Long.MAX_VALUE).length));
+    ByteBuffer bytes = buffers.take(RequestWriter.size(frame));
     try {
-      if (frame.json == null) {
-        FrameCodec.encode(frame, 0, frame.meta, true, bytes);
-      }
+      RequestWriter.prepare(frame, bytes);
       return sendEncoded(frame, mayRepeat, out, outFrom, bytes);
     } finally {
       buffers.put(bytes);
@@ -89,7 +87,7 @@ final class Connection implements AutoCloseable {
       }
       pending.put(request.number, request);
       if (channel != null) {
-        write(channel, request, bytes);
+        RequestWriter.write(channel, request, bytes);
       } else if (reader == null) {
         reader = Threads.daemon("seraphim reader of " + endpoint, this::run);
       }
@@ -108,25 +106,6 @@ final class Connection implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new SeraphimException.Closed("the thread was interrupted while it sent to " + endpoint, e);
-    }
-  }
-
-  /** Writes a request, encoded with any number or not yet. The lock is held. */
-  private void write(SocketChannel to, PendingRequest request, ByteBuffer bytes) {
-    if (bytes.position() == 0) {
-      FrameCodec.encode(request.frame, request.number, request.frame.metaFor(request.number), true, bytes);
-    } else {
-      FrameCodec.setNumber(bytes, request.number);
-    }
-    request.isSent = true;
-    try {
-      bytes.flip();
-      while (bytes.hasRemaining()) {
-        to.write(bytes);
-      }
-    } catch (IOException e) {
-      // The reading thread finds the channel closed, and connects again.
-      Channels.close(to);
     }
   }
 
@@ -167,8 +146,8 @@ final class Connection implements AutoCloseable {
     lock.lock();
     try {
       for (PendingRequest request : pending.values()) {
-        ByteBuffer bytes = buffers.take(FrameCodec.size(request.frame, request.frame.metaFor(request.number).length));
-        write(made, request, bytes);
+        ByteBuffer bytes = buffers.take(RequestWriter.size(request.frame));
+        RequestWriter.write(made, request, bytes);
         buffers.put(bytes);
       }
       if (made.isOpen() && end == null) {

@@ -1,7 +1,6 @@
 package org.seraphim.client;
 
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -154,35 +153,13 @@ public final class ParameterSession implements AutoCloseable {
   }
 
   private void readMap(Frame frame) {
-    try {
-      Map<?, ?> map = (Map<?, ?>) Json.parse(frame.meta);
-      if (lanes == null) {
-        job = Math.toIntExact((Long) map.get("job"));
-        setLanes(readLanes((List<?>) map.get("lanes")));
-      }
-      Map<Integer, MatrixMap> read = new TreeMap<>();
-      for (Object entry : (List<?>) map.get("matrices")) {
-        MatrixMap matrix = MatrixMap.read((Map<?, ?>) entry);
-        if (matrix != null) {
-          read.put(matrix.matrix, matrix);
-        }
-      }
-      matrices.putAll(read);
-      matrices.keySet().retainAll(read.keySet());
-    } catch (DamagedFrameException | ClassCastException | NullPointerException | ArithmeticException e) {
-      throw new SeraphimException.BadAnswer("the master sent a map of the session that cannot be read: " + e, e);
+    SessionMap map = SessionMap.read(frame);
+    if (lanes == null) {
+      job = map.job;
+      setLanes(map.lanes);
     }
-  }
-
-  private List<Endpoint> readLanes(Collection<?> entries) {
-    List<Endpoint> read = new ArrayList<>();
-    for (Object entry : entries) {
-      Map<?, ?> lane = (Map<?, ?>) entry;
-      List<String> addresses = new ArrayList<>();
-      ((List<?>) lane.get("addresses")).forEach(address -> addresses.add((String) address));
-      read.add(Endpoint.lane(addresses, job, Math.toIntExact((Long) lane.get("lane"))));
-    }
-    return read;
+    matrices.putAll(map.matrices);
+    matrices.keySet().retainAll(map.matrices.keySet());
   }
 
   private void setLanes(List<Endpoint> endpoints) {
