@@ -74,9 +74,34 @@ class BreezeOptimizersTest {
     assertEquals(local.evaluations, remote.evaluations)
     assertTrue(pool.waits - before <= MaxL1Waits * last.iter, s"${pool.waits - before} waits")
   }
+
+  @Test def owlqn_takes_a_penalty_for_each_column(): Unit = {
+    val records = SparseRecords.a9a().take(3000)
+    val penalty = (column: Int) => if (column % 10 == 3) 0.0 else L1 * (1 + column % 4)
+    val inDriver = new OWLQN[Int, DenseVector[Double]](ShortRun, Memory, penalty)
+    val local = new LocalObjective(records, L2)
+    val expected = inDriver.minimizeAndReturnState(local, DenseVector.zeros[Double](SparseRecords.A9aDimension))
+    val onServers = new OWLQN[Int, ServerVector](ShortRun, Memory, penalty)
+    val actual = onServers.minimizeAndReturnState(objective(records, L2), pool.zeros())
+    assertEquals(expected.adjustedValue, actual.adjustedValue, LossTolerance)
+    val zeros = expected.x.data.map(_ == 0.0)
+    assertArrayEquals(zeros, actual.x.pull().map(_ == 0.0))
+    assertTrue(zeros.contains(true) && zeros.contains(false))
+  }
+
+  @Test def closures_of_a_program_run_in_the_driver(): Unit = {
+    val x = pool.create(Array.tabulate(SparseRecords.A9aDimension)(_.toDouble))
+    assertEquals(4.0, space.mapValues.map(x, (value: Double) => value * value)(2))
+    assertEquals(5.0, space.zipMapValues.map(x, x, (a: Double, b: Double) => a * b + 1)(2))
+    assertEquals(6.0, space.zipMapKeyValues.map(x, x, (i: Int, a: Double, b: Double) => i + a + b)(2))
+    // Two results of closures are equal if their values are.
+    assertTrue(space.mapValues.map(x, (value: Double) => value + 0) == x)
+    assertTrue(space.mapValues.map(x, (value: Double) => value + 1) != x)
+  }
 }
 
 object BreezeOptimizersTest {
+  val ShortRun = 12
   val Iterations = 40
   val Memory = 10
   val L2 = 1e-4
