@@ -5,15 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -23,6 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(60)
 class FaultsTest {
   private static final int COLUMNS = 300_000;
+  private static final MatrixSpec SPEC = new MatrixSpec("w", 2, COLUMNS, 2);
   private static final ClientOptions FAST = ClientOptions.defaults()
       .withReconnectLimit(Duration.ofSeconds(10)).withSilenceLimit(Duration.ofMillis(500));
 
@@ -121,18 +117,18 @@ class FaultsTest {
 
   @Test
   void reads_staged_pushes_and_commits_survive_cut_connections() throws Exception {
-    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers)) {
-      ServerMatrix matrix = proxied.session.matrix("w");
+    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers, SPEC, FAST)) {
+      ServerMatrix matrix = proxied.session().matrix("w");
       double[] values = new java.util.Random(1).doubles(COLUMNS).toArray();
       for (int round = 0; round < 20; round++) {
         // Within the answers to chunks, to commits, to functions, and within pulled values.
-        proxied.proxies.get(round % 2).cutAnswersAfter(round * 37L);
+        proxied.proxy(round % 2).cutAnswersAfter(round * 37L);
         matrix.stage(new PushIdentity(round + 1, 0, round)).add(0, values).commit();
         matrix.await(List.of(matrix.closeToken(round + 1)));
-        proxied.proxies.get(round % 2).cutAnswersAfter(1000L + 100_000L * round);
+        proxied.proxy(round % 2).cutAnswersAfter(1000L + 100_000L * round);
         double[] pulled = matrix.pull(0);
         assertEquals((round + 1) * values[COLUMNS - 1], pulled[COLUMNS - 1], 1e-12 * (round + 1), "round " + round);
-        proxied.proxies.get(round % 2).cutAnswersAfter(20);
+        proxied.proxy(round % 2).cutAnswersAfter(20);
         matrix.pushRepeatableFunctions(FunctionCall.of("copy", new int[] {0}, new int[] {1}));
         assertArrayEquals(pulled, matrix.pull(1));
       }
@@ -142,11 +138,11 @@ class FaultsTest {
 
   @Test
   void a_plain_push_whose_answer_is_lost_is_an_error_and_not_sent_twice() throws Exception {
-    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers)) {
-      ServerMatrix matrix = proxied.session.matrix("w");
+    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers, SPEC, FAST)) {
+      ServerMatrix matrix = proxied.session().matrix("w");
       matrix.pull(0);
-      proxied.proxies.get(0).cutAnswersAfter(10);
-      proxied.proxies.get(1).cutAnswersAfter(10);
+      proxied.proxy(0).cutAnswersAfter(10);
+      proxied.proxy(1).cutAnswersAfter(10);
       SeraphimException.ConnectionLost fault = assertThrows(
           SeraphimException.ConnectionLost.class, () -> matrix.push(0, 0, new double[] {1}, 0, 1));
       assertTrue(fault.getMessage().contains("must not be sent twice"), fault.getMessage());
@@ -156,11 +152,11 @@ class FaultsTest {
 
   @Test
   void answers_that_do_not_come_are_asked_for_again() throws Exception {
-    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers)) {
-      ServerMatrix matrix = proxied.session.matrix("w");
+    try (TestServers servers = TestServers.start(); ProxiedSession proxied = new ProxiedSession(servers, SPEC, FAST)) {
+      ServerMatrix matrix = proxied.session().matrix("w");
       matrix.pull(0);
-      proxied.proxies.get(0).silence();
-      proxied.proxies.get(1).silence();
+      proxied.proxy(0).silence();
+      proxied.proxy(1).silence();
       assertArrayEquals(new double[COLUMNS], matrix.pull(0));
     }
   }
@@ -169,10 +165,11 @@ class FaultsTest {
   void a_deadline_ends_a_wait() throws Exception {
     try (TestServers servers = TestServers.start()) {
       ClientOptions patient = FAST.withSilenceLimit(Duration.ofHours(1)).withDeadline(Duration.ofMillis(300));
-      try (ProxiedSession proxied = new ProxiedSession(servers, patient)) {
-        ServerMatrix matrix = proxied.session.matrix("w");
+      try (ProxiedSession proxied = new ProxiedSession(servers, SPEC, patient)) {
+        ServerMatrix matrix = proxied.session().matrix("w");
         matrix.pull(0);
-        proxied.proxies.forEach(CuttingProxy::silence);
+        proxied.proxy(0).silence();
+        proxied.proxy(1).silence();
         SeraphimException.DeadlineExceeded fault =
             assertThrows(SeraphimException.DeadlineExceeded.class, () -> matrix.pull(0));
         assertTrue(fault.getMessage().contains("has not answered PULL"), fault.getMessage());
@@ -206,52 +203,5 @@ class FaultsTest {
       }
       session.close();
     }
-  }
-
-  /** A session whose connections to lanes go through proxies, made from the handle of another one. */
-  private static final class ProxiedSession implements AutoCloseable {
-    final ParameterSession owner;
-    final ParameterSession session;
-    final List<CuttingProxy> proxies = new ArrayList<>();
-
-    ProxiedSession(TestServers servers) throws Exception {
-      this(servers, FAST);
-    }
-
-    ProxiedSession(TestServers servers, ClientOptions options) throws Exception {
-      owner = servers.session("test");
-      owner.createMatrix(new MatrixSpec("w", 2, COLUMNS, 2));
-      SessionHandle handle = copy(owner.handle());
-      List<Endpoint> lanes = new ArrayList<>();
-      for (Endpoint lane : handle.lanes) {
-        proxies.add(new CuttingProxy(lane.socketAddress()));
-        String address = "tcp:127.0.0.1:" + proxies.get(proxies.size() - 1).port();
-        lanes.add(Endpoint.lane(List.of(address), handle.job, lane.lane));
-      }
-      session = ParameterSession.attach(new SessionHandle(
-          handle.master, handle.job, handle.secret, options, lanes, handle.matrices));
-    }
-
-    int connections() {
-      return proxies.stream().mapToInt(CuttingProxy::connections).sum();
-    }
-
-    @Override
-    public void close() throws Exception {
-      session.close();
-      for (CuttingProxy proxy : proxies) {
-        proxy.close();
-      }
-      owner.close();
-    }
-  }
-
-  private static SessionHandle copy(SessionHandle handle) throws Exception {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    new ObjectOutputStream(bytes).writeObject(handle);
-    SessionHandle copy = (SessionHandle) new ObjectInputStream(
-        new ByteArrayInputStream(bytes.toByteArray())).readObject();
-    assertEquals(handle, copy);
-    return copy;
   }
 }

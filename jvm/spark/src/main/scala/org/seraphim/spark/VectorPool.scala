@@ -242,6 +242,9 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
 object VectorPool {
   private val Constants = 2
+  /** A pool on the rows of a matrix that nothing else uses. */
+  private[spark] def on(session: ParameterSession, matrix: ServerMatrix): VectorPool = new VectorPool(session, matrix)
+
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
 
