@@ -19,7 +19,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
   private val free = mutable.Queue[Int]() ++= (0 until matrix.rows)
   private val freedSinceAnswer = mutable.ArrayBuffer[Int]()
   private val underWay = mutable.Queue[Write]()
-  private val queue = new ReferenceQueue[Row]()
+  private val queue = new ReferenceQueue[AnyRef]()
   private val references = mutable.Set[SlotReference]()
   private val live = mutable.LinkedHashMap[Long, WeakReference[Row]]()
   private var lastTag = 0L
@@ -101,27 +101,32 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
     case _ => ()
   }
 
-  /** Asks the garbage collector for rows to which nothing refers. */
+  /**
+   * Asks the garbage collector for rows to which nothing refers. It is done when it has found an object that is made
+   * for this purpose.
+   */
   private def collectGarbage(): Unit = {
     val end = System.nanoTime() + GarbageLimit.toNanos
+    val probe = new PhantomReference[AnyRef](new Object, queue)
     System.gc()
-    while (free.isEmpty && System.nanoTime() < end) {
+    var isDone = false
+    while (!isDone && System.nanoTime() < end) {
       val reference = queue.remove(GarbagePauseMs)
-      if (reference != null) {
-        reclaim(reference)
-        collect()
-        settle()
-      }
+      if (reference eq probe) isDone = true else if (reference != null) reclaim(reference)
     }
+    // Other references of the same collection may follow.
+    if (free.isEmpty && freedSinceAnswer.isEmpty) Option(queue.remove(GarbagePauseMs)).foreach(reclaim)
+    collect()
+    settle()
   }
 }
 
 private[spark] object RowStore {
   /** How long a full pool waits for the garbage collector. */
-  private val GarbageLimit = Duration.ofMillis(500)
+  private val GarbageLimit = Duration.ofSeconds(10)
   private val GarbagePauseMs = 50L
 
-  private final class SlotReference(row: Row, queue: ReferenceQueue[Row])
+  private final class SlotReference(row: Row, queue: ReferenceQueue[AnyRef])
       extends PhantomReference[Row](row, queue) {
     val slot: Slot = row.slot
   }

@@ -39,7 +39,7 @@ final class SparkObjective[T](
     val targets = rows.map(row => pool.make(LinearCombination.of(row)))
     val shared = pool.share(w +: targets: _*)
     val token = pool.nextToken()
-    val losses = try run(shared.head, shared.tail, token) finally pool.finishToken(token)
+    val losses = try run(shared.head, shared.tail, token) finally pool.finishToken(token, rows)
     val total = computed(gradient.axpy(l2, w))
     pool.evaluated(w, total)
     (losses.sum + (if (l2 == 0.0) 0.0 else 0.5 * l2 * w.dot(w)), total)

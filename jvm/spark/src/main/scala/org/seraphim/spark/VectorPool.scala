@@ -19,6 +19,8 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private val products = new ProductCache(matrix, () => store.rows)
   private val evaluations = new Evaluations(this, products)
   private val tokens = new TokenBook
+  /** The rows to which attempts push, of tokens that are not closed yet. */
+  private val unclosed = mutable.Map[Long, Seq[Row]]()
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
   }
@@ -218,19 +220,23 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
       row.slot.throwIfFailed()
       row
     } finally {
-      finishToken(token)
+      finishToken(token, Seq(row))
     }
   }
 
   private[spark] def nextToken(): Long = tokens.next()
 
-  /** Closes a token at the servers, without a wait. */
-  private[spark] def finishToken(token: Long): Unit =
-    tokens.finish(token).foreach { largest =>
-      synchronized {
-        if (!isClosed) store.sent(matrix.closeToken(largest))
-      }
+  /**
+   * Closes a token at the servers, without a wait. Late attempts may push to `targets` until then, so these rows are
+   * not given out again before.
+   */
+  private[spark] def finishToken(token: Long, targets: Seq[Row]): Unit = synchronized {
+    unclosed(token) = targets
+    for (largest <- tokens.finish(token)) {
+      if (!isClosed) store.sent(matrix.closeToken(largest))
+      unclosed --= unclosed.keys.filter(_ <= largest).toList
     }
+  }
 
   private def checkOpen(): Unit = if (isClosed) throw new IllegalStateException(Scope.UseAfterEnd)
 
