@@ -19,8 +19,6 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   private val products = new ProductCache(matrix, () => store.rows)
   private val evaluations = new Evaluations(this, products)
   private val tokens = new TokenBook
-  /** The rows to which attempts push, of tokens that are not closed yet. */
-  private val unclosed = mutable.Map[Long, Seq[Row]]()
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
   }
@@ -226,16 +224,9 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
   private[spark] def nextToken(): Long = tokens.next()
 
-  /**
-   * Closes a token at the servers, without a wait. Late attempts may push to `targets` until then, so these rows are
-   * not given out again before.
-   */
+  /** Closes a token at the servers, without a wait. Its attempts push to `targets`. */
   private[spark] def finishToken(token: Long, targets: Seq[Row]): Unit = synchronized {
-    unclosed(token) = targets
-    for (largest <- tokens.finish(token)) {
-      if (!isClosed) store.sent(matrix.closeToken(largest))
-      unclosed --= unclosed.keys.filter(_ <= largest).toList
-    }
+    for (largest <- tokens.finish(token, targets) if !isClosed) store.sent(matrix.closeToken(largest))
   }
 
   private def checkOpen(): Unit = if (isClosed) throw new IllegalStateException(Scope.UseAfterEnd)

@@ -8,7 +8,8 @@ import org.seraphim.spark.ServerVectorSpace._
 
 /**
  * Measures the time per iteration of breeze's L-BFGS itself, without its objective, on vectors in the driver and on
- * servers. The objective is `0.5 sum h_i (w_i - t)^2` with h in (0, 1]. It prints the mean over iterations when the history is full.
+ * servers. The objective is `0.5 sum h_i (w_i - t)^2` with h in (0, 1]. It prints the mean over iterations when the
+ * history is full.
  *
  * Arguments: number of columns, `driver` or `servers`, number of iterations.
  */

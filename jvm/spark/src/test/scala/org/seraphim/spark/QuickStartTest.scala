@@ -13,13 +13,18 @@ class QuickStartTest {
   import QuickStartTest._
 
   @Test def the_code_of_the_page_is_the_code_of_this_test(): Unit = {
-    val page = scala.io.Source.fromFile("../../docs/spark.md").getLines().toVector
-    val own = scala.io.Source.fromFile("src/test/scala/org/seraphim/spark/QuickStartTest.scala").getLines().map(_.trim).toSet
+    val page = lines("../../docs/spark.md")
+    val own = lines("src/test/scala/org/seraphim/spark/QuickStartTest.scala").map(_.trim).toSet
     val code = page.scanLeft((false, "")) { case ((isCode, _), line) =>
       if (line.startsWith("```")) (line.startsWith("```scala"), "") else (isCode, line)
     }.collect { case (true, line) if line.trim.nonEmpty && !line.trim.startsWith("//") => line.trim }
     assertTrue(code.size > 20, s"${code.size} lines of code in the page")
     code.foreach(line => assertTrue(own.contains(line), s"docs/spark.md has a line that is not tested: $line"))
+  }
+
+  private def lines(file: String): Vector[String] = {
+    val source = scala.io.Source.fromFile(file)
+    try source.getLines().toVector finally source.close()
   }
 
   @Test def both_programs_give_the_same_model(): Unit = {

@@ -55,7 +55,7 @@ final class TestCluster extends AutoCloseable {
     val found = lines.flatMap(line => "spark://[0-9.:]+".r.findFirstIn(line)).take(1).toList
     isFound = found.nonEmpty
     drain(out)
-    found.headOption.getOrElse(throw new IllegalStateException("the master of Spark has ended, or has printed no address"))
+    found.headOption.getOrElse(throw new IllegalStateException("the master of Spark has printed no address"))
   }
 
   private def drain(out: BufferedReader): Unit = {

@@ -8,10 +8,10 @@ class TokenBookTest {
     val book = new TokenBook
     val (first, second, third) = (book.next(), book.next(), book.next())
     assertTrue(first < second && second < third)
-    assertEquals(None, book.finish(second))
-    assertEquals(Some(second), book.finish(first))
-    assertEquals(Some(third), book.finish(third))
+    assertEquals(None, book.finish(second, Nil))
+    assertEquals(Some(second), book.finish(first, Nil))
+    assertEquals(Some(third), book.finish(third, Nil))
     val fourth = book.next()
-    assertEquals(Some(fourth), book.finish(fourth))
+    assertEquals(Some(fourth), book.finish(fourth, Nil))
   }
 }
