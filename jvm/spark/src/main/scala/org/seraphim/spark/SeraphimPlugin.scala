@@ -1,0 +1,85 @@
+package org.seraphim.spark
+
+import java.util.{Collections, Map => JMap}
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+
+/**
+ * Starts parameter servers with a Spark application, and stops them with it: `spark.plugins` is
+ * `org.seraphim.spark.SeraphimPlugin`. [[SeraphimConf]] has the settings.
+ *
+ * In local mode the servers are processes beside the driver. Otherwise the master is beside the driver, and the first
+ * executors have a server each. With `spark.seraphim.master` nothing is started: an existing cluster is used. All
+ * processes end with the process that started them, also when that is killed.
+ */
+final class SeraphimPlugin extends SparkPlugin {
+  override def driverPlugin(): DriverPlugin = new SeraphimDriverPlugin
+  override def executorPlugin(): ExecutorPlugin = new SeraphimExecutorPlugin
+}
+
+private[spark] object SeraphimPlugin {
+  val MasterKey = "master"
+  /** Spark hides values of keys with this word. */
+  val SecretKey = "secret"
+
+  private val services = mutable.WeakHashMap[SparkContext, SeraphimService]()
+
+  def register(context: SparkContext, service: SeraphimService): Unit = synchronized(services.put(context, service))
+
+  /** The service that the plugin has started for an application. */
+  def serviceOf(context: SparkContext): Option[SeraphimService] = synchronized(services.get(context))
+}
+
+/** An executor asks whether it shall start a server. The answer is a `java.lang.Boolean`. */
+private[spark] final case class ServerWanted(executor: String)
+
+private[spark] final class SeraphimDriverPlugin extends DriverPlugin {
+  private var conf: SeraphimConf = _
+  private var service: Option[SeraphimService] = None
+  private val withServer = mutable.Set[String]()
+
+  override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
+    conf = SeraphimConf.of(plugin.conf)
+    if (conf.master.isDefined || conf.servers == 0) Collections.emptyMap[String, String]
+    else {
+      val started =
+        if (context.isLocal) SeraphimService.local(conf) else SeraphimService.master(conf, plugin.hostname)
+      service = Some(started)
+      SeraphimPlugin.register(context, started)
+      val extra = new java.util.HashMap[String, String]()
+      if (!context.isLocal) {
+        extra.put(SeraphimPlugin.MasterKey, started.address)
+        extra.put(SeraphimPlugin.SecretKey, started.secret)
+      }
+      extra
+    }
+  }
+
+  override def receive(message: Object): Object = message match {
+    case ServerWanted(executor) => synchronized {
+      val isWanted = withServer.size < conf.servers
+      if (isWanted) withServer += executor
+      java.lang.Boolean.valueOf(isWanted)
+    }
+    case other => throw new IllegalArgumentException(s"the plugin of Seraphim got an unknown message: $other")
+  }
+
+  override def shutdown(): Unit = service.foreach(_.close())
+}
+
+private[spark] final class SeraphimExecutorPlugin extends ExecutorPlugin {
+  private var server: Option[ChildProcess] = None
+
+  override def init(plugin: PluginContext, extra: JMap[String, String]): Unit = {
+    val master = extra.get(SeraphimPlugin.MasterKey)
+    if (master != null && plugin.ask(ServerWanted(plugin.executorID)) == java.lang.Boolean.TRUE) {
+      val conf = SeraphimConf.of(plugin.conf)
+      server = Some(SeraphimService.server(conf, master, extra.get(SeraphimPlugin.SecretKey)))
+    }
+  }
+
+  override def shutdown(): Unit = server.foreach(_.close())
+}

@@ -1,0 +1,83 @@
+package org.seraphim.spark
+
+import java.net.Socket
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.attribute.PosixFilePermissions
+import java.nio.file.{Files, Path}
+import java.security.SecureRandom
+
+/** The processes beside the driver: a whole service in local mode, or the master of one. */
+private[spark] final class SeraphimService(
+    val address: String,
+    val secret: String,
+    val servers: Int,
+    process: ChildProcess,
+    secretFile: Path)
+    extends AutoCloseable {
+
+  override def close(): Unit = {
+    process.close()
+    Files.deleteIfExists(secretFile)
+  }
+}
+
+private[spark] object SeraphimService {
+  private val SecretBytes = 32
+  private val JsonAddress = "\"address\": \"([^\"]+)\"".r
+  private val ReadyAddress = "master is ready.*?tcp:([^\"\\s,]+)".r
+
+  /** A master and servers as processes of this machine. */
+  def local(conf: SeraphimConf): SeraphimService = {
+    val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", (bytes * conf.servers).toString))
+    val arguments = Seq("serve-parameters", "--servers", conf.servers.toString, "--listen", "127.0.0.1:0", "--json")
+    start(conf, arguments ++ limit) { line =>
+      JsonAddress.findFirstMatchIn(line).map(_.group(1))
+    }
+  }
+
+  /** The master, which servers on executors join. */
+  def master(conf: SeraphimConf, host: String): SeraphimService =
+    start(conf, Seq("master", "--listen", s"$host:0")) { line =>
+      ReadyAddress.findFirstMatchIn(line).map(_.group(1))
+    }
+
+  private def start(conf: SeraphimConf, arguments: Seq[String])(address: String => Option[String]): SeraphimService = {
+    val random = new Array[Byte](SecretBytes)
+    new SecureRandom().nextBytes(random)
+    val secret = random.map(byte => f"${byte & 0xff}%02x").mkString
+    val file = secretFile(secret)
+    val process = new ChildProcess(conf.binary +: arguments ++: Seq("--token-file", file.toString))
+    try new SeraphimService(process.waitFor(address), secret, conf.servers, process, file)
+    catch {
+      case fault: Throwable =>
+        process.close()
+        Files.deleteIfExists(file)
+        throw fault
+    }
+  }
+
+  /** A server of the service with the master at `master`, until its process is closed. */
+  def server(conf: SeraphimConf, master: String, secret: String): ChildProcess = {
+    val file = secretFile(secret)
+    file.toFile.deleteOnExit()
+    val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", bytes.toString))
+    val listen = s"${addressTowards(master)}:0"
+    val arguments = Seq("server", "--master", master, "--listen", listen, "--save-limit", "0", "--lanes", "1")
+    val process = new ChildProcess(conf.binary +: (arguments ++ limit ++ Seq("--token-file", file.toString)))
+    process.waitFor(line => if (line.contains("server joined")) Some(()) else None)
+    process
+  }
+
+  /** The address of this machine on the way to the master. Spark does not tell executors theirs. */
+  private def addressTowards(master: String): String = {
+    val colon = master.lastIndexOf(':')
+    val socket = new Socket(master.take(colon), master.drop(colon + 1).toInt)
+    try socket.getLocalAddress.getHostAddress finally socket.close()
+  }
+
+  private def secretFile(secret: String): Path = {
+    val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
+    val file = Files.createTempFile("seraphim", ".token", onlyOwner)
+    Files.write(file, secret.getBytes(UTF_8))
+  }
+}
