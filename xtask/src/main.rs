@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -7,6 +7,7 @@ mod ci;
 mod command;
 mod docs;
 mod fuzz;
+mod jvm;
 mod kill;
 mod metadata;
 mod mutants;
@@ -31,6 +32,7 @@ usage: cargo xtask COMMAND
   docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
+  jvm                               builds jvm/ with Maven and runs its tests, where there are Java and Maven
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
   stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
@@ -60,6 +62,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["docs", "--bless"] => docs::run(&root, docs::PageMode::Bless),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
+        ["jvm"] => jvm::build_and_run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["stores"] => stores::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),

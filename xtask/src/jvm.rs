@@ -1,0 +1,28 @@
+//! `cargo xtask jvm`: builds the Maven project in `jvm/` and runs its tests against the program of the workspace. Without
+//! Java or Maven it says so, and does nothing.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::command::{Cmd, is_available};
+use crate::metadata;
+
+/// Builds the program first.
+pub(crate) fn build_and_run(root: &Path) -> Result<()> {
+    Cmd::cargo(root, "build -p seraphim").run()?;
+    run(root)
+}
+
+/// Takes the program that is there.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    for program in ["java", "mvn"] {
+        if !is_available(program, &["-version"]) {
+            println!("SKIPPED: the tests of jvm/, because there is no {program} here");
+            return Ok(());
+        }
+    }
+    let binary = metadata::target_folder(root)?.join("debug/seraphim");
+    let words = ["--batch-mode", "--no-transfer-progress", "verify"];
+    Cmd::new("mvn", &root.join("jvm")).args(words).env("SERAPHIM_BIN", binary).run()
+}
