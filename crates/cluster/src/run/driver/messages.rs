@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use algo::{EpochDecision, EpochReport, SavedModel};
 use checkpoint::{DataFile, PartFile, TrainingId};
-use data::{BadLineTotal, Schema};
+use data::{BadLineTotal, KeyNames, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
 use serde::de::DeserializeOwned;
@@ -39,20 +39,6 @@ pub fn encode(message: &impl Serialize) -> Base64Bytes {
 /// Decodes a message; the error says what is not understood.
 pub fn decode<T: DeserializeOwned>(bytes: &Base64Bytes) -> Result<T, String> {
     rmp_serde::from_slice(&bytes.0).map_err(|error| error.to_string())
-}
-
-/// Number of names of keys in one message: some megabytes of text, so that millions of names do not delay heartbeats.
-pub const NAMES_PER_MESSAGE: usize = 1 << 16;
-
-/// Splits names into groups that each fit in one message.
-pub fn split_names(mut names: BTreeMap<u64, String>, mut send: impl FnMut(BTreeMap<u64, String>)) {
-    while let Some(next) = names.keys().nth(NAMES_PER_MESSAGE).copied() {
-        let rest = names.split_off(&next);
-        send(std::mem::replace(&mut names, rest));
-    }
-    if !names.is_empty() {
-        send(names);
-    }
 }
 
 /// A checkpoint in a store.
@@ -173,9 +159,9 @@ pub enum ToWorker {
         /// Position of the failure: nothing behind it needs to be read.
         position: Option<ReadPosition>,
     },
-    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then
+    /// Names of keys for the model to be written. The driver sends as many pieces as necessary, then
     /// `SaveModel`.
-    KeyNames { names: BTreeMap<u64, String> },
+    KeyNames { names: KeyNames },
     /// Requests to write the model. Answered by `ModelSaved`.
     SaveModel {
         layout: JobLayout,
@@ -271,8 +257,8 @@ pub enum FromWorker {
         /// Bad lines of all tasks of this worker so far, in training and in validation.
         bad_lines: [BadLineTotal; 2],
     },
-    /// Names of keys in a task's data. The worker sends as many of these as necessary, then `TaskEnded` of the task.
-    KeyNames { names: BTreeMap<u64, String> },
+    /// Names of keys in a task's data. The worker sends as many pieces as necessary, then `TaskEnded` of the task.
+    KeyNames { names: KeyNames },
     /// Reports that a task has ended.
     TaskEnded {
         task: u32,
@@ -282,6 +268,8 @@ pub enum FromWorker {
     /// Reports that the model is written.
     ModelSaved {
         manifest: Box<Manifest>,
+        /// Notices for the user.
+        notices: Vec<String>,
         /// Seconds of waiting for the disk.
         sync_s: f64,
     },
@@ -304,7 +292,7 @@ pub enum FromWorker {
 mod tests {
     use super::*;
 
-    fn names(count: u64) -> BTreeMap<u64, String> {
+    fn names(count: u64) -> KeyNames {
         // Keys of named features have their highest bit set, so an `f64` cannot represent them.
         (0..count).map(|i| (u64::MAX - i, format!("color=\"{i}\""))).collect()
     }
@@ -315,20 +303,6 @@ mod tests {
         assert!(matches!(back, FromWorker::KeyNames { names: back } if back == names(3)));
         let back = decode(&encode(&ToWorker::KeyNames { names: names(3) })).unwrap();
         assert!(matches!(back, ToWorker::KeyNames { names: back } if back == names(3)));
-    }
-
-    #[test]
-    fn many_names_go_in_parts_that_together_are_all() {
-        for count in [0, 1, NAMES_PER_MESSAGE, NAMES_PER_MESSAGE + 1, 2 * NAMES_PER_MESSAGE] {
-            let (mut parts, mut together) = (Vec::new(), BTreeMap::new());
-            split_names(names(count as u64), |part| {
-                parts.push(part.len());
-                together.extend(part);
-            });
-            assert!(together == names(count as u64), "{count}");
-            assert_eq!(parts.len(), count.div_ceil(NAMES_PER_MESSAGE), "{count}");
-            assert!(parts.iter().all(|&len| len <= NAMES_PER_MESSAGE), "{count}: {parts:?}");
-        }
     }
 
     #[test]

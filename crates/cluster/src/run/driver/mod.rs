@@ -352,8 +352,10 @@ impl Driver {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
             }
-            FromWorker::KeyNames { names } => self.on_key_names(names),
-            FromWorker::ModelSaved { manifest, sync_s } => self.on_model_saved(now, *manifest, sync_s),
+            FromWorker::KeyNames { names } => self.on_key_names(&names),
+            FromWorker::ModelSaved { manifest, notices, sync_s } => {
+                self.on_model_saved(now, *manifest, notices, sync_s);
+            }
             FromWorker::ReadingFinished => self.on_reading_finished(worker),
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! One job on one worker: handles each message of the driver.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use algo::{Families, SavedModel};
 use checkpoint::TrainingId;
-use data::{Schema, TaskData};
+use data::{NameCollector, Schema, TaskData};
 use matrix::FunctionTable;
 use model::{Manifest, ModelFiles, TrainingPosition};
 use worker::JobLayout;
@@ -28,7 +27,7 @@ use crate::run::driver::messages::{FromWorker, ToWorker};
 use crate::run::failure::{BusyGuard, panic_message};
 use crate::run::input::{TaskDataPlan, TrainingInput, open};
 use crate::run::resume;
-use crate::run::run_info::save;
+use crate::run::run_info::{names_notice, save};
 use crate::run::task_count::{explain, task_count};
 use crate::run::totals::TaskSummary;
 
@@ -41,7 +40,7 @@ pub(super) struct WorkerJob {
     inspected: Option<TrainingInput>,
     prepared: Option<PreparedJob>,
     /// Names of keys for the model to be written.
-    key_names: BTreeMap<u64, String>,
+    key_names: NameCollector,
     /// Whether this is not the first run of the job.
     has_run_before: bool,
 }
@@ -98,7 +97,7 @@ struct PreparedJob {
 
 impl WorkerJob {
     pub(super) fn new(coordinator: Arc<TaskCoordinator>, shared: Arc<Mutex<SalvageState>>) -> Self {
-        let key_names = BTreeMap::new();
+        let key_names = NameCollector::default();
         Self {
             coordinator,
             shared,
@@ -163,7 +162,7 @@ impl WorkerJob {
                 self.train(prepared, &layout, &model, &begin, busy.take())
             }
             ToWorker::KeyNames { names } => {
-                self.key_names.extend(names);
+                self.key_names.add_all(&names);
                 Ok(())
             }
             ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, *manifest, remove),
@@ -342,14 +341,13 @@ impl WorkerJob {
         job.overwrite |= self.has_run_before;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
-        let mut all_names = match &job.from {
-            Some(path) => ModelFiles::open(path, false)?.dictionary,
-            None => BTreeMap::new(),
-        };
-        all_names.append(&mut names);
+        if let Some(path) = &job.from {
+            names.add_all(&ModelFiles::open(path, false)?.dictionary()?);
+        }
+        let (names, is_over_limit) = names.finish();
         let interrupt = &self.context().interrupt;
         let specs = &layout.matrices[..saved.matrix_count()];
-        let written = save(&job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
+        let written = save(&job, manifest, (specs, &mut *matrices), &names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         if let Some((location, training)) = remove
             && let Err(error) = checkpoints::remove(&location, &training)
@@ -358,7 +356,8 @@ impl WorkerJob {
             tracing::warn!(%error, "the checkpoints of a training that has ended cannot be removed");
         }
         let manifest = Box::new(written.manifest);
-        self.coordinator.send(FromWorker::ModelSaved { manifest, sync_s: written.sync_s });
+        let notices = is_over_limit.then(names_notice).into_iter().collect();
+        self.coordinator.send(FromWorker::ModelSaved { manifest, notices, sync_s: written.sync_s });
         Ok(())
     }
 }

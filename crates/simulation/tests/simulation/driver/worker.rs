@@ -173,7 +173,11 @@ impl Worker {
                 actions.push(WorkerAction::Send(FromWorker::CheckpointWritten { number }));
             }
             ToWorker::SaveModel { manifest, .. } => {
-                actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved { manifest, sync_s: 0.0 }));
+                actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved {
+                    manifest,
+                    notices: Vec::new(),
+                    sync_s: 0.0,
+                }));
             }
             ToWorker::End { .. } => self.has_ended = true,
         }
