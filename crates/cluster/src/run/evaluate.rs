@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use algo::Output;
+use algo::metric::MetricAccumulator;
 use algo::metric::calibration::CalibrationRow;
 use algo::metric::classification::Confusion;
-use serde::Serialize;
+use algo::{Model, Output, Scorer};
+use data::{Batch, Schema};
+use matrix::Agent;
+use serde::{Deserialize, Serialize};
 
 use super::Environment;
 use super::driver::epoch_monitor::metrics;
-use super::score::LoadedModel;
+use super::score::{LoadedModel, OpenedInput, ScoredPiece};
+use super::totals::Totals;
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
 
 /// The result of `evaluate`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
     pub metrics: BTreeMap<String, f64>,
     /// The score above which a record is predicted as 1; only for models of two classes.
@@ -40,7 +44,7 @@ pub struct Evaluation {
 }
 
 /// Sums of record weights by true label and predicted label.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfusionMatrix {
     /// The labels as the user writes them, in the order of rows and columns.
     pub labels: Vec<String>,
@@ -58,7 +62,7 @@ impl ConfusionMatrix {
 }
 
 /// Returns the threshold in force; an error if the model has no threshold.
-fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> {
+pub(super) fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> {
     let refused = |what: &str, advice: &str| {
         Err(Error::InvalidRequest { what: what.to_owned(), advice: advice.to_owned() })
     };
@@ -76,7 +80,7 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
 }
 
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
-    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.servers, environment)?;
+    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.members.servers, environment)?;
     evaluate_loaded(&loaded, job, environment)
 }
 
@@ -87,40 +91,113 @@ pub fn evaluate_loaded(
     environment: Environment<'_>,
 ) -> Result<Evaluation, Error> {
     let LoadedModel { model, scoring, scorer } = loaded;
-    let (input, source) = loaded.open(&job.input, scoring.label_rule(), environment)?;
-    let source = source?;
-    let threshold = threshold(job.threshold, &scoring.output())?;
-    let mut parts = scoring.metric_accumulator().with_confusion(job.threshold);
-    let empty = parts.clone();
-    let totals = scorer.run(
-        &source,
-        &input,
-        environment.interrupt,
-        |scorer, agent, batch| {
-            let mut parts = empty.clone();
-            scorer.evaluate(agent, batch, &mut parts)?;
-            Ok(parts)
-        },
-        |made| {
-            parts.merge(&made);
+    let opened = OpenedInput::for_evaluation(job, &model.manifest, &**scoring, environment)?;
+    threshold(job.threshold, &scoring.output())?;
+    let mut sums = EvaluationSums::new(&**scoring, job);
+    let mut totals = Totals::default();
+    let empty = sums.empty();
+    let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
+        batch_metrics(&empty, scorer, agent, batch)
+    };
+    let take = |piece: ScoredPiece<MetricAccumulator>| match piece {
+        ScoredPiece::Batch(batch) => {
+            sums.chunk.merge(&batch);
             Ok(())
-        },
-    )?;
-    let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
-    notices.extend(parts.notices());
-    notices.extend(super::training_checks::notice_of_evaluation(&metrics(&parts)));
-    let classes = labels::classes(&**scoring, source.schema(), &totals.labels);
-    Ok(Evaluation {
-        metrics: metrics(&parts),
-        threshold,
-        confusion: parts.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
-        calibration_table: parts.calibration_table(),
-        records: totals.records,
-        labels: labels::describe(&totals.labels, source.schema(), scoring.label_rule()),
-        model: job.model.display().to_string(),
+        }
+        ScoredPiece::ChunkEnd(summary) => {
+            sums.end_chunk();
+            totals.add_checked(&summary, job.input.bad_lines)
+        }
+    };
+    scorer.run(&opened.source, &opened.chunks(), environment.interrupt, work, take)?;
+    totals.check_not_empty(&job.input)?;
+    let facts = EvaluationFacts {
         algorithm: model.manifest.algorithm.clone(),
-        data: job.input.data.clone(),
-        bad_lines: totals.bad_lines,
-        notices,
-    })
+        schema: opened.source.schema().clone(),
+        notices: opened.source.notices().to_vec(),
+    };
+    facts.evaluation(&**scoring, job, &totals, &sums.total)
+}
+
+/// The metrics of one batch. `empty` has no records.
+pub(super) fn batch_metrics(
+    empty: &MetricAccumulator,
+    scorer: &mut dyn Scorer,
+    agent: &mut dyn Agent,
+    batch: &Batch,
+) -> Result<MetricAccumulator, Error> {
+    let mut metrics = empty.clone();
+    scorer.evaluate(agent, batch, &mut metrics)?;
+    Ok(metrics)
+}
+
+/// The metrics of an evaluation: batches are merged to chunks, and chunks to the total, both in the order of the input.
+/// So the sums do not depend on which process has scored which chunk.
+pub(super) struct EvaluationSums {
+    /// All chunks that have ended.
+    pub(super) total: MetricAccumulator,
+    /// The present chunk.
+    pub(super) chunk: MetricAccumulator,
+    empty: MetricAccumulator,
+}
+
+impl EvaluationSums {
+    pub(super) fn new(scoring: &dyn Model, job: &EvaluateJob) -> Self {
+        let empty = scoring.metric_accumulator().with_confusion(job.threshold);
+        Self { total: empty.clone(), chunk: empty.clone(), empty }
+    }
+
+    /// Returns metrics of no records.
+    pub(super) fn empty(&self) -> MetricAccumulator {
+        self.empty.clone()
+    }
+
+    /// Takes the metrics of the present chunk, which has ended.
+    pub(super) fn take_chunk(&mut self) -> MetricAccumulator {
+        std::mem::replace(&mut self.chunk, self.empty.clone())
+    }
+
+    fn end_chunk(&mut self) {
+        let chunk = self.take_chunk();
+        self.total.merge(&chunk);
+    }
+}
+
+/// What is known of an evaluation before its first record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EvaluationFacts {
+    pub algorithm: String,
+    /// The schema of the data.
+    pub schema: Schema,
+    /// Notices about the input.
+    pub notices: Vec<String>,
+}
+
+impl EvaluationFacts {
+    /// The result of the command.
+    pub(super) fn evaluation(
+        self,
+        scoring: &dyn Model,
+        job: &EvaluateJob,
+        totals: &Totals,
+        sums: &MetricAccumulator,
+    ) -> Result<Evaluation, Error> {
+        let mut notices: Vec<String> = self.notices.into_iter().chain(totals.all_notices()).collect();
+        notices.extend(sums.notices());
+        notices.extend(super::training_checks::notice_of_evaluation(&metrics(sums)));
+        let classes = labels::classes(scoring, &self.schema, &totals.labels);
+        Ok(Evaluation {
+            metrics: metrics(sums),
+            threshold: threshold(job.threshold, &scoring.output())?,
+            confusion: sums.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
+            calibration_table: sums.calibration_table(),
+            records: totals.records,
+            labels: labels::describe(&totals.labels, &self.schema, scoring.label_rule()),
+            model: job.model.display().to_string(),
+            algorithm: self.algorithm,
+            data: job.input.data.clone(),
+            bad_lines: totals.bad_lines,
+            notices,
+        })
+    }
 }

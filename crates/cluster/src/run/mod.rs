@@ -14,6 +14,7 @@ pub mod predict;
 mod resume;
 mod run_info;
 pub mod score;
+mod score_output;
 pub mod task_count;
 pub mod task_streams;
 pub mod totals;

@@ -18,12 +18,13 @@ use crate::amounts::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::job::submission::{self, PathBase, Submission};
+use crate::job::submission::{self, CheckedJob, PathBase, Submission};
+use crate::job::{ScoringJob, TrainJob};
 use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
-use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
+use crate::run::driver::run_loop::{JobDriver, Parameters, WorkerLink, drive};
+use crate::run::driver::scoring::{ScoringConfig, ScoringDriver};
 use crate::run::driver::{
     Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
     SnapshotPurpose, WorkerInfo,
@@ -73,7 +74,6 @@ impl JobRunner {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Runs a job, and again with other members when it has lost one. It goes on from its last checkpoint.
     fn run_job(&self, link: &mut JobLink) -> Result<JobResult, Error> {
         let order = JobSubmission {
             title: link.title.clone(),
@@ -82,14 +82,42 @@ impl JobRunner {
             workers: link.workers.len() as u32,
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
+        match job {
+            CheckedJob::Train(job) => self.train(link, &raw, &job),
+            CheckedJob::Score(job) => self.score(link, raw, job),
+        }
+    }
+
+    /// Scores records. The job ends when it loses a member.
+    fn score(&self, link: &JobLink, raw: RawJob, job: ScoringJob) -> Result<JobResult, Error> {
+        let config = ScoringConfig {
+            job: link.run,
+            workers: worker_infos(link),
+            parameters: ParameterPlace::Servers(link.servers.clone()),
+            families: self.families.clone(),
+        };
+        let mut driver = ScoringDriver::new(config, raw, job);
+        match self.drive(link, 1, &mut driver) {
+            Ok(RunEnd::Scored(report)) => Ok(report.into()),
+            Ok(RunEnd::Finished(_) | RunEnd::TasksMove(_)) => unreachable!("nothing was trained"),
+            Err(RunFailure { error, lost: None, is_disconnected, .. }) if error.exit() == Exit::Io => {
+                Err(Loss::wait(link, is_disconnected).map_or(error, |loss| loss.error()))
+            }
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// Trains, and again with other members when one is lost. The training goes on from its last checkpoint.
+    fn train(&self, link: &mut JobLink, raw: &RawJob, job: &TrainJob) -> Result<JobResult, Error> {
         let mut runs = Runs::recorded(&link.recorded);
         loop {
-            let failure = match self.run_once(link, &raw, &job, &mut runs) {
+            let failure = match self.run_once(link, raw, job, &mut runs) {
                 Ok(RunEnd::Finished(finished)) => {
                     let report =
                         serde_json::to_value(&finished.report).expect("a report is texts and numbers");
                     return Ok(JobResult { report, is_complete: finished.is_complete });
                 }
+                Ok(RunEnd::Scored(_)) => unreachable!("a training scores no records"),
                 Ok(RunEnd::TasksMove(times)) => {
                     runs.move_tasks(times);
                     self.replace_members(link, "its tasks move to other workers", &runs)?;
@@ -129,13 +157,9 @@ impl JobRunner {
         job: &TrainJob,
         runs: &mut Runs,
     ) -> Result<RunEnd, RunFailure> {
-        let info = |member: &Member| {
-            let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
-            WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
-        };
         let config = DriverConfig {
             job: link.run,
-            workers: link.workers.iter().map(info).collect(),
+            workers: worker_infos(link),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
@@ -148,13 +172,18 @@ impl JobRunner {
         };
         runs.since.get_or_insert_with(Instant::now);
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
-        let run = runs.number();
+        let ended = self.drive(link, runs.number(), &mut driver);
+        runs.incidents = driver.incidents().clone();
+        runs.training = driver.training().cloned().or(runs.training.take());
+        ended
+    }
+
+    /// Carries out what a driver wants with the members of `link`.
+    fn drive(&self, link: &JobLink, run: u32, driver: &mut dyn JobDriver) -> Result<RunEnd, RunFailure> {
         let mut workers =
             MasterLink { link, run, lost: None, disconnected: BTreeSet::new(), is_cancelled: false };
         let mut parameters = ServerParameters { link, token: &self.token, servers: None, poller: None };
-        let ended = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
-        runs.incidents = driver.incidents().clone();
-        runs.training = driver.training().cloned().or(runs.training.take());
+        let ended = drive(driver, &mut workers, &mut parameters, &self.interrupt);
         ended.map_err(|error| RunFailure {
             error,
             lost: workers.lost.take().map(Box::new),
@@ -194,6 +223,15 @@ impl JobRunner {
             }
         }
     }
+}
+
+/// The workers of a job as its driver knows them.
+fn worker_infos(link: &JobLink) -> Vec<WorkerInfo> {
+    let info = |member: &Member| {
+        let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
+        WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
+    };
+    link.workers.iter().map(info).collect()
 }
 
 /// The earlier runs of a job.

@@ -14,6 +14,7 @@ use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
 use rpc::stop::Stop;
 use rpc::transport::Address;
+use serde::de::DeserializeOwned;
 use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::job_runner::JobRunner;
@@ -22,10 +23,11 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::raw::RawJob;
-use crate::job::{ClusterSize, TrainJob};
+use crate::job::{ClusterSize, ScoringJob, TrainJob};
 use crate::progress::{ProgressListener, SilentProgress};
 use crate::report::Report;
 use crate::run::Environment;
+use crate::run::score_output::Destination;
 
 /// Maximum wait for the start of the master or the servers.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -46,9 +48,48 @@ pub fn train(
     progress: Arc<dyn ProgressListener>,
 ) -> Result<Report, Error> {
     job.check_outputs()?;
-    let folder = SocketFolder::new()?;
     let listener: Arc<dyn ProgressListener> =
         if job.manner.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
+    let processes = ChildProcesses::new(job.restarts).with_listener(listener);
+    let report: Report = read_report(run(raw, size, environment, progress, processes)?)?;
+    if let Some(path) = &job.report {
+        report.write(path)?;
+    }
+    Ok(report)
+}
+
+/// Scores records on servers and workers of this machine, which are started for it and end with it. Returns the result
+/// of the command.
+pub fn score<T: DeserializeOwned>(
+    raw: &RawJob,
+    job: &ScoringJob,
+    size: ClusterSize,
+    environment: Environment<'_>,
+) -> Result<T, Error> {
+    let result = run(raw, size, environment, Arc::new(SilentProgress), ChildProcesses::new(0));
+    if let (Err(_), Some(output)) = (&result, job.output()) {
+        // The processes have ended, also those that could not remove what they had begun.
+        Destination::of(output).remove_unfinished(environment.interrupt);
+    }
+    read_report(result?)
+}
+
+fn read_report<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| Error::Cluster {
+        text: format!("the report of the job cannot be read: {error}"),
+        exit: Exit::Internal,
+    })
+}
+
+/// Runs a job on servers and workers of this machine. Returns its report.
+fn run(
+    raw: &RawJob,
+    size: ClusterSize,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+    mut processes: ChildProcesses,
+) -> Result<serde_json::Value, Error> {
+    let folder = SocketFolder::new()?;
     let runner =
         JobRunner::new(progress, Vec::new(), environment.interrupt.clone(), environment.families.clone());
     let runner = Arc::new(runner.with_shared_folder());
@@ -56,7 +97,6 @@ pub fn train(
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let master = start_master(config, Arc::clone(&runner), stop.clone())?;
-    let mut processes = ChildProcesses::new(job.restarts).with_listener(listener);
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
         processes.start("server", i, &master.address, &["--listen", &listen, "--lanes", "1"])?;
@@ -68,15 +108,7 @@ pub fn train(
     let result = submit(raw, size, &master.http, &mut processes);
     drop(processes);
     stop.raise();
-    let value = result.map_err(|error| runner.take_error().unwrap_or(error))?;
-    let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
-        text: format!("the report of the job cannot be read: {error}"),
-        exit: Exit::Internal,
-    })?;
-    if let Some(path) = &job.report {
-        report.write(path)?;
-    }
-    Ok(report)
+    result.map_err(|error| runner.take_error().unwrap_or(error))
 }
 
 /// Servers as processes of this machine, without workers. They end when this value is dropped.
@@ -229,7 +261,7 @@ fn submit(
     processes: &mut ChildProcesses,
 ) -> Result<serde_json::Value, Error> {
     let order = JobSubmission {
-        title: raw.algorithm.clone().unwrap_or_default(),
+        title: raw.algorithm.clone().unwrap_or_else(|| raw.command.name().into()),
         spec: serde_json::to_value(raw).expect("texts are always JSON"),
         servers: size.servers,
         workers: size.workers,

@@ -5,6 +5,9 @@
 //! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
 //! master. A worker that died is not replaced: the run ends, and another run of the job begins.
 //!
+//! A job that scores records has messages of its own: `InspectScoring` and `ImportModel` to the first worker, `Score` to
+//! all, and for `predict` `JoinScores` to the first; then `End` to all.
+//!
 //! A checkpoint between two epochs begins with `EpochDecided`, one within an epoch with `PlanSave` to all workers and
 //! `DecideSave`. All tasks save their states (`TaskSaved`), the workers write them (`WritePart`, `PartWritten`), one of
 //! them completes the checkpoint (`CommitCheckpoint`, `CheckpointWritten`). `EndSave` lets the tasks go on: as soon as
@@ -12,10 +15,12 @@
 //! written.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use algo::metric::MetricAccumulator;
 use algo::{EpochDecision, EpochReport, SavedModel};
 use checkpoint::{DataFile, PartFile, TrainingId};
-use data::{BadLineTotal, KeyNames, Schema};
+use data::{BadLineTotal, KeyNames, ReadSummary, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
 use serde::de::DeserializeOwned;
@@ -24,7 +29,9 @@ use worker::JobLayout;
 
 use crate::job::raw::RawJob;
 use crate::report::EpochLine;
+use crate::run::evaluate::EvaluationFacts;
 use crate::run::failure::{FailureRank, ReadPosition};
+use crate::run::predict::PredictionFacts;
 use crate::run::totals::TaskSummary;
 
 /// Encodes a message as `MessagePack` with the names of its fields. Unlike JSON, it represents numbers that are not
@@ -72,6 +79,26 @@ pub struct RowsToSave {
     pub driver: Base64Bytes,
     /// Whether there is a snapshot for this checkpoint. If not, nothing pushes until the rows are written.
     pub has_snapshot: bool,
+}
+
+/// What is known of a scoring job before its first record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ScoringFacts {
+    Prediction(PredictionFacts),
+    Evaluation(EvaluationFacts),
+}
+
+/// What one worker scores.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScoringShare {
+    /// The number of the part, from 0 in the order of the input.
+    pub part: u32,
+    /// The first of its tasks in the job, and the first of the next worker.
+    pub tasks: (u32, u32),
+    /// The first of its chunks of the input, and the first of the next worker.
+    pub chunks: (u32, u32),
+    /// Where the part of the scores is written; none for `evaluate`.
+    pub folder: Option<PathBuf>,
 }
 
 /// Messages from the driver to a worker.
@@ -170,6 +197,13 @@ pub enum ToWorker {
         /// The folder of checkpoints that is removed when the model is written, and the training that owns it.
         remove: Option<(String, TrainingId)>,
     },
+    /// Requests to open the model and the data of a scoring job. Answered by `ScoringInspected`.
+    InspectScoring { job: RawJob },
+    /// Requests to score a share of the data. Answered by `ChunkScored` for each chunk, in their order, then
+    /// `PartScored`.
+    Score { job: RawJob, layout: JobLayout, share: ScoringShare },
+    /// Requests to put the parts of the scores together. Answered by `ScoresJoined`.
+    JoinScores { part_count: u32 },
     /// Reports that the job has ended, with success or failure.
     End {
         /// Reason of the failure; none after success.
@@ -273,6 +307,26 @@ pub enum FromWorker {
         /// Seconds of waiting for the disk.
         sync_s: f64,
     },
+    /// Describes the data and the model of a scoring job.
+    ScoringInspected {
+        /// Number of chunks of the data.
+        chunk_count: u32,
+        model: SavedModel,
+        /// The folder for the parts of the scores.
+        folder: Option<PathBuf>,
+        facts: Box<ScoringFacts>,
+    },
+    /// Reports that a chunk was scored.
+    ChunkScored {
+        chunk: u32,
+        summary: Box<ReadSummary>,
+        /// Its metrics, for `evaluate`.
+        metrics: Option<Box<MetricAccumulator>>,
+    },
+    /// Reports that the share of the worker is scored.
+    PartScored { part: u32 },
+    /// Reports that the scores are in their place.
+    ScoresJoined,
     /// Reports a failure.
     Failed {
         /// The task that failed; none if the worker failed before its tasks started.

@@ -15,6 +15,7 @@ use worker::JobLayout;
 use super::checkpoints;
 use super::coordinator::TaskCoordinator;
 use super::scan::scan;
+use super::scoring::ScoringTask;
 use super::semaphore::Semaphore;
 use super::task_runner::{TaskBegin, TaskRunner};
 use super::{WorkerContext, lock};
@@ -23,7 +24,7 @@ use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::run::Environment;
-use crate::run::driver::messages::{FromWorker, ToWorker};
+use crate::run::driver::messages::{FromWorker, ScoringShare, ToWorker};
 use crate::run::failure::{BusyGuard, panic_message};
 use crate::run::input::{TaskDataPlan, TrainingInput, open};
 use crate::run::resume;
@@ -39,6 +40,8 @@ pub(super) struct WorkerJob {
     /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
     inspected: Option<TrainingInput>,
     prepared: Option<PreparedJob>,
+    /// The job, if it does not train but score.
+    scoring: Option<ScoringTask>,
     /// Names of keys for the model to be written.
     key_names: NameCollector,
     /// Whether this is not the first run of the job.
@@ -104,6 +107,7 @@ impl WorkerJob {
             job: None,
             inspected: None,
             prepared: None,
+            scoring: None,
             key_names,
             has_run_before: false,
         }
@@ -143,6 +147,9 @@ impl WorkerJob {
                 self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
                 Ok(())
             }
+            ToWorker::InspectScoring { job } => self.inspect_scoring(&job),
+            ToWorker::Score { job, layout, share } => self.score(&job, &layout, share),
+            ToWorker::JoinScores { part_count } => self.join_scores(part_count),
             ToWorker::ImportModel { layout } => self.import(&layout),
             ToWorker::RestoreRows { layout, checkpoint } => {
                 let mut matrices = self.context().parameters.open(&layout)?;
@@ -176,6 +183,30 @@ impl WorkerJob {
             | ToWorker::FinishReading { .. }
             | ToWorker::End { .. } => Ok(()),
         }
+    }
+
+    fn inspect_scoring(&mut self, raw: &RawJob) -> Result<(), Error> {
+        let mut scoring = ScoringTask::open(raw, self.environment())?;
+        self.coordinator.send(scoring.inspect(self.environment())?);
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn score(&mut self, raw: &RawJob, layout: &JobLayout, share: ScoringShare) -> Result<(), Error> {
+        let scoring = match self.scoring.take() {
+            Some(scoring) => scoring,
+            None => ScoringTask::open(raw, self.environment())?,
+        };
+        scoring.score(share, layout, self.context())?;
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn join_scores(&mut self, part_count: u32) -> Result<(), Error> {
+        let Some(scoring) = self.scoring.take() else { return Ok(()) };
+        scoring.join(part_count, self.environment())?;
+        self.coordinator.send(FromWorker::ScoresJoined);
+        Ok(())
     }
 
     fn set_salvage_context(
@@ -291,6 +322,12 @@ impl WorkerJob {
     }
 
     fn import(&self, layout: &JobLayout) -> Result<(), Error> {
+        if let Some(scoring) = &self.scoring {
+            let mut matrices = self.context().parameters.open(layout)?;
+            scoring.import(layout, &mut *matrices)?;
+            self.coordinator.send(FromWorker::ModelImported { notices: Vec::new() });
+            return Ok(());
+        }
         let Some(path) = &self.job()?.from else { return Ok(()) };
         let mut previous = ModelFiles::open(path, true)?;
         let mut matrices = self.context().parameters.open(layout)?;

@@ -1,0 +1,396 @@
+//! The driver of a job that scores records: it has the first worker inspect the data and send the model to the servers,
+//! gives each worker a contiguous share of the chunks of the data, and merges what is reported of them in their order. It
+//! handles neither records nor parameters. Like [`Driver`](super::Driver) it is a state machine.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use algo::metric::MetricAccumulator;
+use algo::{Families, Model, SavedModel};
+use data::ReadSummary;
+use rpc::message::JobId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::job_layout::{ParameterPlace, scoring_layout};
+use super::messages::{FromWorker, ScoringFacts, ScoringShare, ToWorker};
+use super::run_loop::JobDriver;
+use super::{Effect, Event, ParametersRequest, RunEnd, WorkerInfo};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::ScoringJob;
+use crate::job::raw::RawJob;
+use crate::run::evaluate::EvaluationSums;
+use crate::run::score::NOT_ENDED;
+use crate::run::totals::Totals;
+
+/// Maximum wait for workers that may fail at earlier records than the first failure.
+const FIRST_FAILURE_LIMIT: Duration = Duration::from_secs(3);
+/// Time between two reports of the progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Where a scoring job runs.
+pub struct ScoringConfig {
+    pub job: JobId,
+    /// At least one.
+    pub workers: Vec<WorkerInfo>,
+    pub parameters: ParameterPlace,
+    pub families: Families,
+}
+
+/// The driver of a scoring job.
+pub struct ScoringDriver {
+    config: ScoringConfig,
+    raw: RawJob,
+    job: ScoringJob,
+    phase: Phase,
+    effects: Vec<Effect>,
+}
+
+/// How far the job has come. Each phase waits for something.
+enum Phase {
+    /// The first worker opens model and data.
+    Inspecting,
+    /// The matrices are created.
+    Creating(Box<Scoring>),
+    /// The first worker sends the model to the servers.
+    Importing(Box<Scoring>),
+    /// The workers score their shares.
+    Scoring(Box<Scoring>),
+    /// The first worker joins the parts of the scores.
+    Joining(Box<Scoring>),
+    Ended,
+}
+
+/// What the driver knows of the job since the data were inspected.
+struct Scoring {
+    facts: ScoringFacts,
+    model: Arc<dyn Model>,
+    layout: worker::JobLayout,
+    /// The workers that have a share, with it.
+    shares: Vec<(u32, ScoringShare)>,
+    chunk_count: u32,
+    merged: MergedChunks,
+    /// Whether each share is scored, or its worker has failed.
+    has_ended: Vec<bool>,
+    failure: Option<Failure>,
+    reported_at: Instant,
+}
+
+/// The first failure by the order of the input, as far as it is known.
+struct Failure {
+    part: usize,
+    error: Error,
+    /// When it is reported even though earlier shares have not ended.
+    deadline: Instant,
+}
+
+/// Results of chunks, merged in their order.
+struct MergedChunks {
+    next: u32,
+    /// Chunks that were scored before those in front of them.
+    waiting: BTreeMap<u32, (Box<ReadSummary>, Option<Box<MetricAccumulator>>)>,
+    totals: Totals,
+    /// The metrics; none for `predict`.
+    metrics: Option<MetricAccumulator>,
+}
+
+impl MergedChunks {
+    fn new(job: &ScoringJob, model: &dyn Model) -> Self {
+        let metrics = match job {
+            ScoringJob::Predict(_) => None,
+            ScoringJob::Evaluate(job) => Some(EvaluationSums::new(model, job).total),
+        };
+        Self { next: 0, waiting: BTreeMap::new(), totals: Totals::default(), metrics }
+    }
+
+    fn add(
+        &mut self,
+        chunk: u32,
+        summary: Box<ReadSummary>,
+        metrics: Option<Box<MetricAccumulator>>,
+        job: &ScoringJob,
+    ) -> Result<(), Error> {
+        self.waiting.insert(chunk, (summary, metrics));
+        while let Some((summary, metrics)) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            if let (Some(sum), Some(metrics)) = (&mut self.metrics, metrics) {
+                sum.merge(&metrics);
+            }
+            self.totals.add_checked(&summary, job.input().bad_lines)?;
+        }
+        Ok(())
+    }
+}
+
+impl JobDriver for ScoringDriver {
+    fn start(&mut self) -> Vec<Effect> {
+        let message = ToWorker::InspectScoring { job: self.raw.clone() };
+        self.send(self.config.workers[0].id, message);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn on_event(&mut self, now: Instant, event: Event) -> Vec<Effect> {
+        if matches!(self.phase, Phase::Ended) {
+            return Vec::new();
+        }
+        let handled = match event {
+            Event::FromWorker { worker, message } => self.on_message(now, worker, message),
+            Event::ParametersDone(_) => self.on_parameters_created(),
+            Event::Failed(error) => Err(error),
+            Event::StopRequested => Err(Error::Interrupted { what: NOT_ENDED.into() }),
+            Event::CheckpointRequested | Event::Timeout => Ok(()),
+        };
+        let handled = handled.and_then(|()| self.check_failure(now));
+        if let Err(error) = handled {
+            self.end(Err(error));
+        }
+        std::mem::take(&mut self.effects)
+    }
+}
+
+impl ScoringDriver {
+    /// Creates the driver of a checked job.
+    pub fn new(config: ScoringConfig, raw: RawJob, job: ScoringJob) -> Self {
+        Self { config, raw, job, phase: Phase::Inspecting, effects: Vec::new() }
+    }
+
+    fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
+        match message {
+            FromWorker::ScoringInspected { chunk_count, model, folder, facts } => {
+                self.on_inspected(now, chunk_count, &model, folder, *facts)
+            }
+            FromWorker::ModelImported { .. } => self.on_imported(),
+            FromWorker::ChunkScored { chunk, summary, metrics } => {
+                let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
+                scoring.merged.add(chunk, summary, metrics, &self.job)?;
+                self.report_status(now);
+                Ok(())
+            }
+            FromWorker::PartScored { part } => {
+                if let Phase::Scoring(scoring) = &mut self.phase {
+                    scoring.has_ended[part as usize] = true;
+                }
+                self.end_scoring()
+            }
+            FromWorker::ScoresJoined => self.on_joined(),
+            FromWorker::Failed { error, exit, .. } => self.on_failed(now, worker, &error, exit),
+            FromWorker::DataInspected { .. }
+            | FromWorker::DataPrepared { .. }
+            | FromWorker::RowsRestored
+            | FromWorker::SavePlanned { .. }
+            | FromWorker::TaskSaved { .. }
+            | FromWorker::PartWritten { .. }
+            | FromWorker::CheckpointWritten { .. }
+            | FromWorker::CheckpointFailed { .. }
+            | FromWorker::Progress { .. }
+            | FromWorker::EpochEnded { .. }
+            | FromWorker::KeyNames { .. }
+            | FromWorker::TaskEnded { .. }
+            | FromWorker::ModelSaved { .. }
+            | FromWorker::ReadingFinished => Ok(()),
+        }
+    }
+
+    fn on_inspected(
+        &mut self,
+        now: Instant,
+        chunk_count: u32,
+        model: &SavedModel,
+        folder: Option<PathBuf>,
+        facts: ScoringFacts,
+    ) -> Result<(), Error> {
+        let model = self.config.families.load(model)?;
+        let shares = self.shares(chunk_count, folder.as_ref());
+        let task_count = shares.last().map_or(1, |(_, share)| share.tasks.1);
+        let layout = scoring_layout(self.config.job, &self.config.parameters, &*model, task_count)?;
+        let workers = shares.iter().flat_map(|(worker, share)| {
+            let name = worker_name(&self.config.workers, *worker);
+            (share.tasks.0..share.tasks.1).map(move |_| name.clone())
+        });
+        self.effects.push(Effect::Parameters(ParametersRequest::Create {
+            layout: Box::new(layout.clone()),
+            modules: Vec::new(),
+            workers: workers.collect(),
+        }));
+        self.phase = Phase::Creating(Box::new(Scoring {
+            merged: MergedChunks::new(&self.job, &*model),
+            has_ended: vec![false; shares.len()],
+            facts,
+            model,
+            layout,
+            shares,
+            chunk_count,
+            failure: None,
+            reported_at: now,
+        }));
+        Ok(())
+    }
+
+    /// Divides chunks and tasks: each worker gets a contiguous share of equal size, and no more tasks than it has chunks.
+    fn shares(&self, chunk_count: u32, folder: Option<&PathBuf>) -> Vec<(u32, ScoringShare)> {
+        let count = (self.config.workers.len() as u64).min(u64::from(chunk_count).max(1));
+        let bound = |all: u64, i: u64| (all * i / count) as u32;
+        let limit = self.job.members().threads.unwrap_or(u32::MAX);
+        let tasks_of = |info: &WorkerInfo, i: u64| match self.job.manner().tasks {
+            Some(tasks) => (bound(tasks, i + 1) - bound(tasks, i)).max(1),
+            None => info.slots.min(limit).max(1),
+        };
+        let mut first_task = 0;
+        let share = |(i, info): (u64, &WorkerInfo)| {
+            let chunks = (bound(chunk_count.into(), i), bound(chunk_count.into(), i + 1));
+            let tasks = (first_task, first_task + tasks_of(info, i).min((chunks.1 - chunks.0).max(1)));
+            first_task = tasks.1;
+            (info.id, ScoringShare { part: i as u32, tasks, chunks, folder: folder.cloned() })
+        };
+        (0..count).zip(&self.config.workers).map(share).collect()
+    }
+
+    fn on_parameters_created(&mut self) -> Result<(), Error> {
+        if let Phase::Creating(scoring) = std::mem::replace(&mut self.phase, Phase::Ended) {
+            let layout = scoring.layout.clone();
+            self.send(self.config.workers[0].id, ToWorker::ImportModel { layout });
+            self.phase = Phase::Importing(scoring);
+            return Ok(());
+        }
+        Err(self.unexpected("the matrices were created"))
+    }
+
+    fn on_imported(&mut self) -> Result<(), Error> {
+        let Phase::Importing(scoring) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return Err(self.unexpected("the model was imported"));
+        };
+        for (worker, share) in &scoring.shares {
+            let (job, layout, share) = (self.raw.clone(), scoring.layout.clone(), share.clone());
+            self.send(*worker, ToWorker::Score { job, layout, share });
+        }
+        self.phase = Phase::Scoring(scoring);
+        Ok(())
+    }
+
+    /// Goes on when all shares are scored.
+    fn end_scoring(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Scoring(scoring) if scoring.failure.is_none() && !scoring.has_ended.contains(&false) => {
+                scoring.merged.totals.check_not_empty(self.job.input())?;
+                match self.job {
+                    ScoringJob::Evaluate(_) => self.finish(*scoring),
+                    ScoringJob::Predict(_) => {
+                        let part_count = scoring.shares.len() as u32;
+                        self.send(self.config.workers[0].id, ToWorker::JoinScores { part_count });
+                        self.phase = Phase::Joining(scoring);
+                        Ok(())
+                    }
+                }
+            }
+            phase => {
+                self.phase = phase;
+                Ok(())
+            }
+        }
+    }
+
+    fn on_joined(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Joining(scoring) => self.finish(*scoring),
+            _ => Err(self.unexpected("the scores were joined")),
+        }
+    }
+
+    fn finish(&mut self, scoring: Scoring) -> Result<(), Error> {
+        let Scoring { facts, model, merged, .. } = scoring;
+        let report = match (facts, &self.job, merged.metrics) {
+            (ScoringFacts::Prediction(facts), ScoringJob::Predict(job), _) => {
+                report(&facts.prediction(job, &merged.totals))
+            }
+            (ScoringFacts::Evaluation(facts), ScoringJob::Evaluate(job), Some(metrics)) => {
+                report(&facts.evaluation(&*model, job, &merged.totals, &metrics)?)
+            }
+            _ => return Err(self.unexpected("a worker described another job")),
+        };
+        self.end(Ok(RunEnd::Scored(report)));
+        Ok(())
+    }
+
+    /// Handles the failure of a worker. Another worker may be about to fail at earlier records, and which failure is
+    /// reported must not depend on which worker is faster.
+    fn on_failed(&mut self, now: Instant, worker: u32, error: &str, exit: u8) -> Result<(), Error> {
+        let text = format!("worker {}: {error}", worker_name(&self.config.workers, worker));
+        let error = Error::Cluster { text, exit: Exit::from_code(exit) };
+        let Phase::Scoring(scoring) = &mut self.phase else { return Err(error) };
+        let Some(part) = scoring.shares.iter().position(|(id, _)| *id == worker) else { return Err(error) };
+        scoring.has_ended[part] = true;
+        let earlier = scoring.failure.as_ref();
+        if earlier.is_none_or(|earlier| part < earlier.part) {
+            let deadline = earlier.map_or(now + FIRST_FAILURE_LIMIT, |earlier| earlier.deadline);
+            scoring.failure = Some(Failure { part, error, deadline });
+        }
+        Ok(())
+    }
+
+    /// Ends the job with its first failure, when no worker can fail before it, or when that takes too long.
+    fn check_failure(&mut self, now: Instant) -> Result<(), Error> {
+        let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
+        let is_first = |failure: &mut Failure| {
+            now >= failure.deadline || scoring.has_ended[..failure.part].iter().all(|has_ended| *has_ended)
+        };
+        match scoring.failure.take_if(is_first) {
+            Some(failure) => Err(failure.error),
+            None => Ok(()),
+        }
+    }
+
+    fn report_status(&mut self, now: Instant) {
+        let Phase::Scoring(scoring) = &mut self.phase else { return };
+        if now.saturating_duration_since(scoring.reported_at) < REPORT_INTERVAL {
+            return;
+        }
+        scoring.reported_at = now;
+        let Scoring { merged, chunk_count, .. } = &**scoring;
+        let done = merged.next + merged.waiting.len() as u32;
+        let waiting: u64 = merged.waiting.values().map(|(summary, _)| summary.record_count).sum();
+        let status = json!({
+            "scored": merged.totals.records + waiting, "chunks": done, "chunk_count": chunk_count,
+        });
+        if let Value::Object(status) = status {
+            self.effects.push(Effect::Status(status));
+        }
+    }
+
+    fn unexpected(&self, what: &str) -> Error {
+        let text = format!(
+            "{what} at a moment at which the driver of `{}` does not expect it",
+            self.job.command().name()
+        );
+        Error::Cluster { text, exit: Exit::Internal }
+    }
+
+    fn send(&mut self, worker: u32, message: ToWorker) {
+        self.effects.push(Effect::Send { worker, message });
+    }
+
+    /// Ends the job: frees the parameters and the workers.
+    fn end(&mut self, result: Result<RunEnd, Error>) {
+        self.phase = Phase::Ended;
+        let reason = result.as_ref().err().map(ToString::to_string);
+        self.effects.push(Effect::Close { failure: reason.clone() });
+        for i in 0..self.config.workers.len() {
+            self.send(self.config.workers[i].id, ToWorker::End { reason: reason.clone() });
+        }
+        self.effects.push(Effect::End(Box::new(result)));
+    }
+}
+
+fn report(result: &impl Serialize) -> Value {
+    serde_json::to_value(result).expect("a result is texts and numbers")
+}
+
+fn worker_name(workers: &[WorkerInfo], worker: u32) -> String {
+    let info = workers.iter().find(|info| info.id == worker);
+    info.and_then(|info| info.name.clone()).unwrap_or_else(|| worker.to_string())
+}
