@@ -190,4 +190,33 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
     }
+
+    #[test]
+    fn a_job_that_scores_has_the_keys_of_its_command() {
+        let good = json!({ "command": "predict", "model": "/d/m", "data": ["/d/x"], "output": "/d/scores/" });
+        let checked = check(&order(good.clone(), 2, 3), PathBase::Unknown, &Families::default());
+        let Ok(Submission { raw, job: CheckedJob::Score(ScoringJob::Predict(job)) }) = checked else {
+            panic!("it is a prediction")
+        };
+        assert_eq!(job.output.to_str(), Some("/d/scores/"));
+        let sent = serde_json::to_value(&raw).unwrap();
+        assert!(check(&order(sent, 2, 3), PathBase::Unknown, &Families::default()).is_ok());
+        let evaluation = json!({ "command": "evaluate", "model": "/d/m", "data": "/d/x", "threshold": 0.25 });
+        assert!(check(&order(evaluation, 1, 1), PathBase::Unknown, &Families::default()).is_ok());
+        for (key, value, part) in [
+            ("output", json!("-"), "output: workers cannot write"),
+            ("output", json!("scores.csv"), "an absolute path"),
+            ("data", json!(["-"]), "data: workers cannot read"),
+            ("workers", json!(2), "2 workers, but it is submitted with 1"),
+            ("algorithm", json!("lr"), "algorithm"),
+            ("epochs", json!(3), "epochs"),
+            ("threshold", json!(0.5), "threshold"),
+            ("command", json!("predictt"), "train, predict, evaluate"),
+        ] {
+            let mut spec = good.clone();
+            spec[key] = value;
+            let text = refused(&order(spec, 1, 1));
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }

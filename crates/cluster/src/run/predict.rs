@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
-use algo::{Output, Scorer};
+use algo::{Families, Output, Scorer};
 use data::{Batch, PassthroughColumn, PassthroughTexts, Schema};
 use matrix::Agent;
 use serde::{Deserialize, Serialize};
 
-use super::Environment;
 use super::score::{LoadedModel, OpenedInput, ScoredPiece};
 use super::score_output::{Destination, ScoreSink};
 use super::totals::Totals;
+use super::{Environment, load_model};
 use crate::error::Error;
-use crate::job::PredictJob;
+use crate::job::{PredictJob, ScoringJob};
 use crate::labels;
 use crate::outputs::Outputs;
 
@@ -193,6 +193,15 @@ impl PredictionFacts {
             notices: self.notices.into_iter().chain(totals.all_notices()).collect(),
         }
     }
+}
+
+/// Checks before anything is started what the first worker of a job checks too, so that errors are those of a run in one
+/// process.
+pub(super) fn check_workers_output(job: &ScoringJob, families: &Families) -> Result<(), Error> {
+    let manifest = model::read_manifest(job.model())?;
+    let scoring = load_model(job.model(), &manifest, families)?;
+    let ScoringJob::Predict(job) = job else { return Ok(()) };
+    checked_destination(job, &*scoring)?.place_of_parts().map(drop)
 }
 
 /// Where the scores of a job go; an error if they must not be written there.

@@ -275,7 +275,7 @@ impl LoadedModel {
     /// Reads a model into this process, for scoring on this number of threads.
     pub fn read(path: &Path, families: &Families, threads: usize) -> Result<Self, Error> {
         let mut model = ModelFiles::open(path, false)?;
-        let scoring = load_model(&model, families)?;
+        let scoring = load_model(path, &model.manifest, families)?;
         let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads)?;
         Ok(Self { model, scoring, scorer })
     }
@@ -290,7 +290,7 @@ impl LoadedModel {
         let threads = manner.tasks.map_or(manner.threads, |n| n as usize);
         let Some(count) = servers else { return Self::read(path, environment.families, threads) };
         let mut model = ModelFiles::open(path, false)?;
-        let scoring = load_model(&model, environment.families)?;
+        let scoring = load_model(path, &model.manifest, environment.families)?;
         let (own, interrupt) = (Arc::clone(&scoring), environment.interrupt);
         let scorer = ModelScorer::on_servers(&mut model, own, threads, count, interrupt)?;
         Ok(Self { model, scoring, scorer })

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use checkpoint::block::{BlockReader, BlockWriter};
 use model::TempOutput;
+use rpc::message::JobId;
 
 use super::predict::{ScoreColumns, ScoredBatch, ScoredNumbers};
 use crate::error::Error;
@@ -68,43 +69,32 @@ impl Destination {
         format!("part-{part:05}.{}", if self.is_parquet() { "parquet" } else { "csv" })
     }
 
-    /// Creates the folder in which workers write their parts: the folder of the output before it has its name, or one
-    /// beside the file.
-    pub(super) fn create_parts(&self, interrupt: &Interrupt) -> Result<TempOutput, Error> {
+    /// Returns the path beside which workers write their parts; an error if they cannot.
+    pub(super) fn place_of_parts(&self) -> Result<&Path, Error> {
+        let what = match self {
+            Self::File(path) if is_special(path) => {
+                format!("output: workers cannot write beside {}", path.display())
+            }
+            Self::File(path) | Self::Folder(path) => return Ok(path),
+            Self::Standard => "output: workers cannot write to the standard output of this command".into(),
+        };
+        let advice = "name a file or a folder that every worker can write".into();
+        Err(Error::InvalidRequest { what, advice })
+    }
+
+    /// Creates the hidden folder beside the output in which the workers of a job write their parts.
+    pub(super) fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<TempOutput, Error> {
         let place = self.place_of_parts()?;
-        let parts = interrupt.temp_output(&place);
-        std::fs::create_dir_all(parts.path()).map_err(Error::io("create", &place))?;
+        let parts = interrupt.temp_outputs().temp_output_of_job(place, job);
+        std::fs::create_dir_all(parts.path()).map_err(Error::io("create", place))?;
         Ok(parts)
     }
 
-    fn place_of_parts(&self) -> Result<PathBuf, Error> {
-        let unusable = |what: String| Error::InvalidRequest {
-            what,
-            advice: "name a file or a folder that every worker can write".into(),
-        };
-        match self {
-            Self::Standard => {
-                Err(unusable("workers cannot write to the standard output of this command".into()))
-            }
-            Self::File(path) if is_special(path) => {
-                Err(unusable(format!("workers cannot write their parts beside {}", path.display())))
-            }
-            Self::File(path) => {
-                let mut name = path.file_name().unwrap_or_default().to_owned();
-                name.push(".parts");
-                Ok(path.with_file_name(name))
-            }
-            Self::Folder(path) => Ok(path.clone()),
-        }
-    }
-
-    /// Removes what workers that were killed have left there.
-    pub(super) fn remove_unfinished(&self, interrupt: &Interrupt) {
+    /// Removes what processes that were killed have left beside the output.
+    pub(super) fn remove_stale_parts(&self, interrupt: &Interrupt) {
         if let Ok(place) = self.place_of_parts() {
-            drop(interrupt.temp_output(&place));
-        }
-        if let Self::File(path) = self {
-            drop(interrupt.temp_output(path));
+            // To begin a temporary output removes those of dead processes.
+            drop(interrupt.temp_output(place));
         }
     }
 }
@@ -182,7 +172,7 @@ impl ScoreWriter {
     }
 }
 
-/// The scores of a run in one process, or those that were joined from parts.
+/// The scores of a run in one process.
 pub(super) struct ScoreSink {
     writer: ScoreWriter,
     /// None if nothing must be moved to its place at the end.
@@ -209,7 +199,8 @@ impl ScoreSink {
                 (ScoreWriter::create(file, path, is_parquet, layout)?, unfinished)
             }
             Destination::Folder(path) => {
-                let unfinished = destination.create_parts(interrupt)?;
+                let unfinished = interrupt.temp_output(path);
+                std::fs::create_dir_all(unfinished.path()).map_err(Error::io("create", path))?;
                 let file = unfinished.path().join(destination.file_name(0));
                 (ScoreWriter::create(&file, path, is_parquet, layout)?, Some(unfinished))
             }
@@ -298,10 +289,15 @@ pub(super) fn join_parts(
     overwrite: bool,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
-    if matches!(destination, Destination::Folder(_)) {
-        return parts.persist(outputs::put_folder(overwrite));
-    }
-    let mut sink = ScoreSink::open(destination, layout, interrupt)?;
+    let path = match destination {
+        Destination::Standard => return destination.place_of_parts().map(drop),
+        Destination::Folder(_) => {
+            return parts.persist(outputs::put_folder(overwrite));
+        }
+        Destination::File(path) => path,
+    };
+    let joined = parts.path().join("joined");
+    let mut writer = ScoreWriter::create(&joined, path, destination.is_parquet(), layout)?;
     for part in 0..part_count {
         let path = path_of_blocks(parts.path(), part);
         let shown = path.display().to_string();
@@ -313,10 +309,11 @@ pub(super) fn join_parts(
                 TEXT => ScoredBatch { text: bytes, ..ScoredBatch::default() },
                 _ => ScoredBatch { numbers: decode(&bytes, &shown)?, text: Vec::new() },
             };
-            sink.write(&scored, layout)?;
+            writer.write(&scored, layout)?;
         }
     }
-    sink.finish(overwrite)
+    writer.finish()?;
+    parts.persist(|_, to| outputs::put_file(overwrite)(&joined, to))
 }
 
 fn decode(bytes: &[u8], shown: &str) -> Result<ScoredNumbers, Error> {

@@ -26,8 +26,8 @@ use crate::job::raw::RawJob;
 use crate::job::{ClusterSize, ScoringJob, TrainJob};
 use crate::progress::{ProgressListener, SilentProgress};
 use crate::report::Report;
-use crate::run::Environment;
 use crate::run::score_output::Destination;
+use crate::run::{Environment, predict};
 
 /// Maximum wait for the start of the master or the servers.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -66,10 +66,11 @@ pub fn score<T: DeserializeOwned>(
     size: ClusterSize,
     environment: Environment<'_>,
 ) -> Result<T, Error> {
+    predict::check_workers_output(job, environment.families)?;
     let result = run(raw, size, environment, Arc::new(SilentProgress), ChildProcesses::new(0));
     if let (Err(_), Some(output)) = (&result, job.output()) {
         // The processes have ended, also those that could not remove what they had begun.
-        Destination::of(output).remove_unfinished(environment.interrupt);
+        Destination::of(output).remove_stale_parts(environment.interrupt);
     }
     read_report(result?)
 }

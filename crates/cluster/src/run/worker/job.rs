@@ -187,7 +187,7 @@ impl WorkerJob {
 
     fn inspect_scoring(&mut self, raw: &RawJob) -> Result<(), Error> {
         let mut scoring = ScoringTask::open(raw, self.environment())?;
-        self.coordinator.send(scoring.inspect(self.environment())?);
+        self.coordinator.send(scoring.inspect(self.context())?);
         self.scoring = Some(scoring);
         Ok(())
     }

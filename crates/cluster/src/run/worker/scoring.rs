@@ -3,7 +3,7 @@
 //! servers, and joins the parts.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use algo::{SavedModel, Scorer};
@@ -18,13 +18,13 @@ use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{EvaluateJob, PredictJob, ScoringJob};
 use crate::labels;
-use crate::run::Environment;
 use crate::run::driver::messages::{FromWorker, ScoringFacts, ScoringShare};
 use crate::run::evaluate::{EvaluationFacts, EvaluationSums, batch_metrics, threshold};
 use crate::run::predict::{PredictionFacts, ScoredBatch, checked_destination};
 use crate::run::resume::import_matrix;
 use crate::run::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
 use crate::run::score_output::{Destination, PartSink, join_parts};
+use crate::run::{Environment, load_model};
 
 /// A scoring job as one worker executes it.
 pub(super) struct ScoringTask {
@@ -45,7 +45,7 @@ impl ScoringTask {
             return Err(Error::Cluster { text, exit: Exit::Internal });
         };
         let manifest = model::read_manifest(job.model())?;
-        let scoring = environment.families.load(&manifest.model).map_err(|error| bad_model(&job, &error))?;
+        let scoring = load_model(job.model(), &manifest, environment.families)?;
         let opened = match &job {
             ScoringJob::Predict(job) => OpenedInput::for_prediction(job, &manifest, &*scoring, environment)?,
             ScoringJob::Evaluate(job) => OpenedInput::for_evaluation(job, &manifest, &*scoring, environment)?,
@@ -55,7 +55,7 @@ impl ScoringTask {
     }
 
     /// Checks everything that can be checked before the first record, and prepares for the parts.
-    pub(super) fn inspect(&mut self, environment: Environment<'_>) -> Result<FromWorker, Error> {
+    pub(super) fn inspect(&mut self, context: &WorkerContext) -> Result<FromWorker, Error> {
         let scoring = &*self.scoring;
         checked_specs(&self.manifest, self.job.model(), scoring, 1)?;
         let notices = self.opened.source.notices().to_vec();
@@ -63,7 +63,7 @@ impl ScoringTask {
             ScoringJob::Predict(job) => {
                 let destination = checked_destination(job, scoring)?;
                 let columns = self.opened.columns(scoring, &self.manifest.schema)?.columns();
-                self.parts = Some(destination.create_parts(environment.interrupt)?);
+                self.parts = Some(destination.create_parts(context.job, &context.interrupt)?);
                 let positive_label = labels::positive(scoring, &self.manifest.schema);
                 ScoringFacts::Prediction(PredictionFacts { columns, positive_label, notices })
             }
@@ -188,9 +188,4 @@ impl ShareRun<'_> {
         let len = all.len();
         &all[(self.chunks.start as usize).min(len)..(self.chunks.end as usize).min(len)]
     }
-}
-
-fn bad_model(job: &ScoringJob, error: &dyn std::fmt::Display) -> Error {
-    let path: PathBuf = job.model().into();
-    model::Error::BadModel { path, what: error.to_string() }.into()
 }
