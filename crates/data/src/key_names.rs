@@ -291,7 +291,9 @@ mod tests {
             let pieces: Vec<KeyNames> = whole.pieces().collect();
             assert_eq!(pieces.len(), count);
             let mut collector = NameCollector::default();
-            pieces.iter().for_each(|piece| collector.add_all(piece));
+            for piece in &pieces {
+                collector.add_all(piece);
+            }
             assert!(collector.finish().0 == whole);
         }
     }

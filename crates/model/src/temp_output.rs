@@ -211,7 +211,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (outputs, place) = (TempOutputs::default(), folder.path().join("out"));
         let both = [1, 2].map(|job| outputs.temp_output_of_job(&place, job));
-        both.iter().for_each(|output| std::fs::create_dir(output.path()).unwrap());
+        for output in &both {
+            std::fs::create_dir(output.path()).unwrap();
+        }
         let [first, second] = both;
         drop(first);
         drop(outputs.temp_output(&place));

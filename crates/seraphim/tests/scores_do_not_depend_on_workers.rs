@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::fmt::Write as _;
+
 use common::parquet_file::{self, Table};
 use common::{DEPLOYMENTS, Folder, clicks, fail, gzip, number, succeed};
 
@@ -115,10 +117,8 @@ fn tables_with_names_and_columns_that_are_copied() {
         let mut text = String::from("id,label,color,size,town\n");
         for (i, label) in table.labels.iter().enumerate() {
             let (color, size, town) = (&table.colors[i], table.sizes[i], &table.towns[i]);
-            text += &format!(
-                "{part}-{i},{},\"{color}\",{size},{town}\n",
-                ["no", "yes", "maybe"][*label as usize + i % 2]
-            );
+            let class = ["no", "yes", "maybe"][*label as usize + i % 2];
+            writeln!(text, "{part}-{i},{class},\"{color}\",{size},{town}").unwrap();
         }
         folder.write(&format!("csv/{part}.csv"), text);
     }
@@ -250,12 +250,9 @@ fn ended_early(victim: Option<&str>, signal: &str) -> (Option<i32>, String) {
     // The pipe holds less than this, so the worker has read most of it: it scores.
     input.write_all(text.as_bytes()).unwrap();
     assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    let left = loop {
-        // Whoever still reads needs records to find out that a server is lost.
-        if input.write_all(text.as_bytes()).is_err() {
-            break child.wait_with_output().unwrap();
-        }
-    };
+    // Whoever still reads needs records to find out that a server is lost.
+    while input.write_all(text.as_bytes()).is_ok() {}
+    let left = child.wait_with_output().unwrap();
     let error = String::from_utf8_lossy(&left.stderr);
     let files = std::fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<_> = files.collect();

@@ -83,10 +83,8 @@ fn a_folder_of_scores_has_a_part_of_each_worker() {
     ];
     let (code, _, error) = cluster.submit(&submit).end();
     assert_eq!(code, Some(0), "{error}");
-    let lines: Vec<usize> = bytes_of(&output)
-        .iter()
-        .map(|(_, part)| part.iter().filter(|byte| **byte == b'\n').count())
-        .collect();
+    let lines: Vec<usize> =
+        bytes_of(&output).iter().map(|(_, part)| String::from_utf8_lossy(part).lines().count()).collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!(lines.iter().sum::<usize>(), 1200 + 3, "each part has a header");
 }

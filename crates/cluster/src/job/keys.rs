@@ -29,6 +29,7 @@ impl JobCommand {
     }
 
     /// Whether it is the default, which a job need not name.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     pub(crate) fn is_train(&self) -> bool {
         *self == Self::Train
     }

@@ -137,7 +137,6 @@ pub(crate) struct ScoredBatch {
 
 /// Scores and labels of one batch.
 #[derive(Default, Serialize, Deserialize)]
-#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet takes numbers, not lines"))]
 pub(crate) struct ScoredNumbers {
     pub(crate) labels: Vec<f32>,
     pub(crate) carried: PassthroughTexts,

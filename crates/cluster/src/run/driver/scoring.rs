@@ -6,7 +6,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -163,7 +163,7 @@ impl ScoringDriver {
     fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
         match message {
             FromWorker::ScoringInspected { chunk_count, model, folder, facts } => {
-                self.on_inspected(now, chunk_count, &model, folder, *facts)
+                self.on_inspected(now, chunk_count, &model, folder.as_deref(), *facts)
             }
             FromWorker::ModelImported { .. } => self.on_imported(),
             FromWorker::ChunkScored { chunk, summary, metrics } => {
@@ -202,11 +202,11 @@ impl ScoringDriver {
         now: Instant,
         chunk_count: u32,
         model: &SavedModel,
-        folder: Option<PathBuf>,
+        folder: Option<&Path>,
         facts: ScoringFacts,
     ) -> Result<(), Error> {
         let model = self.config.families.load(model)?;
-        let shares = self.shares(chunk_count, folder.as_ref());
+        let shares = self.shares(chunk_count, folder);
         let task_count = shares.last().map_or(1, |(_, share)| share.tasks.1);
         let layout = scoring_layout(self.config.job, &self.config.parameters, &*model, task_count)?;
         let workers = shares.iter().flat_map(|(worker, share)| {
@@ -233,7 +233,7 @@ impl ScoringDriver {
     }
 
     /// Divides chunks and tasks: each worker gets a contiguous share of equal size, and no more tasks than it has chunks.
-    fn shares(&self, chunk_count: u32, folder: Option<&PathBuf>) -> Vec<(u32, ScoringShare)> {
+    fn shares(&self, chunk_count: u32, folder: Option<&Path>) -> Vec<(u32, ScoringShare)> {
         let count = (self.config.workers.len() as u64).min(u64::from(chunk_count).max(1));
         let bound = |all: u64, i: u64| (all * i / count) as u32;
         let limit = self.job.members().threads.unwrap_or(u32::MAX);
@@ -246,7 +246,7 @@ impl ScoringDriver {
             let chunks = (bound(chunk_count.into(), i), bound(chunk_count.into(), i + 1));
             let tasks = (first_task, first_task + tasks_of(info, i).min((chunks.1 - chunks.0).max(1)));
             first_task = tasks.1;
-            (info.id, ScoringShare { part: i as u32, tasks, chunks, folder: folder.cloned() })
+            (info.id, ScoringShare { part: i as u32, tasks, chunks, folder: folder.map(Path::to_owned) })
         };
         (0..count).zip(&self.config.workers).map(share).collect()
     }
