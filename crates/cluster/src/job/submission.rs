@@ -37,7 +37,7 @@ impl CheckedJob {
     /// The number of servers and the number of workers with which it is submitted.
     pub fn size(&self) -> (u32, u32) {
         let (servers, workers) = self.wanted();
-        (servers.unwrap_or(1), workers.unwrap_or(1))
+        (servers.or(workers).unwrap_or(1), workers.unwrap_or(1))
     }
 
     /// One line about it, for people.

@@ -18,6 +18,10 @@ use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
 
+/// Number of batches whose metrics are merged before they are added to the sum: a million records, whose metrics fit in a
+/// message.
+const PART_BATCHES: usize = 256;
+
 /// The result of `evaluate`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
@@ -93,19 +97,19 @@ pub fn evaluate_loaded(
     let LoadedModel { model, scoring, scorer } = loaded;
     let opened = OpenedInput::for_evaluation(job, &model.manifest, &**scoring, environment)?;
     threshold(job.threshold, &scoring.output())?;
-    let mut sums = EvaluationSums::new(&**scoring, job);
+    let empty = empty_metrics(&**scoring, job);
+    let (mut sums, mut parts) = (empty.clone(), MetricParts::new(empty.clone()));
     let mut totals = Totals::default();
-    let empty = sums.empty();
     let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
         batch_metrics(&empty, scorer, agent, batch)
     };
     let take = |piece: ScoredPiece<MetricAccumulator>| match piece {
         ScoredPiece::Batch(batch) => {
-            sums.chunk.merge(&batch);
+            parts.add(&batch).iter().for_each(|part| sums.merge(part));
             Ok(())
         }
         ScoredPiece::ChunkEnd(summary) => {
-            sums.end_chunk();
+            parts.take().iter().for_each(|part| sums.merge(part));
             totals.add_checked(&summary, job.input.bad_lines)
         }
     };
@@ -116,7 +120,7 @@ pub fn evaluate_loaded(
         schema: opened.source.schema().clone(),
         notices: opened.source.notices().to_vec(),
     };
-    facts.evaluation(&**scoring, job, &totals, &sums.total)
+    facts.evaluation(&**scoring, job, &totals, &sums)
 }
 
 /// The metrics of one batch. `empty` has no records.
@@ -131,35 +135,35 @@ pub(super) fn batch_metrics(
     Ok(metrics)
 }
 
-/// The metrics of an evaluation: batches are merged to chunks, and chunks to the total, both in the order of the input.
-/// So the sums do not depend on which process has scored which chunk.
-pub(super) struct EvaluationSums {
-    /// All chunks that have ended.
-    pub(super) total: MetricAccumulator,
-    /// The present chunk.
-    pub(super) chunk: MetricAccumulator,
+/// Metrics of no records.
+pub(super) fn empty_metrics(scoring: &dyn Model, job: &EvaluateJob) -> MetricAccumulator {
+    scoring.metric_accumulator().with_confusion(job.threshold)
+}
+
+/// Merges the metrics of batches to parts of at most [`PART_BATCHES`] batches of one chunk. The parts are then merged in
+/// the order of the input: so the sums do not depend on which process has scored which chunk.
+pub(super) struct MetricParts {
+    part: MetricAccumulator,
+    batch_count: usize,
     empty: MetricAccumulator,
 }
 
-impl EvaluationSums {
-    pub(super) fn new(scoring: &dyn Model, job: &EvaluateJob) -> Self {
-        let empty = scoring.metric_accumulator().with_confusion(job.threshold);
-        Self { total: empty.clone(), chunk: empty.clone(), empty }
+impl MetricParts {
+    pub(super) fn new(empty: MetricAccumulator) -> Self {
+        Self { part: empty.clone(), batch_count: 0, empty }
     }
 
-    /// Returns metrics of no records.
-    pub(super) fn empty(&self) -> MetricAccumulator {
-        self.empty.clone()
+    /// Adds the next batch of the chunk. Returns the part if it is complete.
+    pub(super) fn add(&mut self, batch: &MetricAccumulator) -> Option<MetricAccumulator> {
+        self.part.merge(batch);
+        self.batch_count += 1;
+        if self.batch_count == PART_BATCHES { self.take() } else { None }
     }
 
-    /// Takes the metrics of the present chunk, which has ended.
-    pub(super) fn take_chunk(&mut self) -> MetricAccumulator {
-        std::mem::replace(&mut self.chunk, self.empty.clone())
-    }
-
-    fn end_chunk(&mut self) {
-        let chunk = self.take_chunk();
-        self.total.merge(&chunk);
+    /// Returns the last part of a chunk; none if it has no more batches.
+    pub(super) fn take(&mut self) -> Option<MetricAccumulator> {
+        let is_empty = std::mem::take(&mut self.batch_count) == 0;
+        (!is_empty).then(|| std::mem::replace(&mut self.part, self.empty.clone()))
     }
 }
 
@@ -199,5 +203,33 @@ impl EvaluationFacts {
             bad_lines: totals.bad_lines,
             notices,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algo::metric::named::NamedAccumulator;
+
+    use super::*;
+
+    #[test]
+    fn batches_are_merged_to_parts_that_do_not_grow_with_the_chunk() {
+        let batch = |value: f64| {
+            let mut named = NamedAccumulator::default();
+            named.loss.add(value, 1.0);
+            MetricAccumulator::Named(named)
+        };
+        let mut parts = MetricParts::new(MetricAccumulator::Named(NamedAccumulator::default()));
+        let mut counts = Vec::new();
+        for i in 0..2 * PART_BATCHES + 3 {
+            counts.extend(parts.add(&batch(i as f64)).map(|part| part.record_count()));
+        }
+        counts.extend(parts.take().map(|part| part.record_count()));
+        assert_eq!(counts, [PART_BATCHES as u64, PART_BATCHES as u64, 3]);
+        assert!(parts.take().is_none());
+        for i in 0..PART_BATCHES {
+            counts.extend(parts.add(&batch(i as f64)).map(|part| part.record_count()));
+        }
+        assert!(counts.len() == 4 && parts.take().is_none(), "a chunk may end with a whole part");
     }
 }

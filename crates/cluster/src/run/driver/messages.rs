@@ -88,6 +88,23 @@ pub enum ScoringFacts {
     Evaluation(EvaluationFacts),
 }
 
+/// The chunks of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkShare {
+    pub first: u32,
+    /// The chunk behind the last one.
+    pub end: u32,
+    /// Distance between two chunks: 1, or the number of workers.
+    pub step: u32,
+}
+
+impl ChunkShare {
+    /// Returns the numbers of the chunks.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (self.first..self.end).step_by(self.step as usize)
+    }
+}
+
 /// What one worker scores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScoringShare {
@@ -95,8 +112,7 @@ pub struct ScoringShare {
     pub part: u32,
     /// The first of its tasks in the job, and the first of the next worker.
     pub tasks: (u32, u32),
-    /// The first of its chunks of the input, and the first of the next worker.
-    pub chunks: (u32, u32),
+    pub chunks: ChunkShare,
     /// Where the part of the scores is written; none for `evaluate`.
     pub folder: Option<PathBuf>,
 }
@@ -199,8 +215,8 @@ pub enum ToWorker {
     },
     /// Requests to open the model and the data of a scoring job. Answered by `ScoringInspected`.
     InspectScoring { job: RawJob },
-    /// Requests to score a share of the data. Answered by `ChunkScored` for each chunk, in their order, then
-    /// `PartScored`.
+    /// Requests to score a share of the data. Answered for each chunk, in their order, by `ChunkMetrics` for `evaluate`
+    /// and `ChunkScored`; then by `PartScored`.
     Score { job: RawJob, layout: JobLayout, share: ScoringShare },
     /// Requests to put the parts of the scores together. Answered by `ScoresJoined`.
     JoinScores { part_count: u32 },
@@ -316,13 +332,10 @@ pub enum FromWorker {
         folder: Option<PathBuf>,
         facts: Box<ScoringFacts>,
     },
+    /// Metrics of the next records of a chunk.
+    ChunkMetrics { chunk: u32, metrics: Box<MetricAccumulator> },
     /// Reports that a chunk was scored.
-    ChunkScored {
-        chunk: u32,
-        summary: Box<ReadSummary>,
-        /// Its metrics, for `evaluate`.
-        metrics: Option<Box<MetricAccumulator>>,
-    },
+    ChunkScored { chunk: u32, summary: Box<ReadSummary> },
     /// Reports that the share of the worker is scored.
     PartScored { part: u32 },
     /// Reports that the scores are in their place.

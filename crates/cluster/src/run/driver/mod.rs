@@ -366,6 +366,7 @@ impl Driver {
             FromWorker::ReadingFinished => self.on_reading_finished(worker),
             // They belong to the driver of a scoring job.
             FromWorker::ScoringInspected { .. }
+            | FromWorker::ChunkMetrics { .. }
             | FromWorker::ChunkScored { .. }
             | FromWorker::PartScored { .. }
             | FromWorker::ScoresJoined => {}

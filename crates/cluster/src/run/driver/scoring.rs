@@ -1,5 +1,5 @@
 //! The driver of a job that scores records: it has the first worker inspect the data and send the model to the servers,
-//! gives each worker a contiguous share of the chunks of the data, and merges what is reported of them in their order. It
+//! gives each worker a share of the chunks of the data, and merges what is reported of them in their order. It
 //! handles neither records nor parameters. Like [`Driver`](super::Driver) it is a state machine.
 
 #[cfg(test)]
@@ -18,14 +18,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::job_layout::{ParameterPlace, scoring_layout};
-use super::messages::{FromWorker, ScoringFacts, ScoringShare, ToWorker};
+use super::messages::{ChunkShare, FromWorker, ScoringFacts, ScoringShare, ToWorker};
 use super::run_loop::JobDriver;
 use super::{Effect, Event, ParametersRequest, RunEnd, WorkerInfo};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::ScoringJob;
 use crate::job::raw::RawJob;
-use crate::run::evaluate::EvaluationSums;
+use crate::run::evaluate::empty_metrics;
 use crate::run::score::NOT_ENDED;
 use crate::run::totals::Totals;
 
@@ -73,28 +73,44 @@ struct Scoring {
     model: Arc<dyn Model>,
     layout: worker::JobLayout,
     /// The workers that have a share, with it.
-    shares: Vec<(u32, ScoringShare)>,
+    assignments: Vec<Assignment>,
     chunk_count: u32,
     merged: MergedChunks,
-    /// Whether each share is scored, or its worker has failed.
-    has_ended: Vec<bool>,
     failure: Option<Failure>,
     reported_at: Instant,
 }
 
+/// A worker and what it scores.
+struct Assignment {
+    worker: u32,
+    share: ScoringShare,
+    /// The chunk that it has not scored yet.
+    next_chunk: u32,
+    /// Whether it is scored, or the worker has failed.
+    has_ended: bool,
+}
+
 /// The first failure by the order of the input, as far as it is known.
 struct Failure {
-    part: usize,
+    chunk: u32,
     error: Error,
-    /// When it is reported even though earlier shares have not ended.
+    /// When it is reported even though earlier chunks are not scored.
     deadline: Instant,
+}
+
+/// What is known of a chunk.
+#[derive(Default)]
+struct ChunkResult {
+    metrics: Vec<MetricAccumulator>,
+    /// Set when it is scored.
+    summary: Option<Box<ReadSummary>>,
 }
 
 /// Results of chunks, merged in their order.
 struct MergedChunks {
     next: u32,
     /// Chunks that were scored before those in front of them.
-    waiting: BTreeMap<u32, (Box<ReadSummary>, Option<Box<MetricAccumulator>>)>,
+    waiting: BTreeMap<u32, ChunkResult>,
     totals: Totals,
     /// The metrics; none for `predict`.
     metrics: Option<MetricAccumulator>,
@@ -104,24 +120,33 @@ impl MergedChunks {
     fn new(job: &ScoringJob, model: &dyn Model) -> Self {
         let metrics = match job {
             ScoringJob::Predict(_) => None,
-            ScoringJob::Evaluate(job) => Some(EvaluationSums::new(model, job).total),
+            ScoringJob::Evaluate(job) => Some(empty_metrics(model, job)),
         };
         Self { next: 0, waiting: BTreeMap::new(), totals: Totals::default(), metrics }
     }
 
-    fn add(
-        &mut self,
-        chunk: u32,
-        summary: Box<ReadSummary>,
-        metrics: Option<Box<MetricAccumulator>>,
-        job: &ScoringJob,
-    ) -> Result<(), Error> {
-        self.waiting.insert(chunk, (summary, metrics));
-        while let Some((summary, metrics)) = self.waiting.remove(&self.next) {
-            self.next += 1;
-            if let (Some(sum), Some(metrics)) = (&mut self.metrics, metrics) {
-                sum.merge(&metrics);
+    /// Adds metrics of a chunk.
+    fn add_metrics(&mut self, chunk: u32, metrics: MetricAccumulator) {
+        if let (Some(sum), true) = (&mut self.metrics, chunk == self.next) {
+            sum.merge(&metrics);
+        } else {
+            self.waiting.entry(chunk).or_default().metrics.push(metrics);
+        }
+    }
+
+    /// Ends a chunk. Merges all chunks that have no chunk before them that is not scored.
+    fn end_chunk(&mut self, chunk: u32, summary: Box<ReadSummary>, job: &ScoringJob) -> Result<(), Error> {
+        self.waiting.entry(chunk).or_default().summary = Some(summary);
+        while let Some(mut first) = self.waiting.first_entry().filter(|first| *first.key() == self.next) {
+            let metrics = std::mem::take(&mut first.get_mut().metrics);
+            if let Some(sum) = &mut self.metrics {
+                for metrics in metrics {
+                    sum.merge(&metrics);
+                }
             }
+            let Some(summary) = first.get_mut().summary.take() else { break };
+            first.remove();
+            self.next += 1;
             self.totals.add_checked(&summary, job.input().bad_lines)?;
         }
         Ok(())
@@ -166,15 +191,16 @@ impl ScoringDriver {
                 self.on_inspected(now, chunk_count, &model, folder.as_deref(), *facts)
             }
             FromWorker::ModelImported { .. } => self.on_imported(),
-            FromWorker::ChunkScored { chunk, summary, metrics } => {
-                let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
-                scoring.merged.add(chunk, summary, metrics, &self.job)?;
-                self.report_status(now);
+            FromWorker::ChunkMetrics { chunk, metrics } => {
+                if let Phase::Scoring(scoring) = &mut self.phase {
+                    scoring.merged.add_metrics(chunk, *metrics);
+                }
                 Ok(())
             }
+            FromWorker::ChunkScored { chunk, summary } => self.on_chunk_scored(now, chunk, summary),
             FromWorker::PartScored { part } => {
                 if let Phase::Scoring(scoring) = &mut self.phase {
-                    scoring.has_ended[part as usize] = true;
+                    scoring.assignments[part as usize].has_ended = true;
                 }
                 self.end_scoring()
             }
@@ -197,6 +223,17 @@ impl ScoringDriver {
         }
     }
 
+    fn on_chunk_scored(&mut self, now: Instant, chunk: u32, summary: Box<ReadSummary>) -> Result<(), Error> {
+        let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
+        let is_owner = |owner: &&mut Assignment| !owner.has_ended && owner.next_chunk == chunk;
+        if let Some(owner) = scoring.assignments.iter_mut().find(is_owner) {
+            owner.next_chunk += owner.share.chunks.step;
+        }
+        scoring.merged.end_chunk(chunk, summary, &self.job)?;
+        self.report_status(now);
+        Ok(())
+    }
+
     fn on_inspected(
         &mut self,
         now: Instant,
@@ -206,10 +243,10 @@ impl ScoringDriver {
         facts: ScoringFacts,
     ) -> Result<(), Error> {
         let model = self.config.families.load(model)?;
-        let shares = self.shares(chunk_count, folder);
-        let task_count = shares.last().map_or(1, |(_, share)| share.tasks.1);
+        let assignments = self.assignments(chunk_count, folder);
+        let task_count = assignments.last().map_or(1, |last| last.share.tasks.1);
         let layout = scoring_layout(self.config.job, &self.config.parameters, &*model, task_count)?;
-        let workers = shares.iter().flat_map(|(worker, share)| {
+        let workers = assignments.iter().flat_map(|Assignment { worker, share, .. }| {
             let name = worker_name(&self.config.workers, *worker);
             (share.tasks.0..share.tasks.1).map(move |_| name.clone())
         });
@@ -220,11 +257,10 @@ impl ScoringDriver {
         }));
         self.phase = Phase::Creating(Box::new(Scoring {
             merged: MergedChunks::new(&self.job, &*model),
-            has_ended: vec![false; shares.len()],
             facts,
             model,
             layout,
-            shares,
+            assignments,
             chunk_count,
             failure: None,
             reported_at: now,
@@ -232,21 +268,30 @@ impl ScoringDriver {
         Ok(())
     }
 
-    /// Divides chunks and tasks: each worker gets a contiguous share of equal size, and no more tasks than it has chunks.
-    fn shares(&self, chunk_count: u32, folder: Option<&Path>) -> Vec<(u32, ScoringShare)> {
+    /// Divides chunks and tasks over the workers. For `predict` each gets chunks that follow each other, so that its scores
+    /// are one part of the output; for `evaluate` they take the chunks in turn, so that few of them wait to be merged. No
+    /// worker has more tasks than chunks.
+    fn assignments(&self, chunk_count: u32, folder: Option<&Path>) -> Vec<Assignment> {
         let count = (self.config.workers.len() as u64).min(u64::from(chunk_count).max(1));
         let bound = |all: u64, i: u64| (all * i / count) as u32;
         let limit = self.job.members().threads.unwrap_or(u32::MAX);
         let tasks_of = |info: &WorkerInfo, i: u64| match self.job.manner().tasks {
-            Some(tasks) => (bound(tasks, i + 1) - bound(tasks, i)).max(1),
-            None => info.slots.min(limit).max(1),
+            Some(tasks) => bound(tasks, i + 1) - bound(tasks, i),
+            None => info.slots.min(limit),
         };
         let mut first_task = 0;
         let share = |(i, info): (u64, &WorkerInfo)| {
-            let chunks = (bound(chunk_count.into(), i), bound(chunk_count.into(), i + 1));
-            let tasks = (first_task, first_task + tasks_of(info, i).min((chunks.1 - chunks.0).max(1)));
+            let (first, end) = (bound(chunk_count.into(), i), bound(chunk_count.into(), i + 1));
+            let chunks = match self.job {
+                ScoringJob::Predict(_) => ChunkShare { first, end, step: 1 },
+                ScoringJob::Evaluate(_) => {
+                    ChunkShare { first: i as u32, end: chunk_count, step: count as u32 }
+                }
+            };
+            let tasks = (first_task, first_task + tasks_of(info, i).clamp(1, (end - first).max(1)));
             first_task = tasks.1;
-            (info.id, ScoringShare { part: i as u32, tasks, chunks, folder: folder.map(Path::to_owned) })
+            let share = ScoringShare { part: i as u32, tasks, chunks, folder: folder.map(Path::to_owned) };
+            Assignment { worker: info.id, share, next_chunk: chunks.first, has_ended: false }
         };
         (0..count).zip(&self.config.workers).map(share).collect()
     }
@@ -265,7 +310,7 @@ impl ScoringDriver {
         let Phase::Importing(scoring) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return Err(self.unexpected("the model was imported"));
         };
-        for (worker, share) in &scoring.shares {
+        for Assignment { worker, share, .. } in &scoring.assignments {
             let (job, layout, share) = (self.raw.clone(), scoring.layout.clone(), share.clone());
             self.send(*worker, ToWorker::Score { job, layout, share });
         }
@@ -276,12 +321,14 @@ impl ScoringDriver {
     /// Goes on when all shares are scored.
     fn end_scoring(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Scoring(scoring) if scoring.failure.is_none() && !scoring.has_ended.contains(&false) => {
+            Phase::Scoring(scoring)
+                if scoring.failure.is_none() && scoring.assignments.iter().all(|share| share.has_ended) =>
+            {
                 scoring.merged.totals.check_not_empty(self.job.input())?;
                 match self.job {
                     ScoringJob::Evaluate(_) => self.finish(*scoring),
                     ScoringJob::Predict(_) => {
-                        let part_count = scoring.shares.len() as u32;
+                        let part_count = scoring.assignments.len() as u32;
                         self.send(self.config.workers[0].id, ToWorker::JoinScores { part_count });
                         self.phase = Phase::Joining(scoring);
                         Ok(())
@@ -323,12 +370,13 @@ impl ScoringDriver {
         let text = format!("worker {}: {error}", worker_name(&self.config.workers, worker));
         let error = Error::Cluster { text, exit: Exit::from_code(exit) };
         let Phase::Scoring(scoring) = &mut self.phase else { return Err(error) };
-        let Some(part) = scoring.shares.iter().position(|(id, _)| *id == worker) else { return Err(error) };
-        scoring.has_ended[part] = true;
-        let earlier = scoring.failure.as_ref();
-        if earlier.is_none_or(|earlier| part < earlier.part) {
+        let share = scoring.assignments.iter_mut().find(|share| share.worker == worker);
+        let Some(share) = share else { return Err(error) };
+        share.has_ended = true;
+        let (chunk, earlier) = (share.next_chunk, scoring.failure.as_ref());
+        if earlier.is_none_or(|earlier| chunk < earlier.chunk) {
             let deadline = earlier.map_or(now + FIRST_FAILURE_LIMIT, |earlier| earlier.deadline);
-            scoring.failure = Some(Failure { part, error, deadline });
+            scoring.failure = Some(Failure { chunk, error, deadline });
         }
         Ok(())
     }
@@ -336,8 +384,10 @@ impl ScoringDriver {
     /// Ends the job with its first failure, when no worker can fail before it, or when that takes too long.
     fn check_failure(&mut self, now: Instant) -> Result<(), Error> {
         let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
+        let assignments = &scoring.assignments;
         let is_first = |failure: &mut Failure| {
-            now >= failure.deadline || scoring.has_ended[..failure.part].iter().all(|has_ended| *has_ended)
+            let is_behind = |other: &Assignment| other.has_ended || other.next_chunk > failure.chunk;
+            now >= failure.deadline || assignments.iter().all(is_behind)
         };
         match scoring.failure.take_if(is_first) {
             Some(failure) => Err(failure.error),
@@ -353,7 +403,8 @@ impl ScoringDriver {
         scoring.reported_at = now;
         let Scoring { merged, chunk_count, .. } = &**scoring;
         let done = merged.next + merged.waiting.len() as u32;
-        let waiting: u64 = merged.waiting.values().map(|(summary, _)| summary.record_count).sum();
+        let summaries = merged.waiting.values().filter_map(|chunk| chunk.summary.as_ref());
+        let waiting: u64 = summaries.map(|summary| summary.record_count).sum();
         let status = json!({
             "scored": merged.totals.records + waiting, "chunks": done, "chunk_count": chunk_count,
         });

@@ -2,24 +2,23 @@
 //! part of the scores or reports metrics. The first worker of the job also inspects the data, sends the model to the
 //! servers, and joins the parts.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use algo::{SavedModel, Scorer};
-use data::{Batch, Split};
+use data::{Batch, ReadSummary, Split};
 use matrix::Agent;
 use model::{Manifest, ModelFiles, TempOutput};
 use worker::JobLayout;
 
-use super::{MatrixAccess, MessageSender, WorkerContext};
+use super::{MatrixAccess, WorkerContext};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{EvaluateJob, PredictJob, ScoringJob};
 use crate::labels;
-use crate::run::driver::messages::{FromWorker, ScoringFacts, ScoringShare};
-use crate::run::evaluate::{EvaluationFacts, EvaluationSums, batch_metrics, threshold};
+use crate::run::driver::messages::{ChunkShare, FromWorker, ScoringFacts, ScoringShare};
+use crate::run::evaluate::{EvaluationFacts, MetricParts, batch_metrics, empty_metrics, threshold};
 use crate::run::predict::{PredictionFacts, ScoredBatch, checked_destination};
 use crate::run::resume::import_matrix;
 use crate::run::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
@@ -106,7 +105,7 @@ impl ScoringTask {
         let (connections, functions) = (Arc::clone(&context.parameters), Arc::clone(&context.functions));
         let (layout, scoring) = (layout.clone(), Arc::clone(&self.scoring));
         let scorer = ModelScorer::of_job(layout, tasks.0..tasks.1, scoring, connections, functions);
-        let run = ShareRun { scorer: &scorer, chunks: chunks.0..chunks.1, context };
+        let run = ShareRun { scorer: &scorer, chunks, context };
         match (&self.job, folder) {
             (ScoringJob::Predict(job), Some(folder)) => self.predict(job, &folder, part, &run)?,
             (ScoringJob::Predict(_), None) => {
@@ -127,40 +126,42 @@ impl ScoringTask {
         let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
             layout.score(is_text, scorer, agent, batch)
         };
-        let mut chunk = run.chunks.start;
+        let mut numbers = run.chunks.iter();
         let take = |piece: ScoredPiece<ScoredBatch>| match piece {
             ScoredPiece::Batch(scored) => sink.write(&scored, &layout),
             ScoredPiece::ChunkEnd(summary) => {
-                (run.sender())(FromWorker::ChunkScored { chunk, summary, metrics: None });
-                chunk += 1;
+                run.report_chunk(numbers.next(), summary);
                 Ok(())
             }
         };
-        let chunks = run.chunks(&self.chunks);
-        run.scorer.run(&self.opened.source, chunks, &run.context.interrupt, work, take)?;
+        let chunks = run.splits(&self.chunks);
+        run.scorer.run(&self.opened.source, &chunks, &run.context.interrupt, work, take)?;
         sink.finish()
     }
 
     fn evaluate(&self, job: &EvaluateJob, run: &ShareRun<'_>) -> Result<(), Error> {
-        let mut sums = EvaluationSums::new(&*self.scoring, job);
-        let empty = sums.empty();
+        let empty = empty_metrics(&*self.scoring, job);
+        let mut parts = MetricParts::new(empty.clone());
         let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
             batch_metrics(&empty, scorer, agent, batch)
         };
-        let mut chunk = run.chunks.start;
+        let mut numbers = run.chunks.iter().peekable();
         let take = |piece| {
-            match piece {
-                ScoredPiece::Batch(batch) => sums.chunk.merge(&batch),
-                ScoredPiece::ChunkEnd(summary) => {
-                    let metrics = Some(Box::new(sums.take_chunk()));
-                    (run.sender())(FromWorker::ChunkScored { chunk, summary, metrics });
-                    chunk += 1;
-                }
+            let (metrics, end) = match piece {
+                ScoredPiece::Batch(batch) => (parts.add(&batch), None),
+                ScoredPiece::ChunkEnd(summary) => (parts.take(), Some(summary)),
+            };
+            if let (Some(&chunk), Some(metrics)) = (numbers.peek(), metrics) {
+                let metrics = Box::new(metrics);
+                (run.context.sender)(FromWorker::ChunkMetrics { chunk, metrics });
+            }
+            if let Some(summary) = end {
+                run.report_chunk(numbers.next(), summary);
             }
             Ok(())
         };
-        let chunks = run.chunks(&self.chunks);
-        run.scorer.run(&self.opened.source, chunks, &run.context.interrupt, work, take)
+        let chunks = run.splits(&self.chunks);
+        run.scorer.run(&self.opened.source, &chunks, &run.context.interrupt, work, take)
     }
 
     /// Puts the scores of all workers in their place.
@@ -175,17 +176,19 @@ impl ScoringTask {
 /// The share of a worker and what scores it.
 struct ShareRun<'a> {
     scorer: &'a ModelScorer,
-    chunks: Range<u32>,
+    chunks: ChunkShare,
     context: &'a WorkerContext,
 }
 
 impl ShareRun<'_> {
-    fn sender(&self) -> &MessageSender {
-        &self.context.sender
+    fn report_chunk(&self, chunk: Option<u32>, summary: Box<ReadSummary>) {
+        if let Some(chunk) = chunk {
+            (self.context.sender)(FromWorker::ChunkScored { chunk, summary });
+        }
     }
 
-    fn chunks<'c>(&self, all: &'c [Split]) -> &'c [Split] {
-        let len = all.len();
-        &all[(self.chunks.start as usize).min(len)..(self.chunks.end as usize).min(len)]
+    /// The chunks of the share, of all of the data.
+    fn splits(&self, all: &[Split]) -> Vec<Split> {
+        self.chunks.iter().filter_map(|chunk| all.get(chunk as usize)).cloned().collect()
     }
 }

@@ -81,18 +81,21 @@ fn scoring(driver: &mut ScoringDriver, chunk_count: u32) -> Vec<ScoringShare> {
     told(driver, 0, FromWorker::ModelImported { notices: Vec::new() }).into_iter().map(share).collect()
 }
 
-/// The result of a chunk whose sums depend on the order in which chunks are added.
-fn chunk(chunk: u32, bad_line_count: u64) -> FromWorker {
+/// Metrics of a chunk whose sums depend on the order in which chunks are added.
+fn metrics(chunk: u32) -> FromWorker {
     let MetricAccumulator::Binary(mut metrics) =
         Families::default().load(&model()).unwrap().metric_accumulator()
     else {
         panic!("lr has two classes")
     };
     metrics.loss.add(10f64.powi(chunk as i32 % 9) / 3.0, 1.0 / f64::from(chunk + 3));
+    FromWorker::ChunkMetrics { chunk, metrics: Box::new(MetricAccumulator::Binary(metrics)) }
+}
+
+fn chunk(chunk: u32, bad_line_count: u64) -> FromWorker {
     let bad_lines = (0..bad_line_count).map(|i| format!("bad line {i} of chunk {chunk}")).collect();
     let summary = ReadSummary { record_count: 1, bad_line_count, bad_lines, ..ReadSummary::default() };
-    let metrics = Some(Box::new(MetricAccumulator::Binary(metrics)));
-    FromWorker::ChunkScored { chunk, summary: Box::new(summary), metrics }
+    FromWorker::ChunkScored { chunk, summary: Box::new(summary) }
 }
 
 fn failed(text: &str) -> FromWorker {
@@ -123,10 +126,10 @@ fn shares_cover_the_chunks_and_no_worker_has_more_tasks_than_chunks() {
         assert_eq!(shares.len() as u32, workers.min(chunk_count));
         let (mut next_chunk, mut next_task) = (0, 0);
         for (part, share) in (0..).zip(&shares) {
-            assert_eq!((share.part, share.chunks.0, share.tasks.0), (part, next_chunk, next_task));
+            assert_eq!((share.part, share.chunks.first, share.tasks.0), (part, next_chunk, next_task));
             let tasks = share.tasks.1 - share.tasks.0;
-            assert!(tasks >= 1 && tasks <= 2.min(share.chunks.1 - share.chunks.0), "{share:?}");
-            (next_chunk, next_task) = (share.chunks.1, share.tasks.1);
+            assert!(tasks >= 1 && tasks <= 2.min(share.chunks.end - share.chunks.first), "{share:?}");
+            (next_chunk, next_task) = (share.chunks.end, share.tasks.1);
         }
         assert_eq!(next_chunk, chunk_count);
     }
@@ -140,11 +143,20 @@ fn shares_cover_the_chunks_and_no_worker_has_more_tasks_than_chunks() {
 }
 
 #[test]
+fn the_workers_of_an_evaluation_take_the_chunks_in_turn() {
+    let shares = scoring(&mut evaluation(3), 8);
+    let chunks: Vec<Vec<u32>> = shares.iter().map(|share| share.chunks.iter().collect()).collect();
+    assert_eq!(chunks, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
+}
+
+#[test]
 fn metrics_do_not_depend_on_the_number_of_workers_or_on_who_is_faster() {
     let report = |workers: u32, order: &[u32]| {
         let mut driver = evaluation(workers);
         let parts = scoring(&mut driver, 8).len() as u32;
         for number in order {
+            told(&mut driver, 0, metrics(*number));
+            told(&mut driver, 0, metrics(number + 3));
             assert!(end(told(&mut driver, 0, chunk(*number, 0))).is_none());
         }
         let ends = (0..parts).map(|part| end(told(&mut driver, part, FromWorker::PartScored { part })));
