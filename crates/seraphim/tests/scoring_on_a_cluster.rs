@@ -60,6 +60,9 @@ fn submitted_scores_and_metrics_are_those_of_one_process() {
     assert!(error.contains("output: workers cannot"), "{error}");
     let status = succeed(&["status", "--json", "--master", &cluster.address]);
     assert!(status.contains("predict with"), "{status}");
+    let of_job = |job: &str| succeed(&["status", job, "--master", &cluster.address]);
+    assert!(of_job("1").contains("1200 scores written to"), "{}", of_job("1"));
+    assert!(of_job("2").contains("log_loss"), "{}", of_job("2"));
 }
 
 #[test]

@@ -43,6 +43,11 @@ pub(super) fn print(evaluation: &Evaluation, job: &EvaluateJob) -> Result<(), Er
     if job.manner.json {
         return print_json(evaluation);
     }
+    print_text(&summary(evaluation))
+}
+
+/// Describes an evaluation for people.
+pub(super) fn summary(evaluation: &Evaluation) -> String {
     let mut text = String::new();
     for notice in &evaluation.notices {
         text += &format!("note: {notice}\n");
@@ -60,8 +65,7 @@ pub(super) fn print(evaluation: &Evaluation, job: &EvaluateJob) -> Result<(), Er
     if let Some(confusion) = &evaluation.confusion {
         text += &confusion_text(confusion, evaluation.threshold);
     }
-    text += &calibration_text(&evaluation.calibration_table);
-    print_text(&text)
+    text + &calibration_text(&evaluation.calibration_table)
 }
 
 /// Returns the confusion matrix as a table: one row per label, one column per predicted label.

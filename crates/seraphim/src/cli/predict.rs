@@ -44,25 +44,30 @@ pub(super) fn print(prediction: &Prediction, job: &PredictJob) -> Result<(), Err
     if job.manner.json {
         print_json(prediction)?;
     } else if !job.manner.quiet {
-        // Notices go to standard error, since standard output may be the scores.
-        for notice in &prediction.notices {
-            eprintln!("note: {notice}");
-        }
-        if prediction.bad_lines > 0 {
-            eprintln!("skipped {}: no score for them", counted(prediction.bad_lines, "bad line"));
-        }
-        if job.output.as_os_str() != "-" {
-            let positive = prediction
-                .positive_label
-                .as_ref()
-                .map_or(String::new(), |label| format!("; score: for label {label}"));
-            eprintln!(
-                "{} scores written to {} ({}{positive})",
-                prediction.records,
-                prediction.output,
-                prediction.columns.join(", ")
-            );
-        }
+        // It goes to standard error, since standard output may be the scores.
+        eprint!("{}", summary(prediction));
     }
     Ok(())
+}
+
+/// Describes a prediction for people.
+pub(super) fn summary(prediction: &Prediction) -> String {
+    let mut text = String::new();
+    for notice in &prediction.notices {
+        text += &format!("note: {notice}\n");
+    }
+    if prediction.bad_lines > 0 {
+        text += &format!("skipped {}: no score for them\n", counted(prediction.bad_lines, "bad line"));
+    }
+    if prediction.output != "-" {
+        let positive = prediction.positive_label.as_ref();
+        let positive = positive.map_or(String::new(), |label| format!("; score: for label {label}"));
+        text += &format!(
+            "{} scores written to {} ({}{positive})\n",
+            prediction.records,
+            prediction.output,
+            prediction.columns.join(", ")
+        );
+    }
+    text
 }
