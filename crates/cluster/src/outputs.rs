@@ -245,8 +245,12 @@ fn is_part(file: &Path) -> bool {
 /// check, unless `overwrite` is set and it has nothing but parts.
 pub(crate) fn put_folder(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
-        let entries = || std::fs::read_dir(to).into_iter().flatten().filter_map(Result::ok);
-        if overwrite && to.is_dir() && entries().all(|entry| is_part(&entry.path())) {
+        let mut entries = std::fs::read_dir(to).into_iter().flatten().filter_map(Result::ok);
+        if overwrite && to.is_dir() && entries.all(|entry| is_part(&entry.path())) {
+            // Then the temporary output is the old folder, which its owner removes.
+            if file_identity::exchange(from, to).map_err(Error::io("replace", to))? {
+                return Ok(());
+            }
             std::fs::remove_dir_all(to).map_err(Error::io("replace", to))?;
         }
         // An empty folder is replaced, and nothing else.
@@ -307,6 +311,41 @@ mod tests {
                 path.display()
             );
         }
+    }
+
+    #[test]
+    fn a_folder_of_parts_is_replaced_only_by_parts_and_only_when_that_is_asked_for() {
+        let (folder, _) = folder();
+        let (to, kind) = (folder.path().join("scores"), OutputKind::Scores(&["score"]));
+        let write = |folder: &Path, name: &str, score: &str| {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join(name), format!("label,score\n1,{score}\n")).unwrap();
+        };
+        let outputs = [false, true].map(Outputs::new);
+        let put = |overwrite: bool, score: &str| {
+            let from = folder.path().join("new");
+            write(&from, "part-00000.csv", score);
+            let put = put_folder(overwrite)(&from, &to);
+            let _ = std::fs::remove_dir_all(&from);
+            put
+        };
+        let content = || std::fs::read_to_string(to.join("part-00000.csv")).unwrap();
+        outputs.iter().for_each(|outputs| outputs.check_folder("--output", &to, kind).unwrap());
+        put(false, "1").unwrap();
+        assert!(matches!(put(false, "2"), Err(Error::FileExists { .. })));
+        assert!(outputs[0].check_folder("--output", &to, kind).is_err() && content().contains(",1"));
+        outputs[1].check_folder("--output", &to, kind).unwrap();
+        put(true, "3").unwrap();
+        assert!(content().contains(",3"));
+        write(&to, "thesis.csv", "4");
+        assert!(
+            outputs[1].check_folder("--output", &to, kind).unwrap_err().to_string().contains("thesis.csv")
+        );
+        assert!(matches!(put(true, "5"), Err(Error::FileExists { .. })));
+        assert!(content().contains(",3"));
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(outputs[1].check_folder("--output", &file, kind).is_err());
     }
 
     #[test]
