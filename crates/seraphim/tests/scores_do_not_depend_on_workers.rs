@@ -268,7 +268,9 @@ fn child_named(parent: u32, name: &str) -> String {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split('\0').any(|word| word == name)
     };
+    let deadline = std::time::Instant::now() + common::cluster::PATIENCE;
     loop {
+        assert!(std::time::Instant::now() < deadline, "no process {name}");
         let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
         let children =
             threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
