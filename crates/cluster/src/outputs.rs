@@ -330,7 +330,9 @@ mod tests {
             put
         };
         let content = || std::fs::read_to_string(to.join("part-00000.csv")).unwrap();
-        outputs.iter().for_each(|outputs| outputs.check_folder("--output", &to, kind).unwrap());
+        for outputs in &outputs {
+            outputs.check_folder("--output", &to, kind).unwrap();
+        }
         put(false, "1").unwrap();
         assert!(matches!(put(false, "2"), Err(Error::FileExists { .. })));
         assert!(outputs[0].check_folder("--output", &to, kind).is_err() && content().contains(",1"));
