@@ -201,6 +201,7 @@ fn what_cannot_be_scored_is_refused_as_in_one_process() {
         (2, predict(&good, &other, &[]), "already exists"),
         (2, predict(&good, &other, &["--overwrite"]), "thesis.txt"),
         (2, predict(&good, &folder.path("model/scores.csv"), &[]), "inside the model"),
+        (1, predict(&good, &folder.path("nowhere/scores.csv"), &[]), "nowhere/scores.csv"),
         (2, predict(&good, &folder.path("model/"), &["--overwrite"]), "which is read"),
         (2, evaluate(&good, &["--threshold", "2"]), "is not a probability"),
         (3, predict(&empty, &thesis, &[]), "no records"),

@@ -86,7 +86,10 @@ impl Destination {
     pub(super) fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<TempOutput, Error> {
         let place = self.place_of_parts()?;
         let parts = interrupt.temp_outputs().temp_output_of_job(place, job);
-        std::fs::create_dir_all(parts.path()).map_err(Error::io("create", place))?;
+        // As in one process, the folder of a file must exist.
+        let create =
+            if matches!(self, Self::File(_)) { std::fs::create_dir } else { std::fs::create_dir_all };
+        create(parts.path()).map_err(Error::io("create", place))?;
         Ok(parts)
     }
 

@@ -88,6 +88,15 @@ pub enum ScoringFacts {
     Evaluation(EvaluationFacts),
 }
 
+/// What all workers of a scoring job must see alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataExtent {
+    /// Number of chunks of the data.
+    pub chunk_count: u32,
+    /// Size of all files; none if it is not known.
+    pub size_bytes: Option<u64>,
+}
+
 /// The chunks of one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkShare {
@@ -113,6 +122,8 @@ pub struct ScoringShare {
     /// The first of its tasks in the job, and the first of the next worker.
     pub tasks: (u32, u32),
     pub chunks: ChunkShare,
+    /// The data as the first worker sees them.
+    pub data: DataExtent,
     /// Where the part of the scores is written; none for `evaluate`.
     pub folder: Option<PathBuf>,
 }
@@ -325,8 +336,7 @@ pub enum FromWorker {
     },
     /// Describes the data and the model of a scoring job.
     ScoringInspected {
-        /// Number of chunks of the data.
-        chunk_count: u32,
+        data: DataExtent,
         model: SavedModel,
         /// The folder for the parts of the scores.
         folder: Option<PathBuf>,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::job_layout::{ParameterPlace, scoring_layout};
-use super::messages::{ChunkShare, FromWorker, ScoringFacts, ScoringShare, ToWorker};
+use super::messages::{ChunkShare, DataExtent, FromWorker, ScoringFacts, ScoringShare, ToWorker};
 use super::run_loop::JobDriver;
 use super::{Effect, Event, ParametersRequest, RunEnd, WorkerInfo};
 use crate::error::Error;
@@ -187,8 +187,8 @@ impl ScoringDriver {
 
     fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
         match message {
-            FromWorker::ScoringInspected { chunk_count, model, folder, facts } => {
-                self.on_inspected(now, chunk_count, &model, folder.as_deref(), *facts)
+            FromWorker::ScoringInspected { data, model, folder, facts } => {
+                self.on_inspected(now, data, &model, folder.as_deref(), *facts)
             }
             FromWorker::ModelImported { .. } => self.on_imported(),
             FromWorker::ChunkMetrics { chunk, metrics } => {
@@ -237,13 +237,13 @@ impl ScoringDriver {
     fn on_inspected(
         &mut self,
         now: Instant,
-        chunk_count: u32,
+        data: DataExtent,
         model: &SavedModel,
         folder: Option<&Path>,
         facts: ScoringFacts,
     ) -> Result<(), Error> {
         let model = self.config.families.load(model)?;
-        let assignments = self.assignments(chunk_count, folder);
+        let assignments = self.assignments(data, folder);
         let task_count = assignments.last().map_or(1, |last| last.share.tasks.1);
         let layout = scoring_layout(self.config.job, &self.config.parameters, &*model, task_count)?;
         let workers = assignments.iter().flat_map(|Assignment { worker, share, .. }| {
@@ -261,7 +261,7 @@ impl ScoringDriver {
             model,
             layout,
             assignments,
-            chunk_count,
+            chunk_count: data.chunk_count,
             failure: None,
             reported_at: now,
         }));
@@ -271,7 +271,8 @@ impl ScoringDriver {
     /// Divides chunks and tasks over the workers. For `predict` each gets chunks that follow each other, so that its scores
     /// are one part of the output; for `evaluate` they take the chunks in turn, so that few of them wait to be merged. No
     /// worker has more tasks than chunks.
-    fn assignments(&self, chunk_count: u32, folder: Option<&Path>) -> Vec<Assignment> {
+    fn assignments(&self, data: DataExtent, folder: Option<&Path>) -> Vec<Assignment> {
+        let chunk_count = data.chunk_count;
         let count = (self.config.workers.len() as u64).min(u64::from(chunk_count).max(1));
         let bound = |all: u64, i: u64| (all * i / count) as u32;
         let limit = self.job.members().threads.unwrap_or(u32::MAX);
@@ -290,7 +291,8 @@ impl ScoringDriver {
             };
             let tasks = (first_task, first_task + tasks_of(info, i).clamp(1, (end - first).max(1)));
             first_task = tasks.1;
-            let share = ScoringShare { part: i as u32, tasks, chunks, folder: folder.map(Path::to_owned) };
+            let share =
+                ScoringShare { part: i as u32, tasks, chunks, data, folder: folder.map(Path::to_owned) };
             Assignment { worker: info.id, share, next_chunk: chunks.first, has_ended: false }
         };
         (0..count).zip(&self.config.workers).map(share).collect()
@@ -324,6 +326,9 @@ impl ScoringDriver {
             Phase::Scoring(scoring)
                 if scoring.failure.is_none() && scoring.assignments.iter().all(|share| share.has_ended) =>
             {
+                if scoring.merged.next != scoring.chunk_count {
+                    return Err(self.unexpected("all workers had ended before all chunks were scored"));
+                }
                 scoring.merged.totals.check_not_empty(self.job.input())?;
                 match self.job {
                     ScoringJob::Evaluate(_) => self.finish(*scoring),

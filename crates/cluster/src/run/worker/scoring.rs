@@ -12,12 +12,13 @@ use model::{Manifest, ModelFiles, TempOutput};
 use worker::JobLayout;
 
 use super::{MatrixAccess, WorkerContext};
+use crate::amounts::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{EvaluateJob, PredictJob, ScoringJob};
 use crate::labels;
-use crate::run::driver::messages::{ChunkShare, FromWorker, ScoringFacts, ScoringShare};
+use crate::run::driver::messages::{ChunkShare, DataExtent, FromWorker, ScoringFacts, ScoringShare};
 use crate::run::evaluate::{EvaluationFacts, MetricParts, batch_metrics, empty_metrics, threshold};
 use crate::run::predict::{PredictionFacts, ScoredBatch, checked_destination};
 use crate::run::resume::import_matrix;
@@ -75,11 +76,16 @@ impl ScoringTask {
         };
         let folder = self.parts.as_ref().map(|parts| parts.path().to_owned());
         Ok(FromWorker::ScoringInspected {
-            chunk_count: self.chunks.len() as u32,
+            data: self.extent(),
             model: SavedModel::new(scoring),
             folder,
             facts: Box::new(facts),
         })
+    }
+
+    fn extent(&self) -> DataExtent {
+        let (chunk_count, size_bytes) = (self.chunks.len() as u32, self.opened.source.size_bytes());
+        DataExtent { chunk_count, size_bytes }
     }
 
     /// Sends the model to the matrices of the job, block by block.
@@ -101,7 +107,8 @@ impl ScoringTask {
         layout: &JobLayout,
         context: &WorkerContext,
     ) -> Result<(), Error> {
-        let ScoringShare { part, tasks, chunks, folder } = share;
+        let ScoringShare { part, tasks, chunks, data, folder } = share;
+        check_extent(self.extent(), data)?;
         let (connections, functions) = (Arc::clone(&context.parameters), Arc::clone(&context.functions));
         let (layout, scoring) = (layout.clone(), Arc::clone(&self.scoring));
         let scorer = ModelScorer::of_job(layout, tasks.0..tasks.1, scoring, connections, functions);
@@ -173,6 +180,20 @@ impl ScoringTask {
     }
 }
 
+/// Fails if this worker sees other data than the first one.
+fn check_extent(own: DataExtent, first: DataExtent) -> Result<(), Error> {
+    if own == first {
+        return Ok(());
+    }
+    let shown = |data: DataExtent| {
+        let size = data.size_bytes.map_or_else(|| "an unknown size".into(), |bytes| format!("{bytes} bytes"));
+        format!("{size} in {}", counted(data.chunk_count.into(), "chunk"))
+    };
+    let what = format!("the data have {} here, and {} on the first worker", shown(own), shown(first));
+    let advice = "every worker must see the same files, and they must not change while they are read".into();
+    Err(Error::InvalidRequest { what, advice })
+}
+
 /// The share of a worker and what scores it.
 struct ShareRun<'a> {
     scorer: &'a ModelScorer,
@@ -190,5 +211,24 @@ impl ShareRun<'_> {
     /// The chunks of the share, of all of the data.
     fn splits(&self, all: &[Split]) -> Vec<Split> {
         self.chunks.iter().filter_map(|chunk| all.get(chunk as usize)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_sees_other_data_says_what_differs() {
+        let first = DataExtent { chunk_count: 3, size_bytes: Some(1000) };
+        assert!(check_extent(first, first).is_ok());
+        for own in [
+            DataExtent { chunk_count: 1, ..first },
+            DataExtent { size_bytes: Some(999), ..first },
+            DataExtent { size_bytes: None, ..first },
+        ] {
+            let error = check_extent(own, first).unwrap_err().to_string();
+            assert!(error.contains("1000 bytes in 3 chunks on the first worker"), "{error}");
+        }
     }
 }

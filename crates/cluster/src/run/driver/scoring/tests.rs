@@ -54,7 +54,7 @@ fn inspected(driver: &ScoringDriver, chunk_count: u32) -> FromWorker {
         _ => ScoringFacts::Prediction(crate::run::predict::PredictionFacts::default()),
     };
     FromWorker::ScoringInspected {
-        chunk_count,
+        data: DataExtent { chunk_count, size_bytes: None },
         model: model(),
         folder: Some("/parts".into()),
         facts: Box::new(facts),
@@ -234,6 +234,13 @@ fn whatever_fails_before_the_first_record_ends_the_job() {
 
     let mut driver = prediction(1);
     scoring(&mut driver, 1);
+    told(&mut driver, 0, FromWorker::ChunkScored { chunk: 0, summary: Box::default() });
     let error = end(told(&mut driver, 0, FromWorker::PartScored { part: 0 })).unwrap().unwrap_err();
     assert!(error.contains("no records"), "{error}");
+
+    let mut driver = prediction(1);
+    scoring(&mut driver, 2);
+    told(&mut driver, 0, chunk(0, 0));
+    let error = end(told(&mut driver, 0, FromWorker::PartScored { part: 0 })).unwrap().unwrap_err();
+    assert!(error.contains("before all chunks were scored"), "{error}");
 }
