@@ -102,6 +102,48 @@ impl Outputs {
         self
     }
 
+    /// Checks that the command may write a folder of parts to `path`, which `flag` sets. Only a folder that is empty, or
+    /// with `--overwrite` one that has nothing but parts of the same kind, is replaced.
+    pub fn check_folder(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
+        let shown = path.display();
+        let advice = || format!("choose another {flag}");
+        let identity = FileIdentity::of(path);
+        let read = self.inputs.iter().chain(&self.models);
+        if let Some((_, read)) =
+            read.clone().find(|(read, _)| read.is_same(&identity) || read.is_inside(&identity))
+        {
+            let what = format!("{flag} {shown} would replace {}, which is read", read.display());
+            return Err(Error::InvalidRequest { what, advice: advice() });
+        }
+        if let Some(model) = self.enclosing_model(&identity, path) {
+            let what = format!("{flag} {shown} lies inside the model {}", model.display());
+            return Err(Error::InvalidRequest { what, advice: advice() });
+        }
+        if path.exists() && !path.is_dir() {
+            return Err(Error::InvalidRequest {
+                what: format!("{shown} is a file, not a folder"),
+                advice: advice(),
+            });
+        }
+        let Ok(entries) = std::fs::read_dir(path) else { return Ok(()) };
+        let files: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+        if !files.is_empty() && !self.overwrite {
+            return Err(Error::FileExists { path: path.into(), flag: flag.into() });
+        }
+        if let Some(other) = files.iter().find(|file| !is_part(file) || !kind.recognizes(file)) {
+            let what = format!(
+                "{} is no part of {}, so --overwrite does not replace {shown}",
+                other.display(),
+                kind.noun()
+            );
+            return Err(Error::InvalidRequest {
+                what,
+                advice: format!("choose another {flag}, or remove the folder"),
+            });
+        }
+        Ok(())
+    }
+
     /// Checks that the command may write a file to `path`, which `flag` sets.
     pub fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
         let shown = path.display();
@@ -193,6 +235,34 @@ pub fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Erro
     }
 }
 
+/// Whether a file has the name of a part of an output.
+fn is_part(file: &Path) -> bool {
+    file.is_file()
+        && file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("part-"))
+}
+
+/// Returns a function that moves a finished folder of parts to its target. It keeps what has appeared there since the
+/// check, unless `overwrite` is set and it has nothing but parts.
+pub(crate) fn put_folder(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
+    move |from, to| {
+        let mut entries = std::fs::read_dir(to).into_iter().flatten().filter_map(Result::ok);
+        if overwrite && to.is_dir() && entries.all(|entry| is_part(&entry.path())) {
+            // Then the temporary output is the old folder, which its owner removes.
+            if file_identity::exchange(from, to).map_err(Error::io("replace", to))? {
+                return Ok(());
+            }
+            std::fs::remove_dir_all(to).map_err(Error::io("replace", to))?;
+        }
+        // An empty folder is replaced, and nothing else.
+        std::fs::rename(from, to).map_err(|error| match error.kind() {
+            std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::NotADirectory => {
+                Error::FileExists { path: to.into(), flag: "--output".into() }
+            }
+            _ => Error::io("write", to)(error),
+        })
+    }
+}
+
 /// Checks before the work that a file can be written, and leaves nothing behind.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
     let there = path.exists();
@@ -241,6 +311,43 @@ mod tests {
                 path.display()
             );
         }
+    }
+
+    #[test]
+    fn a_folder_of_parts_is_replaced_only_by_parts_and_only_when_that_is_asked_for() {
+        let (folder, _) = folder();
+        let (to, kind) = (folder.path().join("scores"), OutputKind::Scores(&["score"]));
+        let write = |folder: &Path, name: &str, score: &str| {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join(name), format!("label,score\n1,{score}\n")).unwrap();
+        };
+        let outputs = [false, true].map(Outputs::new);
+        let put = |overwrite: bool, score: &str| {
+            let from = folder.path().join("new");
+            write(&from, "part-00000.csv", score);
+            let put = put_folder(overwrite)(&from, &to);
+            let _ = std::fs::remove_dir_all(&from);
+            put
+        };
+        let content = || std::fs::read_to_string(to.join("part-00000.csv")).unwrap();
+        for outputs in &outputs {
+            outputs.check_folder("--output", &to, kind).unwrap();
+        }
+        put(false, "1").unwrap();
+        assert!(matches!(put(false, "2"), Err(Error::FileExists { .. })));
+        assert!(outputs[0].check_folder("--output", &to, kind).is_err() && content().contains(",1"));
+        outputs[1].check_folder("--output", &to, kind).unwrap();
+        put(true, "3").unwrap();
+        assert!(content().contains(",3"));
+        write(&to, "thesis.csv", "4");
+        assert!(
+            outputs[1].check_folder("--output", &to, kind).unwrap_err().to_string().contains("thesis.csv")
+        );
+        assert!(matches!(put(true, "5"), Err(Error::FileExists { .. })));
+        assert!(content().contains(",3"));
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(outputs[1].check_folder("--output", &file, kind).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::distinct_keys::DistinctKeys;
 use crate::key_vec::KeyVec;
 
 /// Texts of the passthrough columns: one per record and column, record by record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PassthroughTexts {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -6,11 +6,13 @@
 //! order of its factors. Within one group each pair occurs once, and a feature is multiplied by itself only when its
 //! value is not 1, as in Vowpal Wabbit (`-q`, `--cubic`).
 
-use crate::format::dictionary::{Dictionary, NAME_LIMIT};
+use crate::format::dictionary::Dictionary;
 use crate::format::{FormatContext, text_lines};
+use crate::key_names::{NAMES_LIMIT_BYTES, name_bytes};
 use crate::{BatchBuilder, Error, LineError};
 use math::hash::product_key;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Number of factors of a product.
 const FACTORS: std::ops::RangeInclusive<usize> = 2..=3;
@@ -108,13 +110,15 @@ pub(crate) struct InteractionGenerator {
     factors: Vec<Vec<Factor>>,
     /// Names of the factors of all records so far; they give the names of products.
     names: HashMap<u64, String>,
+    /// What the names take of [`NAMES_LIMIT_BYTES`].
+    names_bytes: usize,
     keep_zeros: bool,
 }
 
 impl InteractionGenerator {
     pub(crate) fn new(interactions: Interactions, keep_zeros: bool) -> Self {
         let factors = vec![Vec::new(); interactions.groups.len()];
-        Self { interactions, factors, names: HashMap::new(), keep_zeros }
+        Self { interactions, factors, names: HashMap::new(), names_bytes: 0, keep_zeros }
     }
 
     /// Whether there are no products.
@@ -136,8 +140,12 @@ impl InteractionGenerator {
     /// Adds a feature to a group; `name` is called when the key is new.
     pub(crate) fn add(&mut self, group: usize, key: u64, value: f32, name: impl FnOnce() -> String) {
         self.factors[group].push(Factor { key, value });
-        if self.names.len() < NAME_LIMIT {
-            self.names.entry(key).or_insert_with(name);
+        if self.names_bytes < NAMES_LIMIT_BYTES
+            && let Entry::Vacant(entry) = self.names.entry(key)
+        {
+            let name = name();
+            self.names_bytes += name_bytes(name.len());
+            entry.insert(name);
         }
     }
 
@@ -201,10 +209,11 @@ impl InteractionGenerator {
         Ok(())
     }
 
-    fn name(&self, factors: &[(usize, Factor)]) -> String {
-        let name =
-            |factor: &Factor| self.names.get(&factor.key).cloned().unwrap_or_else(|| factor.key.to_string());
-        factors.iter().map(|(_, factor)| name(factor)).collect::<Vec<_>>().join("*")
+    /// The name of a product; none if there was no memory for the name of a factor.
+    fn name(&self, factors: &[(usize, Factor)]) -> Option<String> {
+        let name = |factor: &Factor| self.names.get(&factor.key).map(String::as_str);
+        let names: Option<Vec<&str>> = factors.iter().map(|(_, factor)| name(factor)).collect();
+        Some(names?.join("*"))
     }
 }
 

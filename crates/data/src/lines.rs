@@ -4,13 +4,14 @@
 use crate::compression::ByteStream;
 use crate::format::{LineParser, ParsedLine, RecordReader, last_entry_of};
 use crate::input::{BYTE_ORDER_MARK, Input};
+use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
 use crate::quotes::Quotes;
 use crate::sink::Sink;
 use crate::split::{Split, SplitRange};
 use crate::{BadLine, Error, LineError};
 use memchr::memchr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes per read: they stay in the second-level cache until they are parsed.
@@ -234,7 +235,7 @@ impl RecordReader for LineReader {
         Ok(true)
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.grammar.parser.take_dictionary()
     }
 }

@@ -1,13 +1,13 @@
 //! Reads the splits of one task and makes batches of the records.
 
 use crate::format::RecordReader;
+use crate::key_names::KeyNames;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
 use crate::sink::{RoundingReport, Sink};
 use crate::survey::Survey;
 use crate::{Batch, Error};
 use math::random::RandomStream;
-use std::collections::BTreeMap;
 
 /// Reads the splits of one task, front to back, once.
 pub struct Reader {
@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// Takes the names of hashed keys ("column=value", "namespace^feature") that are new since the last call.
-    pub fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    pub fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
 }

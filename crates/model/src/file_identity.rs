@@ -80,7 +80,7 @@ pub fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Exchanges two names, so that both exist at every moment. Returns false when the system does not support it.
-pub(crate) fn exchange(one: &Path, other: &Path) -> std::io::Result<bool> {
+pub fn exchange(one: &Path, other: &Path) -> std::io::Result<bool> {
     #[cfg(target_os = "linux")]
     return rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE);
     #[cfg(not(target_os = "linux"))]

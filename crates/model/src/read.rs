@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use data::KeyNames;
 use matrix::{ExportedRows, OwnedValues};
 
+use super::dictionary::{self, DictionaryError};
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
 use super::stored_tensors::{self, StoredTensor};
 use super::write::BUFFER_BYTES;
-use super::{DICTIONARY_FILE, OPTIMIZER_FILE, dictionary, keys_tensor};
+use super::{DICTIONARY_FILE, OPTIMIZER_FILE, keys_tensor};
 use crate::error::Error;
 
 /// Size of the rows that are read at a time.
@@ -25,7 +27,7 @@ pub struct Model {
     /// The matrices, in the order of the manifest; with slots if they were requested and saved.
     pub matrices: Vec<ExportedRows>,
     /// Names of keys.
-    pub dictionary: BTreeMap<u64, String>,
+    pub dictionary: KeyNames,
 }
 
 impl Model {
@@ -34,7 +36,8 @@ impl Model {
         let mut files = ModelFiles::open(path, with_slots)?;
         let matrices =
             (0..files.matrices.len()).map(|matrix| files.read_all(matrix)).collect::<Result<_, _>>()?;
-        let ModelFiles { path, manifest, dictionary, .. } = files;
+        let dictionary = files.dictionary()?;
+        let ModelFiles { path, manifest, .. } = files;
         Ok(Self { path, manifest, matrices, dictionary })
     }
 }
@@ -45,8 +48,6 @@ pub struct ModelFiles {
     /// The model directory.
     pub path: PathBuf,
     pub manifest: Manifest,
-    /// Names of keys.
-    pub dictionary: BTreeMap<u64, String>,
     matrices: Vec<MatrixFiles>,
 }
 
@@ -55,15 +56,12 @@ impl ModelFiles {
     pub fn open(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut tensors = BTreeMap::new();
-        let mut names = BTreeMap::new();
         for entry in &manifest.files {
             let is_used = with_slots || entry.name != OPTIMIZER_FILE;
             let file = path.join(&entry.name);
             verify(&file, entry, is_used)?;
             if is_used && entry.name.ends_with(".safetensors") {
                 tensors.insert(entry.name.clone(), stored_tensors::open(&file, entry.size_bytes)?);
-            } else if entry.name == DICTIONARY_FILE {
-                names = read_dictionary(&file)?;
             }
         }
         let tensors = Tensors(tensors);
@@ -72,7 +70,20 @@ impl ModelFiles {
             .iter()
             .map(|entry| MatrixFiles::new(path, entry, &tensors))
             .collect::<Result<_, _>>()?;
-        Ok(Self { path: path.into(), manifest, dictionary: names, matrices })
+        Ok(Self { path: path.into(), manifest, matrices })
+    }
+
+    /// Reads the names of keys.
+    pub fn dictionary(&self) -> Result<KeyNames, Error> {
+        if !self.manifest.files.iter().any(|entry| entry.name == DICTIONARY_FILE) {
+            return Ok(KeyNames::default());
+        }
+        let path = self.path.join(DICTIONARY_FILE);
+        let file = File::open(&path).map_err(Error::io("read", &path))?;
+        dictionary::read(BufReader::with_capacity(BUFFER_BYTES, file)).map_err(|error| match error {
+            DictionaryError::Io(source) => Error::io("read", &path)(source),
+            error => bad_model(&path, error.to_string()),
+        })
     }
 
     /// The rows of a matrix from a key on, as many as take little memory. No rows: there are none from this key on.
@@ -126,12 +137,6 @@ fn verify(file: &Path, entry: &FileEntry, is_used: bool) -> Result<(), Error> {
         return Err(Error::Checksum { path: file.into(), expected: entry.crc32c, actual });
     }
     Ok(())
-}
-
-fn read_dictionary(file: &Path) -> Result<BTreeMap<u64, String>, Error> {
-    let bytes = std::fs::read(file).map_err(Error::io("read", file))?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| bad_model(file, error.to_string()))?;
-    dictionary::from_text(text).map_err(|line| bad_model(file, format!("line {line} is not an entry")))
 }
 
 /// Reads and verifies only the manifest.

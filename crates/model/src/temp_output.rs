@@ -37,7 +37,15 @@ impl TempOutputs {
     /// Creates a temporary output beside its target. It first removes the temporary outputs that dead processes of this
     /// machine left there.
     pub fn temp_output(&self, place: &Path) -> TempOutput {
-        let path = sibling(place, TEMP);
+        self.create(place, sibling(place, TEMP))
+    }
+
+    /// Like [`Self::temp_output`], for one of several jobs of this process that may write to the same target.
+    pub fn temp_output_of_job(&self, place: &Path, job: u32) -> TempOutput {
+        self.create(place, sibling_with(place, TEMP, &format!(".{job}")))
+    }
+
+    fn create(&self, place: &Path, path: PathBuf) -> TempOutput {
         remove_stale_siblings(place);
         self.lock().temp_paths.push(path.clone());
         TempOutput { path, target: place.into(), outputs: self.clone() }
@@ -95,8 +103,13 @@ pub(crate) const PROBE: &str = "trial";
 
 /// Returns a hidden path beside `path` that is unique to this process of this machine: `.NAME.ROLE-PROCESS@HOST`.
 pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
+    sibling_with(path, role, "")
+}
+
+/// The same with a suffix of the number of the process: `.NAME.ROLE-PROCESS.JOB@HOST`.
+fn sibling_with(path: &Path, role: &str, suffix: &str) -> PathBuf {
     let (start, end) = (name_before(path, role), machine::host());
-    path.with_file_name(format!("{start}{}@{end}", std::process::id()))
+    path.with_file_name(format!("{start}{}{suffix}@{end}", std::process::id()))
 }
 
 fn name_before(path: &Path, role: &str) -> String {
@@ -114,7 +127,8 @@ fn remove_stale_siblings(place: &Path) {
         for entry in entries.filter_map(Result::ok) {
             let name = entry.file_name();
             let process = name.to_str().and_then(|name| name.strip_prefix(&start)?.strip_suffix(&end));
-            if process.and_then(|process| process.parse().ok()).is_some_and(machine::is_dead) {
+            let number = process.and_then(|process| process.split('.').next());
+            if number.and_then(|number| number.parse().ok()).is_some_and(machine::is_dead) {
                 let is_back = role == OLD && rename_no_replace(&entry.path(), place).is_ok();
                 if !is_back {
                     remove(&entry.path());
@@ -169,7 +183,8 @@ mod tests {
             format!(".out.part-x@{host}"),
         ];
         std::fs::write(&place, "new").unwrap();
-        let left = [TEMP, OLD, PROBE].map(|role| name("out", role, dead, &host));
+        let mut left = [TEMP, OLD, PROBE].map(|role| name("out", role, dead, &host)).to_vec();
+        left.push(format!(".out.{TEMP}-{dead}.7@{host}"));
         for name in others.iter().chain(&left) {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("file"), "half").unwrap();
@@ -189,6 +204,22 @@ mod tests {
         drop(TempOutputs::default().temp_output(&place));
         assert!(!folder.path().join(&others[0]).exists());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn jobs_of_one_process_do_not_share_an_output_that_is_not_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outputs, place) = (TempOutputs::default(), folder.path().join("out"));
+        let both = [1, 2].map(|job| outputs.temp_output_of_job(&place, job));
+        for output in &both {
+            std::fs::create_dir(output.path()).unwrap();
+        }
+        let [first, second] = both;
+        drop(first);
+        drop(outputs.temp_output(&place));
+        assert!(second.path().is_dir());
+        drop(second);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

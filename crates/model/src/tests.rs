@@ -88,9 +88,9 @@ fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
 
 /// Saves a model of one matrix, with names for some keys.
 fn save(path: &Path, spec: &MatrixSpec, source: &mut dyn MatrixSource<Error>) -> Result<WriteResult, Error> {
-    let names = [(3, "three".to_owned()), (7, "seven".to_owned())].into();
+    let names = [(3, "three"), (7, "seven"), (8, "of no row")].into_iter().collect();
     let specs = std::slice::from_ref(spec);
-    write(path, false, manifest(), (specs, source), true, names, &TempOutputs::default())
+    write(path, false, manifest(), (specs, source), true, &names, &TempOutputs::default())
 }
 
 /// A source that gives a few rows at a time, and may give fewer than it has counted.
@@ -127,7 +127,7 @@ fn a_model_does_not_depend_on_how_its_rows_arrive() {
         assert_eq!(parts.files, whole.files, "{limit}");
         let read = Model::read(&path, true).unwrap();
         assert_eq!(read.matrices, rows);
-        assert_eq!(read.dictionary, [(3, "three".to_owned()), (7, "seven".to_owned())].into());
+        assert_eq!(read.dictionary, [(3, "three"), (7, "seven")].into_iter().collect());
     }
     let path = folder.path().join("lost");
     let error = save(&path, &spec, &mut FewAtATime { rows: &rows, limit: 9, lost: 2 }).unwrap_err();

@@ -4,13 +4,14 @@
 //! failure the path has the old model or the new one. [`WriteResult::sync_s`] is the time that this takes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use data::KeyNames;
 use matrix::{ExportedRows, MatrixSpec, OwnedValues, RowCounts};
 
 use super::manifest::{self, FileEntry, Manifest};
@@ -153,7 +154,7 @@ pub fn write<E: From<Error>>(
     mut manifest: Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<E>),
     keep_optimizer: bool,
-    mut dictionary: BTreeMap<u64, String>,
+    dictionary: &KeyNames,
     outputs: &TempOutputs,
 ) -> Result<WriteResult, E> {
     let path = &*resolve_link(path);
@@ -172,24 +173,22 @@ pub fn write<E: From<Error>>(
     let mut slots = (!tensors.is_empty())
         .then(|| TensorFile::create(&folder, OPTIMIZER_FILE, tensors, &sync))
         .transpose()?;
-    let mut names = NameFilter::default();
+    let mut names = NameFilter::new(dictionary);
     for (i, plan) in plans.iter().enumerate() {
         let mut from = 0;
         loop {
             let rows = source.rows_from(i, from)?;
             let Some(last) = rows.keys.last() else { break };
             from = last + 1;
-            names.add(&dictionary, &rows.keys);
+            names.add(&rows.keys);
             plan.write(&rows, &mut weights, slots.as_mut())?;
         }
     }
     manifest.matrices.extend(plans.iter().map(MatrixPlan::entry));
     manifest.files.push(weights.finish()?);
     manifest.files.extend(slots.map(TensorFile::finish).transpose()?);
-    dictionary.retain(|key, _| names.0.contains(key));
-    if !dictionary.is_empty() {
-        let text = super::dictionary::to_text(&dictionary);
-        let fill = |out: &mut ChecksumWriter| out.write_all(text.as_bytes());
+    if names.is_any_used() {
+        let fill = |out: &mut ChecksumWriter| super::dictionary::write(names.used(), out);
         manifest.files.push(write_file(&folder, DICTIONARY_FILE, &sync, fill)?);
     }
     let text = manifest.to_text();
@@ -218,16 +217,40 @@ pub fn copy(from: &Path, to: &Path, overwrite: bool, outputs: &TempOutputs) -> R
     sync.folder(folder_of(to))
 }
 
-/// The keys of a dictionary that rows have.
-#[derive(Default)]
-struct NameFilter(BTreeSet<u64>);
+/// The names whose keys rows have.
+struct NameFilter<'a> {
+    names: &'a KeyNames,
+    /// For each name, whether a row has its key.
+    is_used: Vec<bool>,
+}
 
-impl NameFilter {
-    /// Adds the keys of both; `keys` are ascending.
-    fn add(&mut self, dictionary: &BTreeMap<u64, String>, keys: &[u64]) {
-        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return };
-        let named = dictionary.range(first..=last).map(|(key, _)| *key);
-        self.0.extend(named.filter(|key| keys.binary_search(key).is_ok()));
+impl<'a> NameFilter<'a> {
+    fn new(names: &'a KeyNames) -> Self {
+        Self { names, is_used: vec![false; names.len()] }
+    }
+
+    /// Adds the keys of rows, which ascend.
+    fn add(&mut self, keys: &[u64]) {
+        let Some(first) = keys.first() else { return };
+        let mut position = self.names.position(*first);
+        let mut named = self.names.iter_from(position).map(|(key, _)| key).peekable();
+        for key in keys {
+            while named.next_if(|named| named < key).is_some() {
+                position += 1;
+            }
+            if named.next_if_eq(key).is_some() {
+                self.is_used[position] = true;
+                position += 1;
+            }
+        }
+    }
+
+    fn is_any_used(&self) -> bool {
+        self.is_used.contains(&true)
+    }
+
+    fn used(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.names.iter().zip(&self.is_used).filter_map(|(name, is_used)| is_used.then_some(name))
     }
 }
 

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use cluster::interrupt::Interrupt;
 use cluster::job::keys::{self, JobCommand};
 use cluster::job::raw::RawJob;
+use cluster::job::scoring::ScoringMembers;
 use cluster::job::{EvaluateJob, PredictJob, TrainJob};
 use cluster::progress::ProgressListener;
 use cluster::run::score::LoadedModel;
@@ -200,11 +201,7 @@ impl Training {
         set_options(&mut raw, JobCommand::Train, &self.options, own)?;
         let job = TrainJob::check(&raw, &self.tables.families)?;
         if job.size.is_some() {
-            let what = "a library run is in one process, and servers or workers were asked for".into();
-            return Err(Error::InvalidRequest {
-                what,
-                advice: "use `seraphim train` or `seraphim submit`".into(),
-            });
+            return Err(not_in_one_process("train"));
         }
         let interrupt = Interrupt::new();
         let formats = self.tables.formats.clone().with_memory(memory);
@@ -221,6 +218,18 @@ impl Training {
         let (loaded, report) = (Arc::new(loaded), Some(Arc::new(report)));
         Ok(TrainedModel { loaded, report, tables, _folder: Some(Arc::new(folder)) })
     }
+}
+
+fn check_members(members: ScoringMembers, command: &str) -> Result<(), Error> {
+    match members {
+        ScoringMembers { servers: None, workers: None, .. } => Ok(()),
+        _ => Err(not_in_one_process(command)),
+    }
+}
+
+fn not_in_one_process(command: &str) -> Error {
+    let what = "a library run is in one process, and servers or workers were asked for".into();
+    Error::InvalidRequest { what, advice: format!("use `seraphim {command}` or `seraphim submit`") }
 }
 
 /// Sets the options that a user gave, and those that only this module gives.
@@ -335,6 +344,7 @@ impl TrainedModel {
     pub fn predict_with(&self, data: &Data, options: &[(&str, &str)]) -> Result<Scores, Error> {
         let (raw, memory) = self.raw(JobCommand::Predict, data, options, &[("output", "-")])?;
         let job = PredictJob::check(&raw)?;
+        check_members(job.members, "predict")?;
         self.in_environment(memory, |environment| self.loaded.predict(&job.input, environment))
     }
 
@@ -347,6 +357,7 @@ impl TrainedModel {
     pub fn evaluate_with(&self, data: &Data, options: &[(&str, &str)]) -> Result<Evaluation, Error> {
         let (raw, memory) = self.raw(JobCommand::Evaluate, data, options, &[])?;
         let job = EvaluateJob::check(&raw)?;
+        check_members(job.members, "evaluate")?;
         self.in_environment(memory, |environment| evaluate::evaluate_loaded(&self.loaded, &job, environment))
     }
 

@@ -188,4 +188,11 @@ fn what_a_program_does_wrong_is_an_error_that_says_so() {
     assert!(error.contains("nowhere.libsvm"), "{error}");
     let error = Training::new("lr").run(&Data::files(["memory:nothing"])).map(drop).unwrap_err().to_string();
     assert!(error.contains("there are no arrays of the name"), "{error}");
+    let model = Training::new("lr").run(&data).unwrap();
+    for key in ["servers", "workers"] {
+        let error = model.predict_with(&data, &[(key, "2")]).unwrap_err().to_string();
+        assert!(error.contains("in one process") && error.contains("seraphim predict"), "{error}");
+        let error = model.evaluate_with(&data, &[(key, "2")]).map(drop).unwrap_err().to_string();
+        assert!(error.contains("in one process"), "{error}");
+    }
 }

@@ -135,6 +135,28 @@ fn names_in_tables() {
 }
 
 #[test]
+fn more_names_than_one_message_has_and_tasks_that_know_the_same_ones() {
+    /// More than the 65,536 names of a piece.
+    const NAMES: u64 = 70_000;
+
+    let folder = Folder::new();
+    let line = |i: u64| format!("{},user {:05}\n", i % 2, i * 7919 % NAMES);
+    let text: String = (0..NAMES + NAMES / 2).map(line).collect();
+    let data = folder.write("users.csv", format!("label,user\n{text}"));
+    let model = train_everywhere(
+        &folder,
+        &["lr", "--tasks", "3", "--set", OPTIMIZER, "--set", "epochs=1", "--data", &data],
+    );
+    let (_, names) = model.iter().find(|(name, _)| name.ends_with("dictionary.tsv")).unwrap();
+    let names = String::from_utf8_lossy(names);
+    assert_eq!(names.lines().count() as u64, NAMES + 1, "a heading, and each name once");
+    let keys = names.lines().skip(1).map(|line| line.split_once('\t').unwrap());
+    let keys: Vec<(u64, &str)> = keys.map(|(key, name)| (key.parse().unwrap(), name)).collect();
+    assert!(keys.is_sorted_by(|a, b| a.0 < b.0));
+    assert!(keys.iter().all(|(key, name)| *key == math::hash::named_key(b"user", &name.as_bytes()[5..])));
+}
+
+#[test]
 fn names_in_vw_text() {
     let folder = Folder::new();
     in_all_ways(&folder, "vw", &vw(&table(300, 6)), &vw(&table(200, 7)), "");

@@ -56,11 +56,7 @@ impl<'a> Checker<'a> {
 
     /// Returns the error of a missing key.
     pub fn missing(&self, name: &str, what: &'static str) -> Error {
-        let command = match self.command {
-            JobCommand::Train => "train",
-            JobCommand::Predict => "predict",
-            JobCommand::Evaluate => "evaluate",
-        };
+        let command = self.command.name();
         let key = find(self.command, name).expect("callers ask for keys of their own command");
         Error::MissingKey { command, what, flag: format!("--{} {}", key.flag(), key.value_name) }
     }

@@ -1,16 +1,40 @@
-//! The table of keys: each row is a flag of the command line and, for `train`, a key of the job file.
+//! The table of keys: each row is a flag of the command line and a key of the job file.
+
+use serde::{Deserialize, Serialize};
 
 use rpc::message::Durability;
 
 /// The commands whose keys are in this table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JobCommand {
     /// `seraphim train`.
+    #[default]
     Train,
     /// `seraphim predict`.
     Predict,
     /// `seraphim evaluate`.
     Evaluate,
+}
+
+impl JobCommand {
+    /// All commands.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Predict, Self::Evaluate];
+
+    /// Its name, as in the command line and as the value of the key `command` of a job file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Predict => "predict",
+            Self::Evaluate => "evaluate",
+        }
+    }
+
+    /// Whether it is the default, which a job need not name.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    pub(crate) fn is_train(&self) -> bool {
+        *self == Self::Train
+    }
 }
 
 /// The kind of value that a key accepts.
@@ -92,7 +116,7 @@ pub const KEYS: &[Key] = &[
         KeyKind::Path,
         "FILE",
         &[JobCommand::Predict],
-        "File for the scores: .csv, .parquet, or - for standard output",
+        "File for the scores: .csv, .parquet, DIR/ for a folder of parts, or - for standard output",
     ),
     key(
         "set",
@@ -150,9 +174,9 @@ pub const KEYS: &[Key] = &[
         "workers",
         KeyKind::Count { min: 1, max: TASK_LIMIT },
         "N",
-        TRAIN,
-        "Number of workers that run the tasks, processes of this machine or of the cluster [default: as many as \
-         servers]",
+        ALL,
+        "Number of workers that run the tasks, processes of this machine or of the cluster [default: train: as many as \
+         servers; predict, evaluate: none, the command reads the data]",
     ),
     key(
         "wire",

@@ -5,6 +5,7 @@ pub mod check;
 pub mod checkpoints;
 pub mod keys;
 pub mod raw;
+pub mod scoring;
 pub mod submission;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,8 @@ use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
 use rpc::message::Durability;
+
+pub use self::scoring::{EvaluateJob, PredictJob, ScoringJob};
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -149,35 +152,16 @@ pub enum SlowWorkerPolicy {
     Move,
 }
 
-/// A checked `predict` job.
-#[derive(Clone, Debug)]
-pub struct PredictJob {
-    pub model: PathBuf,
-    /// Number of servers that hold the model; none: this process.
-    pub servers: Option<u32>,
-    pub input: Input,
-    /// Path of the scores.
-    pub output: PathBuf,
-    /// Whether an existing file of scores is replaced.
-    pub overwrite: bool,
-    pub manner: RunOptions,
-}
-
-/// A checked `evaluate` job.
-#[derive(Clone, Debug)]
-pub struct EvaluateJob {
-    pub model: PathBuf,
-    /// Number of servers that hold the model; none: this process.
-    pub servers: Option<u32>,
-    pub input: Input,
-    /// Score above which a record is predicted as 1.
-    pub threshold: Option<f64>,
-    pub manner: RunOptions,
-}
-
 impl TrainJob {
     /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob, families: &Families) -> Result<Self, Error> {
+        if !raw.command.is_train() {
+            let what = format!("the job has command = {:?}, which is no training", raw.command.name());
+            return Err(Error::InvalidRequest {
+                what,
+                advice: "submit it to a cluster with `seraphim submit`".into(),
+            });
+        }
         let checker = Checker::new(raw, JobCommand::Train);
         let Some(algorithm) = &raw.algorithm else {
             let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
@@ -252,37 +236,6 @@ impl TrainJob {
     }
 }
 
-impl PredictJob {
-    /// Checks the settings of a raw job.
-    pub fn check(raw: &RawJob) -> Result<Self, Error> {
-        let checker = Checker::new(raw, JobCommand::Predict);
-        Ok(Self {
-            model: checker.required_path("model", "a model")?,
-            servers: servers(&checker)?,
-            input: input_for(&checker, InputPurpose::Prediction)?,
-            output: checker.required_path("output", "a file for the scores")?,
-            overwrite: checker.switch("overwrite")?,
-            manner: manner(&checker)?,
-        })
-    }
-}
-
-impl EvaluateJob {
-    /// Checks the settings of a raw job.
-    pub fn check(raw: &RawJob) -> Result<Self, Error> {
-        let checker = Checker::new(raw, JobCommand::Evaluate);
-        Ok(Self {
-            model: checker.required_path("model", "a model")?,
-            servers: servers(&checker)?,
-            input: input_for(&checker, InputPurpose::Evaluation)?,
-            threshold: checker.parsed("threshold", "a number", |text| {
-                text.parse().ok().filter(|threshold: &f64| threshold.is_finite())
-            })?,
-            manner: manner(&checker)?,
-        })
-    }
-}
-
 /// Parses `bsp`, `asp` or `ssp:4`.
 pub fn parse_consistency(text: &str) -> Option<Consistency> {
     match text {
@@ -324,10 +277,6 @@ fn manner(checker: &Checker<'_>) -> Result<RunOptions, Error> {
         json: checker.switch("json")?,
         quiet: checker.switch("quiet")?,
     })
-}
-
-fn servers(checker: &Checker<'_>) -> Result<Option<u32>, Error> {
-    Ok(checker.count("servers")?.map(|count| count as u32))
 }
 
 /// Returns the numbers of servers and workers; if only one number is given, it is used for both.

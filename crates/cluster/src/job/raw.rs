@@ -36,6 +36,10 @@ impl std::fmt::Display for ValueOrigin {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawJob {
+    /// What the job is: in a job file the key `command`.
+    #[serde(default, skip_serializing_if = "JobCommand::is_train")]
+    pub command: JobCommand,
+    /// The algorithm, for `train`.
     pub algorithm: Option<String>,
     values: BTreeMap<String, (ValueOrigin, Vec<String>)>,
     /// Contents of the files that the key `functions` names.
@@ -71,7 +75,8 @@ impl RawJob {
         algorithm.chain(values).collect()
     }
 
-    /// Reads a job file. It has the keys of `train`, `algorithm`, and the table `[set]`.
+    /// Reads a job file. It has the keys of its `command`; for `train`, the default, also `algorithm` and the table
+    /// `[set]`.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         Self::from_toml(&text, path)
@@ -106,14 +111,22 @@ impl RawJob {
     /// Converts a table; `origin` is for error texts.
     fn from_table(table: toml::Table, origin: &str) -> Result<Self, Error> {
         let mut job = Self::new();
+        if let Some(value) = table.get("command") {
+            job.command = command_of(value, &format!("{origin}, key command"))?;
+        }
         for (name, value) in table {
             let place = format!("{origin}, key {name}");
-            if name == "algorithm" {
+            if name == "command" {
+                continue;
+            }
+            if name == "algorithm" && job.command == JobCommand::Train {
                 job.algorithm = Some(text_of(&value, &place)?);
                 continue;
             }
-            let Some(key) = find(JobCommand::Train, &name) else {
-                let names = keys_of(JobCommand::Train).map(|key| key.name).chain(["algorithm"]);
+            let Some(key) = find(job.command, &name) else {
+                let more = ["command", "algorithm"];
+                let more = more.into_iter().take(if job.command == JobCommand::Train { 2 } else { 1 });
+                let names = keys_of(job.command).map(|key| key.name).chain(more);
                 let nearest = nearest(&name.replace('-', "_"), names);
                 return Err(Error::UnknownKey { key: name, place: origin.to_owned(), nearest });
             };
@@ -167,8 +180,8 @@ impl RawJob {
     #[must_use]
     pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
         for (name, (_, values)) in &mut self.values {
-            let is_path = find(JobCommand::Train, name)
-                .is_some_and(|key| matches!(key.kind, KeyKind::Path | KeyKind::List));
+            let is_path =
+                find(self.command, name).is_some_and(|key| matches!(key.kind, KeyKind::Path | KeyKind::List));
             if is_path && !Self::is_client_side(name) {
                 let is_place = |value: &&mut String| !value.contains("://") && !is_word(name, value);
                 for value in values.iter_mut().filter(is_place) {
@@ -216,6 +229,9 @@ impl RawJob {
         }
         self.values.extend(flags.values);
         self.algorithm = flags.algorithm.or(self.algorithm);
+        if !flags.command.is_train() {
+            self.command = flags.command;
+        }
         self
     }
 }
@@ -232,6 +248,15 @@ fn text_of(value: &toml::Value, place: &str) -> Result<String, Error> {
             expected: "one value".into(),
         }),
     }
+}
+
+fn command_of(value: &toml::Value, place: &str) -> Result<JobCommand, Error> {
+    let text = text_of(value, place)?;
+    JobCommand::ALL.into_iter().find(|command| command.name() == text).ok_or_else(|| Error::BadValue {
+        place: place.into(),
+        actual: text,
+        expected: JobCommand::ALL.map(JobCommand::name).join(", "),
+    })
 }
 
 fn list_of(value: &toml::Value, place: &str) -> Result<Vec<String>, Error> {

@@ -6,16 +6,65 @@ use std::path::Path;
 use algo::Families;
 use control::JobSubmission;
 
-use super::TrainJob;
 use super::checkpoints::is_word;
-use super::keys::{JobCommand, KeyKind, TASK_LIMIT, find};
+use super::keys::{KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
+use super::{RunOptions, ScoringJob, TrainJob};
 use crate::error::Error;
 
 /// A checked job that can run on members.
 pub struct Submission {
     pub raw: RawJob,
-    pub job: TrainJob,
+    pub job: CheckedJob,
+}
+
+/// A checked job of any command.
+#[expect(clippy::large_enum_variant, reason = "one job exists at a time")]
+pub enum CheckedJob {
+    Train(TrainJob),
+    Score(ScoringJob),
+}
+
+impl CheckedJob {
+    /// Checks the settings of a raw job of any command.
+    pub fn check(raw: &RawJob, families: &Families) -> Result<Self, Error> {
+        Ok(match ScoringJob::check(raw)? {
+            Some(job) => Self::Score(job),
+            None => Self::Train(TrainJob::check(raw, families)?),
+        })
+    }
+
+    /// The number of servers and the number of workers with which it is submitted.
+    pub fn size(&self) -> (u32, u32) {
+        let (servers, workers) = self.wanted();
+        (servers.or(workers).unwrap_or(1), workers.unwrap_or(1))
+    }
+
+    /// One line about it, for people.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Train(job) => format!("{} on {}", job.algorithm.name, job.input.data.join(", ")),
+            Self::Score(job) => {
+                let (command, model) = (job.command().name(), job.model().display());
+                format!("{command} with {model} on {}", job.input().data.join(", "))
+            }
+        }
+    }
+
+    pub fn manner(&self) -> RunOptions {
+        match self {
+            Self::Train(job) => job.manner,
+            Self::Score(job) => job.manner(),
+        }
+    }
+
+    /// The numbers of servers and workers, as far as the job names them.
+    fn wanted(&self) -> (Option<u32>, Option<u32>) {
+        match self {
+            Self::Train(job) => (job.size.map(|size| size.servers), job.size.map(|size| size.workers)),
+            Self::Score(job) => (job.members().servers, job.members().workers),
+        }
+    }
 }
 
 /// The folder to which the members of a job resolve relative paths.
@@ -30,18 +79,15 @@ pub enum PathBase {
 /// Checks a submission.
 pub fn check(order: &JobSubmission, folder: PathBase, families: &Families) -> Result<Submission, Error> {
     let raw = RawJob::from_submitted(&order.spec)?;
-    let job = TrainJob::check(&raw, families)?;
+    let job = CheckedJob::check(&raw, families)?;
     check_size(order, &job)?;
     check_paths(&raw, folder)?;
     Ok(Submission { raw, job })
 }
 
-fn check_size(order: &JobSubmission, job: &TrainJob) -> Result<(), Error> {
-    let wanted = job.size.map(|size| (size.servers, size.workers));
-    for (name, number, other) in [
-        ("servers", order.servers, wanted.map(|wanted| wanted.0)),
-        ("workers", order.workers, wanted.map(|wanted| wanted.1)),
-    ] {
+fn check_size(order: &JobSubmission, job: &CheckedJob) -> Result<(), Error> {
+    let (servers, workers) = job.wanted();
+    for (name, number, other) in [("servers", order.servers, servers), ("workers", order.workers, workers)] {
         if !(1..=TASK_LIMIT).contains(&u64::from(number)) {
             let expected = format!("a whole number from 1 to {TASK_LIMIT}");
             return Err(Error::BadValue { place: name.into(), actual: number.to_string(), expected });
@@ -58,15 +104,12 @@ fn check_size(order: &JobSubmission, job: &TrainJob) -> Result<(), Error> {
 
 fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
     for (name, paths) in raw.texts() {
-        let Some(key) = find(JobCommand::Train, &name) else { continue };
+        let Some(key) = find(raw.command, &name) else { continue };
         let is_of_members =
             matches!(key.kind, KeyKind::Path | KeyKind::List) && !RawJob::is_client_side(&name);
         for path in paths.iter().filter(|_| is_of_members) {
             if path == "-" {
-                return Err(Error::InvalidRequest {
-                    what: format!("{name}: workers cannot read the standard input of this command"),
-                    advice: "write the data to files that every worker can read".into(),
-                });
+                return Err(standard_stream(&name));
             }
             if folder == PathBase::Unknown && !is_absolute(path) && !is_word(&name, path) {
                 return Err(Error::BadValue {
@@ -79,6 +122,22 @@ fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The error of a job that would read or write a stream of the command.
+fn standard_stream(key: &str) -> Error {
+    let (what, advice) = if key == "output" {
+        (
+            "workers cannot write to the standard output of this command",
+            "name a file that every worker can write",
+        )
+    } else {
+        (
+            "workers cannot read the standard input of this command",
+            "write the data to files that every worker can read",
+        )
+    };
+    Error::InvalidRequest { what: format!("{key}: {what}"), advice: advice.into() }
 }
 
 /// Whether a path or URL means the same in every folder.
@@ -124,6 +183,35 @@ mod tests {
             ("set", json!({ "learning_rat": 1 }), "learning_rat"),
             ("servers", json!(3), "3 servers"),
             ("nothing", json!(1), "nothing"),
+        ] {
+            let mut spec = good.clone();
+            spec[key] = value;
+            let text = refused(&order(spec, 1, 1));
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_scores_has_the_keys_of_its_command() {
+        let good = json!({ "command": "predict", "model": "/d/m", "data": ["/d/x"], "output": "/d/scores/" });
+        let checked = check(&order(good.clone(), 2, 3), PathBase::Unknown, &Families::default());
+        let Ok(Submission { raw, job: CheckedJob::Score(ScoringJob::Predict(job)) }) = checked else {
+            panic!("it is a prediction")
+        };
+        assert_eq!(job.output.to_str(), Some("/d/scores/"));
+        let sent = serde_json::to_value(&raw).unwrap();
+        assert!(check(&order(sent, 2, 3), PathBase::Unknown, &Families::default()).is_ok());
+        let evaluation = json!({ "command": "evaluate", "model": "/d/m", "data": "/d/x", "threshold": 0.25 });
+        assert!(check(&order(evaluation, 1, 1), PathBase::Unknown, &Families::default()).is_ok());
+        for (key, value, part) in [
+            ("output", json!("-"), "output: workers cannot write"),
+            ("output", json!("scores.csv"), "an absolute path"),
+            ("data", json!(["-"]), "data: workers cannot read"),
+            ("workers", json!(2), "2 workers, but it is submitted with 1"),
+            ("algorithm", json!("lr"), "algorithm"),
+            ("epochs", json!(3), "epochs"),
+            ("threshold", json!(0.5), "threshold"),
+            ("command", json!("predictt"), "train, predict, evaluate"),
         ] {
             let mut spec = good.clone();
             spec[key] = value;

@@ -310,6 +310,6 @@ fn write(
     let outputs = environment.interrupt.temp_outputs();
     let mut source = RowsInMemory(&matrices);
     let matrices: (&[MatrixSpec], &mut dyn MatrixSource<Error>) = (&specs, &mut source);
-    model::write(output, asked.overwrite, manifest, matrices, false, dictionary, outputs)?;
+    model::write(output, asked.overwrite, manifest, matrices, false, &dictionary, outputs)?;
     Ok(())
 }

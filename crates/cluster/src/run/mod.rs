@@ -14,6 +14,7 @@ pub mod predict;
 mod resume;
 mod run_info;
 pub mod score;
+mod score_output;
 pub mod task_count;
 pub mod task_streams;
 pub mod totals;
@@ -22,12 +23,13 @@ pub mod worker;
 
 pub use self::run_info::data_digests;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use algo::Families;
 use data::FormatTable;
 use matrix::FunctionTable;
-use model::ModelFiles;
+use model::Manifest;
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -45,9 +47,13 @@ pub struct Environment<'a> {
 }
 
 /// Restores the model of a model directory as its family knows it.
-pub(crate) fn load_model(model: &ModelFiles, families: &Families) -> Result<Arc<dyn algo::Model>, Error> {
-    families.load(&model.manifest.model).map_err(|error| {
-        let (path, what) = (model.path.clone(), error.to_string());
+pub(crate) fn load_model(
+    path: &Path,
+    manifest: &Manifest,
+    families: &Families,
+) -> Result<Arc<dyn algo::Model>, Error> {
+    families.load(&manifest.model).map_err(|error| {
+        let (path, what) = (path.into(), error.to_string());
         model::Error::BadModel { path, what }.into()
     })
 }

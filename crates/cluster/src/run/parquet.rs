@@ -5,7 +5,7 @@ use std::path::Path;
 use data::PassthroughKind;
 use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 
-use super::predict::{ScoreColumns, ScoredBatch};
+use super::predict::{ScoreColumns, ScoredNumbers};
 use crate::error::Error;
 
 /// A Parquet file of scores.
@@ -29,7 +29,7 @@ impl ScoreFile {
         Ok(Self { writer: ParquetWriter::create(path, &columns)? })
     }
 
-    pub(super) fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
+    pub(super) fn write(&mut self, scored: &ScoredNumbers, layout: &ScoreColumns<'_>) -> Result<(), Error> {
         let width = layout.width();
         let rows = || scored.scores.chunks_exact(width);
         let mut columns: Vec<Values> = Vec::new();

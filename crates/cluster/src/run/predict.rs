@@ -1,29 +1,23 @@
 //! `predict`: the scores of a model, one line per record, in the order of the input.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
-use algo::Output;
-use data::{Batch, LabelRule, PassthroughColumn, PassthroughTexts, Schema};
-use model::TempOutput;
-use serde::Serialize;
+use algo::{Families, Output, Scorer};
+use data::{Batch, PassthroughColumn, PassthroughTexts, Schema};
+use matrix::Agent;
+use serde::{Deserialize, Serialize};
 
-use super::Environment;
-use super::score::LoadedModel;
+use super::score::{LoadedModel, OpenedInput, ScoredPiece};
+use super::score_output::{Destination, ScoreSink};
+use super::totals::Totals;
+use super::{Environment, load_model};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::job::PredictJob;
+use crate::job::{PredictJob, ScoringJob};
 use crate::labels;
-use crate::outputs::{self, OutputKind, Outputs};
-
-/// The name of standard output.
-const STANDARD_OUTPUT: &str = "-";
-/// Buffer size of the output in bytes.
-const BUFFER_BYTES: usize = 1 << 18;
+use crate::outputs::Outputs;
 
 /// The result of `predict`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prediction {
     /// Number of scored records.
     pub records: u64,
@@ -54,7 +48,7 @@ pub(crate) struct ScoreColumns<'a> {
 }
 
 impl<'a> ScoreColumns<'a> {
-    fn new(
+    pub(super) fn new(
         output: Output,
         schema: &'a Schema,
         carried: &'a [PassthroughColumn],
@@ -85,8 +79,30 @@ impl<'a> ScoreColumns<'a> {
         columns
     }
 
+    /// Scores a batch; as lines of text if `is_text`.
+    pub(crate) fn score(
+        &self,
+        is_text: bool,
+        scorer: &mut dyn Scorer,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+    ) -> Result<ScoredBatch, Error> {
+        let mut scores = Vec::new();
+        scorer.predict(agent, batch, &mut scores)?;
+        if is_text {
+            let text = lines(self, batch, &scores, self.width());
+            return Ok(ScoredBatch { text, ..ScoredBatch::default() });
+        }
+        let (labels, carried) = (batch.labels.clone(), batch.passthrough.clone());
+        Ok(ScoredBatch { numbers: ScoredNumbers { labels, carried, scores }, text: Vec::new() })
+    }
+
+    /// The line with the names of the columns.
+    pub(crate) fn header(&self) -> Vec<u8> {
+        header(&self.columns())
+    }
+
     /// Returns how many numbers a record has.
-    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     pub(crate) fn width(&self) -> usize {
         if self.classes.is_empty() { self.scores.len() } else { self.classes.len() }
     }
@@ -112,62 +128,91 @@ impl<'a> ScoreColumns<'a> {
     }
 }
 
-/// Scores and labels of one batch.
+/// The scores of one batch: numbers, or lines if the output is text.
 #[derive(Default)]
-#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet takes numbers, not lines"))]
 pub(crate) struct ScoredBatch {
+    pub(crate) numbers: ScoredNumbers,
+    pub(crate) text: Vec<u8>,
+}
+
+/// Scores and labels of one batch.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct ScoredNumbers {
     pub(crate) labels: Vec<f32>,
     pub(crate) carried: PassthroughTexts,
     pub(crate) scores: Vec<f64>,
-    /// Lines of text, if the output is text.
-    text: Vec<u8>,
 }
 
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.servers, environment)?;
+    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.members.servers, environment)?;
     let LoadedModel { model, scoring, scorer } = &loaded;
-    let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
-    if job.output.as_os_str() != STANDARD_OUTPUT {
-        outputs.check_file("--output", &job.output, OutputKind::Scores(scoring.output().names()))?;
-    }
-    let schema = &model.manifest.schema;
-    let (input, source) = loaded.open(&job.input, LabelRule::Real, environment)?;
-    let source = source.map_err(|error| without_label(error, job, schema))?;
-    let output = scoring.output();
-    let (width, text) = (output.width(), !is_parquet(&job.output));
-    let has_label = input.options.has_label && scoring.uses_labels();
-    let layout = ScoreColumns::new(output, schema, source.passthrough_columns(), has_label)?;
-    let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
-    // The header is written with the first scores, so that standard output stays empty when the data cannot be read.
-    let mut header = Some(header(&layout.columns()));
-    let work = |scorer: &mut dyn algo::Scorer, agent: &mut dyn matrix::Agent, batch: &Batch| {
-        let mut scores = Vec::new();
-        scorer.predict(agent, batch, &mut scores)?;
-        if text {
-            let lines = lines(&layout, batch, &scores, width);
-            return Ok(ScoredBatch { text: lines, ..ScoredBatch::default() });
-        }
-        let (labels, carried) = (batch.labels.clone(), batch.passthrough.clone());
-        Ok(ScoredBatch { labels, carried, scores, text: Vec::new() })
+    let destination = checked_destination(job, &**scoring)?;
+    let opened = OpenedInput::for_prediction(job, &model.manifest, &**scoring, environment)?;
+    let layout = opened.columns(&**scoring, &model.manifest.schema)?;
+    let mut sink = ScoreSink::open(&destination, &layout, environment.interrupt)?;
+    let mut totals = Totals::default();
+    let is_text = !destination.is_parquet();
+    let take = |piece: ScoredPiece<ScoredBatch>| match piece {
+        ScoredPiece::Batch(scored) => sink.write(&scored, &layout),
+        ScoredPiece::ChunkEnd(summary) => totals.add_checked(&summary, job.input.bad_lines),
     };
-    let take = |scored: ScoredBatch| {
-        header.take().map_or(Ok(()), |header| sink.text(&header))?;
-        sink.write(&scored, &layout)
+    let (chunks, interrupt) = (opened.chunks(), environment.interrupt);
+    let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
+        layout.score(is_text, scorer, agent, batch)
     };
-    let totals = scorer.run(&source, &input, environment.interrupt, work, take)?;
+    scorer.run(&opened.source, &chunks, interrupt, work, take)?;
+    totals.check_not_empty(&job.input)?;
     sink.finish(job.overwrite)?;
-    Ok(Prediction {
-        records: totals.records,
-        output: job.output.display().to_string(),
+    let facts = PredictionFacts {
         columns: layout.columns(),
-        positive_label: labels::positive(&**scoring, schema),
-        bad_lines: totals.bad_lines,
-        notices: source.notices().iter().cloned().chain(totals.all_notices()).collect(),
-    })
+        positive_label: labels::positive(&**scoring, &model.manifest.schema),
+        notices: opened.source.notices().to_vec(),
+    };
+    Ok(facts.prediction(job, &totals))
+}
+
+/// What is known of a prediction before its first record.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PredictionFacts {
+    pub columns: Vec<String>,
+    pub positive_label: Option<String>,
+    /// Notices about the input.
+    pub notices: Vec<String>,
+}
+
+impl PredictionFacts {
+    /// The result of the command.
+    pub(super) fn prediction(self, job: &PredictJob, totals: &Totals) -> Prediction {
+        Prediction {
+            records: totals.records,
+            output: job.output.display().to_string(),
+            columns: self.columns,
+            positive_label: self.positive_label,
+            bad_lines: totals.bad_lines,
+            notices: self.notices.into_iter().chain(totals.all_notices()).collect(),
+        }
+    }
+}
+
+/// Checks before anything is started what the first worker of a job checks too, so that errors are those of a run in one
+/// process.
+pub(super) fn check_workers_output(job: &ScoringJob, families: &Families) -> Result<(), Error> {
+    let manifest = model::read_manifest(job.model())?;
+    let scoring = load_model(job.model(), &manifest, families)?;
+    let ScoringJob::Predict(job) = job else { return Ok(()) };
+    checked_destination(job, &*scoring)?.place_of_parts().map(drop)
+}
+
+/// Where the scores of a job go; an error if they must not be written there.
+pub(super) fn checked_destination(job: &PredictJob, scoring: &dyn algo::Model) -> Result<Destination, Error> {
+    let destination = Destination::of(&job.output);
+    let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
+    destination.check(&outputs, scoring.output().names())?;
+    Ok(destination)
 }
 
 /// Data for prediction seldom have labels, so this function adds to the error that the missing column is the label.
-fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error {
+pub(super) fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error {
     match error {
         data::Error::UnknownColumn { file, column, .. }
             if job.input.options.label.is_none() && schema.label.as_ref() == Some(&column) =>
@@ -177,10 +222,6 @@ fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error
         }
         error => error.into(),
     }
-}
-
-fn is_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
 fn lines(layout: &ScoreColumns<'_>, batch: &Batch, scores: &[f64], width: usize) -> Vec<u8> {
@@ -264,88 +305,6 @@ fn header(columns: &[String]) -> Vec<u8> {
     }
     line.push(b'\n');
     line
-}
-
-enum Sink {
-    Standard(BufWriter<std::io::Stdout>),
-    File {
-        out: BufWriter<File>,
-        place: PathBuf,
-        /// None if the path is a device or a pipe, which a renamed file cannot replace.
-        part: Option<TempOutput>,
-    },
-    #[cfg(feature = "parquet")]
-    Parquet {
-        out: Box<super::parquet::ScoreFile>,
-        part: TempOutput,
-    },
-}
-
-impl Sink {
-    fn open(path: &Path, layout: &ScoreColumns<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
-        if path.as_os_str() == STANDARD_OUTPUT {
-            return Ok(Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout())));
-        }
-        if is_parquet(path) {
-            return Self::parquet(path, layout, interrupt);
-        }
-        let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
-        let part = (!special).then(|| interrupt.temp_output(path));
-        let file =
-            File::create(part.as_ref().map_or(path, TempOutput::path)).map_err(Error::io("create", path))?;
-        Ok(Self::File { out: BufWriter::with_capacity(BUFFER_BYTES, file), place: path.into(), part })
-    }
-
-    #[cfg(feature = "parquet")]
-    fn parquet(path: &Path, layout: &ScoreColumns<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
-        let part = interrupt.temp_output(path);
-        File::create(part.path()).map_err(Error::io("create", path))?;
-        let out = super::parquet::ScoreFile::create(part.path(), layout)?;
-        Ok(Self::Parquet { out: Box::new(out), part })
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn parquet(path: &Path, _layout: &ScoreColumns<'_>, _interrupt: &Interrupt) -> Result<Self, Error> {
-        let what = format!("{}: this program was built without Parquet", path.display());
-        Err(Error::InvalidRequest {
-            what,
-            advice: "name a .csv file, or build it with the feature parquet".into(),
-        })
-    }
-
-    fn text(&mut self, text: &[u8]) -> Result<(), Error> {
-        match self {
-            Self::Standard(out) => out.write_all(text).map_err(Error::io("write", "standard output")),
-            Self::File { out, place, .. } => out.write_all(text).map_err(Error::io("write", &*place)),
-            #[cfg(feature = "parquet")]
-            Self::Parquet { .. } => Ok(()),
-        }
-    }
-
-    #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet lays out numbers"))]
-    fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
-        match self {
-            #[cfg(feature = "parquet")]
-            Self::Parquet { out, .. } => out.write(scored, layout),
-            _ => self.text(&scored.text),
-        }
-    }
-
-    fn finish(self, overwrite: bool) -> Result<(), Error> {
-        let put = outputs::put_file(overwrite);
-        match self {
-            Self::Standard(mut out) => out.flush().map_err(Error::io("write", "standard output")),
-            Self::File { mut out, place, part } => {
-                out.flush().map_err(Error::io("write", place))?;
-                part.map_or(Ok(()), |part| part.persist(put))
-            }
-            #[cfg(feature = "parquet")]
-            Self::Parquet { out, part } => {
-                out.finish()?;
-                part.persist(put)
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use algo::{DataFacts, SavedModel};
 use checkpoint::DataFile;
-use data::{LabelRule, Schema};
+use data::key_names::{NAMES_LIMIT_BYTES, notice_of_limit};
+use data::{KeyNames, LabelRule, Schema};
 use matrix::MatrixSpec;
 use model::manifest::DataDigest;
 use model::{Manifest, MatrixSource, ModelFiles, TrainingPosition, TrainingRecord, WriteResult, manifest};
@@ -258,12 +259,17 @@ fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
     MatrixSpec { partitioner: spec.partitioner.whole(), ..spec.clone() }
 }
 
+/// The notice that not all names of features are saved.
+pub(super) fn names_notice() -> String {
+    notice_of_limit("the names of the features of a model", NAMES_LIMIT_BYTES)
+}
+
 /// Writes the model. `source` has its matrices, which are the first of those that are declared in `specs`.
 pub(super) fn save(
     job: &TrainJob,
     manifest: Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
-    dictionary: BTreeMap<u64, String>,
+    dictionary: &KeyNames,
     interrupt: &Interrupt,
 ) -> Result<WriteResult, Error> {
     let specs: Vec<MatrixSpec> = specs.iter().map(without_partitions).collect();

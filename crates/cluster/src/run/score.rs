@@ -1,6 +1,7 @@
 //! Scores data with a model, in parallel and in order: the input is cut into chunks, threads take the chunks in turn,
 //! and the results arrive in the order of the input for any number of threads.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,19 +10,21 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::{Families, Output, Scorer};
-use data::{BadLinePolicy, Batch, LabelRule, ReadSummary, Source, Split};
-use matrix::{Agent, Consistency, LocalConfig, LocalStore, MatrixSpec};
-use model::ModelFiles;
+use data::{Batch, LabelRule, ReadSummary, Schema, Source, Split};
+use matrix::{Agent, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixSpec};
+use model::{Manifest, ModelFiles};
 use worker::JobLayout;
 
 use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
+use super::predict::{ScoreColumns, without_label};
 use super::resume::import_matrix;
 use super::totals::Totals;
+use super::worker::TaskParameters;
 use super::{Environment, load_model};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::job::{Input, RunOptions};
+use crate::job::{EvaluateJob, Input, PredictJob, RunOptions};
 use crate::labels;
 
 /// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
@@ -57,13 +60,20 @@ enum Parameters {
         layout: Box<JobLayout>,
         processes: LocalServers,
     },
+    /// On the servers of a job, of which these are tasks.
+    Job {
+        layout: Box<JobLayout>,
+        first_task: u32,
+        connections: Arc<dyn TaskParameters>,
+        functions: Arc<FunctionTable>,
+    },
 }
 
 impl ModelScorer {
     /// Loads a model into this process, for `workers` threads. `scoring` is the same model as its family knows it.
     pub fn new(model: &mut ModelFiles, scoring: Arc<dyn algo::Model>, workers: usize) -> Result<Self, Error> {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
-        for (spec, entry) in checked_specs(model, &*scoring, PARTITION_COUNT)? {
+        for (spec, entry) in checked_specs(&model.manifest, &model.path, &*scoring, PARTITION_COUNT)? {
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
                 let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
@@ -71,9 +81,9 @@ impl ModelScorer {
                     "matrix {:?} takes {needed}, this machine has {memory}; --servers on machines with more memory",
                     spec.name
                 );
-                return Err(bad_model(model, what));
+                return Err(bad_model(&model.path, what));
             }
-            let id = store.create(spec).map_err(|error| bad_model(model, error.to_string()))?;
+            let id = store.create(spec).map_err(|error| bad_model(&model.path, error.to_string()))?;
             let path = model.path.clone();
             import_matrix(model, entry, |rows, replace| {
                 let set = store.import_block(id, &rows, replace);
@@ -93,7 +103,7 @@ impl ModelScorer {
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
         let partition_count = PARTITIONS_PER_SERVER * server_count;
-        let specs = checked_specs(model, &*scoring, partition_count)?;
+        let specs = checked_specs(&model.manifest, &model.path, &*scoring, partition_count)?;
         let processes = LocalServers::start(server_count, interrupt)?;
         let matrices: Vec<MatrixSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
         let layout = processes.layout(matrices, workers as u32, WAIT_LIMIT);
@@ -106,36 +116,49 @@ impl ModelScorer {
         Ok(Self { parameters, model: scoring, workers })
     }
 
+    /// A scorer of these tasks of a job, whose servers have the model.
+    pub(super) fn of_job(
+        layout: JobLayout,
+        tasks: Range<u32>,
+        scoring: Arc<dyn algo::Model>,
+        connections: Arc<dyn TaskParameters>,
+        functions: Arc<FunctionTable>,
+    ) -> Self {
+        let (layout, first_task) = (Box::new(layout), tasks.start);
+        let parameters = Parameters::Job { layout, first_task, connections, functions };
+        Self { parameters, model: scoring, workers: tasks.len() }
+    }
+
     fn agent(&self, worker: u32) -> Result<Box<dyn Agent>, Error> {
         Ok(match &self.parameters {
             Parameters::Process(store) => Box::new(store.agent(worker)),
             Parameters::Servers { layout, processes } => Box::new(processes.agent(layout, worker)?),
+            Parameters::Job { layout, first_task, connections, functions } => {
+                connections.agent(layout, first_task + worker, functions)?
+            }
         })
     }
 
-    /// Runs `work` on every batch and passes its results to `take`, in the order of the input.
+    /// Runs `work` on every batch of these chunks and passes its results to `take`, in the order of the input.
     pub fn run<T: Send>(
         &self,
         source: &Source,
-        input: &Input,
+        chunks: &[Split],
         interrupt: &Interrupt,
         work: impl Fn(&mut dyn Scorer, &mut dyn Agent, &Batch) -> Result<T, Error> + Sync,
-        mut take: impl FnMut(T) -> Result<(), Error>,
-    ) -> Result<Totals, Error> {
-        let count = source.size_bytes().map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
-        let chunks = source.chunks(count as usize);
+        mut take: impl FnMut(ScoredPiece<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let (senders, receivers): (Vec<_>, Vec<_>) = chunks
             .iter()
-            .map(|_| sync_channel::<ChunkMessage<T>>(CHUNK_QUEUE_LIMIT))
+            .map(|_| sync_channel::<Result<ScoredPiece<T>, Error>>(CHUNK_QUEUE_LIMIT))
             .map(|(s, r)| (Mutex::new(Some(s)), r))
             .unzip();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let mut totals = Totals::default();
         let worker_count = self.workers.min(chunks.len()) as u32;
         let agents = (0..worker_count).map(|worker| self.agent(worker)).collect::<Result<Vec<_>, _>>()?;
-        let result = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             for mut agent in agents {
-                let (chunks, senders, next, stop, work) = (&chunks, &senders, &next, &stop, &work);
+                let (senders, next, stop, work) = (&senders, &next, &stop, &work);
                 scope.spawn(move || {
                     let mut scorer = self.model.scorer();
                     let mut batch = Batch::default();
@@ -151,16 +174,83 @@ impl ModelScorer {
                     }
                 });
             }
-            let result = receive(receivers, interrupt, input.bad_lines, &mut totals, &mut take);
+            let result = receive(receivers, interrupt, &mut take);
             stop.store(true, Ordering::Relaxed);
             // Chunks that no thread has taken still have their senders here; threads find their receivers closed.
             result
-        });
-        result?;
-        if totals.records == 0 {
-            return Err(Error::NoRecords { inputs: input.data.clone() });
-        }
-        Ok(totals)
+        })
+    }
+}
+
+/// What scoring gives, in the order of the input.
+pub enum ScoredPiece<T> {
+    /// The result of a batch.
+    Batch(T),
+    /// The end of a chunk, with what was read of it.
+    ChunkEnd(Box<ReadSummary>),
+}
+
+/// Data that are opened for scoring.
+pub(super) struct OpenedInput {
+    pub(super) source: Source,
+    /// Whether the data have labels that the model uses.
+    has_label: bool,
+}
+
+impl OpenedInput {
+    /// Opens data as a model needs them. `label_rule` says how labels become numbers.
+    fn open(
+        input: &Input,
+        manifest: &Manifest,
+        scoring: &dyn algo::Model,
+        label_rule: LabelRule,
+        environment: Environment<'_>,
+    ) -> Result<Result<Self, data::Error>, Error> {
+        let mut input = input.clone();
+        input.options.label_rule = label_rule;
+        input.options.uses_labels = scoring.uses_labels();
+        input.options.keep_zeros = scoring.keep_zeros();
+        input.options.key_limit = scoring.key_limit();
+        let config = input.source_config(environment.interrupt);
+        let source = Source::open_with_schema(&config, &manifest.schema, environment.formats);
+        environment.interrupt.check(NOT_ENDED)?;
+        let has_label = input.options.has_label && scoring.uses_labels();
+        Ok(source.map(|source| Self { source, has_label }))
+    }
+
+    pub(super) fn for_prediction(
+        job: &PredictJob,
+        manifest: &Manifest,
+        scoring: &dyn algo::Model,
+        environment: Environment<'_>,
+    ) -> Result<Self, Error> {
+        let opened = Self::open(&job.input, manifest, scoring, LabelRule::Real, environment)?;
+        opened.map_err(|error| without_label(error, job, &manifest.schema))
+    }
+
+    pub(super) fn for_evaluation(
+        job: &EvaluateJob,
+        manifest: &Manifest,
+        scoring: &dyn algo::Model,
+        environment: Environment<'_>,
+    ) -> Result<Self, Error> {
+        Ok(Self::open(&job.input, manifest, scoring, scoring.label_rule(), environment)??)
+    }
+
+    /// The columns of the scores.
+    pub(super) fn columns<'a>(
+        &'a self,
+        scoring: &dyn algo::Model,
+        schema: &'a Schema,
+    ) -> Result<ScoreColumns<'a>, Error> {
+        ScoreColumns::new(scoring.output(), schema, self.source.passthrough_columns(), self.has_label)
+    }
+
+    /// The chunks of the data, in their order.
+    pub(super) fn chunks(&self) -> Vec<Split> {
+        let bytes = self.source.size_bytes();
+        let count = bytes.map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
+        self.source.chunks(count as usize)
     }
 }
 
@@ -185,7 +275,7 @@ impl LoadedModel {
     /// Reads a model into this process, for scoring on this number of threads.
     pub fn read(path: &Path, families: &Families, threads: usize) -> Result<Self, Error> {
         let mut model = ModelFiles::open(path, false)?;
-        let scoring = load_model(&model, families)?;
+        let scoring = load_model(path, &model.manifest, families)?;
         let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads)?;
         Ok(Self { model, scoring, scorer })
     }
@@ -200,33 +290,16 @@ impl LoadedModel {
         let threads = manner.tasks.map_or(manner.threads, |n| n as usize);
         let Some(count) = servers else { return Self::read(path, environment.families, threads) };
         let mut model = ModelFiles::open(path, false)?;
-        let scoring = load_model(&model, environment.families)?;
+        let scoring = load_model(path, &model.manifest, environment.families)?;
         let (own, interrupt) = (Arc::clone(&scoring), environment.interrupt);
         let scorer = ModelScorer::on_servers(&mut model, own, threads, count, interrupt)?;
         Ok(Self { model, scoring, scorer })
     }
 
-    /// Opens data as the model needs them. `label_rule` says how labels become numbers.
-    pub(crate) fn open(
-        &self,
-        input: &Input,
-        label_rule: LabelRule,
-        environment: Environment<'_>,
-    ) -> Result<(Input, Result<Source, data::Error>), Error> {
-        let mut input = input.clone();
-        input.options.label_rule = label_rule;
-        input.options.uses_labels = self.scoring.uses_labels();
-        input.options.keep_zeros = self.scoring.keep_zeros();
-        input.options.key_limit = self.scoring.key_limit();
-        let config = input.source_config(environment.interrupt);
-        let source = Source::open_with_schema(&config, &self.model.manifest.schema, environment.formats);
-        environment.interrupt.check(NOT_ENDED)?;
-        Ok((input, source))
-    }
-
     /// The numbers of all records, in the order of the input.
     pub fn predict(&self, input: &Input, environment: Environment<'_>) -> Result<Scores, Error> {
-        let (input, source) = self.open(input, LabelRule::Real, environment)?;
+        let (manifest, scoring) = (&self.model.manifest, &*self.scoring);
+        let opened = OpenedInput::open(input, manifest, scoring, LabelRule::Real, environment)??;
         let names = &self.model.manifest.schema.label_names;
         let columns = match self.scoring.output() {
             Output::Classes(classes) => {
@@ -240,43 +313,42 @@ impl LoadedModel {
             scorer.predict(agent, batch, &mut out)?;
             Ok(out)
         };
-        let take = |scores: Vec<f64>| {
-            values.extend(scores);
-            Ok(())
+        let mut totals = Totals::default();
+        let take = |piece: ScoredPiece<Vec<f64>>| match piece {
+            ScoredPiece::Batch(scores) => {
+                values.extend(scores);
+                Ok(())
+            }
+            ScoredPiece::ChunkEnd(summary) => totals.add_checked(&summary, input.bad_lines),
         };
-        self.scorer.run(&source?, &input, environment.interrupt, work, take)?;
+        self.scorer.run(&opened.source, &opened.chunks(), environment.interrupt, work, take)?;
+        totals.check_not_empty(input)?;
         Ok(Scores { columns, values })
     }
 }
 
-/// A message of a thread about its chunk.
-enum ChunkMessage<T> {
-    Output(T),
-    Finished(Box<ReadSummary>),
-    Failed(Error),
-}
-
 /// The matrices of a model for scoring, each with its position in the manifest.
-fn checked_specs(
-    model: &ModelFiles,
+pub(super) fn checked_specs(
+    manifest: &Manifest,
+    path: &Path,
     scoring: &dyn algo::Model,
     partition_count: u32,
 ) -> Result<Vec<(MatrixSpec, usize)>, Error> {
     let checked = |spec: MatrixSpec| {
         debug_assert_eq!(spec.consistency, Consistency::Asp);
-        let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name) else {
-            return Err(bad_model(model, format!("matrix {:?} is missing", spec.name)));
+        let Some(position) = manifest.matrices.iter().position(|entry| entry.name == spec.name) else {
+            return Err(bad_model(path, format!("matrix {:?} is missing", spec.name)));
         };
         // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of the
         // program.
-        spec.check().map_err(|error| bad_model(model, error.to_string()))?;
+        spec.check().map_err(|error| bad_model(path, error.to_string()))?;
         Ok((spec, position))
     };
     scoring.matrices(partition_count).into_iter().map(checked).collect()
 }
 
-fn bad_model(model: &ModelFiles, what: String) -> Error {
-    model::Error::BadModel { path: model.path.clone(), what }.into()
+fn bad_model(path: &Path, what: String) -> Error {
+    model::Error::BadModel { path: path.into(), what }.into()
 }
 
 /// Reads and scores one chunk; false if the receiver is closed or an error occurred.
@@ -284,23 +356,23 @@ fn read_chunk<T>(
     source: &Source,
     chunk: &Split,
     batch: &mut Batch,
-    sender: &SyncSender<ChunkMessage<T>>,
+    sender: &SyncSender<Result<ScoredPiece<T>, Error>>,
     score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
 ) -> bool {
     let mut pieces = || -> Result<bool, Error> {
         let mut reader = source.reader(vec![chunk.clone()])?;
         while reader.next_batch(BATCH_RECORDS, batch)? {
-            if sender.send(ChunkMessage::Output(score(batch)?)).is_err() {
+            if sender.send(Ok(ScoredPiece::Batch(score(batch)?))).is_err() {
                 return Ok(false);
             }
         }
-        Ok(sender.send(ChunkMessage::Finished(Box::new(reader.summary().clone()))).is_ok())
+        Ok(sender.send(Ok(ScoredPiece::ChunkEnd(Box::new(reader.summary().clone())))).is_ok())
     };
     match pieces() {
         Ok(goes_on) => goes_on,
         Err(error) => {
             // The channel is closed because another thread has failed first.
-            let _ = sender.send(ChunkMessage::Failed(error));
+            let _ = sender.send(Err(error));
             false
         }
     }
@@ -308,11 +380,9 @@ fn read_chunk<T>(
 
 /// Receives the results, chunk by chunk.
 fn receive<T>(
-    receivers: Vec<Receiver<ChunkMessage<T>>>,
+    receivers: Vec<Receiver<Result<ScoredPiece<T>, Error>>>,
     interrupt: &Interrupt,
-    bad_lines: BadLinePolicy,
-    totals: &mut Totals,
-    take: &mut dyn FnMut(T) -> Result<(), Error>,
+    take: &mut dyn FnMut(ScoredPiece<T>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for (i, receiver) in receivers.into_iter().enumerate() {
         loop {
@@ -320,20 +390,15 @@ fn receive<T>(
             let piece = receiver.recv();
             // Ctrl-C also ends standard input, so this may not be the real end.
             interrupt.check(NOT_ENDED)?;
-            match piece {
-                Ok(ChunkMessage::Output(made)) => take(made)?,
-                Ok(ChunkMessage::Failed(error)) => return Err(error),
-                Ok(ChunkMessage::Finished(summary)) => {
-                    totals.add(&summary);
-                    totals.check_bad_lines(bad_lines)?;
-                    break;
-                }
-                Err(_) => {
-                    return Err(Error::Panic {
-                        task: i as u32,
-                        message: "a scoring thread ended early".into(),
-                    });
-                }
+            let Ok(piece) = piece else {
+                let message = "a scoring thread ended early".into();
+                return Err(Error::Panic { task: i as u32, message });
+            };
+            let piece = piece?;
+            let is_end = matches!(piece, ScoredPiece::ChunkEnd(_));
+            take(piece)?;
+            if is_end {
+                break;
             }
         }
     }

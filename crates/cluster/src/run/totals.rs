@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::task_streams::TimedValidation;
 use crate::amounts::counted;
+use crate::error::Error;
+use crate::job::Input;
 
 /// Maximum number of bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;
@@ -97,6 +99,17 @@ impl Totals {
                 self.notices.push(notice.clone());
             }
         }
+    }
+
+    /// Adds the summary of the next chunk of an input that is scored; an error if there are too many bad lines so far.
+    pub fn add_checked(&mut self, chunk: &ReadSummary, rule: BadLinePolicy) -> Result<(), Error> {
+        self.add(chunk);
+        Ok(self.check_bad_lines(rule)?)
+    }
+
+    /// Returns an error if there are no records.
+    pub fn check_not_empty(&self, input: &Input) -> Result<(), Error> {
+        if self.records == 0 { Err(Error::NoRecords { inputs: input.data.clone() }) } else { Ok(()) }
     }
 
     /// Returns an error if the number of bad lines exceeds the policy.

@@ -1,6 +1,6 @@
 //! Sparse and dense rows.
 
-use std::collections::BTreeMap;
+use crate::key_names::KeyNames;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -248,8 +248,8 @@ impl RecordReader for RowReader {
         Ok(true)
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
-        BTreeMap::new()
+    fn take_dictionary(&mut self) -> KeyNames {
+        KeyNames::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arrow record batches.
 
-use std::collections::BTreeMap;
+use crate::key_names::KeyNames;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -192,7 +192,7 @@ impl RecordReader for TableReader {
         Ok(true)
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
 }

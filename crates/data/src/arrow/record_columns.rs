@@ -1,6 +1,6 @@
 //! Pushes the records of one record batch after another into a sink.
 
-use std::collections::BTreeMap;
+use crate::key_names::KeyNames;
 
 use arrow_array::ArrayRef;
 use math::hash::{NAMED_KEY_BIT, named_key};
@@ -166,7 +166,7 @@ impl RecordColumns {
     }
 
     /// Takes the names of hashed keys that are new since the last call.
-    pub(crate) fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    pub(crate) fn take_dictionary(&mut self) -> KeyNames {
         self.dictionary.take()
     }
 

@@ -1,22 +1,41 @@
 //! Names of hashed keys, so that people can read a model.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-/// Number of names that one parser stores; each takes about 100 bytes.
-pub const NAME_LIMIT: usize = 4 << 20;
+use crate::key_names::{KeyNames, NAMES_LIMIT_BYTES, NameCollector, name_bytes, notice_of_limit};
 
 /// The value of a missing number in the name of its feature, `COLUMN=missing`.
 pub(crate) const MISSING: &[u8] = b"missing";
 
-/// Collects each name once, up to [`NAME_LIMIT`].
-#[derive(Debug, Default)]
+/// Collects each name once, up to [`NAMES_LIMIT_BYTES`].
+#[derive(Debug)]
 pub struct Dictionary {
     seen_keys: HashSet<u64>,
-    new_names: BTreeMap<u64, String>,
+    new_names: NameCollector,
+    /// Size of the names of all seen keys.
+    size_bytes: usize,
+    limit_bytes: usize,
     is_full: bool,
 }
 
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self::with_limit(NAMES_LIMIT_BYTES)
+    }
+}
+
 impl Dictionary {
+    /// Creates a dictionary of names that together take at most `limit_bytes`.
+    fn with_limit(limit_bytes: usize) -> Self {
+        Self {
+            seen_keys: HashSet::new(),
+            new_names: NameCollector::default(),
+            size_bytes: 0,
+            limit_bytes,
+            is_full: false,
+        }
+    }
+
     /// Adds the name of `key`: `space`, the separator and `name`.
     #[inline]
     pub fn add(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
@@ -28,38 +47,43 @@ impl Dictionary {
     #[cold]
     fn add_new(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
         let text = [space, &[separator], name].concat();
-        self.insert(key, String::from_utf8_lossy(&text).into_owned());
+        self.insert(key, &String::from_utf8_lossy(&text));
     }
 
-    fn insert(&mut self, key: u64, name: String) {
-        if self.seen_keys.len() >= NAME_LIMIT {
+    fn insert(&mut self, key: u64, name: &str) {
+        let bytes = name_bytes(name.len());
+        if self.is_full || self.size_bytes + bytes > self.limit_bytes {
             self.is_full = true;
             return;
         }
+        self.size_bytes += bytes;
         self.seen_keys.insert(key);
-        self.new_names.insert(key, name);
+        self.new_names.add(key, name);
     }
 
-    /// Adds the name of a key; `name` is called when the key is new.
+    /// Adds the name of a key; `name` is called when the key is new. None: there is no memory for what the name is made
+    /// of.
     #[inline]
-    pub fn add_named(&mut self, key: u64, name: impl FnOnce() -> String) {
-        if !self.seen_keys.contains(&key) {
-            self.insert(key, name());
+    pub fn add_named(&mut self, key: u64, name: impl FnOnce() -> Option<String>) {
+        if !self.is_full && !self.seen_keys.contains(&key) {
+            match name() {
+                Some(name) => self.insert(key, &name),
+                None => self.is_full = true,
+            }
         }
     }
 
     /// Takes the names that are new since the last call.
-    pub fn take(&mut self) -> BTreeMap<u64, String> {
-        std::mem::take(&mut self.new_names)
+    pub fn take(&mut self) -> KeyNames {
+        std::mem::take(&mut self.new_names).finish().0
     }
 
     /// Notices about names that were not stored.
     pub fn notices(&self) -> Vec<String> {
-        if self.is_full {
-            vec![format!("more than {NAME_LIMIT} names: the model works, but the other names are not saved")]
-        } else {
-            Vec::new()
-        }
+        self.is_full
+            .then(|| notice_of_limit("the names of the features of a task", self.limit_bytes))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -72,8 +96,34 @@ mod tests {
         let mut dictionary = Dictionary::default();
         dictionary.add(1, b"city", b'=', b"Rome");
         dictionary.add(1, b"city", b'=', b"Rome");
-        assert_eq!(dictionary.take(), BTreeMap::from([(1, "city=Rome".to_owned())]));
+        assert_eq!(dictionary.take(), [(1, "city=Rome")].into_iter().collect());
         dictionary.add(1, b"city", b'=', b"Rome");
         assert!(dictionary.take().is_empty());
+        assert!(dictionary.notices().is_empty());
+    }
+
+    #[test]
+    fn the_first_names_that_fit_stay_and_a_notice_tells_the_limit() {
+        let mut dictionary = Dictionary::with_limit(3 * name_bytes("n=0".len()));
+        for key in (0..10).rev() {
+            dictionary.add(key, b"n", b'=', key.to_string().as_bytes());
+        }
+        let names = dictionary.take();
+        assert_eq!(names, [(7, "n=7"), (8, "n=8"), (9, "n=9")].into_iter().collect());
+        dictionary.add(3, b"n", b'=', b"3");
+        assert!(dictionary.take().is_empty(), "a full dictionary stays full");
+        let notices = dictionary.notices();
+        assert!(
+            notices.len() == 1 && notices[0].contains("MiB") && notices[0].contains("not saved"),
+            "{notices:?}"
+        );
+    }
+
+    #[test]
+    fn a_product_whose_factors_have_no_names_is_said_to_have_none() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add_named(1, || None);
+        assert!(dictionary.take().is_empty());
+        assert_eq!(dictionary.notices().len(), 1);
     }
 }

@@ -13,10 +13,10 @@ use super::{
     skip_blanks, value,
 };
 use crate::interactions::{InteractionGenerator, Interactions};
+use crate::key_names::KeyNames;
 use crate::number::{parse_digits, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
-use std::collections::BTreeMap;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
@@ -130,7 +130,7 @@ impl LineParser for Parser {
         Ok(ParsedLine::Record { label: label_value, weight: 1.0, group: None })
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.dictionary.take()
     }
 

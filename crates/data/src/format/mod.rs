@@ -34,13 +34,13 @@ pub(crate) use tokens::last_entry_of;
 use tokens::{label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};
 
 use crate::input::Input;
+use crate::key_names::KeyNames;
 use crate::options::FormatOptions;
 use crate::quotes::Quotes;
 use crate::schema::{PassthroughColumn, Schema};
 use crate::sink::Sink;
 use crate::split::{RowGroup, Split};
 use crate::{BatchBuilder, Error, LineError};
-use std::collections::BTreeMap;
 
 /// The kind of a parsed line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,8 +67,8 @@ pub trait LineParser: Send {
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError>;
 
     /// Takes the names of hashed keys that are new since the last call.
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
-        BTreeMap::new()
+    fn take_dictionary(&mut self) -> KeyNames {
+        KeyNames::default()
     }
 
     /// Notices for the user, such as "qid is ignored"; each is reported once.
@@ -128,8 +128,8 @@ pub trait RecordReader: Send {
     fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error>;
 
     /// Takes the names of hashed keys that are new since the last call.
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
-        BTreeMap::new()
+    fn take_dictionary(&mut self) -> KeyNames {
+        KeyNames::default()
     }
 }
 

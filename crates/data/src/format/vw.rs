@@ -15,12 +15,12 @@ use super::dictionary::Dictionary;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns};
 use crate::batch::EXACT_INTEGER_LIMIT;
 use crate::interactions::{InteractionGenerator, Interactions, push_products};
+use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, InputPurpose, LineError};
 use math::hash::named_key;
 use memchr::memchr;
-use std::collections::BTreeMap;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
@@ -204,7 +204,7 @@ impl LineParser for Parser {
         Ok(ParsedLine::Record { label, weight, group: None })
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.dictionary.take()
     }
 
@@ -438,7 +438,7 @@ mod tests {
         parser.parse(b"1 1 0 'x |city Rome", &mut BatchBuilder::new()).unwrap();
         assert_eq!(
             parser.take_dictionary(),
-            BTreeMap::from([(named_key(b"city", b"Rome"), "city^Rome".into())])
+            [(named_key(b"city", b"Rome"), "city^Rome")].into_iter().collect()
         );
         assert_eq!(parser.notices().len(), 2);
     }

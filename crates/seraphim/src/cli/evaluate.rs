@@ -7,12 +7,13 @@ use super::flags::{raw_job, with_flags};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::job::EvaluateJob;
 use crate::job::keys;
+use crate::job::{EvaluateJob, ScoringJob};
 use crate::labels;
 use crate::progress::counted;
 use crate::run::Environment;
-use crate::run::evaluate::ConfusionMatrix;
+use crate::run::cluster::launch;
+use crate::run::evaluate::{ConfusionMatrix, Evaluation};
 
 /// Maximum number of classes of a confusion matrix that is printed; JSON has it for any number.
 const PRINTED_CLASSES: usize = 20;
@@ -27,12 +28,26 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
-    let job = EvaluateJob::check(&raw_job(matches, keys::JobCommand::Evaluate))?;
-    let evaluation = crate::run::evaluate::evaluate(&job, environment)?;
+    let raw = raw_job(matches, keys::JobCommand::Evaluate);
+    let job = EvaluateJob::check(&raw)?;
+    let evaluation = match job.members.size() {
+        None => crate::run::evaluate::evaluate(&job, environment)?,
+        Some(size) => launch::score(&raw, &ScoringJob::Evaluate(job.clone()), size, environment)?,
+    };
+    print(&evaluation, &job)?;
+    Ok(Exit::Done)
+}
+
+/// Prints metrics, as JSON or for people.
+pub(super) fn print(evaluation: &Evaluation, job: &EvaluateJob) -> Result<(), Error> {
     if job.manner.json {
-        print_json(&evaluation)?;
-        return Ok(Exit::Done);
+        return print_json(evaluation);
     }
+    print_text(&summary(evaluation))
+}
+
+/// Describes an evaluation for people.
+pub(super) fn summary(evaluation: &Evaluation) -> String {
     let mut text = String::new();
     for notice in &evaluation.notices {
         text += &format!("note: {notice}\n");
@@ -50,9 +65,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if let Some(confusion) = &evaluation.confusion {
         text += &confusion_text(confusion, evaluation.threshold);
     }
-    text += &calibration_text(&evaluation.calibration_table);
-    print_text(&text)?;
-    Ok(Exit::Done)
+    text + &calibration_text(&evaluation.calibration_table)
 }
 
 /// Returns the confusion matrix as a table: one row per label, one column per predicted label.

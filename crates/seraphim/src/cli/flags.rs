@@ -30,7 +30,9 @@ pub(super) fn key_flag(key: &'static Key) -> Arg {
 
 /// Returns the settings of the command line.
 pub(super) fn raw_job(matches: &ArgMatches, of: keys::JobCommand) -> RawJob {
-    raw_job_with(matches, keys_of(of))
+    let mut raw = raw_job_with(matches, keys_of(of));
+    raw.command = of;
+    raw
 }
 
 /// Returns the settings of the command line that have these keys of `train`.

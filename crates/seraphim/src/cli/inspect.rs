@@ -96,8 +96,8 @@ fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> Box<dyn Iterator<I
 
 /// Returns the name of a key: from the dictionary, from the columns, or the number itself.
 fn name_of(model: &Model, key: u64) -> String {
-    if let Some(name) = model.dictionary.get(&key) {
-        return name.clone();
+    if let Some(name) = model.dictionary.get(key) {
+        return name.to_owned();
     }
     let column = usize::try_from(key).ok().and_then(|key| model.manifest.schema.columns.get(key));
     match column {

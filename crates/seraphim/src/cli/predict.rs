@@ -6,10 +6,12 @@ use super::flags::{raw_job, with_flags};
 use super::print_json;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::job::PredictJob;
 use crate::job::keys;
+use crate::job::{PredictJob, ScoringJob};
 use crate::progress::counted;
 use crate::run::Environment;
+use crate::run::cluster::launch;
+use crate::run::predict::Prediction;
 
 pub(super) fn command() -> Command {
     with_flags(
@@ -19,7 +21,8 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
-    let job = PredictJob::check(&raw_job(matches, keys::JobCommand::Predict))?;
+    let raw = raw_job(matches, keys::JobCommand::Predict);
+    let job = PredictJob::check(&raw)?;
     let to_standard_output = job.output.as_os_str() == "-";
     if job.manner.json && to_standard_output {
         let what = "--json and --output - both write to standard output".into();
@@ -28,28 +31,43 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             advice: "name a file for the scores, or leave out --json".into(),
         });
     }
-    let prediction = crate::run::predict::predict(&job, environment)?;
-    if job.manner.json {
-        print_json(&prediction)?;
-    } else if !job.manner.quiet {
-        // Notices go to standard error, since standard output may be the scores.
-        for notice in &prediction.notices {
-            eprintln!("note: {notice}");
-        }
-        if prediction.bad_lines > 0 {
-            eprintln!("skipped {}: no score for them", counted(prediction.bad_lines, "bad line"));
-        }
-        if !to_standard_output {
-            let positive = prediction
-                .positive_label
-                .map_or(String::new(), |label| format!("; score: for label {label}"));
-            eprintln!(
-                "{} scores written to {} ({}{positive})",
-                prediction.records,
-                prediction.output,
-                prediction.columns.join(", ")
-            );
-        }
-    }
+    let prediction = match job.members.size() {
+        None => crate::run::predict::predict(&job, environment)?,
+        Some(size) => launch::score(&raw, &ScoringJob::Predict(job.clone()), size, environment)?,
+    };
+    print(&prediction, &job)?;
     Ok(Exit::Done)
+}
+
+/// Tells the user what was scored.
+pub(super) fn print(prediction: &Prediction, job: &PredictJob) -> Result<(), Error> {
+    if job.manner.json {
+        print_json(prediction)?;
+    } else if !job.manner.quiet {
+        // It goes to standard error, since standard output may be the scores.
+        eprint!("{}", summary(prediction));
+    }
+    Ok(())
+}
+
+/// Describes a prediction for people.
+pub(super) fn summary(prediction: &Prediction) -> String {
+    let mut text = String::new();
+    for notice in &prediction.notices {
+        text += &format!("note: {notice}\n");
+    }
+    if prediction.bad_lines > 0 {
+        text += &format!("skipped {}: no score for them\n", counted(prediction.bad_lines, "bad line"));
+    }
+    if prediction.output != "-" {
+        let positive = prediction.positive_label.as_ref();
+        let positive = positive.map_or(String::new(), |label| format!("; score: for label {label}"));
+        text += &format!(
+            "{} scores written to {} ({}{positive})\n",
+            prediction.records,
+            prediction.output,
+            prediction.columns.join(", ")
+        );
+    }
+    text
 }

@@ -11,14 +11,14 @@ use control::request::Status;
 use control::text::{plain, plain_lines};
 use control::{Client, JobState, JobStatus};
 use rpc::message::control::{Member, MemberKind};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::submit::state_name;
-use super::{print_json, print_text, train};
+use super::{evaluate, predict, print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::report::Report;
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -63,12 +63,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
 
 /// Describes one job, with the summary of its report if it has one.
 fn detail(job: &JobStatus) -> String {
-    let report = serde_json::from_value::<Report>(job.progress.clone());
-    let mut out = line(job);
-    if let Ok(report) = report {
-        out += &plain_lines(&train::summary(&report), TEXT_BYTES);
+    fn read<T: DeserializeOwned>(job: &JobStatus, summary: impl Fn(&T) -> String) -> Option<String> {
+        serde_json::from_value(job.progress.clone()).ok().map(|report| summary(&report))
     }
-    out
+    let summary = read(job, train::summary)
+        .or_else(|| read(job, predict::summary))
+        .or_else(|| read(job, evaluate::summary));
+    line(job) + &plain_lines(&summary.unwrap_or_default(), TEXT_BYTES)
 }
 
 fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {

@@ -1,4 +1,4 @@
-//! `seraphim submit JOB.toml --master ADDRESS`.
+//! `seraphim submit JOB.toml --master ADDRESS`, `seraphim submit predict ...`, `seraphim submit evaluate ...`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,19 +9,20 @@ use control::text::plain_lines;
 use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
 use rpc::Address;
 use rpc::message::JobId;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cluster_args::{
     lost_limit, lost_limit_arg, master_arg, master_http, master_http_arg, token, token_arg,
 };
-use super::flags::with_flags;
-use super::{print_json, print_text, train};
+use super::flags::{raw_job, with_flags};
+use super::{evaluate, predict, print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::job::TrainJob;
-use crate::job::keys;
+use crate::job::keys::JobCommand;
 use crate::job::raw::RawJob;
-use crate::job::submission::{self, PathBase};
+use crate::job::submission::{self, CheckedJob, PathBase};
+use crate::job::{ScoringJob, TrainJob};
 use crate::report::Report;
 use crate::run::Environment;
 
@@ -37,43 +38,59 @@ pub(super) fn command() -> Command {
         .value_name("ALGORITHM|JOB.toml")
         .required(true)
         .help("An algorithm, or a job file with the same keys; flags override the file");
+    let command = Command::new("submit")
+        .about("Train or score on a running cluster; its workers read the data and write the model or the scores")
+        .arg(what)
+        .subcommand(scoring_command(JobCommand::Predict, "Score data with a model, in the order of the data"))
+        .subcommand(scoring_command(JobCommand::Evaluate, "Compute the metrics of a model on labelled data"))
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true);
+    with_flags(command.args(client_args()), JobCommand::Train)
+}
+
+fn scoring_command(command: JobCommand, about: &'static str) -> Command {
+    with_flags(Command::new(command.name()).about(about).args(client_args()), command)
+}
+
+/// The flags of a client that may wait for its job.
+fn client_args() -> [Arg; 5] {
     let detach = Arg::new("detach")
         .long("detach")
         .action(ArgAction::SetTrue)
         .help("Print the number of the job and do not wait for its end");
-    let command = Command::new("submit")
-        .about("Train on a running cluster; its workers read the data and write the model")
-        .arg(what)
-        .arg(master_arg())
-        .arg(master_http_arg())
-        .arg(token_arg())
-        .arg(lost_limit_arg())
-        .arg(detach);
-    with_flags(command, keys::JobCommand::Train)
+    [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), detach]
+}
+
+/// Returns the settings of the job, and the flags of the client.
+fn raw(matches: &ArgMatches) -> Result<(RawJob, &ArgMatches), Error> {
+    Ok(match matches.subcommand() {
+        None => (train::raw(matches)?, matches),
+        Some((name, own)) => {
+            let is_named = |command: &JobCommand| command.name() == name;
+            let command = JobCommand::ALL.into_iter().find(is_named).expect("there are no other subcommands");
+            (raw_job(own, command), own)
+        }
+    })
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
-    let raw = with_absolute_paths(train::raw(matches)?)?;
-    let job = TrainJob::check(&raw, environment.families)?;
+    let (raw, matches) = raw(matches)?;
+    let raw = with_absolute_paths(raw)?;
+    let job = CheckedJob::check(&raw, environment.families)?;
+    let (servers, workers) = job.size();
     let (address, token) = (master_http(matches)?, token(matches)?);
     let order = JobSubmission {
-        title: format!("{} on {}", job.algorithm.name, job.input.data.join(", ")),
+        title: job.title(),
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
-        servers: job.size.map_or(1, |size| size.servers),
-        workers: job.size.map_or(1, |size| size.workers),
+        servers,
+        workers,
     };
     // An invalid job is refused here and not sent to the master.
     submission::check(&order, PathBase::Unknown, environment.families)?;
-    if matches.get_flag("detach") && job.report.is_some() {
-        return Err(Error::InvalidRequest {
-            what: "--report is written at the end of the job, and --detach does not wait for it".into(),
-            advice:
-                "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended"
-                    .into(),
-        });
+    if let CheckedJob::Train(job) = &job {
+        check_report(job, matches)?;
     }
-    job.check_report()?;
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
     interrupt.exit_on_interrupt(format!(
@@ -91,6 +108,18 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     finish(submitted.wait_for_end(&job)?, &job)
 }
 
+fn check_report(job: &TrainJob, matches: &ArgMatches) -> Result<(), Error> {
+    if matches.get_flag("detach") && job.report.is_some() {
+        return Err(Error::InvalidRequest {
+            what: "--report is written at the end of the job, and --detach does not wait for it".into(),
+            advice:
+                "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended"
+                    .into(),
+        });
+    }
+    job.check_report()
+}
+
 /// A submitted job at its master.
 struct SubmittedJob {
     client: Client,
@@ -102,7 +131,7 @@ struct SubmittedJob {
 
 impl SubmittedJob {
     /// Watches the job until its end, also through a restart of the master. Returns its last status.
-    fn wait_for_end(&self, job: &TrainJob) -> Result<Option<JobStatus>, Error> {
+    fn wait_for_end(&self, job: &CheckedJob) -> Result<Option<JobStatus>, Error> {
         let Self { client, address, number, limit } = self;
         let mut last: Option<JobStatus> = None;
         let mut lost_since = None;
@@ -115,7 +144,7 @@ impl SubmittedJob {
                     return false;
                 }
                 lost_since = None;
-                if !job.manner.quiet {
+                if !job.manner().quiet {
                     print_changes(last.as_ref(), status);
                 }
                 last = Some(status.clone());
@@ -133,7 +162,7 @@ impl SubmittedJob {
                 Err(error) => error.to_string(),
             };
             let lost = lost_master(address, *number, job, &problem);
-            if lost_since.is_none() && !job.manner.quiet {
+            if lost_since.is_none() && !job.manner().quiet {
                 print_notice(&format!("{lost}; waiting {} s for the master", limit.as_secs()));
             }
             if is_other || lost_since.get_or_insert_with(Instant::now).elapsed() >= *limit {
@@ -158,12 +187,16 @@ fn flags_of_master(matches: &ArgMatches) -> String {
     ["master", "http", "token-file"].into_iter().filter_map(flag).collect()
 }
 
-fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &dyn std::fmt::Display) -> Error {
+fn lost_master(address: &Address, number: JobId, job: &CheckedJob, error: &dyn std::fmt::Display) -> Error {
+    let then = match job {
+        CheckedJob::Train(job) => {
+            format!("they save the state of the job in {}.unfinished and log the path", job.model.display())
+        }
+        CheckedJob::Score(_) => "the job ends without a result".into(),
+    };
     let text = format!(
         "the master at {address} is lost, with job {number}: {error}. The job goes on when the master comes back with its \
-         --state; if none comes back within the --lost-limit of the workers (default 30 s), they save the state of the job \
-         in {}.unfinished and log the path",
-        job.model.display()
+         --state; if none comes back within the --lost-limit of the workers (default 30 s), {then}"
     );
     Error::Cluster { text, exit: Exit::Io }
 }
@@ -210,7 +243,7 @@ pub(super) fn state_name(state: JobState) -> &'static str {
     }
 }
 
-fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
+fn finish(last: Option<JobStatus>, job: &CheckedJob) -> Result<Exit, Error> {
     let Some(status) = last else {
         let text = "the master sent no status of the job".into();
         return Err(Error::Cluster { text, exit: Exit::Internal });
@@ -220,6 +253,28 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
             status.progress["exit"].as_u64().map_or(Exit::Internal, |code| Exit::from_code(code as u8));
         return Err(Error::Cluster { text: plain_lines(&text, ERROR_BYTES), exit });
     }
+    match job {
+        CheckedJob::Train(job) => finish_training(status, job),
+        CheckedJob::Score(ScoringJob::Predict(job)) => {
+            predict::print(&result(status)?, job)?;
+            Ok(Exit::Done)
+        }
+        CheckedJob::Score(ScoringJob::Evaluate(job)) => {
+            evaluate::print(&result(status)?, job)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Returns the result of a scoring job.
+fn result<T: DeserializeOwned>(status: JobStatus) -> Result<T, Error> {
+    serde_json::from_value(status.progress).map_err(|error| Error::Cluster {
+        text: format!("the result of the job cannot be read: {error}; use the same release at both ends"),
+        exit: Exit::Internal,
+    })
+}
+
+fn finish_training(status: JobStatus, job: &TrainJob) -> Result<Exit, Error> {
     let model = status.progress["model"].as_str().map(str::to_owned);
     let Ok(report) = serde_json::from_value::<Report>(status.progress) else {
         let text = match model {

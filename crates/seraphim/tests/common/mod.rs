@@ -129,6 +129,14 @@ pub(crate) fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// Returns the name and content of every file, hidden ones too, that lies directly in the folder of a test.
+pub(crate) fn bytes_of_files(folder: &Folder) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder.0.path()).expect("it is there");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    let read = |path: PathBuf| (path.clone(), std::fs::read(path).expect("readable"));
+    paths.filter(|path| path.is_file()).map(read).collect()
+}
+
 /// Returns a number of a JSON text by a pointer such as `/metrics/auc`.
 pub(crate) fn number(json: &str, pointer: &str) -> f64 {
     let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");

@@ -12,21 +12,20 @@ use master::{JobEvent, JobLink, JobResult, Runner};
 use rpc::message::{Durability, Member, MemberKind};
 use serde_json::{Map, Value, json};
 
-use super::servers::Servers;
-use super::stats_poller::StatsPoller;
+use super::driver_parameters::ServerParameters;
 use crate::amounts::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::job::submission::{self, PathBase, Submission};
+use crate::job::submission::{self, CheckedJob, PathBase, Submission};
+use crate::job::{ScoringJob, TrainJob};
 use crate::progress::ProgressListener;
 use crate::run::driver::messages::{ToWorker, decode, encode};
-use crate::run::driver::run_loop::{Parameters, WorkerLink, drive};
+use crate::run::driver::run_loop::{JobDriver, WorkerLink, drive};
+use crate::run::driver::scoring::{ScoringConfig, ScoringDriver};
 use crate::run::driver::{
-    Driver, DriverConfig, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
-    SnapshotPurpose, WorkerInfo,
+    Driver, DriverConfig, Event, Incidents, ParameterPlace, RecordTimes, RunEnd, WorkerInfo,
 };
 
 /// Time until the master knows that the connection of a process has ended that no longer exists.
@@ -81,7 +80,6 @@ impl JobRunner {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Runs a job, and again with other members when it has lost one. It goes on from its last checkpoint.
     fn run_job(&self, link: &mut JobLink) -> Result<JobResult, Error> {
         let order = JobSubmission {
             title: link.title.clone(),
@@ -90,14 +88,43 @@ impl JobRunner {
             workers: link.workers.len() as u32,
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
+        match job {
+            CheckedJob::Train(job) => self.train(link, &raw, &job),
+            CheckedJob::Score(job) => self.score(link, raw, job),
+        }
+    }
+
+    /// Scores records. The job ends when it loses a member.
+    fn score(&self, link: &JobLink, raw: RawJob, job: ScoringJob) -> Result<JobResult, Error> {
+        let config = ScoringConfig {
+            job: link.run,
+            workers: worker_infos(link),
+            parameters: ParameterPlace::Servers(link.servers.clone()),
+            families: self.families.clone(),
+        };
+        let mut driver = ScoringDriver::new(config, raw, job);
+        match self.drive(link, 1, Durability::Checkpoint, &mut driver) {
+            Ok(RunEnd::Scored(report)) => Ok(report.into()),
+            Ok(RunEnd::Finished(_) | RunEnd::TasksMove(_)) => unreachable!("nothing was trained"),
+            Err(RunFailure { error, lost: None, is_disconnected, .. }) if error.exit() == Exit::Io => {
+                Err(Loss::wait(link, is_disconnected, self.lease + LOSS_GRACE)
+                    .map_or(error, |loss| loss.error()))
+            }
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// Trains, and again with other members when one is lost. The training goes on from its last checkpoint.
+    fn train(&self, link: &mut JobLink, raw: &RawJob, job: &TrainJob) -> Result<JobResult, Error> {
         let mut runs = Runs::recorded(&link.recorded);
         loop {
-            let failure = match self.run_once(link, &raw, &job, &mut runs) {
+            let failure = match self.run_once(link, raw, job, &mut runs) {
                 Ok(RunEnd::Finished(finished)) => {
                     let report =
                         serde_json::to_value(&finished.report).expect("a report is texts and numbers");
                     return Ok(JobResult { report, is_complete: finished.is_complete });
                 }
+                Ok(RunEnd::Scored(_)) => unreachable!("a training scores no records"),
                 Ok(RunEnd::TasksMove(times)) => {
                     runs.move_tasks(times);
                     self.replace_members(link, "its tasks move to other workers", &runs)?;
@@ -137,13 +164,9 @@ impl JobRunner {
         job: &TrainJob,
         runs: &mut Runs,
     ) -> Result<RunEnd, RunFailure> {
-        let info = |member: &Member| {
-            let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
-            WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
-        };
         let config = DriverConfig {
             job: link.run,
-            workers: link.workers.iter().map(info).collect(),
+            workers: worker_infos(link),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
@@ -156,14 +179,25 @@ impl JobRunner {
         };
         runs.since.get_or_insert_with(Instant::now);
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
-        let run = runs.number();
-        let mut workers =
-            MasterLink { link, run, lost: None, disconnected: BTreeMap::new(), is_cancelled: false };
-        let (token, durability) = (&self.token[..], job.durability);
-        let mut parameters = ServerParameters { link, token, durability, servers: None, poller: None };
-        let ended = drive(&mut driver, &mut workers, &mut parameters, &self.interrupt);
+        let ended = self.drive(link, runs.number(), job.durability, &mut driver);
         runs.incidents = driver.incidents().clone();
         runs.training = driver.training().cloned().or(runs.training.take());
+        ended
+    }
+
+    /// Carries out what a driver wants with the members of `link`.
+    fn drive(
+        &self,
+        link: &JobLink,
+        run: u32,
+        durability: Durability,
+        driver: &mut dyn JobDriver,
+    ) -> Result<RunEnd, RunFailure> {
+        let mut workers =
+            MasterLink { link, run, lost: None, disconnected: BTreeMap::new(), is_cancelled: false };
+        let token = &self.token[..];
+        let mut parameters = ServerParameters { link, token, durability, servers: None, poller: None };
+        let ended = drive(driver, &mut workers, &mut parameters, &self.interrupt);
         ended.map_err(|error| RunFailure {
             error,
             lost: workers.lost.take().map(Box::new),
@@ -203,6 +237,15 @@ impl JobRunner {
             }
         }
     }
+}
+
+/// The workers of a job as its driver knows them.
+fn worker_infos(link: &JobLink) -> Vec<WorkerInfo> {
+    let info = |member: &Member| {
+        let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
+        WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
+    };
+    link.workers.iter().map(info).collect()
 }
 
 /// The earlier runs of a job.
@@ -405,61 +448,4 @@ fn member_lost_error(member: &Member, reason: &str) -> Error {
     };
     let text = format!("{}{place} was lost during the job: {reason}", member.name);
     Error::Cluster { text, exit: Exit::Io }
-}
-
-/// The servers of a job as its driver reaches them.
-struct ServerParameters<'a> {
-    link: &'a JobLink,
-    token: &'a [u8],
-    durability: Durability,
-    servers: Option<Servers>,
-    poller: Option<StatsPoller>,
-}
-
-impl Parameters for ServerParameters<'_> {
-    fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
-        if let ParametersRequest::Create { layout, modules, workers } = request {
-            let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
-            let servers = Servers::connect(&layout, self.token)?
-                .with_cancellation(move || is_lost.is_raised())
-                .with_reconnection(move || same.is_raised())
-                .with_durability(self.durability);
-            self.servers.insert(servers).open_job_with(&modules)?;
-            self.poller = Some(StatsPoller::start(&layout, self.token, workers));
-            return Ok(Value::Null);
-        }
-        let servers = self.servers.as_mut().expect("the matrices are created first");
-        match request {
-            ParametersRequest::Create { .. } => unreachable!("handled above"),
-            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
-                return Ok(Value::Bool(servers.try_take_snapshot(SnapshotPurpose::Checkpoint)?));
-            }
-            ParametersRequest::TakeSnapshot(purpose) => servers.take_snapshot(purpose)?,
-            ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
-            ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
-        }
-        Ok(Value::Null)
-    }
-
-    fn drop_snapshot(&mut self, purpose: SnapshotPurpose) {
-        // An error is ignored: the next request finds it again.
-        let _ = self.servers.as_mut().map(|servers| servers.drop_snapshot(purpose));
-    }
-
-    fn close(&mut self, failure: Option<&str>) {
-        self.poller = None;
-        if let Some(servers) = &mut self.servers {
-            // An error is ignored: a lost server needs no closing.
-            let _ = match failure {
-                Some(reason) => servers.close_failed_job(reason),
-                None => servers.close_job("the job has ended"),
-            };
-        }
-    }
-
-    fn add_status(&self, status: &mut Map<String, Value>) {
-        if let Some(Value::Object(latest)) = self.poller.as_ref().map(StatsPoller::latest) {
-            status.extend(latest);
-        }
-    }
 }

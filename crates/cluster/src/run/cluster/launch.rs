@@ -2,7 +2,7 @@
 //! private folder and end with the job.
 
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
 use matrix::{MatrixSpec, Prefetch};
+use model::TempOutput;
 use rpc::WireType;
 use rpc::message::Durability;
 use rpc::stop::Stop;
 use rpc::transport::Address;
+use serde::de::DeserializeOwned;
 use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::job_runner::JobRunner;
@@ -24,10 +26,11 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::raw::RawJob;
-use crate::job::{ClusterSize, TrainJob};
+use crate::job::{ClusterSize, ScoringJob, TrainJob};
 use crate::progress::{ProgressListener, SilentProgress};
 use crate::report::Report;
-use crate::run::Environment;
+use crate::run::score_output::Destination;
+use crate::run::{Environment, predict};
 
 /// Maximum wait for the start of the master or the servers.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -48,9 +51,51 @@ pub fn train(
     progress: Arc<dyn ProgressListener>,
 ) -> Result<Report, Error> {
     job.check_outputs()?;
-    let folder = SocketFolder::new()?;
     let listener: Arc<dyn ProgressListener> =
         if job.manner.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
+    let processes = ChildProcesses::new(job.restarts).with_listener(listener);
+    let logs = ServerLogs::of(job, environment.interrupt)?;
+    let report: Report = read_report(run(raw, size, environment, progress, processes, logs.as_ref())?)?;
+    if let Some(path) = &job.report {
+        report.write(path)?;
+    }
+    Ok(report)
+}
+
+/// Scores records on servers and workers of this machine, which are started for it and end with it. Returns the result
+/// of the command.
+pub fn score<T: DeserializeOwned>(
+    raw: &RawJob,
+    job: &ScoringJob,
+    size: ClusterSize,
+    environment: Environment<'_>,
+) -> Result<T, Error> {
+    predict::check_workers_output(job, environment.families)?;
+    let result = run(raw, size, environment, Arc::new(SilentProgress), ChildProcesses::new(0), None);
+    if let (Err(_), Some(output)) = (&result, job.output()) {
+        // The processes have ended, also those that could not remove what they had begun.
+        Destination::of(output).remove_stale_parts(environment.interrupt);
+    }
+    read_report(result?)
+}
+
+fn read_report<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| Error::Cluster {
+        text: format!("the report of the job cannot be read: {error}"),
+        exit: Exit::Internal,
+    })
+}
+
+/// Runs a job on servers and workers of this machine. Returns its report.
+fn run(
+    raw: &RawJob,
+    size: ClusterSize,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+    mut processes: ChildProcesses,
+    logs: Option<&ServerLogs>,
+) -> Result<serde_json::Value, Error> {
+    let folder = SocketFolder::new()?;
     let runner =
         JobRunner::new(progress, Vec::new(), environment.interrupt.clone(), environment.families.clone());
     let runner = Arc::new(runner.with_shared_folder());
@@ -58,15 +103,12 @@ pub fn train(
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let master = start_master(config, Arc::clone(&runner), stop.clone())?;
-    // Dropped after the processes.
-    let logs = (job.durability >= Durability::Log).then(|| LogFolder::new(&job.model)).transpose()?;
-    let mut processes = ChildProcesses::new(job.restarts).with_listener(listener);
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
         let mut more = vec!["--listen", &listen, "--lanes", "1"];
-        let log = logs.as_ref().map(|logs| logs.of_server(i));
+        let log = logs.map(|logs| logs.folder.join(format!("server-{i}")).display().to_string());
         more.extend(log.iter().flat_map(|log| ["--write-ahead-log", log]));
-        more.extend((job.durability == Durability::SyncedLog).then_some("--sync-log"));
+        more.extend(logs.is_some_and(|logs| logs.is_synced).then_some("--sync-log"));
         processes.start("server", i, &master.address, &more)?;
     }
     for i in 0..size.workers {
@@ -76,40 +118,29 @@ pub fn train(
     let result = submit(raw, size, &master.http, &mut processes);
     drop(processes);
     stop.raise();
-    let value = result.map_err(|error| runner.take_error().unwrap_or(error))?;
-    let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
-        text: format!("the report of the job cannot be read: {error}"),
-        exit: Exit::Internal,
-    })?;
-    if let Some(path) = &job.report {
-        report.write(path)?;
-    }
-    Ok(report)
+    result.map_err(|error| runner.take_error().unwrap_or(error))
 }
 
 /// The write-ahead logs of the servers of one training, beside its model. They are removed when this value is dropped.
-struct LogFolder(PathBuf);
-
-impl LogFolder {
-    fn new(model: &Path) -> Result<Self, Error> {
-        let mut name = model.file_name().unwrap_or(model.as_os_str()).to_owned();
-        name.push(format!(".write-ahead-{}", std::process::id()));
-        let path = std::path::absolute(model.with_file_name(name)).map_err(Error::io("find", model))?;
-        // An earlier process with this number may have been killed.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
-        Ok(Self(path))
-    }
-
-    fn of_server(&self, number: u32) -> String {
-        self.0.join(format!("server-{number}")).display().to_string()
-    }
+struct ServerLogs {
+    folder: PathBuf,
+    is_synced: bool,
+    _output: TempOutput,
 }
 
-impl Drop for LogFolder {
-    fn drop(&mut self) {
-        // What cannot be removed does no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
+impl ServerLogs {
+    /// None if the job does not ask for logs.
+    fn of(job: &TrainJob, interrupt: &Interrupt) -> Result<Option<Self>, Error> {
+        if job.durability == Durability::Checkpoint {
+            return Ok(None);
+        }
+        let mut name = job.model.file_name().unwrap_or(job.model.as_os_str()).to_owned();
+        name.push(".write-ahead");
+        let output = interrupt.temp_output(&job.model.with_file_name(name));
+        let folder = std::path::absolute(output.path()).map_err(Error::io("find", output.path()))?;
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let is_synced = job.durability == Durability::SyncedLog;
+        Ok(Some(Self { folder, is_synced, _output: output }))
     }
 }
 
@@ -263,7 +294,7 @@ fn submit(
     processes: &mut ChildProcesses,
 ) -> Result<serde_json::Value, Error> {
     let order = JobSubmission {
-        title: raw.algorithm.clone().unwrap_or_default(),
+        title: raw.algorithm.clone().unwrap_or_else(|| raw.command.name().into()),
         spec: serde_json::to_value(raw).expect("texts are always JSON"),
         servers: size.servers,
         workers: size.workers,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`job_runner`] | connects drivers with the master, the workers and the servers |
 //! | [`worker`] | the process of a worker and its jobs |
-//! | `server_parameters` | the servers of a job as tasks reach them |
+//! | `server_parameters`, `driver_parameters` | the servers of a job as its tasks and its driver reach them |
 //! | `lane_connections` | requests of code that is not a task, to all lanes or to one |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, snapshots, close; `pages`: their rows |
 //! | `stats_poller` | what `status` shows of a running job |
@@ -13,6 +13,7 @@
 //! | [`parameter_service`], `session` | the parameter service: its processes, the runner of one session |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
+mod driver_parameters;
 pub mod job_runner;
 mod lane_connections;
 pub mod launch;

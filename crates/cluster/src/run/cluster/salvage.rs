@@ -2,12 +2,11 @@
 //! writes the parameters of the servers as a model directory beside the requested one, `OUT.unfinished`. It is an
 //! ordinary model, checksummed and renamed when complete, whose manifest also records how far the job came.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use algo::SavedModel;
-use data::Schema;
+use data::{KeyNames, Schema};
 use model::manifest::UnfinishedJob;
 use model::{Manifest, ModelFiles};
 use rpc::message::TaskStats;
@@ -125,14 +124,14 @@ impl Salvage<'_> {
         let manifest = self.manifest(&job, schema, model, reached, &clocks, lost)?;
         let specs = &layout.matrices[..families.load(model)?.matrix_count()];
         let names = match &job.from {
-            Some(path) => ModelFiles::open(path, false)?.dictionary,
-            None => BTreeMap::new(),
+            Some(path) => ModelFiles::open(path, false)?.dictionary()?,
+            None => KeyNames::default(),
         };
         let (asked, algorithm) = (job.model.clone(), job.algorithm.name);
         (job.overwrite, job.keep_optimizer) = (false, true);
         for number in 1..=NAME_LIMIT {
             job.model = unfinished_path(&asked, number);
-            match save(&job, manifest.clone(), (specs, servers), names.clone(), self.interrupt) {
+            match save(&job, manifest.clone(), (specs, servers), &names, self.interrupt) {
                 Ok(_) => break,
                 // An existing model stays, and the next name is tried.
                 Err(Error::Model(model::Error::ModelExists { .. } | model::Error::NotReplaceable { .. }))

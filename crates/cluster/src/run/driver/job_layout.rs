@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use data::{BadLinePolicy, BadLineTotal};
-use matrix::MatrixSpec;
+use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
-use rpc::message::{Member, MemberKind};
+use rpc::message::{JobId, Member, MemberKind};
 use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
 
 use super::memory_check::check_memory;
@@ -23,6 +24,9 @@ const PARTITIONS_PER_LANE: u32 = 4;
 const PARTITIONS_PER_TASK: u32 = 8;
 /// Maximum number of unacknowledged bytes from a task to a lane.
 const WINDOW_BYTES: u64 = 8 << 20;
+
+/// Nothing waits while a model is only read, but a layout needs a limit.
+const SCORING_WAIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// Where the parameters of a job are.
 #[derive(Clone, Debug)]
@@ -69,6 +73,33 @@ pub(super) fn layout(
         matrices,
         lanes,
         owners,
+        home: 0,
+    })
+}
+
+/// Returns the layout of the parameters of a model that is only read, with values that travel unchanged.
+pub(super) fn scoring_layout(
+    job: JobId,
+    place: &ParameterPlace,
+    model: &dyn algo::Model,
+    task_count: u32,
+) -> Result<JobLayout, Error> {
+    let lanes = place.lanes();
+    let matrices = model.matrices(place.partition_count(lanes.len() as u32, task_count));
+    place.check_memory(&matrices)?;
+    let owners =
+        |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
+    Ok(JobLayout {
+        job,
+        task_count,
+        wait_limit: SCORING_WAIT_LIMIT,
+        window_bytes: WINDOW_BYTES,
+        wire: vec![WireType::F32; matrices.len()],
+        prefetch: Prefetch::Off,
+        cache_bytes: 0,
+        owners: matrices.iter().map(owners).collect(),
+        matrices,
+        lanes,
         home: 0,
     })
 }

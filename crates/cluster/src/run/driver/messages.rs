@@ -5,6 +5,9 @@
 //! each epoch; `SaveModel` to one worker; `End` to all. Messages survive the loss and return of a connection to the
 //! master. A worker that died is not replaced: the run ends, and another run of the job begins.
 //!
+//! A job that scores records has messages of its own: `InspectScoring` and `ImportModel` to the first worker, `Score` to
+//! all, and for `predict` `JoinScores` to the first; then `End` to all.
+//!
 //! A checkpoint between two epochs begins with `EpochDecided`, one within an epoch with `PlanSave` to all workers and
 //! `DecideSave`. All tasks save their states (`TaskSaved`), the workers write them (`WritePart`, `PartWritten`), one of
 //! them completes the checkpoint (`CommitCheckpoint`, `CheckpointWritten`). `EndSave` lets the tasks go on: as soon as
@@ -12,10 +15,12 @@
 //! written.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use algo::metric::MetricAccumulator;
 use algo::{EpochDecision, EpochReport, SavedModel};
 use checkpoint::{DataFile, PartFile, TrainingId};
-use data::{BadLineTotal, Schema};
+use data::{BadLineTotal, KeyNames, ReadSummary, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
 use serde::de::DeserializeOwned;
@@ -24,7 +29,9 @@ use worker::JobLayout;
 
 use crate::job::raw::RawJob;
 use crate::report::EpochLine;
+use crate::run::evaluate::EvaluationFacts;
 use crate::run::failure::{FailureRank, ReadPosition};
+use crate::run::predict::PredictionFacts;
 use crate::run::totals::TaskSummary;
 
 /// Encodes a message as `MessagePack` with the names of its fields. Unlike JSON, it represents numbers that are not
@@ -39,20 +46,6 @@ pub fn encode(message: &impl Serialize) -> Base64Bytes {
 /// Decodes a message; the error says what is not understood.
 pub fn decode<T: DeserializeOwned>(bytes: &Base64Bytes) -> Result<T, String> {
     rmp_serde::from_slice(&bytes.0).map_err(|error| error.to_string())
-}
-
-/// Number of names of keys in one message: some megabytes of text, so that millions of names do not delay heartbeats.
-pub const NAMES_PER_MESSAGE: usize = 1 << 16;
-
-/// Splits names into groups that each fit in one message.
-pub fn split_names(mut names: BTreeMap<u64, String>, mut send: impl FnMut(BTreeMap<u64, String>)) {
-    while let Some(next) = names.keys().nth(NAMES_PER_MESSAGE).copied() {
-        let rest = names.split_off(&next);
-        send(std::mem::replace(&mut names, rest));
-    }
-    if !names.is_empty() {
-        send(names);
-    }
 }
 
 /// A checkpoint in a store.
@@ -86,6 +79,53 @@ pub struct RowsToSave {
     pub driver: Base64Bytes,
     /// Whether there is a snapshot for this checkpoint. If not, nothing pushes until the rows are written.
     pub has_snapshot: bool,
+}
+
+/// What is known of a scoring job before its first record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ScoringFacts {
+    Prediction(PredictionFacts),
+    Evaluation(EvaluationFacts),
+}
+
+/// What all workers of a scoring job must see alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataExtent {
+    /// Number of chunks of the data.
+    pub chunk_count: u32,
+    /// Size of all files; none if it is not known.
+    pub size_bytes: Option<u64>,
+}
+
+/// The chunks of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkShare {
+    pub first: u32,
+    /// The chunk behind the last one.
+    pub end: u32,
+    /// Distance between two chunks: 1, or the number of workers.
+    pub step: u32,
+}
+
+impl ChunkShare {
+    /// Returns the numbers of the chunks.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (self.first..self.end).step_by(self.step as usize)
+    }
+}
+
+/// What one worker scores.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScoringShare {
+    /// The number of the part, from 0 in the order of the input.
+    pub part: u32,
+    /// The first of its tasks in the job, and the first of the next worker.
+    pub tasks: (u32, u32),
+    pub chunks: ChunkShare,
+    /// The data as the first worker sees them.
+    pub data: DataExtent,
+    /// Where the part of the scores is written; none for `evaluate`.
+    pub folder: Option<PathBuf>,
 }
 
 /// Messages from the driver to a worker.
@@ -173,9 +213,9 @@ pub enum ToWorker {
         /// Position of the failure: nothing behind it needs to be read.
         position: Option<ReadPosition>,
     },
-    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then
+    /// Names of keys for the model to be written. The driver sends as many pieces as necessary, then
     /// `SaveModel`.
-    KeyNames { names: BTreeMap<u64, String> },
+    KeyNames { names: KeyNames },
     /// Requests to write the model. Answered by `ModelSaved`.
     SaveModel {
         layout: JobLayout,
@@ -184,6 +224,13 @@ pub enum ToWorker {
         /// The folder of checkpoints that is removed when the model is written, and the training that owns it.
         remove: Option<(String, TrainingId)>,
     },
+    /// Requests to open the model and the data of a scoring job. Answered by `ScoringInspected`.
+    InspectScoring { job: RawJob },
+    /// Requests to score a share of the data. Answered for each chunk, in their order, by `ChunkMetrics` for `evaluate`
+    /// and `ChunkScored`; then by `PartScored`.
+    Score { job: RawJob, layout: JobLayout, share: ScoringShare },
+    /// Requests to put the parts of the scores together. Answered by `ScoresJoined`.
+    JoinScores { part_count: u32 },
     /// Reports that the job has ended, with success or failure.
     End {
         /// Reason of the failure; none after success.
@@ -271,8 +318,8 @@ pub enum FromWorker {
         /// Bad lines of all tasks of this worker so far, in training and in validation.
         bad_lines: [BadLineTotal; 2],
     },
-    /// Names of keys in a task's data. The worker sends as many of these as necessary, then `TaskEnded` of the task.
-    KeyNames { names: BTreeMap<u64, String> },
+    /// Names of keys in a task's data. The worker sends as many pieces as necessary, then `TaskEnded` of the task.
+    KeyNames { names: KeyNames },
     /// Reports that a task has ended.
     TaskEnded {
         task: u32,
@@ -282,9 +329,27 @@ pub enum FromWorker {
     /// Reports that the model is written.
     ModelSaved {
         manifest: Box<Manifest>,
+        /// Notices for the user.
+        notices: Vec<String>,
         /// Seconds of waiting for the disk.
         sync_s: f64,
     },
+    /// Describes the data and the model of a scoring job.
+    ScoringInspected {
+        data: DataExtent,
+        model: SavedModel,
+        /// The folder for the parts of the scores.
+        folder: Option<PathBuf>,
+        facts: Box<ScoringFacts>,
+    },
+    /// Metrics of the next records of a chunk.
+    ChunkMetrics { chunk: u32, metrics: Box<MetricAccumulator> },
+    /// Reports that a chunk was scored.
+    ChunkScored { chunk: u32, summary: Box<ReadSummary> },
+    /// Reports that the share of the worker is scored.
+    PartScored { part: u32 },
+    /// Reports that the scores are in their place.
+    ScoresJoined,
     /// Reports a failure.
     Failed {
         /// The task that failed; none if the worker failed before its tasks started.
@@ -304,7 +369,7 @@ pub enum FromWorker {
 mod tests {
     use super::*;
 
-    fn names(count: u64) -> BTreeMap<u64, String> {
+    fn names(count: u64) -> KeyNames {
         // Keys of named features have their highest bit set, so an `f64` cannot represent them.
         (0..count).map(|i| (u64::MAX - i, format!("color=\"{i}\""))).collect()
     }
@@ -315,20 +380,6 @@ mod tests {
         assert!(matches!(back, FromWorker::KeyNames { names: back } if back == names(3)));
         let back = decode(&encode(&ToWorker::KeyNames { names: names(3) })).unwrap();
         assert!(matches!(back, ToWorker::KeyNames { names: back } if back == names(3)));
-    }
-
-    #[test]
-    fn many_names_go_in_parts_that_together_are_all() {
-        for count in [0, 1, NAMES_PER_MESSAGE, NAMES_PER_MESSAGE + 1, 2 * NAMES_PER_MESSAGE] {
-            let (mut parts, mut together) = (Vec::new(), BTreeMap::new());
-            split_names(names(count as u64), |part| {
-                parts.push(part.len());
-                together.extend(part);
-            });
-            assert!(together == names(count as u64), "{count}");
-            assert_eq!(parts.len(), count.div_ceil(NAMES_PER_MESSAGE), "{count}");
-            assert!(parts.iter().all(|&len| len <= NAMES_PER_MESSAGE), "{count}: {parts:?}");
-        }
     }
 
     #[test]

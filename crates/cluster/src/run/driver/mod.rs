@@ -14,6 +14,7 @@
 //! | `checkpointing`, `checkpoint_state` | when checkpoints are made, and who writes what |
 //! | `slow_workers` | which worker is slow, and where its tasks could go |
 //! | `saving` | the model and the report |
+//! | [`scoring`] | the driver of a job that scores records |
 //! | `failing` | which failure of several is reported |
 //! | `settings_chooser`, `epoch_monitor` | the decisions themselves |
 //! | `job_layout`, `memory_check` | where the parameters are |
@@ -31,6 +32,7 @@ pub mod messages;
 mod preparation;
 pub mod run_loop;
 mod saving;
+pub mod scoring;
 mod settings_chooser;
 mod slow_workers;
 mod training;
@@ -52,6 +54,7 @@ use self::failing::Failing;
 use self::job_progress::JobProgress;
 use self::messages::{FromWorker, ToWorker};
 use self::preparation::{Origin, Plan, Preparing, Setup};
+use self::run_loop::JobDriver;
 use self::saving::Saving;
 use self::training::Training;
 use crate::error::Error;
@@ -180,6 +183,8 @@ pub enum RunEnd {
     /// There is a checkpoint, from which another run continues, with its tasks spread over the workers by these times for a
     /// record.
     TasksMove(RecordTimes),
+    /// Records were scored, with this result of the command.
+    Scored(Value),
 }
 
 /// The result of a job that did not fail.
@@ -272,17 +277,17 @@ impl Driver {
         self.progress.print_line(line);
         self.job_progress.incidents.add(line);
     }
+}
 
-    /// Returns the first effects.
-    pub fn start(&mut self) -> Vec<Effect> {
+impl JobDriver for Driver {
+    fn start(&mut self) -> Vec<Effect> {
         let training = self.config.training.clone();
         let message = ToWorker::InspectData { job: self.raw.clone(), training };
         self.send(self.config.workers[0].id, message);
         std::mem::take(&mut self.effects)
     }
 
-    /// Handles an event; returns what must be done now.
-    pub fn on_event(&mut self, now: Instant, event: Event) -> Vec<Effect> {
+    fn on_event(&mut self, now: Instant, event: Event) -> Vec<Effect> {
         if matches!(self.phase, Phase::Ended) {
             return Vec::new();
         }
@@ -309,7 +314,9 @@ impl Driver {
         }
         std::mem::take(&mut self.effects)
     }
+}
 
+impl Driver {
     fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
         match message {
             FromWorker::DataInspected {
@@ -358,9 +365,17 @@ impl Driver {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
             }
-            FromWorker::KeyNames { names } => self.on_key_names(names),
-            FromWorker::ModelSaved { manifest, sync_s } => self.on_model_saved(now, *manifest, sync_s),
+            FromWorker::KeyNames { names } => self.on_key_names(&names),
+            FromWorker::ModelSaved { manifest, notices, sync_s } => {
+                self.on_model_saved(now, *manifest, notices, sync_s);
+            }
             FromWorker::ReadingFinished => self.on_reading_finished(worker),
+            // They belong to the driver of a scoring job.
+            FromWorker::ScoringInspected { .. }
+            | FromWorker::ChunkMetrics { .. }
+            | FromWorker::ChunkScored { .. }
+            | FromWorker::PartScored { .. }
+            | FromWorker::ScoresJoined => {}
         }
         Ok(())
     }
@@ -427,7 +442,7 @@ impl Driver {
     fn end(&mut self, result: Result<RunEnd, Error>) {
         self.phase = Phase::Ended;
         let reason = match &result {
-            Ok(RunEnd::Finished(_)) => None,
+            Ok(RunEnd::Finished(_) | RunEnd::Scored(_)) => None,
             Ok(RunEnd::TasksMove(_)) => Some("its tasks move to other workers".to_owned()),
             Err(error) => Some(error.to_string()),
         };

@@ -1,4 +1,4 @@
-//! Carries out the effects of a [`Driver`] for a job, until it ends.
+//! Carries out the effects of the driver of a job, until the job ends.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,21 @@ use checkpoint::TrainingId;
 use serde_json::{Map, Value};
 
 use super::messages::ToWorker;
-use super::{Driver, Effect, Event, ParametersRequest, RunEnd, SnapshotPurpose};
+use super::{Effect, Event, ParametersRequest, RunEnd, SnapshotPurpose};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
 /// Maximum time between two looks at the clock and at the user's wish to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The state machine that decides the course of a job.
+pub trait JobDriver {
+    /// Returns the first effects.
+    fn start(&mut self) -> Vec<Effect>;
+
+    /// Handles an event; returns what must be done now.
+    fn on_event(&mut self, now: Instant, event: Event) -> Vec<Effect>;
+}
 
 /// The connection of a driver to the workers of its job, and to the user.
 pub trait WorkerLink {
@@ -47,7 +56,7 @@ pub trait Parameters {
 
 /// Runs a job to the end of the run. It stops when `interrupt` is raised.
 pub fn drive(
-    driver: &mut Driver,
+    driver: &mut dyn JobDriver,
     link: &mut dyn WorkerLink,
     parameters: &mut dyn Parameters,
     interrupt: &Interrupt,

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use worker::JobLayout;
 
 use super::epoch_monitor::{StopReason, TrainingSummary};
-use super::messages::{ToWorker, split_names};
+use super::messages::ToWorker;
 use super::preparation::Plan;
 use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase, RunEnd};
 use crate::error::Error;
+use crate::run::run_info::names_notice;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
 /// The state of a job whose model is saved.
@@ -49,18 +50,31 @@ impl Driver {
         // After Ctrl-C the training may be continued exactly, so its checkpoints stay.
         let remove = training.checkpointing.to_remove().filter(|_| summary.end != StopReason::Interrupted);
         let layout = JobLayout { matrices: training.setup.model_specs, ..training.setup.layout };
-        split_names(training.key_names, |names| self.send(saver, ToWorker::KeyNames { names }));
+        let (names, is_over_limit) = training.key_names.finish();
+        notices.extend(is_over_limit.then(names_notice));
+        names.pieces().for_each(|names| self.send(saver, ToWorker::KeyNames { names }));
         self.send(saver, ToWorker::SaveModel { layout, manifest, remove });
         let saving = Saving { plan, totals, summary, notices, since: now, manifest: None };
         self.phase = Phase::Saving(Box::new(saving));
         Ok(())
     }
 
-    pub(super) fn on_model_saved(&mut self, now: Instant, manifest: Manifest, sync_s: f64) {
+    pub(super) fn on_model_saved(
+        &mut self,
+        now: Instant,
+        manifest: Manifest,
+        notices: Vec<String>,
+        sync_s: f64,
+    ) {
         let Phase::Saving(saving) = &mut self.phase else { return };
         self.timings.save_s = (now - saving.since).as_secs_f64();
         self.timings.sync_s = sync_s;
         self.timings.total_s = (now - self.start + self.config.earlier_time).as_secs_f64();
+        for notice in notices {
+            if !saving.notices.contains(&notice) {
+                saving.notices.push(notice);
+            }
+        }
         saving.manifest = Some(manifest);
         self.effects.push(Effect::Parameters(ParametersRequest::Stats));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use algo::EpochReport;
-use data::BadLineTotal;
+use data::{BadLineTotal, KeyNames, NameCollector};
 
 use super::checkpoint_state::Checkpointing;
 use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
@@ -29,7 +29,7 @@ pub(super) struct Training {
     /// The summary of each task that has ended.
     summaries: Vec<Option<TaskSummary>>,
     /// Names of keys in the data.
-    pub(super) key_names: BTreeMap<u64, String>,
+    pub(super) key_names: NameCollector,
     /// Bad lines by worker, in training and in validation.
     bad_lines: BTreeMap<u32, [BadLineTotal; 2]>,
     pub(super) step_count: u64,
@@ -61,7 +61,7 @@ impl Training {
             reports: (0..task_count).map(|_| None).collect(),
             first_report: None,
             summaries: (0..task_count).map(|_| None).collect(),
-            key_names: BTreeMap::new(),
+            key_names: NameCollector::default(),
             bad_lines: BTreeMap::new(),
             step_count,
             stop_sent: false,
@@ -222,9 +222,9 @@ impl Driver {
         training.since.saturating_duration_since(self.start) + training.checkpointing.last_duration()
     }
 
-    pub(super) fn on_key_names(&mut self, names: BTreeMap<u64, String>) {
+    pub(super) fn on_key_names(&mut self, names: &KeyNames) {
         if let Phase::Training(training) = &mut self.phase {
-            training.key_names.extend(names);
+            training.key_names.add_all(names);
         }
     }
 

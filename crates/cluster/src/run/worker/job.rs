@@ -1,6 +1,5 @@
 //! One job on one worker: handles each message of the driver.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use algo::{Families, SavedModel};
 use checkpoint::TrainingId;
-use data::{Schema, TaskData};
+use data::{NameCollector, Schema, TaskData};
 use matrix::FunctionTable;
 use model::{Manifest, ModelFiles, TrainingPosition};
 use worker::JobLayout;
@@ -16,6 +15,7 @@ use worker::JobLayout;
 use super::checkpoints;
 use super::coordinator::TaskCoordinator;
 use super::scan::scan;
+use super::scoring::ScoringTask;
 use super::semaphore::Semaphore;
 use super::task_runner::{TaskBegin, TaskRunner};
 use super::{WorkerContext, lock};
@@ -24,11 +24,11 @@ use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::run::Environment;
-use crate::run::driver::messages::{FromWorker, ToWorker};
+use crate::run::driver::messages::{FromWorker, ScoringShare, ToWorker};
 use crate::run::failure::{BusyGuard, panic_message};
 use crate::run::input::{TaskDataPlan, TrainingInput, open};
 use crate::run::resume;
-use crate::run::run_info::save;
+use crate::run::run_info::{names_notice, save};
 use crate::run::task_count::{explain, task_count};
 use crate::run::totals::TaskSummary;
 
@@ -40,8 +40,10 @@ pub(super) struct WorkerJob {
     /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
     inspected: Option<TrainingInput>,
     prepared: Option<PreparedJob>,
+    /// The job, if it does not train but score.
+    scoring: Option<ScoringTask>,
     /// Names of keys for the model to be written.
-    key_names: BTreeMap<u64, String>,
+    key_names: NameCollector,
     /// Whether this is not the first run of the job.
     has_run_before: bool,
 }
@@ -98,13 +100,14 @@ struct PreparedJob {
 
 impl WorkerJob {
     pub(super) fn new(coordinator: Arc<TaskCoordinator>, shared: Arc<Mutex<SalvageState>>) -> Self {
-        let key_names = BTreeMap::new();
+        let key_names = NameCollector::default();
         Self {
             coordinator,
             shared,
             job: None,
             inspected: None,
             prepared: None,
+            scoring: None,
             key_names,
             has_run_before: false,
         }
@@ -144,6 +147,9 @@ impl WorkerJob {
                 self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
                 Ok(())
             }
+            ToWorker::InspectScoring { job } => self.inspect_scoring(&job),
+            ToWorker::Score { job, layout, share } => self.score(&job, &layout, share),
+            ToWorker::JoinScores { part_count } => self.join_scores(part_count),
             ToWorker::ImportModel { layout } => self.import(&layout),
             ToWorker::RestoreRows { layout, checkpoint } => {
                 let mut matrices = self.context().parameters.open(&layout)?;
@@ -163,7 +169,7 @@ impl WorkerJob {
                 self.train(prepared, &layout, &model, &begin, busy.take())
             }
             ToWorker::KeyNames { names } => {
-                self.key_names.extend(names);
+                self.key_names.add_all(&names);
                 Ok(())
             }
             ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, *manifest, remove),
@@ -177,6 +183,30 @@ impl WorkerJob {
             | ToWorker::FinishReading { .. }
             | ToWorker::End { .. } => Ok(()),
         }
+    }
+
+    fn inspect_scoring(&mut self, raw: &RawJob) -> Result<(), Error> {
+        let mut scoring = ScoringTask::open(raw, self.environment())?;
+        self.coordinator.send(scoring.inspect(self.context())?);
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn score(&mut self, raw: &RawJob, layout: &JobLayout, share: ScoringShare) -> Result<(), Error> {
+        let scoring = match self.scoring.take() {
+            Some(scoring) => scoring,
+            None => ScoringTask::open(raw, self.environment())?,
+        };
+        scoring.score(share, layout, self.context())?;
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn join_scores(&mut self, part_count: u32) -> Result<(), Error> {
+        let Some(scoring) = self.scoring.take() else { return Ok(()) };
+        scoring.join(part_count, self.environment())?;
+        self.coordinator.send(FromWorker::ScoresJoined);
+        Ok(())
     }
 
     fn set_salvage_context(
@@ -292,6 +322,12 @@ impl WorkerJob {
     }
 
     fn import(&self, layout: &JobLayout) -> Result<(), Error> {
+        if let Some(scoring) = &self.scoring {
+            let mut matrices = self.context().parameters.open(layout)?;
+            scoring.import(layout, &mut *matrices)?;
+            self.coordinator.send(FromWorker::ModelImported { notices: Vec::new() });
+            return Ok(());
+        }
         let Some(path) = &self.job()?.from else { return Ok(()) };
         let mut previous = ModelFiles::open(path, true)?;
         let mut matrices = self.context().parameters.open(layout)?;
@@ -342,14 +378,13 @@ impl WorkerJob {
         job.overwrite |= self.has_run_before;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
-        let mut all_names = match &job.from {
-            Some(path) => ModelFiles::open(path, false)?.dictionary,
-            None => BTreeMap::new(),
-        };
-        all_names.append(&mut names);
+        if let Some(path) = &job.from {
+            names.add_all(&ModelFiles::open(path, false)?.dictionary()?);
+        }
+        let (names, is_over_limit) = names.finish();
         let interrupt = &self.context().interrupt;
         let specs = &layout.matrices[..saved.matrix_count()];
-        let written = save(&job, manifest, (specs, &mut *matrices), all_names, interrupt)?;
+        let written = save(&job, manifest, (specs, &mut *matrices), &names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         if let Some((location, training)) = remove
             && let Err(error) = checkpoints::remove(&location, &training)
@@ -358,7 +393,8 @@ impl WorkerJob {
             tracing::warn!(%error, "the checkpoints of a training that has ended cannot be removed");
         }
         let manifest = Box::new(written.manifest);
-        self.coordinator.send(FromWorker::ModelSaved { manifest, sync_s: written.sync_s });
+        let notices = is_over_limit.then(names_notice).into_iter().collect();
+        self.coordinator.send(FromWorker::ModelSaved { manifest, notices, sync_s: written.sync_s });
         Ok(())
     }
 }

@@ -10,6 +10,7 @@
 //! | `saves` | how tasks come to save at the same moment |
 //! | `checkpoints` | reads and writes checkpoints |
 //! | `scan` | reads the data before the first step |
+//! | `scoring` | scores records, for a job that does not train |
 //! | `semaphore` | how many tasks compute at once |
 
 pub(super) mod checkpoints;
@@ -18,6 +19,7 @@ pub(super) mod job;
 pub mod job_handle;
 mod saves;
 mod scan;
+mod scoring;
 pub mod semaphore;
 pub mod task_runner;
 

@@ -13,7 +13,7 @@ use super::coordinator::{InputCoordinator, TaskCoordinator};
 use super::semaphore::{PermittedAgent, Semaphore, with_permit};
 use super::{WorkerContext, lock};
 use crate::error::Error;
-use crate::run::driver::messages::{FromWorker, split_names};
+use crate::run::driver::messages::FromWorker;
 use crate::run::failure::{BusyGuard, ReadTracker};
 use crate::run::input::{TaskDataPlan, TrainingInput};
 use crate::run::run_info::with_job_context;
@@ -129,7 +129,8 @@ impl TaskRunner<'_> {
         }
         let summary = TaskSummary::of(&data.data, validation.as_ref());
         let names = data.data.reader_mut().take_dictionary();
-        split_names(names, |names| self.coordinator.send(FromWorker::KeyNames { names }));
+        names.pieces().for_each(|names| self.coordinator.send(FromWorker::KeyNames { names }));
+        drop(names);
         self.coordinator.send(FromWorker::TaskEnded { task, summary });
     }
 

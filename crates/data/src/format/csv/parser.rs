@@ -7,11 +7,11 @@ use super::super::{LineParser, ParsedLine};
 use super::fields::Fields;
 use crate::error::nearest;
 use crate::interactions::{InteractionGenerator, push_products};
+use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, LineError};
 use math::hash::named_key;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) struct Parser {
@@ -105,7 +105,7 @@ impl LineParser for Parser {
         Ok(ParsedLine::Record { label: rest.label, weight: rest.weight, group: rest.group })
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.dictionary.take()
     }
 

@@ -1,6 +1,6 @@
 //! Reads row groups into records.
 
-use std::collections::BTreeMap;
+use crate::key_names::KeyNames;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl RecordReader for ParquetReader {
         Ok(true)
     }
 
-    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+    fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
 }

@@ -37,6 +37,11 @@ pub(super) fn lines(progress: &Value) -> String {
 
 /// Returns the epoch, the number of records and the mean loss of the epoch as text; empty when they are not known.
 pub(in crate::cli) fn progress_text(progress: &Value) -> String {
+    if let Some(scored) = progress["scored"].as_u64() {
+        let number = |key: &str| progress[key].as_u64().unwrap_or(0);
+        let (done, all) = (number("chunks"), number("chunk_count"));
+        return format!("  {} scored, {done} of {}", counted(scored, "record"), counted(all, "chunk"));
+    }
     let (Some(records), Some(epochs)) = (progress["records"].as_u64(), progress["epochs"].as_u64()) else {
         return String::new();
     };

@@ -143,6 +143,9 @@ impl Worker {
                 self.report_idle(&mut actions);
             }
             ToWorker::KeyNames { .. } => {}
+            ToWorker::InspectScoring { .. } | ToWorker::Score { .. } | ToWorker::JoinScores { .. } => {
+                unreachable!("the job is a training")
+            }
             ToWorker::RestoreRows { .. } => unreachable!("no job continues from a checkpoint"),
             ToWorker::PlanSave { plan, clock } => {
                 let clock = clock.expect("these jobs are bsp");
@@ -155,17 +158,10 @@ impl Worker {
             ToWorker::WritePart { checkpoint, name, rows } => {
                 let number = checkpoint.number;
                 let is_failing = rows.is_some() && scenario.failed_checkpoint == Some(number);
-                let part = PartFile {
-                    name,
-                    size_bytes: 1,
-                    tasks: self.assigned.clone().collect(),
-                    has_rows: rows.is_some(),
-                    row_counts: Vec::new(),
-                };
                 actions.push(WorkerAction::WriteLater(if is_failing {
                     FromWorker::CheckpointFailed { number, error: "the disk is full".into() }
                 } else {
-                    FromWorker::PartWritten { number, part }
+                    FromWorker::PartWritten { number, part: self.part(name, rows.is_some()) }
                 }));
             }
             ToWorker::CommitCheckpoint { manifest, .. } => {
@@ -173,11 +169,21 @@ impl Worker {
                 actions.push(WorkerAction::Send(FromWorker::CheckpointWritten { number }));
             }
             ToWorker::SaveModel { manifest, .. } => {
-                actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved { manifest, sync_s: 0.0 }));
+                actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved {
+                    manifest,
+                    notices: Vec::new(),
+                    sync_s: 0.0,
+                }));
             }
             ToWorker::End { .. } => self.has_ended = true,
         }
         actions
+    }
+
+    /// The file of a checkpoint that this worker has written.
+    fn part(&self, name: String, has_rows: bool) -> PartFile {
+        let tasks = self.assigned.clone().collect();
+        PartFile { name, size_bytes: 1, tasks, has_rows, row_counts: Vec::new() }
     }
 
     /// All tasks of the job meet: they save, or end their epoch.

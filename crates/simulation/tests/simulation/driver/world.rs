@@ -8,6 +8,7 @@ use cluster::job::TrainJob;
 use cluster::job::raw::RawJob;
 use cluster::progress::SilentProgress;
 use cluster::run::driver::messages::{FromWorker, ToWorker};
+use cluster::run::driver::run_loop::JobDriver;
 use cluster::run::driver::{
     Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RunEnd,
     SnapshotPurpose, WorkerInfo,

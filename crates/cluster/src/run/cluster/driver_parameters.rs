@@ -1,0 +1,67 @@
+//! The servers of a job as its driver reaches them.
+
+use master::JobLink;
+use rpc::message::Durability;
+use serde_json::{Map, Value, json};
+
+use super::servers::Servers;
+use super::stats_poller::StatsPoller;
+use crate::error::Error;
+use crate::run::driver::run_loop::Parameters;
+use crate::run::driver::{ParametersRequest, SnapshotPurpose};
+
+pub(super) struct ServerParameters<'a> {
+    pub(super) link: &'a JobLink,
+    pub(super) token: &'a [u8],
+    pub(super) durability: Durability,
+    pub(super) servers: Option<Servers>,
+    pub(super) poller: Option<StatsPoller>,
+}
+
+impl Parameters for ServerParameters<'_> {
+    fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
+        if let ParametersRequest::Create { layout, modules, workers } = request {
+            let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
+            let servers = Servers::connect(&layout, self.token)?
+                .with_cancellation(move || is_lost.is_raised())
+                .with_reconnection(move || same.is_raised())
+                .with_durability(self.durability);
+            self.servers.insert(servers).open_job_with(&modules)?;
+            self.poller = Some(StatsPoller::start(&layout, self.token, workers));
+            return Ok(Value::Null);
+        }
+        let servers = self.servers.as_mut().expect("the matrices are created first");
+        match request {
+            ParametersRequest::Create { .. } => unreachable!("handled above"),
+            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
+                return Ok(Value::Bool(servers.try_take_snapshot(SnapshotPurpose::Checkpoint)?));
+            }
+            ParametersRequest::TakeSnapshot(purpose) => servers.take_snapshot(purpose)?,
+            ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
+            ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
+        }
+        Ok(Value::Null)
+    }
+
+    fn drop_snapshot(&mut self, purpose: SnapshotPurpose) {
+        // An error is ignored: the next request finds it again.
+        let _ = self.servers.as_mut().map(|servers| servers.drop_snapshot(purpose));
+    }
+
+    fn close(&mut self, failure: Option<&str>) {
+        self.poller = None;
+        if let Some(servers) = &mut self.servers {
+            // An error is ignored: a lost server needs no closing.
+            let _ = match failure {
+                Some(reason) => servers.close_failed_job(reason),
+                None => servers.close_job("the job has ended"),
+            };
+        }
+    }
+
+    fn add_status(&self, status: &mut Map<String, Value>) {
+        if let Some(Value::Object(latest)) = self.poller.as_ref().map(StatsPoller::latest) {
+            status.extend(latest);
+        }
+    }
+}
