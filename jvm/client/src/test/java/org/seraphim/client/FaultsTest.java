@@ -99,6 +99,25 @@ class FaultsTest {
   }
 
   @Test
+  void a_killed_server_with_a_write_ahead_log_goes_on_with_the_session(@TempDir Path logs) {
+    try (TestServers servers = TestServers.start("--write-ahead-log", logs.toString());
+        ParameterSession session = ParameterSession.open(servers.address(), new byte[0], "test", FAST)) {
+      ServerMatrix matrix = session.createMatrix(SPEC);
+      double[] values = new double[COLUMNS];
+      java.util.Arrays.fill(values, 1.5);
+      for (int round = 0; round < 6; round++) {
+        StagedPush push = matrix.stage(new PushIdentity(round + 1, 0, round)).add(0, values);
+        servers.killOneServer();
+        push.commit();
+        matrix.await(List.of(matrix.closeToken(round + 1)));
+        double[] expected = new double[COLUMNS];
+        java.util.Arrays.fill(expected, 1.5 * (round + 1));
+        assertArrayEquals(expected, matrix.pull(0), "round " + round);
+      }
+    }
+  }
+
+  @Test
   void when_a_server_of_a_cluster_is_killed_the_master_tells_the_reason() throws Exception {
     try (TestMembers members = new TestMembers()) {
       ParameterSession session = ParameterSession.open(members.address(), new byte[0], "test", FAST);
