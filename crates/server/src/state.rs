@@ -50,7 +50,7 @@ pub struct LaneState {
     pub(crate) module_cache: Option<ModuleCache>,
     /// What there is of this lane when its process has died.
     pub(crate) durability: Durability,
-    /// Takes down all changes, for the write-ahead log. None: there is no log.
+    /// Records all changes for the write-ahead log. None: there is no log.
     pub(crate) recorder: Option<Recorder>,
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a write-ahead log: the files of each lane, and one that says whose they are.
+//! The folder of a write-ahead log: the files of each lane, and one that says to which process they belong.
 //!
 //! What was written survives the death of the process. Unless it is synced, it does not survive that of the machine: after
 //! another start of the machine the files do not count.
@@ -28,7 +28,7 @@ pub struct WriteAheadLog {
     _lock: File,
 }
 
-/// Whose the files are.
+/// The process to which the files belong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
@@ -181,7 +181,7 @@ impl WriteAheadLog {
     }
 }
 
-/// Removes what makes a folder count as a log.
+/// Removes the file without which a folder is no log.
 pub(super) fn remove_identity(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(IDENTITY));
 }

@@ -1,8 +1,8 @@
 //! The image of a lane: everything that a lane is at one moment. A log begins with one, so that it does not grow with all
 //! changes since the jobs were opened.
 //!
-//! An image is what is not rows, as JSON behind its length and its CRC-32C, then frames: for each job what opens it, the
-//! rows of its snapshots and its matrices, and its staged pushes. A lane that handles the frames has the rows, and gets
+//! An image begins with the length and the CRC-32C of a JSON text, and this text: everything but the rows. Frames follow: for
+//! each job the request that opens it, the rows of its snapshots and its matrices, and its staged pushes. A lane that handles the frames has the rows, and gets
 //! the clocks and push marks from the JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use crate::rows::page_values;
 use crate::staged_chunks::TokensImage;
 use crate::state::LaneState;
 
-/// Most bytes of the JSON: more is not the work of this program.
+/// Most bytes of the JSON text: a larger number is that of a damaged file.
 const JSON_LIMIT_BYTES: u64 = 1 << 30;
 /// Bytes of one read of an image.
 const READ_BYTES: usize = 1 << 20;
@@ -43,7 +43,7 @@ struct JobImage {
     /// Matrices that were added after the job was opened, in order, with their partitions.
     added: Vec<AddMatrix>,
     dropped: BTreeSet<u32>,
-    /// Those that the job has, by number, then its rows.
+    /// The rows of each matrix: of the snapshots that the job has, with their numbers, then those of now.
     snapshots: Vec<(Option<u32>, Vec<Snapshot>)>,
     /// The partitions of each matrix: all of them, and those of the lane.
     partition_counts: Vec<(u64, u64)>,
@@ -51,7 +51,7 @@ struct JobImage {
     chunks: Vec<PushStaged>,
 }
 
-/// What is not rows.
+/// The lane without its rows.
 #[derive(Debug, Serialize, Deserialize)]
 struct LaneRecord {
     frame_count: u64,

@@ -14,7 +14,7 @@ pub(crate) mod replay;
 use crate::state::LaneState;
 
 impl LaneState {
-    /// Takes down all changes from now on.
+    /// Records all changes from now on.
     pub fn start_recording(&mut self) {
         self.recorder = Some(recorder::Recorder::default());
     }

@@ -1,4 +1,4 @@
-//! Takes down the changes of a lane, as frames. It does no I/O.
+//! Records the changes of a lane as frames. It does no I/O.
 
 use matrix::OwnedValues;
 use rpc::codec::put_frame;

@@ -359,3 +359,38 @@ fn nothing_is_kept_after_the_last_job() {
     assert_eq!(names, ["identity.json", "lane-0.1.image", "lane-0.1.log", "lock"]);
     assert_eq!(std::fs::metadata(folder.path().join("lane-0.1.log")).unwrap().len(), 0);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_log_and_not_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = WriteAheadLog::open(folder.path(), 1, 5, false).unwrap();
+    // The next segment will be on a disk that is full.
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("lane-0.1.log")).unwrap();
+    let mut lanes = log.restore(vec![LaneState::new(config())]).unwrap();
+    let (lane, now) = (&mut lanes[0], std::time::Duration::ZERO);
+    let mut send = |at, message| {
+        let mut out = Vec::new();
+        lane.on_message(now, at, message, &mut out);
+        lane.persist();
+        out
+    };
+    let asking = |job| {
+        let open = open(1, vec![spec("w", Consistency::Asp)]);
+        Message::OpenJob(OpenJob { job, durability: Durability::Log, ..open })
+    };
+    send(TOOL, hello_of(Role::Tool));
+    send(TOOL, asking(JOB));
+    send(TOOL, Message::CloseJob(CloseJob { request: 1, job: JOB, reason: "it has ended".into() }));
+    assert!(folder.path().join("lane-0.1.image").exists(), "the next segment has begun");
+    assert!(matches!(only(send(TOOL, asking(JOB + 1))), Message::Done(_)));
+    send(0, hello(JOB + 1, 0));
+    send(0, Message::Push(Push { request: 3, job: JOB + 1, ..push(0, 0, 0, 2.0) }));
+    let seen = only(send(0, Message::Pull(Pull { job: JOB + 1, ..pull(4, 0, 0) })));
+    assert!(matches!(seen, Message::Pulled(_)), "the server goes on: {seen:?}");
+    let refused = send(TOOL, asking(JOB + 2));
+    assert!(fault(&refused).text.contains("durability=log"), "{}", fault(&refused).text);
+    drop(lanes);
+    drop(log);
+    assert_eq!(found(folder.path()), Ok(None), "what is left does not count");
+}
