@@ -4,8 +4,8 @@ import scala.collection.mutable
 
 /**
  * Gives out the tokens of evaluations, which increase. Closing a token at the servers closes all smaller ones, so that
- * a token is closed when no smaller one is in use. Late attempts may push until then, so the book keeps the rows to which
- * they push. Threads share it.
+ * a token is closed when no smaller one is in use. Late attempts may push until then, so the book keeps the rows to
+ * which they push. Threads share it.
  */
 private[spark] final class TokenBook {
   private val unclosed = mutable.Map[Long, Seq[Row]]()

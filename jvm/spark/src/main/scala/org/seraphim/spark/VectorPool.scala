@@ -101,9 +101,14 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
   /** The row of zeros, for all vectors of zeros that other processes read. It stays as long as the pool. */
   private lazy val zeroRow: Row = run(None, Seq(FunctionBuilder("set", Seq.empty, Some(0.0))))
 
-  private def combine(content: LinearCombination): Row = {
-    val argument = new FunctionCall.Argument().numbers(content.factors: _*)
-    run(FunctionBuilder.of("combine", content.rows.toSeq, argument))
+  private def combine(content: LinearCombination): Row = (content.rows, content.factors) match {
+    // The same values as with `combine`, in less time.
+    case (Array(x, y), Array(1.0, -1.0)) => run(FunctionBuilder("sub", Seq(x, y)))
+    case (Array(x, y), Array(-1.0, 1.0)) => run(FunctionBuilder("sub", Seq(y, x)))
+    case (Array(x, y), Array(a, 1.0)) => run(FunctionBuilder("axpy", Seq(x, y), Some(a)))
+    case (Array(x, y), Array(1.0, b)) => run(FunctionBuilder("axpy", Seq(y, x), Some(b)))
+    case (rows, factors) =>
+      run(FunctionBuilder.of("combine", rows.toSeq, new FunctionCall.Argument().numbers(factors: _*)))
   }
 
   /** Runs a push function into a new row, without a wait. */

@@ -11,10 +11,9 @@ import org.seraphim.spark.ServerVectorSpace._
  * servers. The objective is `0.5 sum h_i (w_i - t)^2` with h in (0, 1]. It prints the mean over iterations when the
  * history is full.
  *
- * Arguments: number of columns, `driver` or `servers`, number of iterations.
+ * Arguments: number of columns, `driver` or `servers`, number of iterations, number of pairs (10).
  */
 object OptimizerBenchmark {
-  private val Memory = 10
   /** The optimum: near to 0, because the first step of breeze has the length 1. */
   private val Target = 1e-3
 
@@ -37,10 +36,11 @@ object OptimizerBenchmark {
   def main(arguments: Array[String]): Unit = {
     val columns = arguments(0).toInt
     val iterations = arguments(2).toInt
-    if (arguments(1) == "driver") driver(columns, iterations) else servers(columns, iterations)
+    val pairs = arguments.lift(3).fold(10)(_.toInt)
+    if (arguments(1) == "driver") driver(columns, iterations, pairs) else servers(columns, iterations, pairs)
   }
 
-  private def driver(columns: Int, iterations: Int): Unit = {
+  private def driver(columns: Int, iterations: Int, pairs: Int): Unit = {
     val objective = new Timed[DenseVector[Double]](_ => (), (_, _) => ()) {
       override def compute(w: DenseVector[Double]): (Double, DenseVector[Double]) = {
         val gradient = new Array[Double](columns)
@@ -54,14 +54,14 @@ object OptimizerBenchmark {
         (loss, DenseVector(gradient))
       }
     }
-    val optimizer = new LBFGS[DenseVector[Double]](iterations, Memory, 0.0)
+    val optimizer = new LBFGS[DenseVector[Double]](iterations, pairs, 0.0)
     val states = optimizer.iterations(objective, DenseVector.zeros[Double](columns))
-    measure(states.map(_.value), objective, () => 0L)
+    measure(states.map(_.value), objective, pairs, () => 0L)
   }
 
-  private def servers(columns: Int, iterations: Int): Unit = {
+  private def servers(columns: Int, iterations: Int, pairs: Int): Unit = {
     val service = TestServers.start("--memory-limit", "12GiB")
-    val pool = VectorPool.open(service.address, columns.toLong)
+    val pool = VectorPool.open(service.address, columns.toLong, 2 * pairs + 20)
     // Random on the servers, so that the driver never has an array of all columns.
     val uniform = new FunctionCall.Argument().whole(1).number(1e-3).number(1.0)
     val h = pool.make(LinearCombination.of(pool.run(FunctionBuilder.of("uniform", Seq.empty, uniform))))
@@ -73,23 +73,23 @@ object OptimizerBenchmark {
         (0.5 * gradient.zip("mul", difference).reduce("sum"), gradient)
       }
     }
-    val optimizer = new LBFGS[ServerVector](iterations, Memory, 0.0)
-    measure(optimizer.iterations(objective, pool.zeros()).map(_.value), objective, () => pool.waits)
+    val optimizer = new LBFGS[ServerVector](iterations, pairs, 0.0)
+    measure(optimizer.iterations(objective, pool.zeros()).map(_.value), objective, pairs, () => pool.waits)
     println(f"products per iteration ${pool.computedProducts.toDouble / iterations}%.1f")
     pool.close()
     service.close()
   }
 
-  private def measure(values: Iterator[Double], objective: Timed[_], waits: () => Long): Unit = {
+  private def measure(values: Iterator[Double], objective: Timed[_], pairs: Int, waits: () => Long): Unit = {
     var start = (System.nanoTime(), 0L, 0L)
     var last = Double.NaN
     var count = 0
     for (value <- values) {
       count += 1
       last = value
-      if (count == Memory + 2) start = (System.nanoTime(), objective.nanos, waits())
+      if (count == pairs + 2) start = (System.nanoTime(), objective.nanos, waits())
     }
-    val steps = count - Memory - 2
+    val steps = count - pairs - 2
     val own = (System.nanoTime() - start._1 - (objective.nanos - start._2)) / 1e6 / steps
     val inObjective = (objective.nanos - start._2) / 1e6 / steps
     println(f"$steps iterations: optimizer $own%.0f ms, objective $inObjective%.0f ms, " +
