@@ -12,7 +12,7 @@ use common::{Folder, bytes_of, clicks, fail, succeed};
 use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
 use worker::ParameterSession;
 
-const EPOCHS: &str = "epochs=300";
+const EPOCHS: &str = "epochs=1000";
 
 struct World {
     folder: Folder,

@@ -116,9 +116,11 @@ fn run(
         processes.start("worker", i, &master.address, &["--http", &listen])?;
     }
     let result = submit(raw, size, &master.http, &mut processes);
+    // Before the master stops: that interrupts the job if it still runs.
+    let result = result.map_err(|error| runner.take_error().unwrap_or(error));
     drop(processes);
     stop.raise();
-    result.map_err(|error| runner.take_error().unwrap_or(error))
+    result
 }
 
 /// The write-ahead logs of the servers of one training, beside its model. They are removed when this value is dropped.
