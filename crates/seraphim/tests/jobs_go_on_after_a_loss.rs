@@ -301,7 +301,8 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     wait_until("no checkpoint", || newest(&folder) > 1);
     cluster.servers[0].kill();
     // It is away for longer than the lease that members have otherwise.
-    std::thread::sleep(Duration::from_secs(6));
+    let away = Instant::now();
+    wait_until("it is away", || away.elapsed() > Duration::from_secs(6));
     cluster.servers[0] = server_with_log(&cluster, &logs, 0);
     cluster.servers[0].wait_for("has read its write-ahead log");
     let said = ends_well(&world, client, &model);

@@ -365,9 +365,9 @@ fn nothing_is_kept_after_the_last_job() {
 fn a_full_disk_ends_the_log_and_not_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let log = WriteAheadLog::open(folder.path(), 1, 5, false).unwrap();
+    let mut lanes = log.restore(vec![LaneState::new(config())]).unwrap();
     // The next segment will be on a disk that is full.
     std::os::unix::fs::symlink("/dev/full", folder.path().join("lane-0.1.log")).unwrap();
-    let mut lanes = log.restore(vec![LaneState::new(config())]).unwrap();
     let (lane, now) = (&mut lanes[0], std::time::Duration::ZERO);
     let mut send = |at, message| {
         let mut out = Vec::new();
