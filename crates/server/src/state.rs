@@ -147,10 +147,11 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         let recorded = self.recorder.as_mut().and_then(|recorder| recorder.record_request(&message));
-        let refusal_count = recorded.map(|_| self.stats.refusal_count());
+        let first_effect = out.len();
         self.dispatch(now, at, arrival, message, out);
+        let is_refusal = |effect: &Effect| matches!(effect, Effect::Send { connection, message: Message::Fault(_) } if *connection == at);
         if let (Some(start), Some(recorder)) = (recorded, &mut self.recorder)
-            && refusal_count != Some(self.stats.refusal_count())
+            && out[first_effect..].iter().any(is_refusal)
         {
             recorder.take_back(start);
         }

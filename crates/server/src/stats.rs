@@ -87,11 +87,6 @@ impl LaneStats {
         self.request_bytes += message.frame_bytes();
     }
 
-    /// Number of refusals of all kinds.
-    pub(crate) fn refusal_count(&self) -> u64 {
-        self.refusals.iter().map(|(_, count)| count).sum()
-    }
-
     pub(crate) fn count_refusal(&mut self, kind: FaultKind) {
         match self.refusals.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,

@@ -241,6 +241,21 @@ fn what_is_refused_is_not_recorded() {
 }
 
 #[test]
+fn the_end_of_a_job_whose_tasks_wait_is_recorded() {
+    let mut world = World::recorded(2, Consistency::Bsp);
+    world.tick(0, 1);
+    assert_eq!(world.pull(1, 0, 1), [], "it waits for the other task");
+    let ended = CloseJob { request: 1, job: JOB, reason: "it was cancelled".into() };
+    let effects = world.send(TOOL, Message::CloseJob(ended));
+    assert_eq!(fault(&effects).kind, FaultKind::Stopped);
+    let log = world.lane.take_recorded();
+    let mut world = World::restarted(None, &log);
+    assert!(world.lane.jobs.is_empty());
+    let out = world.send(0, hello(JOB, 0));
+    assert!(fault(&out).text.contains("it was cancelled"), "{}", fault(&out).text);
+}
+
+#[test]
 fn a_push_that_was_sent_before_the_death_counts_once() {
     let mut world = World::recorded(1, Consistency::Asp);
     world.push(0, 0, 0);
