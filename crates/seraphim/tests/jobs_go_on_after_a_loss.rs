@@ -344,3 +344,26 @@ fn a_log_that_cannot_be_used_is_an_error_that_says_why() {
     let error = fail(5, &["server", "--master", "127.0.0.1:1", "--write-ahead-log", &file]);
     assert!(error.contains("write-ahead log") && error.contains(&file), "{error}");
 }
+
+#[test]
+fn a_server_whose_log_is_damaged_begins_without_it_and_the_job_goes_on_from_its_checkpoint() {
+    let world = World::new();
+    let mut job = Local::start(&world, "model", &["--durability", "log"]);
+    job.wait_for_checkpoint(2);
+    let pid = job.pid("server-1");
+    signal(pid, "-STOP");
+    let folder = std::fs::read_dir(world.folder.path("")).expect("it exists").map_while(Result::ok);
+    let logs =
+        folder.map(|entry| entry.path().join("server-1")).find(|path| path.join("identity.json").exists());
+    let files =
+        std::fs::read_dir(logs.expect("the server has a log")).expect("it exists").map_while(Result::ok);
+    let log = files.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "log"));
+    let log = log.expect("a lane has a segment");
+    let mut bytes = std::fs::read(&log).expect("it can be read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&log, bytes).expect("it can be written");
+    signal(pid, "-KILL");
+    let said = job.end();
+    assert!(said.contains("write-ahead log") && said.contains("run 2 of the job begins"), "{said}");
+}

@@ -140,7 +140,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         ..server::ServerConfig::default()
     };
     let stop = Stop::new();
-    let (serving, is_ready) = start_serving(config, stop.clone());
+    let has_ended = Stop::new();
+    let (serving, is_ready) = start_serving(config, stop.clone(), has_ended.clone());
     let joined = is_ready.recv().map(|(addresses, http)| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
         let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -158,6 +159,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             lanes,
             token,
             interrupt: interrupt.clone(),
+            has_ended,
         })
     });
     let ended = match joined {
@@ -174,13 +176,24 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
 
 type Addresses = (Vec<Address>, Vec<Address>);
 
-/// Serves in a thread, which sends the addresses of its two ports when it listens.
+/// Raised when the thread that has it ends, also by a panic.
+struct RaisedAtEnd(Stop);
+
+impl Drop for RaisedAtEnd {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+/// Serves in a thread, which sends the addresses of its two ports when it listens, and raises `has_ended` when it ends.
 fn start_serving(
     config: server::ServerConfig,
     stop: Stop,
+    has_ended: Stop,
 ) -> (JoinHandle<Result<(), server::Error>>, Receiver<Addresses>) {
     let (ready, is_ready) = channel();
     let serving = std::thread::spawn(move || {
+        let _end = RaisedAtEnd(has_ended);
         server::run(config, stop, move |ports| {
             // The receiver is dropped only when the main thread has stopped waiting.
             let _ = ready.send(ports.addresses());
@@ -221,6 +234,8 @@ struct ServerMembership {
     lanes: u16,
     token: Vec<u8>,
     interrupt: Interrupt,
+    /// Raised when this process serves no more, as when its write-ahead log is damaged. It is no member then.
+    has_ended: Stop,
 }
 
 impl ServerMembership {
@@ -232,6 +247,9 @@ impl ServerMembership {
             membership.set_report(json!({"http": self.http}));
             tracing::info!(id = membership.id(), master = %master, http = self.http.join(", "), "server joined");
             while !self.interrupt.is_raised() {
+                if self.has_ended.is_raised() {
+                    return Ok(());
+                }
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {
                         self.close_sessions()?;
