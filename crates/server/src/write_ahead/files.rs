@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::lane::{LaneFiles, LoggedLane};
+use super::lane::{LaneFiles, LoggedLane, sync_folder};
 use crate::error::Error;
 use crate::state::LaneState;
 
@@ -177,7 +177,7 @@ impl WriteAheadLog {
             File::open(&temporary)?.sync_all()?;
         }
         std::fs::rename(temporary, self.folder.join(IDENTITY))?;
-        if self.is_synced() { File::open(&self.folder)?.sync_all() } else { Ok(()) }
+        if self.is_synced() { sync_folder(&self.folder) } else { Ok(()) }
     }
 }
 

@@ -68,6 +68,9 @@ impl LoggedLane {
         let file = OpenOptions::new().create(true).append(true).open(&path);
         let file = file.and_then(|file| file.set_len(restored.last_bytes).map(|()| file));
         let file = file.map_err(|error| fault(&path, &error))?;
+        if is_synced {
+            sync_folder(folder).map_err(|error| fault(folder, &error))?;
+        }
         state.start_recording();
         let bytes = restored.bytes;
         let mut log = LaneLog {
@@ -164,6 +167,9 @@ impl LaneLog {
         let next = self.last + 1;
         let path = self.files().segment(next);
         self.file = OpenOptions::new().create(true).append(true).open(path)?;
+        if self.is_synced {
+            sync_folder(&self.folder)?;
+        }
         state.forget_recorded_key_lists();
         (self.last, self.bytes) = (next, 0);
         self.set_image_size(used);
@@ -177,7 +183,7 @@ impl LaneLog {
                 file.sync_data()?;
             }
             std::fs::rename(&temporary, path)?;
-            if is_synced { File::open(folder)?.sync_all() } else { Ok(()) }
+            if is_synced { sync_folder(&folder) } else { Ok(()) }
         };
         if state.jobs.is_empty() {
             // It is short, and there may be no later moment.
@@ -329,6 +335,11 @@ impl Service for LoggedLane {
             out.gauge("seraphim_write_ahead_log_bytes", help, &[("lane", &lane)], log.bytes);
         }
     }
+}
+
+/// Syncs the names in a folder: without it, a power failure may lose a file whose contents were synced.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 fn fault(path: &Path, error: &io::Error) -> Error {
