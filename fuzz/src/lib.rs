@@ -18,6 +18,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    ("arrow", arrow),
     ("block", block),
     ("checkpoint", checkpoint),
     ("csv", csv),
@@ -32,8 +33,8 @@ pub const TARGETS: &[Target] = &[
     ("vw", vw),
 ];
 
-/// Records of a batch from Parquet: so few that lists go on from batch to batch.
-const PARQUET_BATCH_SIZE: usize = 3;
+/// Records of a batch from tables: so few that lists go on from batch to batch.
+const TABLE_BATCH_SIZE: usize = 3;
 
 /// Where the checked part of a block begins; its checksum stands in the four bytes before.
 const BLOCK_CHECKED_FROM: usize = 8;
@@ -66,6 +67,16 @@ pub fn vw(bytes: &[u8]) {
 /// Any bytes read as Parquet are well-formed batches or an error. Panics of the Parquet library are caught, and kept quiet,
 /// by our reader, so libFuzzer does not end at them.
 pub fn parquet(bytes: &[u8]) {
+    table("parquet", bytes);
+}
+
+/// Any bytes read as an Arrow IPC file or stream are well-formed batches or an error. Panics of the Arrow library are
+/// caught, as those of the Parquet library are.
+pub fn arrow(bytes: &[u8]) {
+    table("arrow", bytes);
+}
+
+fn table(format: &str, bytes: &[u8]) {
     let usual = FormatOptions::default();
     let other = FormatOptions {
         keep_zeros: true,
@@ -75,7 +86,7 @@ pub fn parquet(bytes: &[u8]) {
         ..FormatOptions::default()
     };
     for options in [usual, other] {
-        let format = Some("parquet".to_owned());
+        let format = Some(format.to_owned());
         let _ = read_in_small_batches(bytes, &SourceConfig { format, options, ..SourceConfig::default() });
     }
 }
@@ -85,7 +96,7 @@ fn read_in_small_batches(bytes: &[u8], config: &SourceConfig) -> Result<(), data
     let source = Source::from_inputs(files, config, None, &FormatTable::builtin())?;
     let mut reader = source.reader(source.splits(1).remove(0))?;
     let mut batch = Batch::default();
-    while reader.next_batch(PARQUET_BATCH_SIZE, &mut batch)? {
+    while reader.next_batch(TABLE_BATCH_SIZE, &mut batch)? {
         assert_well_formed(&batch);
     }
     Ok(())

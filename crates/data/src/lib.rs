@@ -7,6 +7,8 @@ pub mod bad_lines;
 pub mod batch;
 pub mod batch_size;
 pub mod block;
+#[cfg(feature = "parquet")]
+mod byte_source;
 pub mod cache;
 mod compression;
 mod distinct_keys;
@@ -24,6 +26,8 @@ mod lines;
 mod look_ahead;
 mod number;
 mod options;
+#[cfg(feature = "parquet")]
+mod panics;
 #[cfg(feature = "parquet")]
 pub mod parquet_writer;
 mod quotes;

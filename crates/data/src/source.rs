@@ -114,7 +114,9 @@ impl Source {
                 (SourceFormat::RowGroups(plan), schema, carried, notices)
             }
         };
-        if let (SourceFormat::Lines(_), Some(notice)) = (&plan, unread_partition_notice(&files)) {
+        if row.name != FORMAT_WITH_PARTITIONS
+            && let Some(notice) = unread_partition_notice(&files)
+        {
             notices.push(notice);
         }
         if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
@@ -180,6 +182,9 @@ impl Source {
                     Some(bytes) if plan.quotes().is_none() => SplitCandidate::Bytes { file, bytes },
                     _ => SplitCandidate::Whole { file, bytes: input.size_bytes().unwrap_or(0) },
                 }),
+                SourceFormat::RowGroups(plan) if plan.is_sequence(file) => {
+                    pieces.push(SplitCandidate::Whole { file, bytes: input.size_bytes().unwrap_or(0) });
+                }
                 SourceFormat::RowGroups(plan) => {
                     let units = plan.row_groups(file).into_iter().enumerate();
                     pieces.extend(units.map(|(number, unit)| SplitCandidate::RowGroup {
@@ -286,11 +291,14 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
     Err(Error::BadOption { option: "dimensions", reason })
 }
 
+/// The format that reads the columns in the names of folders.
+const FORMAT_WITH_PARTITIONS: &str = "parquet";
+
 /// Formats whose features have groups that interactions can multiply.
-const FORMATS_WITH_INTERACTIONS: [&str; 5] = ["csv", "dense", "vw", "libffm", "parquet"];
+const FORMATS_WITH_INTERACTIONS: [&str; 6] = ["csv", "dense", "vw", "libffm", "parquet", "arrow"];
 
 /// Formats whose features are the numbers in the input: the same number means the same feature in all of them.
-const FORMATS_WITH_NUMBERED_FEATURES: [&str; 3] = ["libsvm", "libffm", "parquet"];
+const FORMATS_WITH_NUMBERED_FEATURES: [&str; 4] = ["libsvm", "libffm", "parquet", "arrow"];
 
 /// Fails when the input has another format than training and identifies its features differently: by names of columns,
 /// or by numbers in the input.

@@ -19,10 +19,17 @@ mod layout;
 mod record_columns;
 mod sparse;
 mod table;
+#[cfg(feature = "parquet")]
+mod tables;
 
 pub(crate) use label::{LabelScan, check_guess};
 pub(crate) use layout::{ArrowTable, Layout, layout};
 pub(crate) use record_columns::RecordColumns;
+#[cfg(feature = "parquet")]
+pub(crate) use tables::{
+    BatchIterator, BatchSequence, BatchSize, Batches, IndexedBatches, OpenTable, merged_notices,
+    merged_passthrough_columns, open_tables, pandas_index,
+};
 
 /// An error in a record: number of the column, what was expected, what was found.
 pub(crate) type Fault = (usize, String, String);

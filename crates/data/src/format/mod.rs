@@ -9,6 +9,8 @@
 pub mod table;
 mod tokens;
 
+#[cfg(feature = "parquet")]
+mod arrow_ipc;
 mod binary_entries;
 mod columns;
 mod csv;
@@ -114,9 +116,14 @@ pub trait RowGroupFormat: Send + Sync {
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Whether a file has no row groups, because one task reads it from its beginning to its end.
+    fn is_sequence(&self, _file: usize) -> bool {
+        false
+    }
     /// Returns the row groups of a file, each of which can be read without the others.
     fn row_groups(&self, file: usize) -> Vec<RowGroup>;
-    /// Makes a reader of the records of these splits, in this order; their ranges are all `SplitRange::Records`.
+    /// Makes a reader of the records of these splits, in this order. Their ranges are `SplitRange::Whole` for sequences,
+    /// else `SplitRange::Records`.
     /// `files` are the inputs of the context.
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error>;
 }

@@ -28,12 +28,15 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::{FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
-use crate::arrow::{ArrowTable, LabelScan, Layout, check_guess, layout};
+use crate::arrow::{
+    ArrowTable, LabelScan, Layout, check_guess, layout, merged_notices, merged_passthrough_columns,
+    pandas_index,
+};
 use crate::error::Error;
 use crate::input::Input;
 use crate::label::LabelRule;
 use crate::options::FormatOptions;
-use crate::schema::{PassthroughColumn, PassthroughKind, Schema};
+use crate::schema::{PassthroughColumn, Schema};
 use crate::split::{RowGroup, Split};
 
 /// The row in the table of formats.
@@ -70,7 +73,7 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let mut files = Vec::with_capacity(context.files.len());
     let mut schema: Option<Schema> = context.trained_schema.cloned();
     for input in context.files {
-        let (bytes, size_bytes) = file::ByteSource::open(input)?;
+        let (bytes, size_bytes) = file::open(input)?;
         let metadata = file::read_metadata(input, &bytes, size_bytes)?;
         let read_as = fields(input, &metadata)?;
         let own = read_as.iter().enumerate().map(|(column, field)| {
@@ -81,7 +84,7 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         let table = ArrowTable {
             name: input.name(),
             schema: &ArrowSchema::new(all),
-            row_numbers: &pandas_index(&metadata),
+            row_numbers: &pandas_index(pandas_description(&metadata)),
         };
         let (layout, own) = layout(&table, context.options, schema.as_ref())?;
         schema.get_or_insert(own);
@@ -89,12 +92,7 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         files.push(ParquetFile { name, metadata, arrow_fields: read_as, partition, layout });
     }
     let mut schema = schema.unwrap_or_default();
-    let mut notices: Vec<String> = Vec::new();
-    for notice in files.iter().flat_map(|file| &file.layout.notices) {
-        if !notices.contains(notice) {
-            notices.push(notice.clone());
-        }
-    }
+    let notices = merged_notices(files.iter().map(|file| &file.layout));
     if context.trained_schema.is_none() {
         check_label(context, &files, schema.label.as_deref())?;
         schema.label_names = label_names(context.files, &files, context.options, &schema)?;
@@ -162,14 +160,10 @@ fn may_have_nulls(metadata: &ParquetMetaData, root: usize) -> bool {
     !metadata.row_groups().iter().all(has_none)
 }
 
-/// Returns the names of the columns in which pandas stores the index of a table.
-fn pandas_index(metadata: &ParquetMetaData) -> Vec<String> {
-    let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
-    let written = pairs.iter().find(|pair| pair.key == "pandas").and_then(|pair| pair.value.as_deref());
-    let parsed = written.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-    let names = parsed.as_ref().and_then(|value| value["index_columns"].as_array());
-    // An index that is a range has no column: pandas stores a description instead of a name.
-    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+/// Returns the text in which pandas describes a table, if pandas wrote it.
+fn pandas_description(metadata: &ParquetMetaData) -> Option<&str> {
+    let pairs = metadata.file_metadata().key_value_metadata()?;
+    pairs.iter().find(|pair| pair.key == "pandas")?.value.as_deref()
 }
 
 fn bad_file(file: &str, reason: impl Into<String>) -> Error {
@@ -190,16 +184,7 @@ impl RowGroupFormat for ParquetFormat {
     }
 
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
-        let mut files = self.0.files.iter().map(|file| &file.layout.passthrough_columns);
-        let mut carried = files.next().cloned().unwrap_or_default();
-        for other in files {
-            for (column, other) in carried.iter_mut().zip(other) {
-                if column.kind != other.kind {
-                    column.kind = PassthroughKind::Text;
-                }
-            }
-        }
-        carried
+        merged_passthrough_columns(self.0.files.iter().map(|file| &file.layout))
     }
 
     fn row_groups(&self, file: usize) -> Vec<RowGroup> {

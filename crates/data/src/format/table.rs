@@ -62,7 +62,7 @@ impl FormatTable {
             ],
         };
         #[cfg(feature = "parquet")]
-        let table = table.with(super::parquet::ROW);
+        let table = table.with(super::arrow_ipc::ROW).with(super::parquet::ROW);
         table
     }
 

@@ -4,36 +4,16 @@
 //! the metadata before the library reads them. It catches the panics of the library while it decodes pages and returns
 //! them as ordinary errors.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
-
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use super::fault;
-
-thread_local! {
-    /// Whether this thread is in [`catch_panics`], where a panic becomes an error and must not be printed.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
+use crate::panics;
 
 /// Runs `work`, in which the library decodes bytes of a file. The caller must not use what `work` changes after an
 /// error.
 pub(super) fn catch_panics<R>(work: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                usual(panic);
-            }
-        }));
-    });
-    GUARDED.set(true);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(false);
-    result.unwrap_or_else(|_| Err(fault("its pages are inconsistent")))
+    panics::catch(work).unwrap_or_else(|| Err(fault("its pages are inconsistent")))
 }
 
 /// Whether the counts and offsets in the metadata are possible in a file of this size.

@@ -1,61 +1,29 @@
 //! The bytes of a Parquet file, and its metadata.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
-use bytes::Bytes;
-use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::thrift::has_field;
 use super::{bad_file, checks, fault};
 use crate::Error;
+use crate::byte_source::ByteSource;
 use crate::input::Input;
 
 /// The last bytes of a Parquet file, and those of one whose metadata are encrypted.
 const FOOTER_MAGIC: &[u8; 4] = b"PAR1";
 const ENCRYPTED_FOOTER_MAGIC: &[u8; 4] = b"PARE";
 
-/// A file, or bytes in memory, that can be read at any offset.
-#[derive(Clone)]
-pub(super) enum ByteSource {
-    File(Arc<File>),
-    Memory(Bytes),
-}
-
-impl ByteSource {
-    /// Opens the bytes of an input; returns also how many there are.
-    pub(super) fn open(input: &Input) -> Result<(Self, u64), Error> {
-        let refused = |reason: &str| {
-            let reason = format!("Parquet is read from its end, so {} must be {reason}", input.name());
-            Error::BadOption { option: "format", reason }
+/// Opens the bytes of an input; returns also how many there are.
+pub(super) fn open(input: &Input) -> Result<(ByteSource, u64), Error> {
+    ByteSource::open(input)?.ok_or_else(|| {
+        let expected = if input.path().is_some() {
+            "decompressed first (Parquet compresses its pages by itself)"
+        } else {
+            "a file"
         };
-        if let Some(bytes) = input.bytes() {
-            let bytes = Bytes::from_owner(Arc::clone(bytes));
-            let size = bytes.len() as u64;
-            return Ok((Self::Memory(bytes), size));
-        }
-        let path = input.path().ok_or_else(|| refused("a file"))?;
-        if input.splittable_bytes().is_none() {
-            return Err(refused("decompressed first (Parquet compresses its pages by itself)"));
-        }
-        let file = File::open(path).map_err(|source| Error::io("open", input.name(), source))?;
-        let size = file.metadata().map_err(|source| Error::io("inspect", input.name(), source))?.len();
-        Ok((Self::File(Arc::new(file)), size))
-    }
-
-    /// Fills `out` from byte `at` on.
-    pub(super) fn read_at(&self, at: u64, out: &mut [u8]) -> ParquetResult<()> {
-        match self {
-            Self::File(file) => file.read_exact_at(out, at).map_err(|source| fault(source.to_string())),
-            Self::Memory(bytes) => {
-                let there = usize::try_from(at).ok().and_then(|at| bytes.get(at..at + out.len()));
-                out.copy_from_slice(there.ok_or_else(|| fault("it ends early"))?);
-                Ok(())
-            }
-        }
-    }
+        let reason = format!("Parquet is read from its end, so {} must be {expected}", input.name());
+        Error::BadOption { option: "format", reason }
+    })
 }
 
 /// Bytes of the footer: the size of the metadata, and the magic bytes.
@@ -84,7 +52,7 @@ pub(super) fn read_metadata(
     let Some(start) = size_bytes.checked_sub(FOOTER_BYTES) else {
         return Err(cut(&format!("it has {size_bytes} bytes")));
     };
-    file.read_at(start, &mut end).map_err(damaged)?;
+    file.read_at(start, &mut end).map_err(fault).map_err(damaged)?;
     let (length, magic) = end.split_first_chunk::<4>().expect("it has eight bytes");
     if magic == ENCRYPTED_FOOTER_MAGIC {
         return Err(encrypted(name));
@@ -97,7 +65,7 @@ pub(super) fn read_metadata(
         return Err(cut(&format!("metadata of {length} bytes in a file of {size_bytes}")));
     };
     let mut bytes = vec![0; length as usize];
-    file.read_at(start, &mut bytes).map_err(damaged)?;
+    file.read_at(start, &mut bytes).map_err(fault).map_err(damaged)?;
     if has_field(&bytes, ENCRYPTION_FIELD) {
         return Err(encrypted(name));
     }

@@ -16,8 +16,8 @@ use super::checks::chunk_range;
 use super::codec::decompress;
 use super::delta::expanded_size;
 use super::fault;
-use super::file::ByteSource;
 use super::page_header::{PageHeader, PageKind};
+use crate::byte_source::ByteSource;
 
 /// Bytes per read, unless a page is larger.
 const READ_BYTES: usize = 256 << 10;
@@ -158,7 +158,7 @@ impl ChunkPages {
         let mut bytes = vec![0; self.buffered.len() + size];
         let (old, new) = bytes.split_at_mut(self.buffered.len());
         old.copy_from_slice(&self.buffered);
-        self.file.read_at(self.at, new)?;
+        self.file.read_at(self.at, new).map_err(fault)?;
         self.at += size as u64;
         self.buffered = bytes.into();
         Ok(())

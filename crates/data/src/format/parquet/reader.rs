@@ -17,10 +17,11 @@ use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
 use super::checks::catch_panics;
-use super::file::ByteSource;
+use super::file;
 use super::pages::{ChunkPages, MemoryBudget};
 use super::{ParquetDataset, ParquetFile, bad_file};
 use crate::arrow::{LabelScan, Layout, RecordColumns};
+use crate::byte_source::ByteSource;
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
 use crate::input::Input;
@@ -155,7 +156,7 @@ impl RowGroupBatches {
         fields: &[usize],
         record_limit: usize,
     ) -> Result<Self, Error> {
-        let (bytes, _) = ByteSource::open(input)?;
+        let (bytes, _) = file::open(input)?;
         let group = file.metadata.row_group(unit);
         let budget = Arc::new(MemoryBudget::new(u64::try_from(group.compressed_size()).unwrap_or(0)));
         let schema = file.metadata.file_metadata().schema_descr();

@@ -1,0 +1,399 @@
+//! Tables of record batches in memory, in files and in streams, read as records.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use super::{ArrowTable, LabelScan, Layout, RecordColumns, check_guess, layout};
+use crate::error::BadLine;
+use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
+use crate::input::Input;
+use crate::key_names::KeyNames;
+use crate::lines::ENTRY_LIMIT;
+use crate::schema::{PassthroughColumn, PassthroughKind, Schema};
+use crate::sink::Sink;
+use crate::split::{RowGroup, Split, SplitRange};
+use crate::{Error, LabelRule};
+
+/// A record batch is cut after this many records, so that several tasks can share it.
+const GROUP_RECORDS: usize = 4096;
+
+/// The record batches of one input.
+pub(crate) enum Batches {
+    Indexed(Arc<dyn IndexedBatches>),
+    Sequence(Arc<dyn BatchSequence>),
+}
+
+/// Record batches that can be read in any order.
+pub(crate) trait IndexedBatches: Send + Sync {
+    /// The sizes of all batches.
+    fn sizes(&self) -> Vec<BatchSize>;
+
+    fn read(&self, index: usize) -> Result<RecordBatch, Error>;
+}
+
+/// Record batches that are read from the first to the last.
+pub(crate) trait BatchSequence: Send + Sync {
+    /// The first batch, if it is known without taking the input.
+    fn first(&self) -> Option<RecordBatch>;
+
+    /// Whether [`open`](Self::open) may be called several times.
+    fn is_rereadable(&self) -> bool;
+
+    fn open(&self) -> Result<BatchIterator, Error>;
+}
+
+/// Batches, each with its size in bytes.
+pub(crate) type BatchIterator = Box<dyn Iterator<Item = Result<(RecordBatch, u64), Error>> + Send>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchSize {
+    pub(crate) records: usize,
+    pub(crate) bytes: u64,
+}
+
+/// An input before its columns have roles.
+pub(crate) struct OpenTable {
+    pub(crate) name: String,
+    pub(crate) schema: SchemaRef,
+    /// Columns that number the rows: they are skipped unless a setting names them.
+    pub(crate) row_numbers: Vec<String>,
+    pub(crate) batches: Batches,
+}
+
+struct Table {
+    name: String,
+    batches: Batches,
+    layout: Layout,
+    /// The groups of the batches; none if they are a sequence.
+    groups: Vec<RecordGroup>,
+}
+
+/// A part of a batch that one task reads.
+struct RecordGroup {
+    batch: usize,
+    /// Its records in the batch.
+    records: Range<usize>,
+    /// Number of the first record of the batch in the table.
+    first_row: u64,
+    size_bytes: u64,
+}
+
+struct Tables {
+    tables: Arc<[Table]>,
+    schema: Schema,
+}
+
+/// Gives the columns of all tables their roles.
+pub(crate) fn open_tables(context: &FormatContext<'_>, tables: Vec<OpenTable>) -> Result<OpenFormat, Error> {
+    let mut schema: Option<Schema> = context.trained_schema.cloned();
+    let mut opened = Vec::with_capacity(tables.len());
+    for table in tables {
+        let OpenTable { name, schema: columns, row_numbers, batches } = table;
+        let described = ArrowTable { name: &name, schema: &columns, row_numbers: &row_numbers };
+        let (layout, own) = layout(&described, context.options, schema.as_ref())?;
+        schema.get_or_insert(own);
+        let groups = match &batches {
+            Batches::Indexed(batches) => groups(&batches.sizes()),
+            Batches::Sequence(_) => Vec::new(),
+        };
+        opened.push(Table { name, batches, layout, groups });
+    }
+    let mut schema = schema.unwrap_or_default();
+    if context.trained_schema.is_none() {
+        schema.label_names = label_names(context, &opened, schema.label.as_deref())?;
+    }
+    Ok(OpenFormat::RowGroups(Box::new(Tables { tables: opened.into(), schema })))
+}
+
+/// Returns the notices of several files, each once.
+pub(crate) fn merged_notices<'a>(layouts: impl Iterator<Item = &'a Layout>) -> Vec<String> {
+    let mut notices: Vec<String> = Vec::new();
+    for notice in layouts.flat_map(|layout| &layout.notices) {
+        if !notices.contains(notice) {
+            notices.push(notice.clone());
+        }
+    }
+    notices
+}
+
+/// Returns the passthrough columns of several files. Columns of different kinds become text.
+pub(crate) fn merged_passthrough_columns<'a>(
+    layouts: impl Iterator<Item = &'a Layout>,
+) -> Vec<PassthroughColumn> {
+    let mut files = layouts.map(|layout| &layout.passthrough_columns);
+    let mut merged = files.next().cloned().unwrap_or_default();
+    for other in files {
+        for (column, other) in merged.iter_mut().zip(other) {
+            if column.kind != other.kind {
+                column.kind = PassthroughKind::Text;
+            }
+        }
+    }
+    merged
+}
+
+/// Returns the names of the columns in which pandas stores the index of a table. `description` is the text that pandas
+/// adds to the metadata.
+pub(crate) fn pandas_index(description: Option<&str>) -> Vec<String> {
+    let parsed = description.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let names = parsed.as_ref().and_then(|value| value["index_columns"].as_array());
+    // An index that is a range has no column: pandas stores a description instead of a name.
+    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn groups(sizes: &[BatchSize]) -> Vec<RecordGroup> {
+    let mut groups = Vec::new();
+    let mut first_row = 0;
+    for (batch, size) in sizes.iter().enumerate() {
+        for start in (0..size.records).step_by(GROUP_RECORDS) {
+            let records = start..size.records.min(start + GROUP_RECORDS);
+            let share = u128::from(size.bytes) * records.len() as u128 / size.records as u128;
+            groups.push(RecordGroup { batch, records, first_row, size_bytes: share as u64 });
+        }
+        first_row += size.records as u64;
+    }
+    groups
+}
+
+/// Returns the sorted names of a label column of strings; empty if labels are numbers. A guessed label whose values are
+/// not those of classes is an error.
+fn label_names(
+    context: &FormatContext<'_>,
+    tables: &[Table],
+    label: Option<&str>,
+) -> Result<Vec<String>, Error> {
+    let Some(label) = label else { return Ok(Vec::new()) };
+    let options = context.options;
+    if let Some(first) = tables.first()
+        && let Some(column) = first.layout.label
+        && options.label.is_none()
+        && options.label_rule != LabelRule::Real
+        && let Some(batch) = first.batches.first()?
+    {
+        check_guess(&first.name, label, batch.column(column))?;
+    }
+    let mut scan = LabelScan::default();
+    for table in tables {
+        let Some(column) = table.layout.label.filter(|_| table.layout.label_is_text) else { continue };
+        table.batches.for_each(&mut |batch| scan.add(&table.name, batch.column(column)))?;
+    }
+    scan.finish(label, options.label_rule, options.text_columns.iter().any(|name| name == label))
+}
+
+impl Batches {
+    fn first(&self) -> Result<Option<RecordBatch>, Error> {
+        match self {
+            Self::Indexed(batches) if batches.sizes().is_empty() => Ok(None),
+            Self::Indexed(batches) => batches.read(0).map(Some),
+            Self::Sequence(batches) => Ok(batches.first()),
+        }
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&RecordBatch)) -> Result<(), Error> {
+        match self {
+            Self::Indexed(batches) => {
+                for index in 0..batches.sizes().len() {
+                    visit(&batches.read(index)?);
+                }
+            }
+            Self::Sequence(batches) if batches.is_rereadable() => {
+                for batch in batches.open()? {
+                    visit(&batch?.0);
+                }
+            }
+            Self::Sequence(_) => {
+                let reason =
+                    "labels that are strings need an input that can be read twice; write it to a file, \
+                              or make the labels numbers"
+                        .to_owned();
+                return Err(Error::BadOption { option: "label", reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RowGroupFormat for Tables {
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
+        merged_passthrough_columns(self.tables.iter().map(|table| &table.layout))
+    }
+
+    fn notices(&self) -> Vec<String> {
+        merged_notices(self.tables.iter().map(|table| &table.layout))
+    }
+
+    fn is_sequence(&self, file: usize) -> bool {
+        matches!(self.tables[file].batches, Batches::Sequence(_))
+    }
+
+    fn row_groups(&self, file: usize) -> Vec<RowGroup> {
+        let of = |group: &RecordGroup| RowGroup {
+            size_bytes: group.size_bytes,
+            record_count: group.records.len() as u64,
+        };
+        self.tables[file].groups.iter().map(of).collect()
+    }
+
+    fn reader(&self, _files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error> {
+        Ok(Box::new(TableReader {
+            tables: Arc::clone(&self.tables),
+            records: RecordColumns::new(&self.schema),
+            splits: Vec::from(splits).into(),
+            sequence: None,
+            loaded: None,
+            rows: Rows { table: 0, first_row: 0, unread: 0..0 },
+        }))
+    }
+}
+
+struct TableReader {
+    tables: Arc<[Table]>,
+    records: RecordColumns,
+    splits: VecDeque<Split>,
+    /// The sequence that is being read.
+    sequence: Option<OpenSequence>,
+    /// The batch that was read last: its table, its index and itself. Several groups may be of one batch.
+    loaded: Option<(usize, usize, RecordBatch)>,
+    rows: Rows,
+}
+
+/// The records whose columns are loaded.
+struct Rows {
+    table: usize,
+    /// Number of the first of them in the table.
+    first_row: u64,
+    /// Those that are not read yet.
+    unread: Range<usize>,
+}
+
+struct OpenSequence {
+    table: usize,
+    batches: BatchIterator,
+    /// The batch that is being read, and where its next group begins.
+    batch: Option<(RecordBatch, usize)>,
+    /// Number of the first record of the next group.
+    next_row: u64,
+}
+
+impl OpenSequence {
+    /// Returns the columns of the next group, its number of records, and the bytes that were read.
+    fn next(&mut self, layout: &Layout) -> Result<Option<(Vec<ArrayRef>, usize, u64)>, Error> {
+        let mut bytes = 0;
+        loop {
+            if let Some((batch, start)) = &mut self.batch
+                && *start < batch.num_rows()
+            {
+                let count = (batch.num_rows() - *start).min(GROUP_RECORDS);
+                let columns = columns(layout, batch, *start..*start + count);
+                *start += count;
+                return Ok(Some((columns, count, bytes)));
+            }
+            let Some(next) = self.batches.next().transpose()? else { return Ok(None) };
+            bytes += next.1;
+            self.batch = Some((next.0, 0));
+        }
+    }
+}
+
+/// The columns that the layout reads, of these records.
+fn columns(layout: &Layout, batch: &RecordBatch, records: Range<usize>) -> Vec<ArrayRef> {
+    let column = |column: usize| batch.column(column).slice(records.start, records.len());
+    layout.fields().into_iter().map(column).collect()
+}
+
+impl TableReader {
+    /// Loads the next records; returns false if there are none.
+    fn load(&mut self, sink: &mut Sink) -> Result<bool, Error> {
+        loop {
+            if let Some(sequence) = &mut self.sequence {
+                let layout = &self.tables[sequence.table].layout;
+                if let Some((columns, count, bytes)) = sequence.next(layout)? {
+                    self.records.load(layout, &columns);
+                    sink.add_bytes(bytes);
+                    self.rows =
+                        Rows { table: sequence.table, first_row: sequence.next_row, unread: 0..count };
+                    sequence.next_row += count as u64;
+                    return Ok(true);
+                }
+                self.sequence = None;
+            }
+            let Some(split) = self.splits.pop_front() else { return Ok(false) };
+            let batches = &self.tables[split.file].batches;
+            match (split.range, batches) {
+                (SplitRange::Records { row_group, records }, Batches::Indexed(batches)) => {
+                    let batches = Arc::clone(batches);
+                    sink.add_bytes(split.size_bytes);
+                    self.load_group(split.file, row_group, records, &*batches)?;
+                    return Ok(true);
+                }
+                (SplitRange::Whole, Batches::Sequence(batches)) => {
+                    let batches = batches.open()?;
+                    self.sequence =
+                        Some(OpenSequence { table: split.file, batches, batch: None, next_row: 0 });
+                }
+                (range, _) => panic!("a table has no split {range:?}"),
+            }
+        }
+    }
+
+    fn load_group(
+        &mut self,
+        table: usize,
+        group: usize,
+        records: Range<u64>,
+        batches: &dyn IndexedBatches,
+    ) -> Result<(), Error> {
+        let Table { layout, groups, .. } = &self.tables[table];
+        let group = &groups[group];
+        let is_loaded = |loaded: &(usize, usize, RecordBatch)| (loaded.0, loaded.1) == (table, group.batch);
+        let batch = match self.loaded.take().filter(is_loaded) {
+            Some((_, _, batch)) => batch,
+            None => batches.read(group.batch)?,
+        };
+        self.records.load(layout, &columns(layout, &batch, group.records.clone()));
+        let first_row = group.first_row + group.records.start as u64;
+        self.rows = Rows { table, first_row, unread: records.start as usize..records.end as usize };
+        self.loaded = Some((table, group.batch, batch));
+        Ok(())
+    }
+}
+
+impl RecordReader for TableReader {
+    fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error> {
+        while sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT {
+            let Some(r) = self.rows.unread.next() else {
+                if self.load(sink)? {
+                    continue;
+                }
+                self.records.notices().iter().for_each(|notice| sink.add_notice(notice));
+                return Ok(false);
+            };
+            let pushed = self.records.push(r, sink);
+            let (file, line) = (&self.tables[self.rows.table].name, self.rows.first_row + r as u64 + 1);
+            let feature = self.records.take_rounded();
+            if let Err((column, expected, found)) = pushed {
+                let file = file.clone();
+                sink.report_bad_line(BadLine { file, line, column: column as u64 + 1, expected, found })?;
+            } else if feature.is_some() || sink.rounded_label().is_some() {
+                let label = self.records.label_column().zip(sink.rounded_label());
+                let text = |(column, value): (usize, f64)| {
+                    format!("{value} at {file}:{line}:{} becomes {}", column + 1, value as f32)
+                };
+                sink.note_rounded(feature.map(text), label.map(text));
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_dictionary(&mut self) -> KeyNames {
+        self.records.take_dictionary()
+    }
+}

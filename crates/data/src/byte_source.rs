@@ -1,0 +1,44 @@
+//! A file or bytes in memory that can be read at any offset.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::Error;
+use crate::input::Input;
+
+#[derive(Clone)]
+pub(crate) enum ByteSource {
+    File(Arc<File>),
+    Memory(Bytes),
+}
+
+impl ByteSource {
+    /// Opens the bytes of an input; returns also how many there are. `None` if they cannot be read at any offset: a
+    /// stream, or a compressed file.
+    pub(crate) fn open(input: &Input) -> Result<Option<(Self, u64)>, Error> {
+        if let Some(bytes) = input.bytes() {
+            let bytes = Bytes::from_owner(Arc::clone(bytes));
+            let size = bytes.len() as u64;
+            return Ok(Some((Self::Memory(bytes), size)));
+        }
+        let Some(path) = input.path().filter(|_| input.splittable_bytes().is_some()) else { return Ok(None) };
+        let file = File::open(path).map_err(|source| Error::io("open", input.name(), source))?;
+        let size = file.metadata().map_err(|source| Error::io("inspect", input.name(), source))?.len();
+        Ok(Some((Self::File(Arc::new(file)), size)))
+    }
+
+    /// Fills `out` from byte `at` on; an error is the reason.
+    pub(crate) fn read_at(&self, at: u64, out: &mut [u8]) -> Result<(), String> {
+        match self {
+            Self::File(file) => file.read_exact_at(out, at).map_err(|source| source.to_string()),
+            Self::Memory(bytes) => {
+                let there = usize::try_from(at).ok().and_then(|at| bytes.get(at..at.checked_add(out.len())?));
+                out.copy_from_slice(there.ok_or_else(|| "it ends early".to_owned())?);
+                Ok(())
+            }
+        }
+    }
+}

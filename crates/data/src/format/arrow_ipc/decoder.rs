@@ -1,0 +1,110 @@
+//! Decodes the messages of an Arrow IPC file or stream.
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::FileDecoder;
+use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_message};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+
+use crate::panics;
+
+/// Bytes before the metadata of a message: a marker and their length.
+pub(super) const PREFIX_BYTES: usize = 8;
+/// Bytes before each compressed buffer: its decompressed length.
+const LENGTH_BYTES: usize = 8;
+/// The decompressed length of a buffer that is not compressed.
+const NOT_COMPRESSED: i64 = -1;
+/// Maximum size of a record batch in bytes, decompressed.
+const BATCH_LIMIT: i64 = 4 << 30;
+
+/// A message with its body, as it is in the input.
+pub(super) struct RawMessage {
+    bytes: Buffer,
+    /// Length of the prefix and the metadata.
+    metadata_bytes: usize,
+}
+
+impl RawMessage {
+    /// `bytes` are the prefix, the metadata and the body.
+    pub(super) fn new(bytes: MutableBuffer, metadata_bytes: usize) -> Self {
+        Self { bytes: bytes.into(), metadata_bytes }
+    }
+
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn block(&self) -> Block {
+        Block::new(0, self.metadata_bytes as i32, (self.bytes.len() - self.metadata_bytes) as i64)
+    }
+
+    /// Parses the metadata, and checks the sizes that they give.
+    fn checked(&self) -> Result<Message<'_>, String> {
+        let (metadata, body) = self.bytes.split_at(self.metadata_bytes);
+        let message = parse_metadata(metadata.get(PREFIX_BYTES..).unwrap_or_default())?;
+        let batch = match message.header_type() {
+            MessageHeader::RecordBatch => message.header_as_record_batch(),
+            MessageHeader::DictionaryBatch => message.header_as_dictionary_batch().and_then(|it| it.data()),
+            _ => None,
+        };
+        let Some(batch) = batch else { return Ok(message) };
+        let is_compressed = batch.compression().is_some();
+        let mut size = 0i64;
+        for buffer in batch.buffers().iter().flatten() {
+            let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+            let bytes = range.and_then(|(start, length)| body.get(start..start.checked_add(length)?));
+            let bytes = bytes.ok_or("a buffer lies outside of its message")?;
+            let length = match bytes.first_chunk::<LENGTH_BYTES>() {
+                Some(length) if is_compressed => i64::from_le_bytes(*length),
+                _ => NOT_COMPRESSED,
+            };
+            let length = if length == NOT_COMPRESSED { bytes.len() as i64 } else { length };
+            size = Some(length)
+                .filter(|length| *length >= 0)
+                .and_then(|length| size.checked_add(length))
+                .unwrap_or(i64::MAX);
+            if size > BATCH_LIMIT {
+                return Err(format!("a record batch of more than {BATCH_LIMIT} bytes"));
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// Parses the metadata of a message, without the prefix.
+pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Message<'_>, String> {
+    root_as_message(bytes).map_err(|error| format!("a message cannot be read ({error})"))
+}
+
+/// Converts a schema of the format.
+pub(super) fn schema(encoded: arrow_ipc::Schema<'_>) -> Result<Schema, String> {
+    let schema = panics::catch(|| try_fb_to_schema(encoded));
+    schema.ok_or("its columns are inconsistent")?.map_err(|error| error.to_string())
+}
+
+/// Decodes record batches with the dictionaries that came before them.
+pub(super) struct Decoder(FileDecoder);
+
+impl Decoder {
+    pub(super) fn new(schema: SchemaRef, version: MetadataVersion) -> Self {
+        Self(FileDecoder::new(schema, version))
+    }
+
+    /// Reads a dictionary batch.
+    pub(super) fn read_dictionary(&mut self, message: &RawMessage) -> Result<(), String> {
+        message.checked()?;
+        guarded(|| self.0.read_dictionary(&message.block(), &message.bytes))
+    }
+
+    /// Reads a record batch.
+    pub(super) fn read_batch(&self, message: &RawMessage) -> Result<RecordBatch, String> {
+        message.checked()?;
+        let batch = guarded(|| self.0.read_record_batch(&message.block(), &message.bytes))?;
+        batch.ok_or_else(|| "a message is no record batch".to_owned())
+    }
+}
+
+fn guarded<R>(work: impl FnOnce() -> Result<R, ArrowError>) -> Result<R, String> {
+    panics::catch(work).ok_or("a record batch is inconsistent")?.map_err(|error| error.to_string())
+}

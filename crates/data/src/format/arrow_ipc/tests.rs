@@ -1,0 +1,286 @@
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, StructArray,
+};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field};
+use math::random::{Purpose, stream};
+
+use crate::arrays::{Arrays, MemoryInputs};
+use crate::format::FormatTable;
+use crate::input::Input;
+use crate::options::FormatOptions;
+use crate::source::{Source, SourceConfig, read_bytes};
+use crate::{Batch, Error, LabelRule};
+
+/// The ways in which record batches become bytes.
+const WAYS: [(bool, Option<CompressionType>); 6] = [
+    (true, None),
+    (true, Some(CompressionType::LZ4_FRAME)),
+    (true, Some(CompressionType::ZSTD)),
+    (false, None),
+    (false, Some(CompressionType::LZ4_FRAME)),
+    (false, Some(CompressionType::ZSTD)),
+];
+
+/// Records with numbers, strings and strings of a dictionary.
+fn table(start: i64, count: i64) -> RecordBatch {
+    let labels: Vec<i64> = (start..start + count).map(|i| i % 2).collect();
+    let sizes: Vec<f64> = (start..start + count).map(|i| i as f64).collect();
+    let colors: Vec<String> = sizes.iter().map(|size| format!("color {}", size % 7.0)).collect();
+    let kinds: DictionaryArray<Int32Type> = labels.iter().map(|label| ["a", "b"][*label as usize]).collect();
+    let columns: [(&str, ArrayRef); 4] = [
+        ("label", Arc::new(Int64Array::from(labels))),
+        ("size", Arc::new(Float64Array::from(sizes))),
+        ("color", Arc::new(StringArray::from(colors))),
+        ("kind", Arc::new(kinds)),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// Vectors as Spark ML has them: sparse ones and dense ones.
+fn vectors() -> RecordBatch {
+    let integers =
+        |lists: Vec<Option<Vec<Option<i32>>>>| ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+    let lists = |lists: Vec<Vec<f64>>| {
+        let lists = lists.into_iter().map(|list| Some(list.into_iter().map(Some).collect::<Vec<_>>()));
+        ListArray::from_iter_primitive::<arrow_array::types::Float64Type, _, _>(lists)
+    };
+    let item =
+        |name: &str, array: ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array);
+    let columns = StructArray::from(vec![
+        item("type", Arc::new(Int8Array::from(vec![0, 1, 0]))),
+        item("size", Arc::new(Int32Array::from(vec![Some(9), None, Some(9)]))),
+        item("indices", Arc::new(integers(vec![Some(vec![Some(1), Some(8)]), None, Some(vec![])]))),
+        item("values", Arc::new(lists(vec![vec![0.5, 2.0], vec![0.0, 3.0, 0.25], vec![]]))),
+    ]);
+    let columns: [(&str, ArrayRef); 2] =
+        [("label", Arc::new(Float64Array::from(vec![1.0, 0.0, 1.0]))), ("features", Arc::new(columns))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn encode((is_file, compression): (bool, Option<CompressionType>), batches: &[RecordBatch]) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let (mut bytes, schema) = (Vec::new(), batches[0].schema());
+    if is_file {
+        let mut writer = FileWriter::try_new_with_options(&mut bytes, &schema, options).unwrap();
+        for batch in batches {
+            writer.write(batch).unwrap();
+        }
+        writer.finish().unwrap();
+    } else {
+        let mut writer = StreamWriter::try_new_with_options(&mut bytes, &schema, options).unwrap();
+        for batch in batches {
+            writer.write(batch).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+    bytes
+}
+
+fn open(files: Vec<Input>) -> Result<Source, Error> {
+    open_with(files, LabelRule::Real)
+}
+
+fn open_with(files: Vec<Input>, label_rule: LabelRule) -> Result<Source, Error> {
+    let options = FormatOptions { label_rule, ..FormatOptions::default() };
+    let config = SourceConfig { options, ..SourceConfig::default() };
+    Source::from_inputs(files, &config, None, &FormatTable::builtin())
+}
+
+/// A label and entries.
+type Record = (f32, Vec<(u64, f32)>);
+
+/// The records of each task.
+fn records(source: &Source, task_count: usize) -> Result<Vec<Vec<Record>>, Error> {
+    let read = |splits| {
+        let mut reader = source.reader(splits)?;
+        let (mut records, mut batch) = (Vec::new(), Batch::default());
+        while reader.next_batch(1000, &mut batch)? {
+            for r in 0..batch.record_count() {
+                let value = |e: usize| batch.values.get(e).copied().unwrap_or(1.0);
+                let entry = |e: usize| (batch.columns[batch.indices[e] as usize], value(e));
+                records.push((batch.labels[r], batch.entries(r).map(entry).collect()));
+            }
+        }
+        Ok(records)
+    };
+    source.splits(task_count).into_iter().map(read).collect()
+}
+
+fn in_memory(batches: &[RecordBatch]) -> Source {
+    let mut inputs = MemoryInputs::default();
+    let name = inputs.add("table", Arrays::Arrow(batches.to_vec().into())).unwrap();
+    let config = SourceConfig { inputs: vec![name], ..SourceConfig::default() };
+    Source::open(&config, &FormatTable::builtin().with_memory(inputs)).unwrap()
+}
+
+#[test]
+fn files_and_streams_have_the_records_of_their_batches() {
+    for batches in [vec![table(0, 5000), table(5000, 2), table(5002, 300)], vec![vectors()]] {
+        let expected = records(&in_memory(&batches), 1).unwrap();
+        for way in WAYS {
+            let source = open(vec![Input::memory("bytes", encode(way, &batches)).unwrap()]).unwrap();
+            assert_eq!(source.schema().format, "arrow");
+            assert_eq!(records(&source, 1).unwrap(), expected, "{way:?}");
+            // It can be read again.
+            assert_eq!(records(&source, 1).unwrap(), expected, "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn tasks_share_a_file_and_one_of_them_reads_a_stream() {
+    let batches = [table(0, 9000), table(9000, 4000)];
+    let expected = records(&in_memory(&batches), 1).unwrap().remove(0);
+    let file = open(vec![Input::memory("file", encode(WAYS[1], &batches)).unwrap()]).unwrap();
+    for task_count in 2..6 {
+        let shares = records(&file, task_count).unwrap();
+        assert!(shares.iter().all(|share| !share.is_empty()), "{task_count}");
+        assert_eq!(shares.concat(), expected, "{task_count}");
+    }
+    let sequence = open(vec![Input::memory("stream", encode(WAYS[3], &batches)).unwrap()]).unwrap();
+    let counts: Vec<usize> = records(&sequence, 3).unwrap().iter().map(Vec::len).collect();
+    assert_eq!(counts, [13000, 0, 0]);
+}
+
+#[test]
+fn what_cannot_be_read_at_any_offset_is_a_stream() {
+    let batches = [table(0, 100)];
+    let expected = records(&in_memory(&batches), 1).unwrap();
+    for way in WAYS {
+        let bytes = encode(way, &batches);
+        let mut compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        compressed.write_all(&bytes).unwrap();
+        let compressed = compressed.finish().unwrap();
+        let source = open(vec![Input::memory("table.arrow.gz", compressed).unwrap()]).unwrap();
+        assert_eq!(records(&source, 1).unwrap(), expected, "{way:?}");
+        let pipe = Input::stream("a pipe".to_owned(), Box::new(std::io::Cursor::new(bytes))).unwrap();
+        assert_eq!(records(&open(vec![pipe]).unwrap(), 1).unwrap(), expected, "{way:?}");
+    }
+}
+
+#[test]
+fn names_of_labels_need_an_input_that_can_be_read_twice() {
+    let columns: [(&str, ArrayRef); 2] = [
+        ("label", Arc::new(StringArray::from(vec!["yes", "no"]))),
+        ("size", Arc::new(Float64Array::from(vec![1.0, 2.0]))),
+    ];
+    let bytes = encode(WAYS[3], &[RecordBatch::try_from_iter(columns).unwrap()]);
+    let pipe = Input::stream("a pipe".to_owned(), Box::new(std::io::Cursor::new(bytes.clone()))).unwrap();
+    let error = open(vec![pipe]).err().expect("they are not known before the end").to_string();
+    assert!(error.contains("write it to a file"), "{error}");
+    let files = vec![Input::memory("bytes", bytes).unwrap()];
+    let source = open_with(files, LabelRule::Class).unwrap();
+    assert_eq!(source.schema().label_names, ["no", "yes"]);
+    assert_eq!(records(&source, 1).unwrap()[0][1].0, 0.0);
+}
+
+#[test]
+fn the_index_that_pandas_wrote_is_no_feature() {
+    let batch = table(0, 10);
+    let pandas = r#"{"index_columns": ["size", {"kind": "range"}]}"#;
+    let schema = batch.schema().as_ref().clone().with_metadata([("pandas".to_owned(), pandas.to_owned())]);
+    let batch = RecordBatch::try_new(Arc::new(schema), batch.columns().to_vec()).unwrap();
+    let source = open(vec![Input::memory("bytes", encode(WAYS[0], &[batch])).unwrap()]).unwrap();
+    let names: Vec<&str> = source.schema().columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["color", "kind"]);
+    assert!(source.notices()[0].contains("'size' is an index that pandas wrote"), "{:?}", source.notices());
+}
+
+#[test]
+fn a_type_that_is_no_feature_is_refused_with_its_column() {
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)])]);
+    let offsets = arrow_buffer::OffsetBuffer::new(vec![0, 1].into());
+    let item = Arc::new(Field::new("item", lists.data_type().clone(), true));
+    let nested = ListArray::new(item, offsets, Arc::new(lists), None);
+    assert!(matches!(nested.data_type(), DataType::List(_)));
+    let columns: [(&str, ArrayRef); 2] =
+        [("label", Arc::new(Float64Array::from(vec![1.0]))), ("words", Arc::new(nested))];
+    let bytes = encode(WAYS[0], &[RecordBatch::try_from_iter(columns).unwrap()]);
+    let error = open(vec![Input::memory("bytes", bytes).unwrap()]).err().unwrap().to_string();
+    assert!(error.contains("bytes: column 'words' is a list of lists"), "{error}");
+}
+
+#[test]
+fn cut_data_are_an_error_with_the_file() {
+    let batches = [table(0, 50), table(50, 50)];
+    for way in WAYS {
+        let bytes = encode(way, &batches);
+        let (mut whole, mut refused) = (0, 0);
+        for end in 0..bytes.len() {
+            match read_bytes("arrow", &FormatOptions::default(), &bytes[..end]) {
+                Ok(_) => whole += 1,
+                Err(error) => {
+                    refused += 1;
+                    let text = error.to_string();
+                    assert!(
+                        text.contains("bytes") && (end == 0 || text.contains("cut short")),
+                        "{end}: {text}"
+                    );
+                }
+            }
+        }
+        // A stream may end after any message, and need not say so.
+        assert!(refused > 0 && whole <= if way.0 { 0 } else { 20 }, "{way:?}: {whole} of {refused}");
+    }
+}
+
+#[test]
+fn changed_data_are_an_error_or_records() {
+    const MUTANTS: usize = 1500;
+    let mut random = stream(1, Purpose::Test, 1, 0);
+    let tables: [&[RecordBatch]; 2] = [&[table(0, 20)], &[vectors()]];
+    let originals: Vec<Vec<u8>> =
+        WAYS.iter().flat_map(|way| tables.map(|batches| encode(*way, batches))).collect();
+    let mut refused = 0;
+    for mutant in 0..MUTANTS {
+        let mut bytes = originals[mutant % originals.len()].clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] = if random.below(2) == 0 {
+                bytes[at] ^ (1 << random.below(8))
+            } else {
+                random.below(256) as u8
+            };
+        }
+        refused += usize::from(read_bytes("arrow", &FormatOptions::default(), &bytes).is_err());
+    }
+    assert!(refused > MUTANTS / 10 && refused < MUTANTS, "{refused}");
+}
+
+#[test]
+fn a_decompressed_length_that_cannot_be_is_refused_before_memory_is_taken() {
+    let bytes = encode(WAYS[1], &[table(0, 5000)]);
+    let sizes: Vec<usize> =
+        (0..bytes.len() - 8).filter(|at| bytes[*at..*at + 8] == 40_000u64.to_le_bytes()).collect();
+    assert!(!sizes.is_empty());
+    for length in [i64::MAX, 1 << 40, -7] {
+        let mut bytes = bytes.clone();
+        bytes[sizes[0]..sizes[0] + 8].copy_from_slice(&length.to_le_bytes());
+        let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
+        assert!(error.contains("record batch 0: a record batch of more than"), "{error}");
+    }
+}
+
+#[test]
+fn files_of_a_folder_may_be_empty_and_must_have_the_same_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    std::fs::write(path("a.arrow"), encode(WAYS[0], &[table(0, 10)])).unwrap();
+    std::fs::write(path("b.arrow"), encode(WAYS[0], &[table(0, 0)])).unwrap();
+    std::fs::write(path("c.arrows"), encode(WAYS[3], &[table(10, 10)])).unwrap();
+    let inputs = vec![folder.path().display().to_string()];
+    let config = SourceConfig { inputs, ..SourceConfig::default() };
+    let source = Source::open(&config, &FormatTable::builtin()).unwrap();
+    assert_eq!(records(&source, 2).unwrap().concat().len(), 20);
+    std::fs::write(path("d.arrow"), encode(WAYS[0], &[vectors()])).unwrap();
+    let error = Source::open(&config, &FormatTable::builtin()).err().unwrap().to_string();
+    assert!(error.contains("d.arrow: columns differ from training"), "{error}");
+}
