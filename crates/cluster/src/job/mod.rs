@@ -4,6 +4,7 @@
 pub mod check;
 pub mod checkpoints;
 pub mod keys;
+pub mod local_data;
 pub mod raw;
 pub mod scoring;
 pub mod submission;
@@ -139,6 +140,8 @@ pub struct TrainJob {
     pub restarts: u32,
     pub slow_worker: SlowWorkerPolicy,
     pub durability: Durability,
+    /// Whether each worker has data of its own.
+    pub is_data_local: bool,
 }
 
 /// What happens when a worker is much slower than the others.
@@ -171,12 +174,13 @@ impl TrainJob {
         let set = parameters(&checker)?;
         let algorithm = families.algorithm(algorithm)?;
         let model = checker.required_path("model", "a directory for the model")?;
-        Ok(Self {
+        let restarts = checker.count("restarts")?.map(|count| count as u32);
+        let mut job = Self {
             algorithm,
             parameters: (algorithm.configure)(&set)?,
             input,
             validate: checker.list("validate"),
-            restarts: checker.count("restarts")?.map_or(RESTARTS_DEFAULT, |count| count as u32),
+            restarts: restarts.unwrap_or(RESTARTS_DEFAULT),
             slow_worker: match checker.choice("slow_worker")? {
                 Some("off") => SlowWorkerPolicy::Off,
                 Some("move") => SlowWorkerPolicy::Move,
@@ -204,7 +208,10 @@ impl TrainJob {
             scratch: checker.path("scratch")?.unwrap_or_else(std::env::temp_dir),
             keep_optimizer: checker.boolean("keep_optimizer")?.unwrap_or(true),
             wait_limit: checker.count("wait_limit")?.map_or(WAIT_LIMIT_DEFAULT, Duration::from_secs),
-        })
+            is_data_local: false,
+        };
+        local_data::check(&mut job, restarts)?;
+        Ok(job)
     }
 }
 

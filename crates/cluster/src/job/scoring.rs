@@ -6,6 +6,7 @@ use data::InputPurpose;
 
 use super::check::Checker;
 use super::keys::{JobCommand, keys_of};
+use super::local_data::is_local;
 use super::raw::RawJob;
 use super::{ClusterSize, Input, RunOptions, input_for, manner};
 use crate::error::{Error, nearest};
@@ -102,6 +103,21 @@ fn check_keys(raw: &RawJob) -> Result<(), Error> {
     }
 }
 
+/// Refuses data that only one worker has: scores are in the order of the data.
+fn refuse_local_data(raw: &RawJob) -> Result<(), Error> {
+    let texts = raw.texts();
+    match texts.iter().find(|(_, paths)| paths.iter().any(|path| is_local(path))) {
+        None => Ok(()),
+        Some((key, _)) => Err(Error::InvalidRequest {
+            what: format!(
+                "{key}: worker:// names files that only one worker has, and `{}` needs files that all of them have",
+                raw.command.name()
+            ),
+            advice: "give a path that every worker can read, or score the files of each machine there".into(),
+        }),
+    }
+}
+
 /// A job of either command.
 #[derive(Clone, Debug)]
 pub enum ScoringJob {
@@ -114,6 +130,7 @@ impl ScoringJob {
     pub fn check(raw: &RawJob) -> Result<Option<Self>, Error> {
         if !raw.command.is_train() {
             check_keys(raw)?;
+            refuse_local_data(raw)?;
         }
         Ok(match raw.command {
             JobCommand::Train => None,

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use algo::{DataNeeds, Epochs, Job};
-use data::{BadLineTotal, Batch, CacheConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
+use data::{
+    BadLineTotal, Batch, CacheConfig, MemoryStream, Reader, Schema, Shuffle, Source, Split, TaskData,
+};
 use math::random::{Purpose, stream};
 
 use super::Environment;
@@ -116,8 +118,14 @@ impl TaskDataPlan<'_> {
         Ok(())
     }
 
-    fn local_tasks<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
-        of_all.into_iter().skip(self.tasks.start as usize).take(self.tasks.len())
+    /// What each task of this process reads.
+    fn splits(&self, source: &Source) -> impl Iterator<Item = Vec<Split>> {
+        let (all, first) = if self.job.is_data_local {
+            (self.tasks.len(), 0)
+        } else {
+            (self.task_count as usize, self.tasks.start as usize)
+        };
+        source.splits(all).into_iter().skip(first).take(self.tasks.len())
     }
 
     /// Returns the training data of each task.
@@ -126,8 +134,7 @@ impl TaskDataPlan<'_> {
         let mixed = self.first_epoch > 0 && self.opened.needs.shuffle != Shuffle::None;
         let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan() && !mixed;
         let keep = (!single).then(|| self.keep_config());
-        let splits = self.opened.source.splits(self.task_count as usize);
-        self.local_tasks(splits)
+        self.splits(&self.opened.source)
             .zip(u64::from(self.tasks.start)..)
             .map(|(splits, task)| {
                 let mut reader = self.opened.source.reader(splits)?;
@@ -167,8 +174,7 @@ impl TaskDataPlan<'_> {
         let Some(source) = &self.opened.validation else {
             return Ok(self.tasks.clone().map(|_| None).collect());
         };
-        let splits = source.splits(self.task_count as usize);
-        self.local_tasks(splits).map(|splits| Ok(Some(source.reader(splits)?))).collect()
+        self.splits(source).map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
     /// Returns the validation data of a task; the records held out of `data` if there are no validation files.

@@ -27,6 +27,7 @@ use super::worker::{MatrixAccess, TaskParameters, WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::TrainJob;
+use crate::job::local_data::LocalData;
 use crate::job::raw::RawJob;
 use crate::machine;
 use crate::progress::ProgressListener;
@@ -111,6 +112,7 @@ fn worker_context(
         families: environment.families.clone(),
         functions: Arc::new(environment.functions.clone()),
         interrupt: environment.interrupt.clone(),
+        local_data: LocalData::default(),
         threads: Some(threads),
         throttle: Throttle { pause: Duration::ZERO, every: 1 },
         metrics: WorkerMetrics::default(),

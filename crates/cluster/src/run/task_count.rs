@@ -2,6 +2,8 @@
 
 use data::Source;
 
+use crate::job::TrainJob;
+
 /// Input sizes at which `auto` doubles the number of tasks. Below the first size a second thread does not pay off. More
 /// tasks compute more at once, but a step waits for all of them and merges the pushes of all of them: two cores take
 /// half as long again with four tasks as with two. So the number grows slowly, and users with many cores set it
@@ -10,13 +12,24 @@ const SIZE_BOUNDS_BYTES: [u64; 6] = [32 << 20, 1 << 30, 8 << 30, 64 << 30, 512 <
 
 /// Returns the number of tasks: the requested number; or one chosen by the size of the input, which is at most the
 /// number of its splits. It depends on nothing else, so the same command gives the same model on any machine.
-pub fn task_count(asked: Option<u64>, source: &Source) -> u32 {
-    if let Some(count) = asked {
+pub fn task_count(job: &TrainJob, source: &Source) -> u32 {
+    if let Some(count) = job.manner.tasks {
         return count as u32;
     }
-    let wanted = auto_count(source.size_bytes()) as usize;
+    let owners = owner_count(job);
+    let wanted = auto_count(size_bytes(job, source)).div_ceil(owners) as usize;
     let parts = source.splits(wanted).iter().filter(|splits| !splits.is_empty()).count();
-    parts.max(1) as u32
+    (parts.max(1) as u64 * owners) as u32
+}
+
+/// The size of the data; where each worker has its own, the first worker takes its part for as large as the others'.
+pub fn size_bytes(job: &TrainJob, source: &Source) -> Option<u64> {
+    source.size_bytes().map(|bytes| bytes.saturating_mul(owner_count(job)))
+}
+
+/// The number of processes that have data of their own.
+fn owner_count(job: &TrainJob) -> u64 {
+    job.size.filter(|_| job.is_data_local).map_or(1, |size| u64::from(size.workers))
 }
 
 /// Returns 1 below 32 MiB, 2 below 1 GiB, 4 below 8 GiB, and so on up to 64; 1 when the size is not known.
@@ -25,9 +38,9 @@ fn auto_count(size_bytes: Option<u64>) -> u64 {
 }
 
 /// Explains the number of tasks for people.
-pub fn explain(asked: Option<u64>, count: u32, source: &Source) -> String {
+pub fn explain(job: &TrainJob, count: u32, source: &Source) -> String {
     let plural = if count == 1 { "task" } else { "tasks" };
-    match (asked, source.size_bytes()) {
+    match (job.manner.tasks, size_bytes(job, source)) {
         (Some(_), _) => format!("{count} {plural}"),
         (None, Some(bytes)) => format!("{count} {plural} (auto, for {})", crate::amounts::bytes(bytes)),
         (None, None) => format!("{count} {plural} (auto, standard input is not split)"),

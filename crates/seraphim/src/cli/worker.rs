@@ -1,5 +1,6 @@
 //! `seraphim worker --master ADDRESS`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
@@ -9,6 +10,7 @@ use super::cluster_args::{http_arg, listen, log_args, master_arg, start_log, tok
 use super::server::{member, member_args, save_limit, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::job::local_data::LocalData;
 use crate::run::Environment;
 use crate::run::cluster::worker::{WorkerConfig, run as work};
 use crate::run::worker::task_runner::Throttle;
@@ -24,6 +26,13 @@ pub(super) fn command() -> Command {
             ),
         )
         .args(member_args())
+        .arg(
+            Arg::new("local-data")
+                .long("local-data")
+                .value_name("DIR")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Folder of this worker for paths worker://NAME of a job: data that the other workers do not have"),
+        )
         .arg(
             Arg::new("pause-ms")
                 .long("pause-ms")
@@ -54,6 +63,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots })?,
         http: listen("http", matches, &token(matches)?)?,
+        local_data: LocalData::new(matches.get_one::<PathBuf>("local-data").cloned()),
         slowness: Throttle { pause: Duration::from_millis(pause), every },
         save_limit: save_limit(matches),
     };

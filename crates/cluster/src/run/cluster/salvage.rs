@@ -115,6 +115,7 @@ impl Salvage<'_> {
     ) -> Result<String, Error> {
         let SalvageContext { raw, schema, layout, model, families, .. } = self.training;
         let mut job = TrainJob::check(raw, families)?;
+        self.training.local_data.resolve_job(&mut job)?;
         let clocks: Vec<u64> = tasks.iter().map(|task| task.clock).collect();
         let (first, last) = (clocks.iter().min().copied(), clocks.iter().max().copied());
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));

@@ -18,6 +18,7 @@ use super::salvage::{self, Salvage};
 use super::server_parameters::ServerConnections;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::job::local_data::LocalData;
 use crate::run::Environment;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::worker::WorkerContext;
@@ -34,6 +35,8 @@ pub struct WorkerConfig {
     pub member: MemberConfig,
     /// Addresses of the metrics endpoint.
     pub http: Vec<Address>,
+    /// Where the files of this worker are.
+    pub local_data: LocalData,
     /// Artificial slowness, for tests.
     pub slowness: Throttle,
     /// Time for saving jobs after the loss of the master; 0: jobs are not saved.
@@ -171,6 +174,7 @@ impl Worker {
             families: self.families.clone(),
             functions: Arc::clone(&self.functions),
             interrupt: interrupt.clone(),
+            local_data: self.config.local_data.clone(),
             threads: None,
             throttle: self.config.slowness,
             metrics: self.metrics.clone(),

@@ -21,6 +21,7 @@ use super::task_runner::{TaskBegin, TaskRunner};
 use super::{WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::job::local_data::LocalData;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::run::Environment;
@@ -29,7 +30,7 @@ use crate::run::failure::{BusyGuard, panic_message};
 use crate::run::input::{TaskDataPlan, TrainingInput, open};
 use crate::run::resume;
 use crate::run::run_info::{names_notice, save};
-use crate::run::task_count::{explain, task_count};
+use crate::run::task_count::{explain, size_bytes, task_count};
 use crate::run::totals::TaskSummary;
 
 /// A job as one worker executes it.
@@ -64,6 +65,7 @@ pub struct SalvageContext {
     pub layout: JobLayout,
     pub model: SavedModel,
     pub families: Families,
+    pub local_data: LocalData,
     /// The ranges of tasks of the workers.
     pub worker_tasks: Vec<Range<u32>>,
     /// Index of this worker in `worker_tasks`.
@@ -227,6 +229,7 @@ impl WorkerJob {
             layout: layout.clone(),
             model: model.clone(),
             families: self.context().families.clone(),
+            local_data: self.context().local_data.clone(),
             worker_tasks,
             own_index,
             start: prepared.start,
@@ -241,7 +244,8 @@ impl WorkerJob {
     }
 
     fn check(&mut self, raw: &RawJob) -> Result<TrainJob, Error> {
-        let job = TrainJob::check(raw, &self.context().families)?;
+        let mut job = TrainJob::check(raw, &self.context().families)?;
+        self.context().local_data.resolve_job(&mut job)?;
         self.job = Some(job.clone());
         Ok(job)
     }
@@ -257,14 +261,15 @@ impl WorkerJob {
         }
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
-        let task_count = task_count(job.manner.tasks, &input.source);
+        let task_count = task_count(&job, &input.source);
         let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
-        let data = checkpoints::data_files(&input);
+        // Files of one worker say nothing about those of the others.
+        let data = if job.is_data_local { None } else { checkpoints::data_files(&input) };
         let found = checkpoints::find_training(raw, &job, training, data.as_deref())?;
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),
-            size_bytes: input.source.size_bytes(),
+            size_bytes: size_bytes(&job, &input.source),
             notices: input.notices(),
             task_count,
             greeting: greeting(&job, &input, task_count),
@@ -386,6 +391,7 @@ impl WorkerJob {
         let specs = &layout.matrices[..saved.matrix_count()];
         let written = save(&job, manifest, (specs, &mut *matrices), &names, interrupt)?;
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
+        tracing::info!(job = self.context().job, model = %job.model.display(), "the model is saved");
         if let Some((location, training)) = remove
             && let Err(error) = checkpoints::remove(&location, &training)
         {
@@ -406,7 +412,7 @@ fn greeting(job: &TrainJob, input: &TrainingInput, task_count: u32) -> String {
         job.algorithm.name,
         job.input.data.join(", "),
         input.source.schema().format,
-        explain(job.manner.tasks, task_count, &input.source),
+        explain(job, task_count, &input.source),
         consistency_name(job.consistency),
         job.seed
     );

@@ -36,6 +36,7 @@ use self::task_runner::Throttle;
 use super::driver::messages::FromWorker;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::job::local_data::LocalData;
 use crate::run::cluster::metrics_endpoint::WorkerMetrics;
 
 /// Sends a message to the driver.
@@ -95,6 +96,8 @@ pub struct WorkerContext {
     pub functions: Arc<FunctionTable>,
     /// Ends reading and writing of files, and stops the tasks.
     pub interrupt: Interrupt,
+    /// Where the files of this worker are.
+    pub local_data: LocalData,
     /// Number of tasks that compute at the same time; none: all of them.
     pub threads: Option<usize>,
     pub throttle: Throttle,

@@ -1,0 +1,196 @@
+//! Paths `worker://NAME`: each worker has files of its own, in the folder that `seraphim worker --local-data` names.
+//!
+//! A job whose data are such files has as many tasks on each worker, and the tasks of a worker share its files. It is how
+//! a program that has its records on many machines, such as Spark, trains without a file system that all of them see.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::checkpoints::CheckpointEvery;
+use super::{SlowWorkerPolicy, TrainJob};
+use crate::error::Error;
+
+/// What such a path begins with.
+const PREFIX: &str = "worker://";
+
+/// The folder of a worker for such paths; none if it has none.
+#[derive(Clone, Debug, Default)]
+pub struct LocalData(Option<PathBuf>);
+
+impl LocalData {
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self(folder)
+    }
+
+    /// Returns the path on this machine; other paths are unchanged.
+    pub fn resolve(&self, path: &str) -> Result<String, Error> {
+        let Some(name) = path.strip_prefix(PREFIX) else { return Ok(path.to_owned()) };
+        let Some(folder) = &self.0 else {
+            return Err(Error::InvalidRequest {
+                what: format!("{path}: this worker has no folder for such files"),
+                advice:
+                    "start each worker of the job with --local-data DIR, and train with `seraphim submit`"
+                        .into(),
+            });
+        };
+        Ok(folder.join(name).display().to_string())
+    }
+
+    /// Replaces the paths of a job.
+    pub(crate) fn resolve_job(&self, job: &mut TrainJob) -> Result<(), Error> {
+        for input in job.input.data.iter_mut().chain(&mut job.validate) {
+            *input = self.resolve(input)?;
+        }
+        for path in [&mut job.model].into_iter().chain(&mut job.from) {
+            *path = self.resolve(&path.display().to_string())?.into();
+        }
+        Ok(())
+    }
+}
+
+/// Whether a path is a file of each worker.
+pub fn is_local(path: &str) -> bool {
+    path.starts_with(PREFIX)
+}
+
+/// Checks the job, and chooses the settings that its files leave open. Without data of workers it changes nothing.
+pub(super) fn check(job: &mut TrainJob, given_restarts: Option<u32>) -> Result<(), Error> {
+    let inputs = || job.input.data.iter().chain(&job.validate);
+    let count = inputs().filter(|path| is_local(path)).count();
+    let refused = |what: String, advice: &str| Err(Error::InvalidRequest { what, advice: advice.into() });
+    let (model, from) = (job.model.display().to_string(), job.from.as_deref().map(Path::display));
+    let paths = inputs().cloned().chain([model.clone()]).chain(from.map(|path| path.to_string()));
+    if let Some(path) = paths.filter(|path| is_local(path)).find(|path| !has_plain_name(path)) {
+        return refused(
+            format!("{path} names no file within the folder of a worker"),
+            "write worker:// and a relative path without `..`, as in worker://rows",
+        );
+    }
+    if count == 0 && is_local(&model) {
+        return refused(
+            format!("model: {model} needs data of the workers too"),
+            "name a folder that the workers can write",
+        );
+    }
+    job.is_data_local = count > 0;
+    if !job.is_data_local {
+        return Ok(());
+    }
+    if count < inputs().count() {
+        return refused(
+            "some data are worker://, and others are not".into(),
+            "give all data and all validation data as worker:// or none",
+        );
+    }
+    let Some(size) = job.size else {
+        return refused(
+            "worker:// names files of the workers of a cluster, and this job runs in one process".into(),
+            "use `seraphim submit` with --workers, and workers that were started with --local-data",
+        );
+    };
+    if let Some(tasks) = job.manner.tasks.filter(|tasks| tasks % u64::from(size.workers) != 0) {
+        return refused(
+            format!(
+                "{tasks} tasks cannot be divided equally among {} workers, which have data of their own",
+                size.workers
+            ),
+            "give a multiple of the number of workers as --tasks",
+        );
+    }
+    if job.slow_worker == SlowWorkerPolicy::Move {
+        return refused("slow_worker: move needs data that all workers can read".into(), "use warn or off");
+    }
+    if given_restarts.is_some_and(|restarts| restarts > 0) {
+        return refused(
+            "restarts: the data of a lost worker are lost with it".into(),
+            "leave --restarts out, and start the job again with new workers",
+        );
+    }
+    job.restarts = 0;
+    let checkpoints = &mut job.checkpoints;
+    if checkpoints.is_temporary && is_local(&model) {
+        if checkpoints.is_every_given && checkpoints.every != CheckpointEvery::Off {
+            return refused(
+                "checkpoint_every: the workers cannot write checkpoints beside a model that only one of them has".into(),
+                "give --checkpoints with a folder or URL that all of them can write",
+            );
+        }
+        checkpoints.every = CheckpointEvery::Off;
+    }
+    Ok(())
+}
+
+/// Whether the path after the prefix stays within the folder.
+fn has_plain_name(path: &str) -> bool {
+    let name = Path::new(path.strip_prefix(PREFIX).unwrap_or(path));
+    let mut components = name.components().peekable();
+    components.peek().is_some() && components.all(|component| matches!(component, Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use algo::Families;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::job::raw::RawJob;
+
+    fn job(changes: &Value) -> Result<TrainJob, Error> {
+        let mut job = json!({
+            "algorithm": "lr", "data": ["worker://rows"], "model": "worker://model", "workers": 2, "tasks": "4",
+        });
+        for (key, value) in changes.as_object().expect("an object") {
+            job[key] = value.clone();
+        }
+        TrainJob::check(&RawJob::from_submitted(&job)?, &Families::default())
+    }
+
+    #[test]
+    fn a_job_with_data_of_workers_has_settings_that_fit() {
+        let job = job(&json!({})).unwrap();
+        assert!(job.is_data_local);
+        assert_eq!((job.restarts, job.checkpoints.every), (0, CheckpointEvery::Off));
+        let shared = self::job(&json!({ "checkpoints": "/shared/place" })).unwrap();
+        assert_ne!(shared.checkpoints.every, CheckpointEvery::Off);
+        let usual = self::job(&json!({ "data": ["/rows"], "model": "/model" })).unwrap();
+        assert!(!usual.is_data_local && usual.restarts > 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_data_of_workers_is_refused() {
+        for (changes, part) in [
+            (json!({ "data": ["worker://rows", "/more"] }), "some data are worker://"),
+            (json!({ "validate": ["/more"] }), "some data are worker://"),
+            (json!({ "data": ["/rows"] }), "needs data of the workers too"),
+            (json!({ "data": ["worker://../rows"] }), "worker://../rows names no file within"),
+            (json!({ "data": ["worker:///etc"] }), "worker:///etc names no file within"),
+            (json!({ "model": "worker://" }), "worker:// names no file within"),
+            (json!({ "from": "worker://a/../../b" }), "names no file within"),
+            (json!({ "tasks": "3" }), "3 tasks cannot be divided equally among 2 workers"),
+            (json!({ "slow_worker": "move" }), "slow_worker: move"),
+            (json!({ "restarts": 1 }), "the data of a lost worker are lost with it"),
+            (json!({ "checkpoint_every": "5s" }), "checkpoint_every: the workers cannot write"),
+        ] {
+            let error = job(&changes).expect_err(part).to_string();
+            assert!(error.contains(part), "{changes}: {error}");
+        }
+        let raw = json!({ "algorithm": "lr", "data": ["worker://rows"], "model": "/m" });
+        let alone = TrainJob::check(&RawJob::from_submitted(&raw).unwrap(), &Families::default());
+        assert!(alone.expect_err("one process").to_string().contains("this job runs in one process"));
+    }
+
+    #[test]
+    fn a_worker_finds_such_paths_in_its_folder() {
+        let local = LocalData::new(Some("/tmp/seven".into()));
+        assert_eq!(local.resolve("worker://rows/a.arrow").unwrap(), "/tmp/seven/rows/a.arrow");
+        assert_eq!(local.resolve("/rows").unwrap(), "/rows");
+        let error =
+            LocalData::default().resolve("worker://rows").expect_err("there is no folder").to_string();
+        assert!(error.contains("worker://rows") && error.contains("--local-data"), "{error}");
+        let mut resolved = job(&json!({ "validate": ["worker://more"], "from": "worker://old" })).unwrap();
+        local.resolve_job(&mut resolved).unwrap();
+        assert_eq!(resolved.input.data, ["/tmp/seven/rows"]);
+        assert_eq!(resolved.validate, ["/tmp/seven/more"]);
+        assert_eq!(resolved.model, Path::new("/tmp/seven/model"));
+        assert_eq!(resolved.from.as_deref(), Some(Path::new("/tmp/seven/old")));
+    }
+}
