@@ -52,6 +52,12 @@ private[spark] final class ChildProcess(command: Seq[String]) extends AutoClosea
     found.get
   }
 
+  /** Waits for the end, with every line that was not read yet; returns the status. */
+  def waitForEnd(onLine: String => Unit): Int = {
+    Iterator.continually(lines.take()).takeWhile(_ != EndOfOutput).foreach(onLine)
+    process.waitFor()
+  }
+
   /** Asks the process to end, and waits. */
   override def close(): Unit = {
     process.getOutputStream.close()
@@ -81,6 +87,8 @@ private[spark] object ChildProcess {
       |watcher=$!
       |exec 3<&-
       |wait "$child"
+      |status=$?
       |kill "$watcher" 2>/dev/null
+      |exit $status
       |""".stripMargin
 }

@@ -7,14 +7,15 @@ import org.apache.spark.rdd.RDD
 import org.junit.jupiter.api.Assertions._
 import org.junit.jupiter.api.{Test, Timeout}
 
-/** The quick start of docs/spark.md: its code is here, and runs. */
+/** The quick start of docs/spark.md: its code is here and in EstimatorTest, and runs. */
 @Timeout(120)
 class QuickStartTest {
   import QuickStartTest._
 
   @Test def the_code_of_the_page_is_the_code_of_this_test(): Unit = {
     val page = lines("../../docs/spark.md")
-    val own = lines("src/test/scala/org/seraphim/spark/QuickStartTest.scala").map(_.trim).toSet
+    val own = Seq("QuickStartTest", "ml/EstimatorTest")
+      .flatMap(name => lines(s"src/test/scala/org/seraphim/spark/$name.scala")).map(_.trim).toSet
     val code = page.scanLeft((false, "")) { case ((isCode, _), line) =>
       if (line.startsWith("```")) (line.startsWith("```scala"), "") else (isCode, line)
     }.collect { case (true, line) if line.trim.nonEmpty && !line.trim.startsWith("//") => line.trim }

@@ -1,0 +1,181 @@
+package org.seraphim.spark.ml
+
+import java.io.{ByteArrayOutputStream, OutputStream}
+import java.nio.channels.Channels
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.arrow.memory.RootAllocator
+import org.apache.arrow.vector._
+import org.apache.arrow.vector.complex.{ListVector, StructVector}
+import org.apache.arrow.vector.ipc.{ArrowFileWriter, ArrowStreamWriter}
+import org.apache.spark.ml.linalg.{DenseVector, SparseVector, Vector}
+import org.apache.spark.sql.Row
+
+/**
+ * Encodes rows as Arrow record batches.
+ *
+ * It checks what the program could not explain to a user of Spark: missing values, numbers that are not finite, vectors
+ * of different sizes.
+ */
+private[ml] final class RecordEncoder(schema: RecordSchema) extends AutoCloseable {
+  private val allocator = new RootAllocator(Long.MaxValue)
+  private val root = VectorSchemaRoot.create(schema.arrow, allocator)
+  private val writers = schema.columns.map(writer).toArray
+  private var count = 0
+  private var entries = 0L
+  private var size = -1
+
+  /** Records since the last batch. */
+  def records: Int = count
+
+  /** Values of vectors since the last batch, or records where there are no vectors. */
+  def weight: Long = math.max(entries, count.toLong)
+
+  /** The size of the vectors; -1 if there was none. */
+  def vectorSize: Int = size
+
+  def add(row: Row): Unit = {
+    var i = 0
+    while (i < writers.length) {
+      writers(i)(row)
+      i += 1
+    }
+    count += 1
+  }
+
+  /** Returns the records as an Arrow file, and begins the next batch. */
+  def toFile(): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream()
+    val file = new ArrowFileWriter(root, null, Channels.newChannel(bytes))
+    try {
+      file.start()
+      root.setRowCount(count)
+      file.writeBatch()
+      file.end()
+    } finally file.close()
+    reset()
+    bytes.toByteArray
+  }
+
+  /** Begins a stream of batches. */
+  def stream(out: OutputStream): RecordStream =
+    new RecordStream(new ArrowStreamWriter(root, null, Channels.newChannel(out)))
+
+  /** A stream of the records that are added. */
+  final class RecordStream(writer: ArrowStreamWriter) {
+    writer.start()
+
+    /** Writes the records since the last batch. */
+    def writeBatch(): Unit = {
+      root.setRowCount(count)
+      writer.writeBatch()
+      reset()
+    }
+
+    def end(): Unit = writer.close()
+  }
+
+  private def reset(): Unit = {
+    root.clear()
+    count = 0
+    entries = 0
+  }
+
+  override def close(): Unit = {
+    root.close()
+    allocator.close()
+  }
+
+  private def writer(column: RecordColumn): Row => Unit = {
+    val vector = root.getVector(column.name)
+    column.kind match {
+      case NumberColumn => writeNumber(column, vector.asInstanceOf[Float8Vector])
+      case TextColumn => writeText(column, vector.asInstanceOf[VarCharVector])
+      case VectorColumn => writeVector(column, vector.asInstanceOf[StructVector])
+    }
+  }
+
+  private def writeNumber(column: RecordColumn, out: Float8Vector)(row: Row): Unit = row.get(column.index) match {
+    case null if column.isRequired => throw missing(column)
+    case null => out.setNull(count)
+    case value =>
+      val number = value match {
+        case number: java.lang.Number => number.doubleValue
+        case flag: java.lang.Boolean => if (flag) 1.0 else 0.0
+      }
+      if (column.isRequired && (number.isNaN || number.isInfinite)) {
+        throw new IllegalArgumentException(s"column '${column.name}' has the value $number, expected a finite number")
+      }
+      out.setSafe(count, number)
+  }
+
+  private def writeText(column: RecordColumn, out: VarCharVector)(row: Row): Unit = row.getString(column.index) match {
+    case null => out.setNull(count)
+    case text => out.setSafe(count, text.getBytes(UTF_8))
+  }
+
+  private def writeVector(column: RecordColumn, out: StructVector): Row => Unit = {
+    val kind = out.getChild("type").asInstanceOf[TinyIntVector]
+    val length = out.getChild("size").asInstanceOf[IntVector]
+    val indices = out.getChild("indices").asInstanceOf[ListVector]
+    val values = out.getChild("values").asInstanceOf[ListVector]
+    row => {
+      row.get(column.index) match {
+        case null => throw missing(column)
+        case vector: Vector =>
+          checkSize(column, vector)
+          out.setIndexDefined(count)
+          vector match {
+            case sparse: SparseVector =>
+              kind.setSafe(count, 0)
+              length.setSafe(count, sparse.size)
+              writeIndices(indices, sparse.indices)
+              writeValues(values, sparse.values)
+            case dense: DenseVector =>
+              kind.setSafe(count, 1)
+              length.setNull(count)
+              indices.setNull(count)
+              writeValues(values, dense.values)
+          }
+      }
+    }
+  }
+
+  private def checkSize(column: RecordColumn, vector: Vector): Unit = {
+    if (size < 0) size = vector.size
+    if (vector.size != size) throw RecordEncoder.differentSizes(column.name, size, vector.size)
+  }
+
+  private def writeIndices(out: ListVector, indices: Array[Int]): Unit = {
+    val data = out.getDataVector.asInstanceOf[IntVector]
+    val start = out.startNewValue(count)
+    var i = 0
+    while (i < indices.length) {
+      data.setSafe(start + i, indices(i))
+      i += 1
+    }
+    out.endValue(count, indices.length)
+  }
+
+  private def writeValues(out: ListVector, values: Array[Double]): Unit = {
+    val data = out.getDataVector.asInstanceOf[Float8Vector]
+    val start = out.startNewValue(count)
+    var i = 0
+    while (i < values.length) {
+      data.setSafe(start + i, values(i))
+      i += 1
+    }
+    out.endValue(count, values.length)
+    entries += values.length
+  }
+
+  private def missing(column: RecordColumn): IllegalArgumentException =
+    new IllegalArgumentException(
+      s"column '${column.name}' has a null; remove such rows (na.drop), or fill them")
+}
+
+private[ml] object RecordEncoder {
+  def differentSizes(column: String, one: Int, other: Int): IllegalArgumentException =
+    new IllegalArgumentException(
+      s"column '$column' has vectors of size $one and of size $other; all vectors must have one size")
+}

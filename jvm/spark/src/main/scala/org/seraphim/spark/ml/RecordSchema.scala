@@ -1,0 +1,99 @@
+package org.seraphim.spark.ml
+
+import java.util.Arrays
+
+import org.apache.arrow.vector.types.FloatingPointPrecision.DOUBLE
+import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
+import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
+import org.apache.spark.sql.types.{BooleanType, DataType, NumericType, StringType, StructType}
+
+/** What a column of a DataFrame becomes in the records of the program. */
+private[ml] sealed trait ColumnKind
+private[ml] case object VectorColumn extends ColumnKind
+private[ml] case object NumberColumn extends ColumnKind
+private[ml] case object TextColumn extends ColumnKind
+
+/** A column that is encoded: its name, its place in a row, its kind, and whether each record must have a value. */
+private[ml] final case class RecordColumn(name: String, index: Int, kind: ColumnKind, isRequired: Boolean)
+
+/** The columns of a DataFrame that the program reads. */
+private[ml] final case class RecordSchema(columns: Seq[RecordColumn], validation: Option[Int]) {
+
+  /** The columns as Arrow types. A vector has the struct that Spark ML writes to Parquet. */
+  def arrow: Schema = new Schema(Arrays.asList(columns.map(field): _*))
+
+  private def field(column: RecordColumn): Field = column.kind match {
+    case NumberColumn => RecordSchema.leaf(column.name, new ArrowType.FloatingPoint(DOUBLE))
+    case TextColumn => RecordSchema.leaf(column.name, ArrowType.Utf8.INSTANCE)
+    case VectorColumn => RecordSchema.vector(column.name)
+  }
+}
+
+private[ml] object RecordSchema {
+  private def leaf(name: String, kind: ArrowType): Field = new Field(name, FieldType.nullable(kind), null)
+
+  private def list(name: String, item: ArrowType): Field =
+    new Field(name, FieldType.nullable(ArrowType.List.INSTANCE), Arrays.asList(leaf("item", item)))
+
+  private def vector(name: String): Field = {
+    val children = Seq(
+      leaf("type", new ArrowType.Int(8, true)),
+      leaf("size", new ArrowType.Int(32, true)),
+      list("indices", new ArrowType.Int(32, true)),
+      list("values", new ArrowType.FloatingPoint(DOUBLE)))
+    new Field(name, FieldType.nullable(ArrowType.Struct.INSTANCE), Arrays.asList(children: _*))
+  }
+
+  /** Finds the columns of the features, and checks their types. */
+  def ofFeatures(schema: StructType, featuresCol: String, inputCols: Option[Seq[String]]): Seq[RecordColumn] =
+    inputCols match {
+      case Some(names) if names.isEmpty =>
+        throw new IllegalArgumentException("inputCols is empty; name the columns of the features, or leave it out")
+      case Some(names) => names.map { name =>
+        val kind = schema(required(schema, name)).dataType match {
+          case _: NumericType | BooleanType => NumberColumn
+          case StringType => TextColumn
+          case other => throw wrongType(name, other, "a number, a boolean or a string")
+        }
+        RecordColumn(name, schema.fieldIndex(name), kind, isRequired = false)
+      }
+      case None =>
+        val index = required(schema, featuresCol)
+        if (schema(index).dataType != VectorType) {
+          throw wrongType(featuresCol, schema(index).dataType,
+            "a vector; use VectorAssembler, or set inputCols to the columns of the features")
+        }
+        Seq(RecordColumn(featuresCol, index, VectorColumn, isRequired = true))
+    }
+
+  /** Finds a column that has a number for each record. */
+  def number(schema: StructType, name: String): RecordColumn = {
+    val index = required(schema, name)
+    schema(index).dataType match {
+      case _: NumericType | BooleanType => RecordColumn(name, index, NumberColumn, isRequired = true)
+      case StringType => throw wrongType(name, StringType, "a number; StringIndexer makes numbers of strings")
+      case other => throw wrongType(name, other, "a number")
+    }
+  }
+
+  /** Finds the column that says which records are for validation. */
+  def flag(schema: StructType, name: String): Int = {
+    val index = required(schema, name)
+    if (schema(index).dataType != BooleanType) throw wrongType(name, schema(index).dataType, "a boolean")
+    index
+  }
+
+  private def required(schema: StructType, name: String): Int =
+    if (schema.fieldNames.contains(name)) schema.fieldIndex(name)
+    else {
+      val known = schema.fieldNames.mkString(", ")
+      throw new IllegalArgumentException(s"there is no column '$name'; the columns are $known")
+    }
+
+  private def wrongType(name: String, found: DataType, expected: String): IllegalArgumentException =
+    new IllegalArgumentException(s"column '$name' has the type ${found.simpleString}, expected $expected")
+
+  private implicit class Columns(schema: StructType) {
+    def apply(index: Int) = schema.fields(index)
+  }
+}

@@ -1,0 +1,93 @@
+package org.seraphim.spark.ml
+
+import org.apache.spark.ml.Estimator
+import org.apache.spark.ml.param.{Param, ParamMap}
+import org.apache.spark.ml.param.shared.{HasElasticNetParam, HasMaxIter, HasRegParam}
+import org.apache.spark.ml.util.{DefaultParamsReadable, DefaultParamsWritable, Identifiable}
+import org.apache.spark.sql.Dataset
+import org.apache.spark.sql.types.StructType
+
+import org.seraphim.spark.SeraphimConf
+
+/**
+ * Trains any algorithm of the program on a DataFrame: `new SeraphimEstimator().setAlgorithm("fm").fit(frame)`.
+ *
+ * `regParam`, `elasticNetParam` and `maxIter` have the meaning of Spark ML and are for the linear algorithms. Without
+ * them the program chooses the settings from the data.
+ */
+class SeraphimEstimator(override val uid: String)
+    extends Estimator[SeraphimModel] with SeraphimTrainingParams with HasRegParam with HasElasticNetParam
+    with HasMaxIter with DefaultParamsWritable {
+
+  def this() = this(Identifiable.randomUID("seraphim"))
+
+  /** One of `lr`, `svm`, `linear`, `huber`, `softmax`, `fm`, `ffm`, `kmeans`. */
+  final val algorithm: Param[String] =
+    new Param(this, "algorithm", "the algorithm, as `seraphim algorithms` lists them", (name: String) => name.nonEmpty)
+
+  setDefault(algorithm -> "lr", elasticNetParam -> 0.0)
+
+  def setAlgorithm(name: String): this.type = set(algorithm, name)
+  def getAlgorithm: String = $(algorithm)
+  def setRegParam(value: Double): this.type = set(regParam, value)
+  def setElasticNetParam(value: Double): this.type = set(elasticNetParam, value)
+  def setMaxIter(value: Int): this.type = set(maxIter, value)
+
+  override def fit(dataset: Dataset[_]): SeraphimModel = {
+    val trained = NativeTraining.run(dataset.toDF().rdd, plan(dataset))
+    copyValues(new SeraphimModel(uid, trained.archive, trained.report).setParent(this))
+  }
+
+  private def hasLabel: Boolean = !SeraphimEstimator.Unlabelled.contains($(algorithm))
+
+  private def plan(dataset: Dataset[_]): TrainingPlan = {
+    val context = dataset.sparkSession.sparkContext
+    SeraphimEstimator.checkVersion(context.version)
+    TrainingPlan(
+      binary = SeraphimConf.of(context.getConf).binary,
+      algorithm = $(algorithm),
+      schema = recordSchema(dataset.schema, hasLabel),
+      features = get(inputCols).map(_.toSeq).getOrElse(Seq($(featuresCol))),
+      label = if (hasLabel) Some($(labelCol)) else None,
+      weight = get(weightCol),
+      seed = $(seed),
+      tasks = get(numTasks),
+      // In local mode the driver's cores are all there are; elsewhere a task has its own.
+      threads = if (context.isLocal) context.defaultParallelism else context.getConf.getInt("spark.task.cpus", 1),
+      settings = SettingsRule(iterations ++ $(settings), get(regParam), $(elasticNetParam)))
+  }
+
+  /** Spark's linear algorithms minimize over all records, so its parameters mean such an optimizer. */
+  private def iterations: Seq[String] = {
+    val optimizer =
+      if (get(regParam).isEmpty && get(maxIter).isEmpty) Nil
+      else Seq(if (get(regParam).exists(_ > 0) && $(elasticNetParam) > 0) "optimizer=owlqn" else "optimizer=lbfgs")
+    optimizer ++ get(maxIter).map(count => s"max_iterations=$count")
+  }
+
+  override def transformSchema(schema: StructType): StructType = {
+    recordSchema(schema, hasLabel)
+    schema
+  }
+
+  override def copy(extra: ParamMap): SeraphimEstimator = defaultCopy(extra)
+}
+
+object SeraphimEstimator extends DefaultParamsReadable[SeraphimEstimator] {
+  /** Algorithms that learn without labels. */
+  private val Unlabelled = Set("kmeans")
+
+  override def load(path: String): SeraphimEstimator = super.load(path)
+
+  private def checkVersion(version: String): Unit = {
+    val parts = version.split("[.-]")
+    val isSupported = parts.take(2).toSeq match {
+      case Seq("3", minor) => minor.toInt >= 5
+      case Seq(major, _) => major.toInt >= 4
+      case _ => false
+    }
+    if (!isSupported) {
+      throw new IllegalStateException(s"Spark $version is not supported; Seraphim needs Spark 3.5, or 4.0 or later")
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package org.seraphim.spark.ml
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.hadoop.fs.{FileSystem, Path => HadoopPath}
+import org.apache.spark.ml.Model
+import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
+import org.apache.spark.ml.param.ParamMap
+import org.apache.spark.ml.util._
+import org.apache.spark.sql.types.{DoubleType, StructField, StructType}
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+
+import org.seraphim.spark.SeraphimConf
+
+/**
+ * A model that the program has trained.
+ *
+ * It has the model directory, which is the same as everywhere: `write.save(path)` writes its files to `path`, where the
+ * commands of the program read them, and `load` also reads a directory that the command line has written.
+ */
+final class SeraphimModel private[ml] (override val uid: String, private[ml] val archive: Array[Byte], report: String)
+    extends Model[SeraphimModel] with SeraphimParams with DefaultParamsWritable {
+
+  /** For Spark, which makes a model before it sets its parameters. */
+  def this(uid: String) = this(uid, Array.emptyByteArray, "")
+
+  private lazy val manifest: JsonNode = {
+    val bytes = DirectoryArchive.read(archive, "model.json")
+    new ObjectMapper().readTree(bytes.getOrElse(throw new IllegalStateException("the model has no file model.json")))
+  }
+
+  /** The algorithm that has trained it. */
+  def algorithm: String = manifest.path("algorithm").asText
+
+  /** The report of the training as JSON: metrics, timings, settings. Empty for a model that was read. */
+  def summary: String = report
+
+  private[ml] def output: OutputKind = manifest.path("model").path("loss").path("kind").asText match {
+    case "logistic" => ProbabilityOutput
+    case "hinge" | "squared_hinge" => MarginOutput
+    case "softmax" => ClassesOutput
+    case _ => ValueOutput
+  }
+
+  override def transformSchema(schema: StructType): StructType = {
+    featureColumns(schema)
+    val vector = (name: String) => StructField(name, VectorType)
+    val prediction = StructField($(predictionCol), DoubleType, nullable = false)
+    val added = output match {
+      case ProbabilityOutput => Seq(vector($(rawPredictionCol)), vector($(probabilityCol)), prediction)
+      case MarginOutput => Seq(vector($(rawPredictionCol)), prediction)
+      case ClassesOutput => Seq(vector($(probabilityCol)), prediction)
+      case ValueOutput => Seq(prediction)
+    }
+    added.find(field => schema.fieldNames.contains(field.name)).foreach { field =>
+      throw new IllegalArgumentException(
+        s"there is a column '${field.name}' already; name another one for the prediction")
+    }
+    StructType(schema.fields ++ added)
+  }
+
+  override def transform(dataset: Dataset[_]): DataFrame = {
+    val schema = transformSchema(dataset.schema)
+    val context = dataset.sparkSession.sparkContext
+    val records = RecordSchema(featureColumns(dataset.schema), None)
+    val binary = SeraphimConf.of(context.getConf).binary
+    val scoring = new Scoring(binary, context.broadcast(archive), records, output, $(threshold))
+    val rows = dataset.toDF().rdd.mapPartitions(rows => scoring(rows))
+    dataset.sparkSession.createDataFrame(rows, schema)
+  }
+
+  override def copy(extra: ParamMap): SeraphimModel =
+    copyValues(new SeraphimModel(uid, archive, report), extra).setParent(parent)
+
+  override def write: MLWriter = new SeraphimModelWriter(super.write, archive)
+}
+
+object SeraphimModel extends MLReadable[SeraphimModel] {
+  private val params = new DefaultParamsReadable[SeraphimModel] {}
+
+  override def read: MLReader[SeraphimModel] = new MLReader[SeraphimModel] {
+    override def load(path: String): SeraphimModel = {
+      val folder = new HadoopPath(path)
+      val files = folder.getFileSystem(sparkSession.sparkContext.hadoopConfiguration)
+      // The command line writes no parameters of Spark.
+      val empty =
+        if (files.exists(new HadoopPath(folder, "metadata"))) params.load(path)
+        else new SeraphimModel(Identifiable.randomUID("seraphim"))
+      val archive = ModelFolder.read(files, folder)
+      empty.copyTo(new SeraphimModel(empty.uid, archive, ""))
+    }
+  }
+
+  override def load(path: String): SeraphimModel = super.load(path)
+
+  private implicit class Copy(empty: SeraphimModel) {
+    def copyTo(model: SeraphimModel): SeraphimModel = {
+      empty.extractParamMap(ParamMap.empty).toSeq.foreach { pair =>
+        if (empty.isSet(pair.param)) model.set(model.getParam(pair.param.name), pair.value)
+      }
+      model
+    }
+  }
+}
+
+/** Writes the parameters as Spark does, and beside them the files of the model. */
+private final class SeraphimModelWriter(params: MLWriter, archive: Array[Byte]) extends MLWriter {
+  override protected def saveImpl(path: String): Unit = {
+    params.session(sparkSession).save(path)
+    val folder = new HadoopPath(path)
+    val files = folder.getFileSystem(sparkSession.sparkContext.hadoopConfiguration)
+    ModelFolder.write(files, folder, archive)
+  }
+}
+
+/** A model directory on a file system of Hadoop. */
+private object ModelFolder {
+  def write(files: FileSystem, folder: HadoopPath, archive: Array[Byte]): Unit =
+    DirectoryArchive.foreach(archive) { (name, content) =>
+      val out = files.create(new HadoopPath(folder, name))
+      try out.write(content) finally out.close()
+    }
+
+  def read(files: FileSystem, folder: HadoopPath): Array[Byte] = {
+    val found = files.listStatus(folder).filter(_.isFile).filterNot(_.getPath.getName.startsWith("."))
+    val contents = found.sortBy(_.getPath.getName).map { status =>
+      val in = files.open(status.getPath)
+      val content = new Array[Byte](status.getLen.toInt)
+      try in.readFully(content) finally in.close()
+      (status.getPath.getName, content)
+    }
+    if (!contents.exists(_._1 == "model.json")) {
+      throw new IllegalArgumentException(s"$folder has no file model.json: it is no model directory of Seraphim")
+    }
+    DirectoryArchive.pack(contents.toSeq)
+  }
+}
