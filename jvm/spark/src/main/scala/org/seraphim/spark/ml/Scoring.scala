@@ -76,6 +76,7 @@ private final class ScoredRows(rows: Iterator[Row], schema: RecordSchema, comman
   private val stream = encoder.stream(out)
   private var hasHeader = false
   private var isWritten = false
+  private var isEnded = false
   private var pending: Option[String] = None
   private val reader = new Thread(() => readLines(), "seraphim scores")
   reader.setDaemon(true)
@@ -89,16 +90,16 @@ private final class ScoredRows(rows: Iterator[Row], schema: RecordSchema, comman
   }
 
   override def hasNext: Boolean = {
-    while (pending.isEmpty) {
+    while (pending.isEmpty && !isEnded) {
       val line = if (isWritten) lines.take() else lines.poll()
       if (line == null) writeBatch()
       else if (line == End) {
+        isEnded = true
         finish()
-        return false
       } else if (hasHeader) pending = Some(line)
       else hasHeader = true
     }
-    true
+    pending.isDefined
   }
 
   override def next(): (Row, String) = {

@@ -99,6 +99,12 @@ class EstimatorTest {
     model.write.save(path.toString)
     val again = SeraphimModel.load(path.toString)
     assertArrayEquals(model.archive, again.archive)
+    // Spark may ask an iterator for more after its end.
+    val ends = model.transform(frame).rdd.mapPartitions { rows =>
+      rows.foreach(_ => ())
+      Iterator(rows.hasNext, rows.hasNext)
+    }
+    assertEquals(Set(false), ends.collect().toSet)
     assertEquals("guess", again.getPredictionCol)
     val rows = (model: SeraphimModel) => model.transform(frame).select("guess", "probability").collect().toSeq
     assertEquals(rows(model), rows(again))
