@@ -77,8 +77,8 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// Fills the settings that the user left open from the trained schema.
-    pub(crate) fn fill_from(&mut self, schema: &Schema) {
+    /// Fills the settings that the user left open from the trained schema. `format` is that of the input.
+    pub(crate) fn fill_from(&mut self, schema: &Schema, format: &str) {
         let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
             if mine.is_none() {
                 mine.clone_from(theirs);
@@ -87,8 +87,8 @@ impl FormatOptions {
         if self.has_label {
             fill(&mut self.label, &schema.label);
         }
-        // For other purposes these columns may be absent: the format looks them up in the file.
-        if self.purpose == InputPurpose::Training || schema.columns.is_empty() {
+        // For other purposes these columns may be absent: a format with columns looks them up in the file.
+        if self.purpose == InputPurpose::Training || WITHOUT_COLUMNS.contains(&format) {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
         }

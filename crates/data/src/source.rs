@@ -92,7 +92,7 @@ impl Source {
                 options.drop_columns_for(row.name);
                 check_features(row, &files, &options, schema)?;
             }
-            options.fill_from(schema);
+            options.fill_from(schema, row.name);
             if row.name != schema.format {
                 options.drop_columns_for(row.name);
             }

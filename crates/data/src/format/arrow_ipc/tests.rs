@@ -17,7 +17,7 @@ use crate::format::FormatTable;
 use crate::input::Input;
 use crate::options::FormatOptions;
 use crate::source::{Source, SourceConfig, read_bytes};
-use crate::{Batch, Error, LabelRule};
+use crate::{Batch, Error, InputPurpose, LabelRule};
 
 /// The ways in which record batches become bytes.
 const WAYS: [(bool, Option<CompressionType>); 6] = [
@@ -192,6 +192,33 @@ fn the_index_that_pandas_wrote_is_no_feature() {
     let names: Vec<&str> = source.schema().columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["color", "kind"]);
     assert!(source.notices()[0].contains("'size' is an index that pandas wrote"), "{:?}", source.notices());
+}
+
+#[test]
+fn records_to_predict_on_need_no_weight_whatever_their_features_are() {
+    for (table, count) in [(table(0, 3), 3), (vectors(), 3)] {
+        let weights: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 0.5]));
+        let fields = table.schema().fields().iter().cloned().collect::<Vec<_>>();
+        let weight = Arc::new(Field::new("w", DataType::Float64, false));
+        let schema = arrow_schema::Schema::new([fields, vec![weight]].concat());
+        let columns = [table.columns(), &[weights]].concat();
+        let trained = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
+        let options = FormatOptions { weight: Some("w".to_owned()), ..FormatOptions::default() };
+        let config = SourceConfig { options, ..SourceConfig::default() };
+        let formats = FormatTable::builtin();
+        let input = |batch: &RecordBatch| {
+            vec![Input::memory("bytes", encode(WAYS[0], std::slice::from_ref(batch))).unwrap()]
+        };
+        let source = Source::from_inputs(input(&trained), &config, None, &formats).unwrap();
+        for (purpose, has_label) in [(InputPurpose::Prediction, false), (InputPurpose::Evaluation, true)] {
+            let options = FormatOptions { purpose, has_label, ..FormatOptions::default() };
+            let config = SourceConfig { options, ..SourceConfig::default() };
+            let unlabelled = table.project(&(1..table.num_columns()).collect::<Vec<_>>()).unwrap();
+            let batch = if has_label { &table } else { &unlabelled };
+            let other = Source::from_inputs(input(batch), &config, Some(source.schema()), &formats).unwrap();
+            assert_eq!(records(&other, 1).unwrap()[0].len(), count);
+        }
+    }
 }
 
 #[test]
