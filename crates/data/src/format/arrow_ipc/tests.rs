@@ -211,7 +211,7 @@ fn records_to_predict_on_need_no_weight_whatever_their_features_are() {
         };
         let source = Source::from_inputs(input(&trained), &config, None, &formats).unwrap();
         for (purpose, has_label) in [(InputPurpose::Prediction, false), (InputPurpose::Evaluation, true)] {
-            let options = FormatOptions { purpose, has_label, ..FormatOptions::default() };
+            let options = FormatOptions { has_label, purpose, ..FormatOptions::default() };
             let config = SourceConfig { options, ..SourceConfig::default() };
             let unlabelled = table.project(&(1..table.num_columns()).collect::<Vec<_>>()).unwrap();
             let batch = if has_label { &table } else { &unlabelled };

@@ -54,7 +54,11 @@ private[spark] final class ChildProcess(command: Seq[String]) extends AutoClosea
 
   /** Waits for the end, with every line that was not read yet; returns the status. */
   def waitForEnd(onLine: String => Unit): Int = {
-    Iterator.continually(lines.take()).takeWhile(_ != EndOfOutput).foreach(onLine)
+    // The mark of the end is dropped, too, when there are too many lines.
+    while (reader.isAlive || !lines.isEmpty) {
+      val line = lines.poll(PollMilliseconds, TimeUnit.MILLISECONDS)
+      if (line != null && line != EndOfOutput) onLine(line)
+    }
     process.waitFor()
   }
 
@@ -73,6 +77,7 @@ private[spark] object ChildProcess {
   /** Lines that are kept until somebody reads them; later ones are dropped. */
   private val MaxLines = 1000
   private val StartLimitSeconds = 30L
+  private val PollMilliseconds = 50L
   private val StopLimitSeconds = 10L
 
   /**

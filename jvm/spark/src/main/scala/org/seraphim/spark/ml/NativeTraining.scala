@@ -19,8 +19,8 @@ private[ml] final case class RecordBlock(
     vectorSize: Int,
     file: Array[Byte])
 
-/** What a training has given: the model directory, the report of the program, and the size of the vectors. */
-private[ml] final case class Trained(archive: Array[Byte], report: String, vectorSize: Int)
+/** What a training has given: the model directory, the report of the program, and the size of the vectors, if any. */
+private[ml] final case class Trained(archive: Array[Byte], report: String, vectorSize: Option[Int])
 
 /** A training of the program: which algorithm, which columns, which settings. */
 private[ml] final case class TrainingPlan(
@@ -50,8 +50,8 @@ private[ml] final case class SettingsRule(ofUser: Seq[String], regParam: Option[
 /**
  * Trains with the program `seraphim`, as a process beside an executor.
  *
- * An ordinary stage encodes the rows as Arrow files. One task receives all of them, writes them to its disk, and runs the
- * program on them. What it returns is the model directory.
+ * An ordinary stage encodes the rows as Arrow files. One task receives all of them, writes them to its disk, and runs
+ * the program on them. What it returns is the model directory.
  */
 private[ml] object NativeTraining extends Logging {
   /** Values of vectors in one block: about 5 MB. */
@@ -64,7 +64,7 @@ private[ml] object NativeTraining extends Logging {
     val gathered = blocks.partitionBy(OneTask).mapPartitions(blocks => Iterator(train(blocks, plan)))
     try gathered.collect().head
     catch {
-      case fault: org.apache.spark.SparkException => throw TrainingFailure.ofTask(fault)
+      case fault: org.apache.spark.SparkException => throw ProgramFailure.ofTask(fault)
     }
   }
 
@@ -86,7 +86,7 @@ private[ml] object NativeTraining extends Logging {
     /** Adds a record; returns a block if it is full. */
     def add(row: Row): Option[RecordBlock] = {
       encoder.add(row)
-      weight += weightIndex.fold(1.0)(index => row.get(index).asInstanceOf[Number].doubleValue)
+      weight += weightIndex.fold(1.0)(index => RecordEncoder.number(row.get(index)))
       if (encoder.weight < BlockValues) None else Some(block())
     }
 
@@ -111,36 +111,31 @@ private[ml] object NativeTraining extends Logging {
     val folder = Files.createTempDirectory("seraphim-fit")
     try {
       val totals = write(blocks, folder, plan)
-      if (totals.records == 0) throw new TrainingFailure("the data have no records to train on")
+      if (totals.records == 0) throw new ProgramFailure("the data have no records to train on")
       runProgram(folder, plan, totals)
       val report = new String(Files.readAllBytes(folder.resolve("report.json")), "UTF-8")
       Trained(DirectoryArchive.pack(folder.resolve("model")), report, totals.vectorSize)
     } finally DirectoryArchive.remove(folder)
   }
 
-  private final case class Totals(records: Long, validation: Long, weight: Double, vectorSize: Int)
+  private final case class Totals(records: Long, validation: Long, weight: Double, vectorSize: Option[Int])
 
   /** Writes the blocks as files whose order is that of the partitions, in whatever order they come. */
   private def write(blocks: Iterator[((Int, Int), RecordBlock)], folder: Path, plan: TrainingPlan): Totals = {
     val counts = mutable.Map(false -> 0L, true -> 0L)
     val weights = mutable.Map[(Int, Int), Double]()
-    var size = -1
+    val sizes = mutable.TreeSet[Int]()
     Seq("rows", "validation").foreach(name => Files.createDirectory(folder.resolve(name)))
     blocks.foreach { case ((partition, number), block) =>
       val name = f"part-$partition%05d-$number%05d.arrow"
       Files.write(folder.resolve(if (block.isValidation) "validation" else "rows").resolve(name), block.file)
       counts(block.isValidation) += block.records
       if (!block.isValidation) weights((partition, number)) = block.weight
-      if (block.vectorSize >= 0) {
-        if (size < 0) size = block.vectorSize
-        if (size != block.vectorSize) {
-          throw RecordEncoder.differentSizes(plan.features.head, math.min(size, block.vectorSize),
-            math.max(size, block.vectorSize))
-        }
-      }
+      if (block.vectorSize >= 0) sizes += block.vectorSize
     }
+    if (sizes.size > 1) throw RecordEncoder.differentSizes(plan.features.head, sizes.head, sizes.last)
     // The order of a sum of weights is that of the partitions, too.
-    Totals(counts(false), counts(true), weights.toSeq.sortBy(_._1).map(_._2).sum, size)
+    Totals(counts(false), counts(true), weights.toSeq.sortBy(_._1).map(_._2).sum, sizes.headOption)
   }
 
   private def runProgram(folder: Path, plan: TrainingPlan, totals: Totals): Unit = {
@@ -158,9 +153,9 @@ private[ml] object NativeTraining extends Logging {
       val status = process.waitForEnd { line =>
         logInfo(line)
         lines.enqueue(line)
-        if (lines.size > TrainingFailure.MaxLines) lines.dequeue()
+        if (lines.size > ProgramFailure.MaxLines) lines.dequeue()
       }
-      if (status != 0) throw TrainingFailure.ofProgram(lines.toSeq, status)
+      if (status != 0) throw ProgramFailure.ofProgram(lines.toSeq, status)
     } finally process.close()
   }
 }

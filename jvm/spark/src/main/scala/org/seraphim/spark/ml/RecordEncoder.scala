@@ -15,9 +15,9 @@ import org.apache.spark.sql.Row
  * Encodes rows as Arrow record batches.
  *
  * It checks what the program could not explain to a user of Spark: missing values, numbers that are not finite, vectors
- * of different sizes.
+ * of different sizes, or of another size than those of the training (`trainedSize`).
  */
-private[ml] final class RecordEncoder(schema: RecordSchema) extends AutoCloseable {
+private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[Int] = None) extends AutoCloseable {
   private val allocator = new RootAllocator(Long.MaxValue)
   private val root = VectorSchemaRoot.create(schema.arrow, allocator)
   private val writers = schema.columns.map(writer).toArray
@@ -99,10 +99,7 @@ private[ml] final class RecordEncoder(schema: RecordSchema) extends AutoCloseabl
     case null if column.isRequired => throw missing(column)
     case null => out.setNull(count)
     case value =>
-      val number = value match {
-        case number: java.lang.Number => number.doubleValue
-        case flag: java.lang.Boolean => if (flag) 1.0 else 0.0
-      }
+      val number = RecordEncoder.number(value)
       if (column.isRequired && (number.isNaN || number.isInfinite)) {
         throw new IllegalArgumentException(s"column '${column.name}' has the value $number, expected a finite number")
       }
@@ -142,31 +139,34 @@ private[ml] final class RecordEncoder(schema: RecordSchema) extends AutoCloseabl
   }
 
   private def checkSize(column: RecordColumn, vector: Vector): Unit = {
+    trainedSize.filter(_ != vector.size).foreach { trained =>
+      throw new IllegalArgumentException(
+        s"column '${column.name}' has a vector of size ${vector.size}, but the model was trained with size $trained")
+    }
     if (size < 0) size = vector.size
     if (vector.size != size) throw RecordEncoder.differentSizes(column.name, size, vector.size)
   }
 
   private def writeIndices(out: ListVector, indices: Array[Int]): Unit = {
     val data = out.getDataVector.asInstanceOf[IntVector]
-    val start = out.startNewValue(count)
-    var i = 0
-    while (i < indices.length) {
-      data.setSafe(start + i, indices(i))
-      i += 1
-    }
-    out.endValue(count, indices.length)
+    writeList(out, indices.length)((position, i) => data.setSafe(position, indices(i)))
   }
 
   private def writeValues(out: ListVector, values: Array[Double]): Unit = {
     val data = out.getDataVector.asInstanceOf[Float8Vector]
+    writeList(out, values.length)((position, i) => data.setSafe(position, values(i)))
+    entries += values.length
+  }
+
+  /** Writes the list of the present record; `set` writes item `i` at a position of the data. */
+  private def writeList(out: ListVector, length: Int)(set: (Int, Int) => Unit): Unit = {
     val start = out.startNewValue(count)
     var i = 0
-    while (i < values.length) {
-      data.setSafe(start + i, values(i))
+    while (i < length) {
+      set(start + i, i)
       i += 1
     }
-    out.endValue(count, values.length)
-    entries += values.length
+    out.endValue(count, length)
   }
 
   private def missing(column: RecordColumn): IllegalArgumentException =
@@ -175,6 +175,12 @@ private[ml] final class RecordEncoder(schema: RecordSchema) extends AutoCloseabl
 }
 
 private[ml] object RecordEncoder {
+  /** Returns the value of a column of numbers or booleans. */
+  def number(value: Any): Double = value match {
+    case number: java.lang.Number => number.doubleValue
+    case flag: java.lang.Boolean => if (flag) 1.0 else 0.0
+  }
+
   def differentSizes(column: String, one: Int, other: Int): IllegalArgumentException =
     new IllegalArgumentException(
       s"column '$column' has vectors of size $one and of size $other; all vectors must have one size")

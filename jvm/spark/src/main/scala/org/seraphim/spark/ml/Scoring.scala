@@ -2,7 +2,7 @@ package org.seraphim.spark.ml
 
 import java.io.{BufferedOutputStream, BufferedReader, IOException, InputStreamReader}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path}
+import java.nio.file.Files
 import java.util.concurrent.LinkedBlockingQueue
 
 import scala.collection.mutable
@@ -18,8 +18,8 @@ private[ml] sealed trait OutputKind
 private[ml] case object ProbabilityOutput extends OutputKind
 /** A distance to the boundary between two classes. */
 private[ml] case object MarginOutput extends OutputKind
-/** The predicted class, then the probability of each class. */
-private[ml] case object ClassesOutput extends OutputKind
+/** The predicted class, then the probabilities of these classes. */
+private[ml] final case class ClassesOutput(classes: Seq[Double]) extends OutputKind
 /** The first number is the prediction. */
 private[ml] case object ValueOutput extends OutputKind
 
@@ -27,7 +27,9 @@ private[ml] case object ValueOutput extends OutputKind
 private[ml] final class Scoring(
     binary: String,
     archive: Broadcast[Array[Byte]],
+    digest: String,
     schema: RecordSchema,
+    vectorSize: Option[Int],
     output: OutputKind,
     threshold: Double)
     extends Serializable {
@@ -36,42 +38,54 @@ private[ml] final class Scoring(
   def apply(rows: Iterator[Row]): Iterator[Row] = if (rows.isEmpty) Iterator.empty else start(rows)
 
   private def start(rows: Iterator[Row]): Iterator[Row] = {
-    val model = UnpackedModels.folder(archive)
+    val model = UnpackedModels.acquire(digest, archive.value)
+    TaskContext.get().addTaskCompletionListener[Unit](_ => UnpackedModels.release(digest))
     val command = Seq(binary, "predict", "--model", model.toString, "--data", "-", "--format", "arrow", "--no-label",
       "--output", "-", "--quiet")
-    val scored = new ScoredRows(rows, schema, command)
-    Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => scored.close()))
+    val scored = new ScoredRows(rows, new RecordEncoder(schema, vectorSize), command)
+    // Listeners run in reverse order, so the process ends before its model is released.
+    TaskContext.get().addTaskCompletionListener[Unit](_ => scored.close())
     scored.map { case (row, line) => append(row, line) }
   }
 
   private def append(row: Row, line: String): Row = {
-    val numbers = line.split(',').map(_.toDouble)
+    val fields = line.split(',')
     val added: Seq[Any] = output match {
       case ProbabilityOutput =>
-        val p = numbers(0)
+        val p = fields(0).toDouble
         val margin = math.log(p) - math.log1p(-p)
         Seq(Vectors.dense(-margin, margin), Vectors.dense(1 - p, p), if (p > threshold) 1.0 else 0.0)
-      case MarginOutput => Seq(Vectors.dense(-numbers(0), numbers(0)), if (numbers(0) > 0) 1.0 else 0.0)
-      case ClassesOutput => Seq(Vectors.dense(numbers.tail), numbers(0))
-      case ValueOutput => Seq(numbers(0))
+      case MarginOutput =>
+        val margin = fields(0).toDouble
+        Seq(Vectors.dense(-margin, margin), if (margin > 0) 1.0 else 0.0)
+      case ClassesOutput(classes) =>
+        // The name of the predicted class comes first, and may be any text.
+        val probabilities = fields.takeRight(classes.size).map(_.toDouble)
+        Seq(Vectors.dense(probabilities), classes(probabilities.indexOf(probabilities.max)))
+      case ValueOutput => Seq(fields(0).toDouble)
     }
     Row.fromSeq(row.toSeq ++ added)
   }
 }
 
 /**
- * Rows with what the program prints for them. Rows are written while no answer is there. Another thread reads the answers,
- * so that the program never waits for this one.
+ * Rows with what the program prints for them. Rows are written while no answer is there. Another thread reads the
+ * answers, so that the program never waits for this one.
  */
-private final class ScoredRows(rows: Iterator[Row], schema: RecordSchema, command: Seq[String])
+private final class ScoredRows(rows: Iterator[Row], encoder: RecordEncoder, command: Seq[String])
     extends Iterator[(Row, String)] with AutoCloseable {
   import ScoredRows._
 
   private val errors = Files.createTempFile("seraphim-predict", ".txt")
-  private val process = new ProcessBuilder(command: _*).redirectError(errors.toFile).start()
+  private val process = try new ProcessBuilder(command: _*).redirectError(errors.toFile).start()
+  catch {
+    case fault: IOException =>
+      encoder.close()
+      Files.deleteIfExists(errors)
+      throw ProgramFailure.ofStart(fault)
+  }
   private val lines = new LinkedBlockingQueue[String]()
   private val waiting = mutable.Queue[Row]()
-  private val encoder = new RecordEncoder(schema)
   private val out = new BufferedOutputStream(process.getOutputStream, BufferBytes)
   private val stream = encoder.stream(out)
   private var hasHeader = false
@@ -128,8 +142,8 @@ private final class ScoredRows(rows: Iterator[Row], schema: RecordSchema, comman
   private def finish(): Unit = {
     val status = process.waitFor()
     val text = new String(Files.readAllBytes(errors), UTF_8)
-    if (status != 0) throw TrainingFailure.ofProgram(text.split('\n').toSeq, status)
-    if (waiting.nonEmpty) throw new TrainingFailure(s"the program has left out the scores of ${waiting.size} rows")
+    if (status != 0) throw ProgramFailure.ofProgram(text.split('\n').toSeq, status)
+    if (waiting.nonEmpty) throw new ProgramFailure(s"the program has left out the scores of ${waiting.size} rows")
   }
 
   override def close(): Unit = {
@@ -143,18 +157,4 @@ private object ScoredRows {
   private val End = "\u0000"
   private val BatchRecords = 1000
   private val BufferBytes = 1 << 16
-}
-
-/** The models that this process has unpacked, so that the partitions of a transformation share them. */
-private object UnpackedModels {
-  private val folders = mutable.Map[Long, Path]()
-
-  def folder(archive: Broadcast[Array[Byte]]): Path = synchronized {
-    folders.getOrElseUpdate(archive.id, {
-      val folder = Files.createTempDirectory("seraphim-model")
-      Runtime.getRuntime.addShutdownHook(new Thread(() => DirectoryArchive.remove(folder)))
-      DirectoryArchive.unpack(archive.value, folder)
-      folder
-    })
-  }
 }

@@ -35,7 +35,7 @@ class SeraphimEstimator(override val uid: String)
 
   override def fit(dataset: Dataset[_]): SeraphimModel = {
     val trained = NativeTraining.run(dataset.toDF().rdd, plan(dataset))
-    copyValues(new SeraphimModel(uid, trained.archive, trained.report).setParent(this))
+    copyValues(new SeraphimModel(uid, trained.archive, trained.report).setParent(this)).withVectors(trained.vectorSize)
   }
 
   private def hasLabel: Boolean = !SeraphimEstimator.Unlabelled.contains($(algorithm))
@@ -59,6 +59,12 @@ class SeraphimEstimator(override val uid: String)
 
   /** Spark's linear algorithms minimize over all records, so its parameters mean such an optimizer. */
   private def iterations: Seq[String] = {
+    val ofSpark = Seq(regParam, maxIter).filter(param => isSet(param)).map(_.name)
+    if (ofSpark.nonEmpty && !SeraphimEstimator.Linear.contains($(algorithm))) {
+      val names = ofSpark.mkString(" and ")
+      throw new IllegalArgumentException(
+        s"$names cannot be set for ${$(algorithm)}, which is no linear algorithm; setSettings takes its parameters")
+    }
     val optimizer =
       if (get(regParam).isEmpty && get(maxIter).isEmpty) Nil
       else Seq(if (get(regParam).exists(_ > 0) && $(elasticNetParam) > 0) "optimizer=owlqn" else "optimizer=lbfgs")
@@ -74,6 +80,8 @@ class SeraphimEstimator(override val uid: String)
 }
 
 object SeraphimEstimator extends DefaultParamsReadable[SeraphimEstimator] {
+  private val Linear = Set("lr", "svm", "linear", "huber", "softmax")
+
   /** Algorithms that learn without labels. */
   private val Unlabelled = Set("kmeans")
 

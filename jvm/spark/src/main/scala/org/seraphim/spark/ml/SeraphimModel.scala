@@ -1,13 +1,15 @@
 package org.seraphim.spark.ml
 
+import java.security.MessageDigest
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.fs.{FileSystem, Path => HadoopPath}
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
-import org.apache.spark.ml.param.ParamMap
+import org.apache.spark.ml.param.{IntParam, ParamMap, ParamValidators}
 import org.apache.spark.ml.util._
 import org.apache.spark.sql.types.{DoubleType, StructField, StructType}
-import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.{DataFrame, Dataset}
 
 import org.seraphim.spark.SeraphimConf
 
@@ -23,6 +25,23 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
   /** For Spark, which makes a model before it sets its parameters. */
   def this(uid: String) = this(uid, Array.emptyByteArray, "")
 
+  /** The size of the vectors of the training. Models of other columns and those of the command line do not have it. */
+  final val numFeatures =
+    new IntParam(this, "numFeatures", "size of the vectors of the training", ParamValidators.gtEq(0))
+
+  def getNumFeatures: Int = $(numFeatures)
+
+  private[ml] def withVectors(size: Option[Int]): SeraphimModel = {
+    size.foreach(set(numFeatures, _))
+    this
+  }
+
+  /** This model with other files. */
+  private[ml] def withArchive(other: Array[Byte]): SeraphimModel = copyValues(new SeraphimModel(uid, other, ""))
+
+  private lazy val digest: String =
+    MessageDigest.getInstance("SHA-256").digest(archive).map(byte => f"${byte & 0xff}%02x").mkString
+
   private lazy val manifest: JsonNode = {
     val bytes = DirectoryArchive.read(archive, "model.json")
     new ObjectMapper().readTree(bytes.getOrElse(throw new IllegalStateException("the model has no file model.json")))
@@ -34,11 +53,16 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
   /** The report of the training as JSON: metrics, timings, settings. Empty for a model that was read. */
   def summary: String = report
 
-  private[ml] def output: OutputKind = manifest.path("model").path("loss").path("kind").asText match {
-    case "logistic" => ProbabilityOutput
-    case "hinge" | "squared_hinge" => MarginOutput
-    case "softmax" => ClassesOutput
-    case _ => ValueOutput
+  private def output: OutputKind = {
+    val model = manifest.path("model")
+    model.path("loss").path("kind").asText match {
+      case "logistic" => ProbabilityOutput
+      case "hinge" | "squared_hinge" => MarginOutput
+      case "softmax" =>
+        val classes = model.path("classes")
+        ClassesOutput((0 until classes.size).map(classes.get(_).asDouble))
+      case _ => ValueOutput
+    }
   }
 
   override def transformSchema(schema: StructType): StructType = {
@@ -48,7 +72,7 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
     val added = output match {
       case ProbabilityOutput => Seq(vector($(rawPredictionCol)), vector($(probabilityCol)), prediction)
       case MarginOutput => Seq(vector($(rawPredictionCol)), prediction)
-      case ClassesOutput => Seq(vector($(probabilityCol)), prediction)
+      case ClassesOutput(_) => Seq(vector($(probabilityCol)), prediction)
       case ValueOutput => Seq(prediction)
     }
     added.find(field => schema.fieldNames.contains(field.name)).foreach { field =>
@@ -63,7 +87,8 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
     val context = dataset.sparkSession.sparkContext
     val records = RecordSchema(featureColumns(dataset.schema), None)
     val binary = SeraphimConf.of(context.getConf).binary
-    val scoring = new Scoring(binary, context.broadcast(archive), records, output, $(threshold))
+    val scoring =
+      new Scoring(binary, context.broadcast(archive), digest, records, get(numFeatures), output, $(threshold))
     val rows = dataset.toDF().rdd.mapPartitions(rows => scoring(rows))
     dataset.sparkSession.createDataFrame(rows, schema)
   }
@@ -85,21 +110,11 @@ object SeraphimModel extends MLReadable[SeraphimModel] {
       val empty =
         if (files.exists(new HadoopPath(folder, "metadata"))) params.load(path)
         else new SeraphimModel(Identifiable.randomUID("seraphim"))
-      val archive = ModelFolder.read(files, folder)
-      empty.copyTo(new SeraphimModel(empty.uid, archive, ""))
+      empty.withArchive(ModelFolder.read(files, folder))
     }
   }
 
   override def load(path: String): SeraphimModel = super.load(path)
-
-  private implicit class Copy(empty: SeraphimModel) {
-    def copyTo(model: SeraphimModel): SeraphimModel = {
-      empty.extractParamMap(ParamMap.empty).toSeq.foreach { pair =>
-        if (empty.isSet(pair.param)) model.set(model.getParam(pair.param.name), pair.value)
-      }
-      model
-    }
-  }
 }
 
 /** Writes the parameters as Spark does, and beside them the files of the model. */

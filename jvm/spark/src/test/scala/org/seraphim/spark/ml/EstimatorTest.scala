@@ -4,12 +4,14 @@ import java.nio.file.{Files, Path, Paths}
 
 import scala.util.Random
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.ml.Pipeline
 import org.apache.spark.ml.classification.LogisticRegression
 import org.apache.spark.ml.evaluation.BinaryClassificationEvaluator
 import org.apache.spark.ml.feature.VectorAssembler
 import org.apache.spark.ml.linalg.{Vector, Vectors}
 import org.apache.spark.ml.tuning.{CrossValidator, ParamGridBuilder}
+import org.apache.spark.sql.functions.rand
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.junit.jupiter.api.Assertions.{assertArrayEquals, assertEquals, assertThrows, assertTrue}
 import org.junit.jupiter.api.{AfterAll, BeforeAll, Test, TestInstance}
@@ -50,10 +52,17 @@ class EstimatorTest {
   private def vectors(frame: DataFrame): DataFrame =
     new VectorAssembler().setInputCols(Array("a", "b")).setOutputCol("features").transform(frame)
 
-  private def folders(): Set[Path] = {
+  private def folders(prefix: String): Set[Path] = {
     val list = Files.list(Paths.get(System.getProperty("java.io.tmpdir")))
-    try list.toArray.map(_.asInstanceOf[Path]).filter(_.getFileName.toString.startsWith("seraphim-fit")).toSet
+    try list.toArray.map(_.asInstanceOf[Path]).filter(_.getFileName.toString.startsWith(prefix)).toSet
     finally list.close()
+  }
+
+  /** The processes of the program that train for Spark. */
+  private def trainings(): Seq[ProcessHandle] = {
+    val all = ProcessHandle.current.descendants.toArray.map(_.asInstanceOf[ProcessHandle]).toSeq
+    val program = TestServers.binaryOrSkip().toString
+    all.filter(process => process.info.command.orElse("") == program && process.isAlive)
   }
 
   private def logLoss(scored: DataFrame): Double = scored.select("label", "probability").rdd.map { row =>
@@ -137,8 +146,12 @@ class EstimatorTest {
       val scored = prediction(algorithm, "label", Nil)
       assertTrue(scored.filter("prediction = label").count() > 540, algorithm)
     }
-    val heights = prediction("linear", "height", Nil)
-    assertTrue(heights.filter("abs(prediction - height) < 0.1").count() > 590)
+    for (algorithm <- Seq("linear", "huber")) {
+      val heights = prediction(algorithm, "height", Nil)
+      assertTrue(heights.filter("abs(prediction - height) < 0.1").count() > 590, algorithm)
+    }
+    val fields = new SeraphimEstimator().setAlgorithm("ffm").setInputCols(Array("side", "a", "b"))
+    assertTrue(fields.fit(frame).transform(frame).filter("prediction = label").count() > 540)
     val clusters = prediction("kmeans", "label", Seq("k=3")).select("prediction").distinct().collect().map(_.getDouble(0))
     assertEquals(Set(0.0, 1.0, 2.0), clusters.toSet)
   }
@@ -196,6 +209,97 @@ class EstimatorTest {
     refused(frame, "lr has no parameter \"lerning_rate\"; did you mean learning_rate?",
       new SeraphimEstimator().setSettings(Array("lerning_rate=1")))
     refused(frame, "column 'a' has two roles", new SeraphimEstimator().setInputCols(Array("a")).setLabelCol("a"))
-    assertEquals(Set.empty, folders(), "a failed training leaves no folder")
+    refused(frame, "regParam cannot be set for kmeans", new SeraphimEstimator().setAlgorithm("kmeans").setRegParam(0.1))
+    assertEquals((Set.empty, Nil), (folders("seraphim-fit"), trainings()), "a failed training leaves nothing")
+  }
+
+  @Test
+  def weights_are_for_the_training_alone(): Unit = {
+    val frame = vectors(points(600, 9)).selectExpr("features", "a", "label", "if(a > 0.5, 1 - label, label) as mixed",
+      "if(a > 0.5, 0.0, 2.0) as w", "a <= 0.5 as isGood")
+    for (weight <- Seq("w", "isGood")) {
+      val model = new SeraphimLogisticRegression().setLabelCol("mixed").setWeightCol(weight).fit(frame)
+      val scored = model.transform(frame.select("features", "label"))
+      assertTrue(scored.filter("prediction = label").count() > 570, weight)
+      assertEquals(600, model.transform(frame).count(), "the column may be there")
+    }
+  }
+
+  @Test
+  def records_of_the_validation_column_only_validate(): Unit = {
+    val frame = vectors(points(600, 10)).selectExpr("features", "a > 0.5 as isValidation",
+      "if(a > 0.5, 1 - label, label) as label")
+    val model = new SeraphimLogisticRegression().setValidationIndicatorCol("isValidation").fit(frame)
+    val report = new ObjectMapper().readTree(model.summary)
+    assertEquals(frame.filter("not isValidation").count(), report.path("input").path("records").asLong)
+    assertTrue(report.path("epochs").get(0).path("validation").path("auc").asDouble < 0.05, model.summary)
+  }
+
+  @Test
+  def a_vector_of_another_size_is_refused_when_it_is_scored(): Unit = {
+    val model = new SeraphimLogisticRegression().fit(vectors(points(100, 11)))
+    assertEquals(2, model.getNumFeatures)
+    val wide = new VectorAssembler().setInputCols(Array("a", "b", "a")).setOutputCol("features").transform(points(9, 1))
+    val path = Files.createTempDirectory("seraphim-test").resolve("model").toString
+    model.write.save(path)
+    for (model <- Seq(model, SeraphimModel.load(path))) {
+      val fault = assertThrows(classOf[Exception], () => { model.transform(wide).collect(); () })
+      assertTrue(fault.getMessage.contains("has a vector of size 3, but the model was trained with size 2"),
+        fault.getMessage)
+    }
+  }
+
+  @Test
+  def transformations_share_an_unpacked_model_and_few_are_kept(): Unit = {
+    val frame = vectors(points(200, 12))
+    val before = folders("seraphim-model")
+    val models = (1 to 5).map(seed => new SeraphimEstimator().setSeed(seed).setSettings(Array("optimizer=sgd", "epochs=1"))
+      .setNumTasks(1).fit(frame.orderBy(rand(seed))))
+    for (model <- models; _ <- 1 to 3) model.transform(frame).count()
+    models.foreach(model => model.transform(frame).select("prediction").collect())
+    assertTrue((folders("seraphim-model") -- before).size <= 3, folders("seraphim-model").toString)
+  }
+
+  @Test
+  def names_of_classes_become_their_numbers(): Unit = {
+    val folder = Files.createTempDirectory("seraphim-test")
+    val data = points(400, 13).select("a", "b", "side").collect().map(_.mkString(",").replace("left", "\"l, e\""))
+    Files.write(folder.resolve("data.csv"), ("a,b,side" +: data).mkString("\n").getBytes)
+    val command = Seq("train", "softmax", "--data", s"$folder/data.csv", "--label", "side", "--model", s"$folder/model")
+    val train = new ProcessBuilder(TestServers.binaryOrSkip().toString +: command: _*).redirectErrorStream(true)
+    assertEquals(0, train.redirectOutput(folder.resolve("log").toFile).start().waitFor())
+    val model = SeraphimModel.load(s"$folder/model").setInputCols(Array("a", "b"))
+    val scored = model.transform(points(400, 13))
+    // The names are sorted: "l, e" is 0, "right" is 1.
+    assertTrue(scored.filter("prediction = if(side = 'right', 1, 0)").count() > 390)
+  }
+
+  @Test
+  def a_training_whose_process_is_killed_fails_and_leaves_nothing(): Unit = {
+    val frame = vectors(points(2000, 14)).cache()
+    val long = new SeraphimEstimator().setSettings(Array("optimizer=sgd", "epochs=1000000"))
+    @volatile var fault: Option[Throwable] = None
+    val thread = new Thread(() => fault = scala.util.Try(long.fit(frame)).failed.toOption)
+    thread.start()
+    val end = System.nanoTime() + 30000000000L
+    while (trainings().isEmpty && System.nanoTime() < end) Thread.sleep(20)
+    trainings().foreach(_.destroyForcibly())
+    thread.join(30000)
+    assertTrue(fault.exists(_.isInstanceOf[ProgramFailure]), fault.toString)
+    assertEquals((Set.empty, Nil), (folders("seraphim-fit"), trainings()))
+    frame.unpersist()
+  }
+
+  @Test
+  def two_trainings_at_once_do_not_meet(): Unit = {
+    val frame = vectors(points(1000, 15)).cache()
+    val estimators = Seq(1.0, 0.001).map(reg => new SeraphimLogisticRegression().setRegParam(reg))
+    val alone = estimators.map(estimator => weights(estimator.fit(frame)).toSeq)
+    val both = new Array[Seq[Byte]](2)
+    val threads = (0 to 1).map(i => new Thread(() => both(i) = weights(estimators(i).fit(frame)).toSeq))
+    threads.foreach(_.start())
+    threads.foreach(_.join())
+    assertEquals(alone, both.toSeq)
+    frame.unpersist()
   }
 }
