@@ -1,5 +1,5 @@
 //! Promise: the same records give the same model, in this process and on any servers and workers. The input may be
-//! plain or compressed, one file or many, a folder, a pattern or standard input, text or Parquet, with numbers or names
+//! plain or compressed, one file or many, a folder, a pattern or standard input, text, Parquet or Arrow, with numbers or names
 //! as features.
 
 #![cfg(feature = "parquet")]
@@ -11,6 +11,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use common::arrow_file;
 use common::parquet_file::{self, Table};
 use common::{Folder, clicks, command, gzip, succeed, train_everywhere};
 use math::random::{Purpose, stream};
@@ -132,6 +133,10 @@ fn names_in_tables() {
     parquet_file::write(&folder.path("parquet/a.parquet"), &first);
     parquet_file::write(&folder.path("parquet/b.parquet"), &second);
     assert!(trained(&folder, &[&folder.path("parquet")]) == expected, "Parquet");
+    std::fs::create_dir(folder.path("arrow")).unwrap();
+    arrow_file::write(&folder.path("arrow/a.arrow"), &first);
+    arrow_file::write(&folder.path("arrow/b.arrows"), &second);
+    assert!(trained(&folder, &[&folder.path("arrow")]) == expected, "Arrow");
 }
 
 #[test]
@@ -171,12 +176,17 @@ fn fields_and_rows_of_numbers() {
 }
 
 #[test]
-fn lists_of_numbers_in_parquet() {
+fn lists_of_numbers_in_parquet_and_arrow() {
     let folder = Folder::new();
     let (first, second) = (clicks(400, 10), clicks(300, 11));
     let text = folder.write("whole.libsvm", format!("{first}{second}"));
     std::fs::create_dir(folder.path("parquet")).unwrap();
     parquet_file::write_lists(&folder.path("parquet/a.parquet"), &first);
     parquet_file::write_lists(&folder.path("parquet/b.parquet"), &second);
-    assert!(trained(&folder, &[&folder.path("parquet")]) == trained(&folder, &[&text]));
+    let expected = trained(&folder, &[&text]);
+    assert!(trained(&folder, &[&folder.path("parquet")]) == expected, "Parquet");
+    std::fs::create_dir(folder.path("arrow")).unwrap();
+    arrow_file::write_lists(&folder.path("arrow/a.arrow"), &first);
+    arrow_file::write_lists(&folder.path("arrow/b.arrow"), &second);
+    assert!(trained(&folder, &[&folder.path("arrow")]) == expected, "Arrow");
 }

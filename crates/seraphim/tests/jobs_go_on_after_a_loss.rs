@@ -278,14 +278,6 @@ fn a_killed_worker_of_a_job_with_logs_goes_on_from_the_checkpoint() {
     assert!(said.contains("run 2 of the job begins"), "{said}");
 }
 
-/// The words that start a server with a log in `folder`.
-fn server_with_log(cluster: &Cluster, folder: &str, number: usize) -> Process {
-    let (log, name) = (format!("{folder}/{number}"), format!("server-{number}"));
-    let fixed = ["server", "--master", &cluster.address, "--name", &name, "--lost-limit", "2"];
-    let more = ["--listen", "127.0.0.1:0", "--lanes", "2", "--write-ahead-log", &log];
-    Process::start(&[&fixed[..], &more].concat())
-}
-
 #[test]
 fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let world = World::new();
@@ -293,7 +285,7 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let logs = world.folder.path("logs");
     let mut cluster = Cluster::start_all(0, 2, &["--lease", "30"], |_, _| Vec::new());
     for number in 0..2 {
-        let mut server = server_with_log(&cluster, &logs, number);
+        let mut server = cluster.server_with_log(&logs, number);
         server.wait_for("joined");
         cluster.servers.push(server);
     }
@@ -303,7 +295,7 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     // It is away for longer than the lease that members have otherwise.
     let away = Instant::now();
     wait_until("it is away", || away.elapsed() > Duration::from_secs(6));
-    cluster.servers[0] = server_with_log(&cluster, &logs, 0);
+    cluster.servers[0] = cluster.server_with_log(&logs, 0);
     cluster.servers[0].wait_for("has read its write-ahead log");
     let said = ends_well(&world, client, &model);
     assert!(said.contains("server-0 is back after") && !said.contains("run 2"), "{said}");
@@ -315,7 +307,7 @@ fn a_server_that_was_away_for_too_long_does_not_disturb_the_job_that_went_on() {
     let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
     let logs = world.folder.path("logs");
     let mut cluster = Cluster::start(1, 2, 0);
-    let mut server = server_with_log(&cluster, &logs, 9);
+    let mut server = cluster.server_with_log(&logs, 9);
     server.wait_for("joined");
     // A server without a log: the job may not ask for one.
     let refused = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
@@ -329,7 +321,7 @@ fn a_server_that_was_away_for_too_long_does_not_disturb_the_job_that_went_on() {
         let text = succeed(&["status", "2", "--master", &cluster.address]);
         text.contains("run 2 of the job begins")
     });
-    let mut back = server_with_log(&cluster, &logs, 9);
+    let mut back = cluster.server_with_log(&logs, 9);
     back.wait_for("joined");
     ends_well(&world, client, &model);
 }

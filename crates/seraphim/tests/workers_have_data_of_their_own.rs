@@ -11,8 +11,7 @@ use common::{Folder, clicks, succeed};
 const SETTINGS: [&str; 6] = ["--set", "epochs=4", "--set", "batch_size=100", "--seed", "3"];
 
 /// Two halves of the same size in bytes, so that two tasks of one process have one each.
-fn halves() -> [String; 2] {
-    let mut halves = [clicks(1000, 1), clicks(1000, 2)];
+fn same_size(mut halves: [String; 2]) -> [String; 2] {
     let longest = halves.iter().map(String::len).max().expect("there are two");
     for half in &mut halves {
         // Blank lines are no records.
@@ -23,57 +22,108 @@ fn halves() -> [String; 2] {
     halves
 }
 
-/// Two workers, each with its half as `rows/part.libsvm`, and the same validation data.
-fn start(folder: &Folder) -> Cluster {
-    for (worker, half) in halves().iter().enumerate() {
+/// Records with columns of numbers and of names.
+fn people(seed: u64) -> String {
+    let record = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        format!("{},{},town {}\n", words[0], words.len(), words[1])
+    };
+    format!("label,size,town\n{}", clicks(1000, seed).lines().map(record).collect::<String>())
+}
+
+/// Writes the half of each of two workers as `rows/part.ENDING`, and its validation data.
+fn write_halves(folder: &Folder, ending: &str, halves: &[String; 2]) {
+    for (worker, half) in halves.iter().enumerate() {
         std::fs::create_dir_all(folder.path(&format!("worker-{worker}/rows"))).expect("it is a new folder");
-        folder.write(&format!("worker-{worker}/rows/part.libsvm"), half);
+        folder.write(&format!("worker-{worker}/rows/part.{ending}"), half);
         folder.write(&format!("worker-{worker}/more.libsvm"), clicks(200, 3 + worker as u64));
     }
-    Cluster::start_with(1, 2, |kind, number| match kind {
+}
+
+fn start(folder: &Folder, servers: usize, of_master: &[&str]) -> Cluster {
+    Cluster::start_all(servers, 2, of_master, |kind, number| match kind {
         "worker" => vec!["--local-data".into(), folder.path(&format!("worker-{number}"))],
         _ => Vec::new(),
     })
 }
 
+const JOB: [&str; 9] =
+    ["lr", "--data", "worker://rows", "--model", "worker://model", "--workers", "2", "--servers", "1"];
+
+/// The weights of the only model that a worker has saved in its own folder.
+fn saved(folder: &Folder) -> Vec<u8> {
+    let path = |worker| folder.path(&format!("worker-{worker}/model/weights.safetensors"));
+    let mut models: Vec<Vec<u8>> = (0..2).filter_map(|worker| std::fs::read(path(worker)).ok()).collect();
+    assert_eq!(models.len(), 1, "one worker saves the model");
+    models.remove(0)
+}
+
+/// The weights of a model that one process trains on both halves.
+fn whole(folder: &Folder, ending: &str, halves: &[String; 2], settings: &[&str]) -> Vec<u8> {
+    std::fs::create_dir(folder.path("all")).expect("it is a new folder");
+    for (number, half) in halves.iter().enumerate() {
+        folder.write(&format!("all/{number}.{ending}"), half);
+    }
+    let (all, model) = (folder.path("all"), folder.path("whole"));
+    succeed(&[&["train", "lr", "--data", &all, "--model", &model, "--tasks", "2"][..], settings].concat());
+    std::fs::read(format!("{model}/weights.safetensors")).expect("the model was written")
+}
+
 #[test]
 fn the_model_is_that_of_all_data_in_one_process() {
-    let folder = Folder::new();
-    let cluster = start(&folder);
-    std::fs::create_dir(folder.path("all")).unwrap();
-    for (number, half) in halves().iter().enumerate() {
-        folder.write(&format!("all/{number}.libsvm"), half);
+    for (ending, halves) in [("libsvm", [clicks(1000, 1), clicks(1000, 2)]), ("csv", [people(1), people(2)])]
+    {
+        let (folder, halves) = (Folder::new(), same_size(halves));
+        write_halves(&folder, ending, &halves);
+        let cluster = start(&folder, 1, &[]);
+        let (code, out, said) = cluster.submit(&[&JOB[..], &SETTINGS].concat()).end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(saved(&folder) == whole(&folder, ending, &halves, &SETTINGS), "{ending}: {out}{said}");
     }
-    let (all, whole) = (folder.path("all"), folder.path("whole"));
-    succeed(&[&["train", "lr", "--data", &all, "--model", &whole, "--tasks", "2"][..], &SETTINGS].concat());
-    let local =
-        ["lr", "--data", "worker://rows", "--model", "worker://model", "--workers", "2", "--servers", "1"];
-    let (code, out, said) = cluster.submit(&[&local[..], &SETTINGS].concat()).end();
+}
+
+#[test]
+fn validation_data_are_those_of_each_worker_too() {
+    let folder = Folder::new();
+    write_halves(&folder, "libsvm", &[clicks(1000, 1), clicks(1000, 2)]);
+    let cluster = start(&folder, 1, &[]);
+    let more = ["--validate", "worker://more.libsvm", "--json"];
+    let (code, out, said) = cluster.submit(&[&JOB[..], &SETTINGS, &more].concat()).end();
     assert_eq!(code, Some(0), "{said}");
-    // One worker has saved the model in its own folder.
-    let models: Vec<String> =
-        (0..2).map(|worker| folder.path(&format!("worker-{worker}/model/weights.safetensors"))).collect();
-    let written: Vec<Vec<u8>> = models.iter().filter_map(|path| std::fs::read(path).ok()).collect();
-    let expected = std::fs::read(format!("{whole}/weights.safetensors")).unwrap();
-    assert!(written == [expected], "{out}{said}");
-    // A second job with validation data, which are those of each worker too.
-    let more = ["--validate", "worker://more.libsvm", "--overwrite"];
-    let (code, out, said) = cluster.submit(&[&local[..], &SETTINGS, &more].concat()).end();
+    assert!(out.contains("\"validation\": {"), "{out}");
+}
+
+#[test]
+fn with_a_log_the_job_goes_on_when_its_server_dies() {
+    let (folder, halves) = (Folder::new(), same_size([clicks(1000, 1), clicks(1000, 2)]));
+    write_halves(&folder, "libsvm", &halves);
+    let mut cluster = start(&folder, 0, &["--lease", "30"]);
+    let mut server = cluster.server_with_log(&folder.path("logs"), 0);
+    server.wait_for("joined");
+    let long = ["--set", "epochs=300", "--set", "batch_size=50", "--set", "optimizer=adagrad"];
+    let client = cluster.submit(&[&JOB[..], &long, &["--durability", "log"]].concat());
+    cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64() > Some(5000));
+    server.kill();
+    server = cluster.server_with_log(&folder.path("logs"), 0);
+    server.wait_for("has read its write-ahead log");
+    let (code, _, said) = client.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(out.contains("validation"), "{out}");
+    assert!(said.contains("server-0 is back after"), "{said}");
+    assert!(saved(&folder) == whole(&folder, "libsvm", &halves, &long), "other bytes: {said}");
+    // The worker processes of the cluster end before the server that they use.
+    cluster.workers.clear();
 }
 
 #[test]
 fn files_that_a_worker_does_not_have_end_the_job_with_their_path() {
     let folder = Folder::new();
-    let cluster = start(&folder);
+    write_halves(&folder, "libsvm", &[clicks(1000, 1), clicks(1000, 2)]);
+    let cluster = start(&folder, 1, &[]);
     std::fs::remove_dir_all(folder.path("worker-1/rows")).unwrap();
-    let job =
-        ["lr", "--data", "worker://rows", "--model", "worker://model", "--workers", "2", "--servers", "1"];
-    let (code, _, said) = cluster.submit(&job).end();
+    let (code, _, said) = cluster.submit(&JOB).end();
     assert_ne!(code, Some(0));
     assert!(said.contains(&folder.path("worker-1/rows")), "{said}");
-    let uneven = [&job[..], &["--tasks", "3"]].concat();
+    let uneven = [&JOB[..], &["--tasks", "3"]].concat();
     let (_, _, said) = cluster.submit(&uneven).end();
     assert!(said.contains("3 tasks cannot be divided equally among 2 workers"), "{said}");
     let scores =
@@ -83,20 +133,30 @@ fn files_that_a_worker_does_not_have_end_the_job_with_their_path() {
 }
 
 #[test]
+fn a_label_that_the_first_worker_does_not_have_is_an_error_with_its_line() {
+    let folder = Folder::new();
+    let halves = ["label,size\nno,1\nyes,2\n".to_owned(), "label,size\nno,1\nmaybe,2\n".to_owned()];
+    write_halves(&folder, "csv", &halves);
+    let cluster = start(&folder, 1, &[]);
+    let (code, _, said) = cluster.submit(&[&["softmax"], &JOB[1..]].concat()).end();
+    assert_ne!(code, Some(0));
+    assert!(said.contains("worker-1/rows/part.csv:3") && said.contains("maybe"), "{said}");
+}
+
+#[test]
 fn a_lost_worker_ends_the_job_and_a_worker_without_a_folder_refuses_it() {
     let folder = Folder::new();
-    let mut cluster = start(&folder);
-    let job =
-        ["lr", "--data", "worker://rows", "--model", "worker://model", "--workers", "2", "--servers", "1"];
+    write_halves(&folder, "libsvm", &[clicks(1000, 1), clicks(1000, 2)]);
+    let mut cluster = start(&folder, 1, &[]);
     let long = ["--set", "epochs=100000", "--set", "batch_size=10"];
-    let client = cluster.submit(&[&job[..], &long].concat());
+    let client = cluster.submit(&[&JOB[..], &long].concat());
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64() > Some(0));
     cluster.workers[1].kill();
     let (code, _, said) = client.end();
     assert_ne!(code, Some(0));
     assert!(said.contains("worker-1"), "{said}");
     cluster.add_worker();
-    let (code, _, said) = cluster.submit(&[&job[..], &["--set", "epochs=2"]].concat()).end();
+    let (code, _, said) = cluster.submit(&[&JOB[..], &["--set", "epochs=2"]].concat()).end();
     assert_ne!(code, Some(0));
     assert!(said.contains("start each worker of the job with --local-data DIR"), "{said}");
 }

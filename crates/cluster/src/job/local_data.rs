@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::checkpoints::CheckpointEvery;
+use super::checkpoints::{CheckpointEvery, CheckpointSettings};
 use super::{SlowWorkerPolicy, TrainJob};
 use crate::error::Error;
 
@@ -57,18 +57,21 @@ pub(super) fn check(job: &mut TrainJob, given_restarts: Option<u32>) -> Result<(
     let inputs = || job.input.data.iter().chain(&job.validate);
     let count = inputs().filter(|path| is_local(path)).count();
     let refused = |what: String, advice: &str| Err(Error::InvalidRequest { what, advice: advice.into() });
-    let (model, from) = (job.model.display().to_string(), job.from.as_deref().map(Path::display));
-    let paths = inputs().cloned().chain([model.clone()]).chain(from.map(|path| path.to_string()));
+    let model = job.model.display().to_string();
+    let from = job.from.as_deref().map(|path| path.display().to_string());
+    let paths = inputs().cloned().chain([model.clone()]).chain(from.clone());
     if let Some(path) = paths.filter(|path| is_local(path)).find(|path| !has_plain_name(path)) {
         return refused(
             format!("{path} names no file within the folder of a worker"),
             "write worker:// and a relative path without `..`, as in worker://rows",
         );
     }
-    if count == 0 && is_local(&model) {
+    if count == 0
+        && let Some(path) = [Some(model), from].into_iter().flatten().find(|path| is_local(path))
+    {
         return refused(
-            format!("model: {model} needs data of the workers too"),
-            "name a folder that the workers can write",
+            format!("{path} is a file of one worker, and the data are not"),
+            "name a folder that all workers can reach, or give worker:// data",
         );
     }
     job.is_data_local = count > 0;
@@ -106,15 +109,21 @@ pub(super) fn check(job: &mut TrainJob, given_restarts: Option<u32>) -> Result<(
         );
     }
     job.restarts = 0;
-    let checkpoints = &mut job.checkpoints;
-    if checkpoints.is_temporary && is_local(&model) {
-        if checkpoints.is_every_given && checkpoints.every != CheckpointEvery::Off {
-            return refused(
-                "checkpoint_every: the workers cannot write checkpoints beside a model that only one of them has".into(),
-                "give --checkpoints with a folder or URL that all of them can write",
-            );
-        }
-        checkpoints.every = CheckpointEvery::Off;
+    refuse_checkpoints(&mut job.checkpoints)
+}
+
+/// Switches checkpoints off. Another run might give the tasks of a worker, and with them the states of these tasks, to a
+/// worker with other data.
+fn refuse_checkpoints(checkpoints: &mut CheckpointSettings) -> Result<(), Error> {
+    let is_wanted = checkpoints.is_asked_for || checkpoints.resume.is_some();
+    checkpoints.every = CheckpointEvery::Off;
+    if is_wanted {
+        return Err(Error::InvalidRequest {
+            what: "checkpoints of a job whose workers have data of their own: they would not know which worker had which data"
+                .into(),
+            advice: "leave checkpoint_every, checkpoints and resume out; --durability log keeps the job going when a server dies"
+                .into(),
+        });
     }
     Ok(())
 }
@@ -149,8 +158,8 @@ mod tests {
         let job = job(&json!({})).unwrap();
         assert!(job.is_data_local);
         assert_eq!((job.restarts, job.checkpoints.every), (0, CheckpointEvery::Off));
-        let shared = self::job(&json!({ "checkpoints": "/shared/place" })).unwrap();
-        assert_ne!(shared.checkpoints.every, CheckpointEvery::Off);
+        let shared = self::job(&json!({ "model": "/shared/model", "checkpoint_every": "off" })).unwrap();
+        assert_eq!(shared.checkpoints.every, CheckpointEvery::Off);
         let usual = self::job(&json!({ "data": ["/rows"], "model": "/model" })).unwrap();
         assert!(!usual.is_data_local && usual.restarts > 0);
     }
@@ -160,7 +169,11 @@ mod tests {
         for (changes, part) in [
             (json!({ "data": ["worker://rows", "/more"] }), "some data are worker://"),
             (json!({ "validate": ["/more"] }), "some data are worker://"),
-            (json!({ "data": ["/rows"] }), "needs data of the workers too"),
+            (json!({ "data": ["/rows"] }), "worker://model is a file of one worker, and the data are not"),
+            (
+                json!({ "data": ["/rows"], "model": "/m", "from": "worker://old" }),
+                "worker://old is a file of one worker",
+            ),
             (json!({ "data": ["worker://../rows"] }), "worker://../rows names no file within"),
             (json!({ "data": ["worker:///etc"] }), "worker:///etc names no file within"),
             (json!({ "model": "worker://" }), "worker:// names no file within"),
@@ -168,7 +181,15 @@ mod tests {
             (json!({ "tasks": "3" }), "3 tasks cannot be divided equally among 2 workers"),
             (json!({ "slow_worker": "move" }), "slow_worker: move"),
             (json!({ "restarts": 1 }), "the data of a lost worker are lost with it"),
-            (json!({ "checkpoint_every": "5s" }), "checkpoint_every: the workers cannot write"),
+            (
+                json!({ "checkpoint_every": "5s" }),
+                "checkpoints of a job whose workers have data of their own",
+            ),
+            (
+                json!({ "checkpoints": "/shared/place" }),
+                "checkpoints of a job whose workers have data of their own",
+            ),
+            (json!({ "resume": "latest" }), "checkpoints of a job whose workers have data of their own"),
         ] {
             let error = job(&changes).expect_err(part).to_string();
             assert!(error.contains(part), "{changes}: {error}");

@@ -203,6 +203,14 @@ impl Cluster {
         self.workers.push(worker);
     }
 
+    /// Starts a server with a write-ahead log in `folder`, and does not wait for it.
+    pub(crate) fn server_with_log(&self, folder: &str, number: usize) -> Process {
+        let (log, name) = (format!("{folder}/{number}"), format!("server-{number}"));
+        let fixed = ["server", "--master", &self.address, "--name", &name, "--lost-limit", "2"];
+        let more = ["--listen", "127.0.0.1:0", "--lanes", "2", "--write-ahead-log", &log];
+        Process::start(&[&fixed[..], &more].concat())
+    }
+
     fn member(&self, kind: &str, number: usize, more: &[&str]) -> Process {
         let name = format!("{kind}-{number}");
         let fixed = [kind, "--master", &self.address, "--name", &name];

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 #![allow(clippy::print_stdout, clippy::format_push_string, reason = "helpers of tests")]
 
+#[cfg(feature = "parquet")]
+pub(crate) mod arrow_file;
 #[cfg(unix)]
 pub(crate) mod cluster;
 #[cfg(unix)]
