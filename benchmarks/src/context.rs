@@ -111,11 +111,20 @@ impl Context {
         Ok(folder)
     }
 
+    /// The dimensions of the clicks that [`clicks`](Self::clicks) gives.
+    pub(crate) fn click_dimensions(&self, millions: u64) -> u64 {
+        millions * 1_000_000 / if self.options.quick { QUICK_SHRINK } else { 1 }
+    }
+
+    /// Our binary.
+    pub(crate) fn seraphim_path(&self) -> &Path {
+        &self.seraphim
+    }
+
     /// Synthetic clicks with train and test files as libsvm and Parquet; generated if they are missing.
     pub(crate) fn clicks(&self, million_dimensions: u64) -> Result<PathBuf> {
-        let shrink = if self.options.quick { QUICK_SHRINK } else { 1 };
         let rows = if self.options.quick { QUICK_ROWS } else { ROWS };
-        let dimensions = million_dimensions * 1_000_000 / shrink;
+        let dimensions = self.click_dimensions(million_dimensions);
         let prefix = if self.options.quick { "quick" } else { "m1" };
         let folder = self.options.clicks.join(format!("{prefix}d{million_dimensions}"));
         for format in ["libsvm", "parquet"] {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +12,9 @@ use anyhow::{Context as _, Result, bail};
 
 /// Interval between two polls of child processes. A peak stays readable, so only the end of a process can be missed.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
+
+/// Interval between two polls of the memory of all processes.
+const TREE_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
@@ -126,21 +130,73 @@ pub(crate) fn largest_peaks(
     }
 }
 
+/// Runs a program to its end. Returns its standard output, and the largest memory in MB that it and all its descendants
+/// had together at one of the polls.
+pub(crate) fn tree_output(command: &mut Command) -> Result<(String, f64)> {
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("cannot start taskset")?;
+    let mut stdout = child.stdout.take().context("it is piped")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).map(|_| text)
+    });
+    let mut largest = 0f64;
+    loop {
+        let status = child.try_wait().context("wait")?;
+        largest = largest.max(tree_memory(child.id()));
+        match status {
+            None => std::thread::sleep(TREE_PAUSE),
+            Some(status) if status.success() => break,
+            Some(status) => bail!("{status}: {command:?}"),
+        }
+    }
+    let text = reader.join().map_err(|_| anyhow::anyhow!("the reader of its output has failed"))??;
+    Ok((text, largest))
+}
+
+/// Resident memory of a process and all its descendants in MB.
+fn tree_memory(root: u32) -> f64 {
+    let Ok(folders) = std::fs::read_dir("/proc") else { return 0.0 };
+    let process = |folder: &Path| {
+        let id: u32 = folder.file_name()?.to_str()?.parse().ok()?;
+        let status = std::fs::read_to_string(folder.join("status")).ok()?;
+        let memory_kb = status_number(&status, "VmRSS:").unwrap_or(0);
+        // A process that has ended has no memory.
+        Some((id, (status_number(&status, "PPid:")? as u32, kibibytes(memory_kb))))
+    };
+    let all: BTreeMap<u32, (u32, f64)> =
+        folders.flatten().filter_map(|entry| process(&entry.path())).collect();
+    let belongs = |mut id: u32| loop {
+        match all.get(&id) {
+            _ if id == root => return true,
+            Some((parent, _)) if *parent != id => id = *parent,
+            _ => return false,
+        }
+    };
+    all.iter().filter(|(id, _)| belongs(**id)).map(|(_, (_, memory))| memory).sum()
+}
+
 /// Peak resident memory of a process so far in MB.
 fn peak_of(folder: &Path) -> Option<f64> {
     let status = std::fs::read_to_string(folder.join("status")).ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?;
-    // Linux counts in KiB.
-    Some(peak.parse::<f64>().ok()? * 1024.0 / 1e6)
+    Some(kibibytes(status_number(&status, "VmHWM:")?))
+}
+
+/// A number in the status of a process.
+fn status_number(status: &str, name: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Converts the KiB in which Linux counts to MB.
+fn kibibytes(count: u64) -> f64 {
+    count as f64 * 1024.0 / 1e6
 }
 
 /// Peak resident memory of a process so far in MB, if it is such a child of `parent`.
 fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
     let read = |name| std::fs::read_to_string(folder.join(name)).ok();
-    let status = read("status")?;
-    let field =
-        |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
-    let is_child = field("PPid:")?.parse() == Ok(parent) && read("cmdline")?.split('\0').nth(1) == Some(word);
+    let is_child = status_number(&read("status")?, "PPid:")? == u64::from(parent)
+        && read("cmdline")?.split('\0').nth(1) == Some(word);
     if is_child { peak_of(folder) } else { None }
 }
 
@@ -167,8 +223,7 @@ fn wait(child: &Child) -> Result<(ExitStatus, Usage)> {
     }
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
     let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-    // Linux counts in KiB.
-    let peak_mb = usage.ru_maxrss as f64 * 1024.0 / 1e6;
+    let peak_mb = kibibytes(usage.ru_maxrss as u64);
     Ok((ExitStatus::from_raw(status), Usage { wall_s: 0.0, cpu_s, peak_mb }))
 }
 

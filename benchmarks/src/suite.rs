@@ -11,6 +11,7 @@ mod micro;
 mod minimum;
 mod quality;
 mod reliability;
+mod spark;
 mod train;
 
 use anyhow::{Result, bail};
@@ -39,6 +40,7 @@ pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
         memory::BENCHMARKS,
         reliability::BENCHMARKS,
         cluster_faults::BENCHMARKS,
+        spark::BENCHMARKS,
     ]
     .into_iter()
     .flatten()
