@@ -1,7 +1,7 @@
 //! Paths `worker://NAME`: each worker has files of its own, in the folder that `seraphim worker --local-data` names.
 //!
-//! A job whose data are such files has as many tasks on each worker, and the tasks of a worker share its files. It is how
-//! a program that has its records on many machines, such as Spark, trains without a file system that all of them see.
+//! A job whose data are such files has as many tasks on each worker, and the tasks of a worker share its files. So records
+//! that lie on many machines need no file system that all of them see.
 
 use std::path::{Component, Path, PathBuf};
 

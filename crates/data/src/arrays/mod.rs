@@ -4,9 +4,9 @@
 //!
 //! A program gives its arrays a name with [`MemoryInputs`]; `memory:NAME` among the inputs then means them.
 
-mod rows;
 #[cfg(feature = "parquet")]
-mod tables;
+mod record_batches;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -138,7 +138,7 @@ impl Arrays {
             Self::Csr(rows) => rows::check_csr(rows),
             Self::Dense(rows) => rows::check_dense(rows),
             #[cfg(feature = "parquet")]
-            Self::Arrow(batches) => tables::check(batches),
+            Self::Arrow(batches) => record_batches::check(batches),
         };
         let checked = checked.and_then(|()| match self.record_count() {
             0 => Err("it has no records".to_owned()),
@@ -166,7 +166,7 @@ pub(crate) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     }
     #[cfg(feature = "parquet")]
     if let Some(Arrays::Arrow(_)) = kinds.first() {
-        return tables::open(context);
+        return record_batches::open(context);
     }
     rows::open(context)
 }

@@ -1,6 +1,8 @@
 //! Converts Arrow record batches of any origin into records: labels, weights, groups and features.
 //!
 //! [`layout`] decides from the schema the role of each column, and [`RecordColumns`] turns each batch into records.
+//! [`open_dataset`] does both for the batches of several inputs.
+//!
 //! Numbers become `f64`: dates and times become seconds (timestamps: since 1970, in UTC), and decimals their value. A
 //! null is a missing value. In a table, a missing number is also a feature of its own, as in CSV.
 //!
@@ -13,23 +15,23 @@
 //! | vectors of Spark ML | one struct `type, size, indices, values` | the index, or the position in a dense one |
 
 mod column;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod kind;
 mod label;
 mod layout;
 mod record_columns;
 mod sparse;
 mod table;
-#[cfg(feature = "parquet")]
-mod tables;
 
+#[cfg(feature = "parquet")]
+pub(crate) use dataset::{
+    BatchIterator, BatchSequence, BatchSize, Batches, DatasetInput, IndexedBatches, merged_notices,
+    merged_passthrough_columns, open_dataset, pandas_index,
+};
 pub(crate) use label::{LabelScan, check_guess};
 pub(crate) use layout::{ArrowTable, Layout, layout};
 pub(crate) use record_columns::RecordColumns;
-#[cfg(feature = "parquet")]
-pub(crate) use tables::{
-    BatchIterator, BatchSequence, BatchSize, Batches, IndexedBatches, OpenTable, merged_notices,
-    merged_passthrough_columns, open_tables, pandas_index,
-};
 
 /// An error in a record: number of the column, what was expected, what was found.
 pub(crate) type Fault = (usize, String, String);

@@ -18,7 +18,7 @@ use arrow_schema::SchemaRef;
 use self::file::IpcFile;
 use self::stream::IpcStream;
 use super::{FormatContext, FormatRow, OpenFormat};
-use crate::arrow::{Batches, OpenTable, open_tables, pandas_index};
+use crate::arrow::{Batches, DatasetInput, open_dataset, pandas_index};
 use crate::byte_source::ByteSource;
 use crate::error::Error;
 use crate::input::Input;
@@ -52,10 +52,10 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         let (schema, batches) = open_input(input)?;
         let description = schema.metadata().get("pandas").map(String::as_str);
         let row_numbers = pandas_index(description);
-        Ok(OpenTable { name: input.name().to_owned(), schema, row_numbers, batches })
+        Ok(DatasetInput { name: input.name().to_owned(), schema, row_numbers, batches })
     };
     let tables = context.files.iter().map(table).collect::<Result<_, Error>>()?;
-    open_tables(context, tables)
+    open_dataset(context, tables)
 }
 
 fn open_input(input: &Input) -> Result<(SchemaRef, Batches), Error> {

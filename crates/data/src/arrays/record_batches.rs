@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 
 use super::Arrays;
 use crate::Error;
-use crate::arrow::{BatchSize, Batches, IndexedBatches, OpenTable, open_tables};
+use crate::arrow::{BatchSize, Batches, DatasetInput, IndexedBatches, open_dataset};
 use crate::format::{FormatContext, OpenFormat};
 
 pub(super) fn check(batches: &[RecordBatch]) -> Result<(), String> {
@@ -45,7 +45,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let mut tables = Vec::new();
     for file in context.files {
         let Some(Arrays::Arrow(batches)) = file.arrays() else { continue };
-        tables.push(OpenTable {
+        tables.push(DatasetInput {
             name: file.name().to_owned(),
             // A column may have nulls in one batch only.
             schema: batches[0].schema(),
@@ -53,5 +53,5 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
             batches: Batches::Indexed(Arc::new(MemoryBatches(Arc::clone(batches)))),
         });
     }
-    open_tables(context, tables)
+    open_dataset(context, tables)
 }

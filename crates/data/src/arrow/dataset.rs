@@ -1,4 +1,4 @@
-//! Tables of record batches in memory, in files and in streams, read as records.
+//! ArrowDataset of record batches in memory, in files and in streams, read as records.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -56,7 +56,7 @@ pub(crate) struct BatchSize {
 }
 
 /// An input before its columns have roles.
-pub(crate) struct OpenTable {
+pub(crate) struct DatasetInput {
     pub(crate) name: String,
     pub(crate) schema: SchemaRef,
     /// Columns that number the rows: they are skipped unless a setting names them.
@@ -82,17 +82,20 @@ struct RecordGroup {
     size_bytes: u64,
 }
 
-struct Tables {
+struct ArrowDataset {
     tables: Arc<[Table]>,
     schema: Schema,
 }
 
 /// Gives the columns of all tables their roles.
-pub(crate) fn open_tables(context: &FormatContext<'_>, tables: Vec<OpenTable>) -> Result<OpenFormat, Error> {
+pub(crate) fn open_dataset(
+    context: &FormatContext<'_>,
+    tables: Vec<DatasetInput>,
+) -> Result<OpenFormat, Error> {
     let mut schema: Option<Schema> = context.trained_schema.cloned();
     let mut opened = Vec::with_capacity(tables.len());
     for table in tables {
-        let OpenTable { name, schema: columns, row_numbers, batches } = table;
+        let DatasetInput { name, schema: columns, row_numbers, batches } = table;
         let described = ArrowTable { name: &name, schema: &columns, row_numbers: &row_numbers };
         let (layout, own) = layout(&described, context.options, schema.as_ref())?;
         schema.get_or_insert(own);
@@ -106,7 +109,7 @@ pub(crate) fn open_tables(context: &FormatContext<'_>, tables: Vec<OpenTable>) -
     if context.trained_schema.is_none() {
         schema.label_names = label_names(context, &opened, schema.label.as_deref())?;
     }
-    Ok(OpenFormat::RowGroups(Box::new(Tables { tables: opened.into(), schema })))
+    Ok(OpenFormat::RowGroups(Box::new(ArrowDataset { tables: opened.into(), schema })))
 }
 
 /// Returns the notices of several files, each once.
@@ -217,7 +220,7 @@ impl Batches {
     }
 }
 
-impl RowGroupFormat for Tables {
+impl RowGroupFormat for ArrowDataset {
     fn schema(&self) -> Schema {
         self.schema.clone()
     }
