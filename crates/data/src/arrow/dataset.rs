@@ -1,4 +1,4 @@
-//! ArrowDataset of record batches in memory, in files and in streams, read as records.
+//! Record batches in memory, in files and in streams, read as records.
 
 use std::collections::VecDeque;
 use std::ops::Range;
