@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `python`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -11,6 +11,7 @@ mod jvm;
 mod kill;
 mod metadata;
 mod mutants;
+mod python;
 mod simulate;
 mod skipped;
 mod stores;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
   jvm                               builds jvm/ with Maven and runs its tests, where there are Java and Maven
+  python                            builds the Python package with these jars and runs its tests, where there are Java and pip
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
   stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
@@ -63,6 +65,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
         ["jvm"] => jvm::build_and_run(&root),
+        ["python"] => python::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["stores"] => stores::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),

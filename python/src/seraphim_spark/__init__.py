@@ -1,0 +1,24 @@
+"""Estimators of Seraphim for PySpark."""
+
+from seraphim_spark._version import check_pyspark
+
+check_pyspark()
+
+from seraphim_spark._jars import configure, jars  # noqa: E402
+from seraphim_spark._estimators import (  # noqa: E402
+    SeraphimEstimator,
+    SeraphimLinearRegression,
+    SeraphimLogisticRegression,
+    SeraphimSoftmaxRegression,
+)
+from seraphim_spark._model import SeraphimModel  # noqa: E402
+
+__all__ = [
+    "SeraphimEstimator",
+    "SeraphimLinearRegression",
+    "SeraphimLogisticRegression",
+    "SeraphimModel",
+    "SeraphimSoftmaxRegression",
+    "configure",
+    "jars",
+]

@@ -1,0 +1,26 @@
+"""What the pages show runs as it is written there."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def _code(page: str) -> str:
+    blocks = re.findall(r"^```python\n(.*?)^```$", (REPOSITORY / page).read_text(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 1, f"{page} has {len(blocks)} blocks of Python"
+    return blocks[0]
+
+
+def test_the_code_of_the_package_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # `getOrCreate` takes the session of the tests, which has the jars.
+    exec(_code("python/README.md"), {})
+
+
+def test_the_code_of_the_page_about_spark_runs(vectors: DataFrame, tmp_path: Path) -> None:
+    names = {"SparkSession": SparkSession, "training": vectors, "test": vectors, "path": str(tmp_path / "model")}
+    exec(_code("docs/spark.md"), names)
