@@ -20,3 +20,11 @@ spark=$(one_jar "$maven/spark/target/seraphim-spark_2.13-*.jar")
 mkdir -p "$jars"
 rm -f "$jars"/*.jar
 cp "$client" "$spark" "$jars"
+
+# The jar with the program, unless the program was not built: then the jar is almost empty.
+program=$(find "$maven"/program/target -name 'seraphim-program-*.jar' -size +1M 2>/dev/null || true)
+if [ -n "$program" ]; then
+  cp "$program" "$jars"
+else
+  echo "the package has no program seraphim: run 'cargo build --release', and then 'mvn package' in $maven" >&2
+fi

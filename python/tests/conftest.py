@@ -19,29 +19,33 @@ def _binary() -> Optional[str]:
     return os.environ.get("SERAPHIM_BIN") or shutil.which("seraphim")
 
 
-def _missing() -> Optional[str]:
+def _jars() -> list[str]:
+    try:
+        return seraphim_spark.jars()
+    except FileNotFoundError as fault:
+        pytest.skip(str(fault))
+
+
+def _program(jars: list[str]) -> dict[str, str]:
+    """The settings that name the program, which the jars may have."""
+    if any("seraphim-program" in jar for jar in jars):
+        return {}
     binary = _binary()
     if binary is None or not Path(binary).is_file():
-        return "the program seraphim is missing; SERAPHIM_BIN names it"
-    try:
-        seraphim_spark.jars()
-    except FileNotFoundError as fault:
-        return str(fault)
-    return None
+        pytest.skip("the program seraphim is missing; SERAPHIM_BIN names it")
+    return {"spark.seraphim.binary": binary}
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    reason = _missing()
-    if reason is not None:
-        pytest.skip(reason)
+    settings = _program(_jars())
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.seraphim.binary", str(_binary()))
+        .config(map=settings)
     )
     session = seraphim_spark.configure(builder).getOrCreate()
     yield session

@@ -22,7 +22,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             return Ok(());
         }
     }
-    let binary = metadata::target_folder(root)?.join("debug/seraphim");
-    let words = ["--batch-mode", "--no-transfer-progress", "verify"];
-    Cmd::new("mvn", &root.join("jvm")).args(words).env("SERAPHIM_BIN", binary).run()
+    let folder = metadata::target_folder(root)?.join("debug");
+    let program = format!("-Dseraphim.linux-{}={}", std::env::consts::ARCH, folder.display());
+    let words = ["--batch-mode", "--no-transfer-progress", &program, "verify"];
+    Cmd::new("mvn", &root.join("jvm")).args(words).env("SERAPHIM_BIN", folder.join("seraphim")).run()
 }

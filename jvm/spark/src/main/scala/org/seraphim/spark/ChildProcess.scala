@@ -44,7 +44,7 @@ private[spark] final class ChildProcess(command: Seq[String]) extends AutoClosea
         close()
         val what = if (line == null) s"is not ready after $StartLimitSeconds s" else "has ended"
         throw new IllegalStateException(
-          s"${command.take(2).mkString(" ")} $what: ${seen.toString.trim}; spark.seraphim.binary names the program")
+          s"${command.take(2).mkString(" ")} $what: ${seen.toString.trim}; ${BundledProgram.advice}")
       }
       seen.append(line).append('\n')
       found = pick(line)

@@ -46,7 +46,7 @@ private[spark] object SeraphimService {
     new SecureRandom().nextBytes(random)
     val secret = random.map(byte => f"${byte & 0xff}%02x").mkString
     val file = secretFile(secret)
-    val process = new ChildProcess(conf.binary +: arguments ++: Seq("--token-file", file.toString))
+    val process = new ChildProcess(BundledProgram.find(conf.binary) +: arguments ++: Seq("--token-file", file.toString))
     try new SeraphimService(process.waitFor(address), secret, conf.servers, process, file)
     catch {
       case fault: Throwable =>
@@ -63,7 +63,8 @@ private[spark] object SeraphimService {
     val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", bytes.toString))
     val listen = s"${addressTowards(master)}:0"
     val arguments = Seq("server", "--master", master, "--listen", listen, "--save-limit", "0", "--lanes", "1")
-    val process = new ChildProcess(conf.binary +: (arguments ++ limit ++ Seq("--token-file", file.toString)))
+    val process = new ChildProcess(
+      BundledProgram.find(conf.binary) +: (arguments ++ limit ++ Seq("--token-file", file.toString)))
     process.waitFor(line => if (line.contains("server joined")) Some(()) else None)
     process
   }

@@ -9,7 +9,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.Row
 
-import org.seraphim.spark.ChildProcess
+import org.seraphim.spark.{BundledProgram, ChildProcess}
 
 /** Some records of a partition as an Arrow file. */
 private[ml] final case class RecordBlock(
@@ -24,7 +24,7 @@ private[ml] final case class Trained(archive: Array[Byte], report: String, vecto
 
 /** A training of the program: which algorithm, which columns, which settings. */
 private[ml] final case class TrainingPlan(
-    binary: String,
+    binary: Option[String],
     algorithm: String,
     schema: RecordSchema,
     features: Seq[String],
@@ -141,7 +141,7 @@ private[ml] object NativeTraining extends Logging {
   private def runProgram(folder: Path, plan: TrainingPlan, totals: Totals): Unit = {
     def path(name: String): String = folder.resolve(name).toString
     val label = plan.label.toSeq.flatMap(name => Seq("--label", name))
-    val words = Seq(plan.binary, "train", plan.algorithm, "--format", "arrow", "--data", path("rows")) ++ label ++
+    val words = Seq(BundledProgram.find(plan.binary), "train", plan.algorithm, "--format", "arrow", "--data", path("rows")) ++ label ++
       plan.weight.toSeq.flatMap(name => Seq("--weight", name)) ++
       (if (totals.validation > 0) Seq("--validate", path("validation")) else Nil) ++
       Seq("--model", path("model"), "--report", path("report.json"), "--scratch", folder.toString) ++

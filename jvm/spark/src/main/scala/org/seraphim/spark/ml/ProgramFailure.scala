@@ -4,6 +4,8 @@ import java.io.IOException
 
 import org.apache.spark.SparkException
 
+import org.seraphim.spark.BundledProgram
+
 /** A training or a prediction that has failed, with the reason as the program has printed it. */
 final class ProgramFailure(message: String, cause: Throwable = null) extends RuntimeException(message, cause)
 
@@ -14,18 +16,17 @@ private[ml] object ProgramFailure {
   private val Error = "error: "
   /** The status of a shell for a program that it cannot run or find. */
   private val CannotStart = Set(126, 127)
-  private val Advice = "spark.seraphim.binary names the program on each machine"
 
   /** The error that the program has printed, which begins with `error:`. */
   def ofProgram(lines: Seq[String], status: Int): ProgramFailure = {
     val start = lines.lastIndexWhere(_.startsWith(Error))
     val text = if (start >= 0) lines.drop(start).mkString("\n").stripPrefix(Error) else lines.mkString("\n")
     val reason = if (text.isEmpty) s"the program seraphim has ended with status $status" else text
-    new ProgramFailure(if (CannotStart.contains(status)) s"$reason; $Advice" else reason)
+    new ProgramFailure(if (CannotStart.contains(status)) s"$reason; ${BundledProgram.advice}" else reason)
   }
 
   /** The program cannot be started on this machine. */
-  def ofStart(fault: IOException): ProgramFailure = new ProgramFailure(s"${fault.getMessage}; $Advice", fault)
+  def ofStart(fault: IOException): ProgramFailure = new ProgramFailure(s"${fault.getMessage}; ${BundledProgram.advice}", fault)
 
   /** Spark has only the text of an exception of a task: finds the reason in it. */
   def ofTask(fault: SparkException): ProgramFailure = {

@@ -12,6 +12,8 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.ml.linalg.Vectors
 import org.apache.spark.sql.Row
 
+import org.seraphim.spark.BundledProgram
+
 /** What the numbers of a prediction mean. */
 private[ml] sealed trait OutputKind
 /** The probability of label 1. */
@@ -25,7 +27,7 @@ private[ml] case object ValueOutput extends OutputKind
 
 /** Scores the rows of a partition with the program, which reads them from a pipe and answers on another. */
 private[ml] final class Scoring(
-    binary: String,
+    binary: Option[String],
     archive: Broadcast[Array[Byte]],
     digest: String,
     schema: RecordSchema,
@@ -40,8 +42,8 @@ private[ml] final class Scoring(
   private def start(rows: Iterator[Row]): Iterator[Row] = {
     val model = UnpackedModels.acquire(digest, archive.value)
     TaskContext.get().addTaskCompletionListener[Unit](_ => UnpackedModels.release(digest))
-    val command = Seq(binary, "predict", "--model", model.toString, "--data", "-", "--format", "arrow", "--no-label",
-      "--output", "-", "--quiet")
+    val command = Seq(BundledProgram.find(binary), "predict", "--model", model.toString, "--data", "-", "--format",
+      "arrow", "--no-label", "--output", "-", "--quiet")
     val scored = new ScoredRows(rows, new RecordEncoder(schema, vectorSize), command)
     // Listeners run in reverse order, so the process ends before its model is released.
     TaskContext.get().addTaskCompletionListener[Unit](_ => scored.close())

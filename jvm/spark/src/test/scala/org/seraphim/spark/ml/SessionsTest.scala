@@ -5,15 +5,19 @@ import scala.util.Random
 import org.apache.spark.ml.linalg.Vectors
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.junit.jupiter.api.Assertions.{assertThrows, assertTrue}
+import org.junit.jupiter.api.Assumptions.abort
 import org.junit.jupiter.api.Test
 
 import org.seraphim.client.TestServers
-import org.seraphim.spark.TestSpark
+import org.seraphim.spark.{BundledProgram, TestSpark}
 
 /** What several sessions of one process have to do with each other, and sessions with bad settings. */
 class SessionsTest {
-  private def within[A](binary: String)(work: SparkSession => A): A = {
-    TestSpark.start("local[2]", "spark.seraphim.binary" -> binary)
+  private def within[A](binary: String)(work: SparkSession => A): A =
+    withSettings("spark.seraphim.binary" -> binary)(work)
+
+  private def withSettings[A](settings: (String, String)*)(work: SparkSession => A): A = {
+    TestSpark.start("local[2]", settings: _*)
     val session = SparkSession.builder().getOrCreate()
     try work(session) finally session.stop()
   }
@@ -34,6 +38,20 @@ class SessionsTest {
       new SeraphimLogisticRegression().fit(frame).transform(frame).filter("prediction = label").count()
     }
     assertTrue(right > 360, s"$right of 400")
+  }
+
+  @Test
+  def without_a_setting_the_program_is_that_of_the_jar(): Unit = {
+    if (BundledProgram.find(None) == "seraphim") {
+      val line = "SKIPPED: the jar seraphim-program has no program for this machine"
+      println(line)
+      abort(line)
+    }
+    withSettings() { session =>
+      val frame = points(session, isFlipped = false)
+      val right = new SeraphimLogisticRegression().fit(frame).transform(frame).filter("prediction = label").count()
+      assertTrue(right > 360, s"$right of 400")
+    }
   }
 
   @Test
