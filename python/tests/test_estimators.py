@@ -33,6 +33,7 @@ PARAMS: dict[str, Any] = {
     "rawPredictionCol": "r",
     "seed": 7,
     "numTasks": 3,
+    "numWorkers": 3,
     "threshold": 0.25,
     "settings": ["epochs=3", "optimizer=adagrad"],
     "regParam": 0.5,
@@ -78,6 +79,13 @@ def test_the_generic_estimator_takes_any_algorithm(points: DataFrame) -> None:
     model = estimator.fit(points)
     assert model.algorithm == "fm"
     assert _share_of_right(model.transform(points)) > ACCURACY
+
+
+def test_two_executors_train_together(vectors: DataFrame) -> None:
+    model = SeraphimLogisticRegression(numWorkers=2).fit(vectors)
+    assert _share_of_right(model.transform(vectors)) > ACCURACY
+    with pytest.raises(Exception, match="numWorkers is 3, and this session runs at most 2 tasks at once"):
+        SeraphimLogisticRegression(numWorkers=3).fit(vectors)
 
 
 def test_each_parameter_reaches_java(spark: SparkSession) -> None:

@@ -65,7 +65,8 @@ impl MasterState {
         }
     }
 
-    /// The `count` connected members with the fewest running jobs, by number; fewer when there are not enough.
+    /// The `count` connected members with the fewest running jobs; how many there are when there are not enough. They are
+    /// in the order of their names: with the same names, the same worker has the same tasks in each run.
     pub(crate) fn least_loaded(
         &self,
         is_kind: fn(&AliveMember) -> bool,
@@ -78,7 +79,7 @@ impl MasterState {
         }
         found.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
         found.truncate(count as usize);
-        found.sort_by_key(|member| member.id);
+        found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found.into_iter().cloned().collect())
     }
 

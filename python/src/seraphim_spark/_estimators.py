@@ -34,6 +34,7 @@ class SeraphimEstimator(JavaEstimator, SeraphimTrainingParams, JavaMLWritable, S
         rawPredictionCol: str = "rawPrediction",
         seed: Optional[int] = None,
         numTasks: Optional[int] = None,
+        numWorkers: int = 1,
         threshold: float = 0.5,
         settings: Optional[Settings] = None,
         regParam: Optional[float] = None,
@@ -43,7 +44,7 @@ class SeraphimEstimator(JavaEstimator, SeraphimTrainingParams, JavaMLWritable, S
         super().__init__()
         self._java_obj = new_java_object(java_name(type(self).__name__), self.uid)
         # These are the defaults of the Java class, too.
-        self._setDefault(algorithm=self._default_algorithm, seed=1, elasticNetParam=0.0, settings=[])
+        self._setDefault(algorithm=self._default_algorithm, seed=1, elasticNetParam=0.0, settings=[], numWorkers=1)
         self.setParams(**self._input_kwargs)
 
     def setParams(self: _E, **params: Any) -> _E:

@@ -88,6 +88,13 @@ class SeraphimTrainingParams(
         typeConverter=TypeConverters.toInt,
     )
 
+    numWorkers: "Param[int]" = Param(
+        Params._dummy(),
+        "numWorkers",
+        "number of executors that train together",
+        typeConverter=TypeConverters.toInt,
+    )
+
     def setAlgorithm(self: _T, value: str) -> _T:
         """Sets the algorithm: lr, svm, linear, huber, softmax, fm, ffm or kmeans."""
         return self._set(algorithm=value)
@@ -111,6 +118,14 @@ class SeraphimTrainingParams(
     def getNumTasks(self) -> int:
         """Returns the number of tasks."""
         return self.getOrDefault(self.numTasks)
+
+    def setNumWorkers(self: _T, value: int) -> _T:
+        """Sets the number of executors that train together."""
+        return self._set(numWorkers=value)
+
+    def getNumWorkers(self) -> int:
+        """Returns the number of executors that train together."""
+        return self.getOrDefault(self.numWorkers)
 
     def setLabelCol(self: _T, value: str) -> _T:
         """Sets the column of labels."""

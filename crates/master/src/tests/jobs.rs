@@ -50,6 +50,22 @@ fn a_job_waits_for_its_members_and_says_for_how_many() {
 }
 
 #[test]
+fn a_job_has_its_members_in_the_order_of_their_names() {
+    for names in [["a", "b", "c"], ["c", "a", "b"]] {
+        let mut world = TestMaster::new();
+        world.register(1, "s", 10, server());
+        for (place, name) in names.iter().enumerate() {
+            let connection = 2 + place as u64;
+            world.register(connection, name, 10 * connection, worker());
+        }
+        world.submit("train", 1, 3);
+        let started = world.take_started();
+        let found: Vec<&str> = started[0].workers.iter().map(|member| member.name.as_str()).collect();
+        assert_eq!(found, ["a", "b", "c"]);
+    }
+}
+
+#[test]
 fn a_member_that_is_away_starts_no_job() {
     let mut world = cluster();
     world.close(3);

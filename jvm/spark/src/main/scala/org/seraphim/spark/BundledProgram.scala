@@ -31,7 +31,8 @@ private[spark] final class BundledProgram(loader: ClassLoader, platform: String)
       Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwx------"))
     } catch {
       case fault: IOException =>
-        throw new IllegalStateException(s"the program in the jar cannot be written to a temporary folder: $fault", fault)
+        val reason = s"the program of the jar cannot be written to a temporary folder: $fault"
+        throw new IllegalStateException(reason, fault)
     } finally in.close()
   }
 
@@ -42,7 +43,8 @@ private[spark] final class BundledProgram(loader: ClassLoader, platform: String)
       if (known.isEmpty) "the jar seraphim-program is not among the jars of this process"
       else if (known.contains(platform)) s"the jar has it for $platform"
       else s"the jar seraphim-program has it for ${known.mkString(" and ")}, and this machine is $platform"
-    s"$jar; spark.seraphim.binary names the program on each machine, otherwise it is that of the jar, or found in the PATH"
+    s"$jar; spark.seraphim.binary names the program on each machine, otherwise it is that of the jar, " +
+      "or found in the PATH"
   }
 }
 

@@ -8,12 +8,14 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
  * A process that ends with this one, also when this one is killed: its standard input is a pipe from this process, and
  * a shell ends it when the pipe ends. What it prints is read, so that it never waits.
  */
-private[spark] final class ChildProcess(command: Seq[String]) extends AutoCloseable {
+private[spark] final class ChildProcess(command: Seq[String], environment: Map[String, String] = Map.empty)
+    extends AutoCloseable {
   import ChildProcess._
 
   private val lines = new LinkedBlockingQueue[String](MaxLines)
   private val process = {
     val builder = new ProcessBuilder(Seq("sh", "-c", Guard, "sh") ++ command: _*).redirectErrorStream(true)
+    environment.foreach { case (name, value) => builder.environment.put(name, value) }
     try builder.start()
     catch {
       case fault: IOException => throw new IllegalStateException(s"the shell sh cannot be started: ${fault.getMessage}")
@@ -52,10 +54,11 @@ private[spark] final class ChildProcess(command: Seq[String]) extends AutoClosea
     found.get
   }
 
-  /** Waits for the end, with every line that was not read yet; returns the status. */
-  def waitForEnd(onLine: String => Unit): Int = {
+  /** Waits for the end, with every line that was not read yet; returns the status. `checkGoesOn` may throw. */
+  def waitForEnd(checkGoesOn: () => Unit)(onLine: String => Unit): Int = {
     // The mark of the end is dropped, too, when there are too many lines.
     while (reader.isAlive || !lines.isEmpty) {
+      checkGoesOn()
       val line = lines.poll(PollMilliseconds, TimeUnit.MILLISECONDS)
       if (line != null && line != EndOfOutput) onLine(line)
     }

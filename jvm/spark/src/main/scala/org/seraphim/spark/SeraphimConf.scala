@@ -9,8 +9,8 @@ import org.apache.spark.SparkConf
  *  - `spark.seraphim.tokenFile`: the file with its shared secret, readable by the driver
  *  - `spark.seraphim.servers`: number of servers to start; 0 if it is missing
  *  - `spark.seraphim.memory`: memory limit of each server, such as `10g`; the default is that of `seraphim server`
- *  - `spark.seraphim.binary`: the program `seraphim` on each machine; by default it is that of the jar `seraphim-program`,
- *    or found in the PATH
+ *  - `spark.seraphim.binary`: the program `seraphim` on each machine; by default it is that of the jar
+ *    `seraphim-program`, or found in the PATH
  */
 private[spark] final case class SeraphimConf(
     master: Option[String],

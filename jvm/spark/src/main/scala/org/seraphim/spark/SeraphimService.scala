@@ -12,7 +12,7 @@ private[spark] final class SeraphimService(
     val secret: String,
     val servers: Int,
     process: ChildProcess,
-    secretFile: Path)
+    val secretFile: Path)
     extends AutoCloseable {
 
   override def close(): Unit = {
@@ -58,15 +58,28 @@ private[spark] object SeraphimService {
 
   /** A server of the service with the master at `master`, until its process is closed. */
   def server(conf: SeraphimConf, master: String, secret: String): ChildProcess = {
-    val file = secretFile(secret)
-    file.toFile.deleteOnExit()
     val limit = conf.memoryBytes.toSeq.flatMap(bytes => Seq("--memory-limit", bytes.toString))
     val listen = s"${addressTowards(master)}:0"
-    val arguments = Seq("server", "--master", master, "--listen", listen, "--save-limit", "0", "--lanes", "1")
-    val process = new ChildProcess(
-      BundledProgram.find(conf.binary) +: (arguments ++ limit ++ Seq("--token-file", file.toString)))
-    process.waitFor(line => if (line.contains("server joined")) Some(()) else None)
-    process
+    member(conf, "server", master, secret, Seq("--listen", listen, "--lanes", "1") ++ limit, Map.empty)
+  }
+
+  /** A worker of such a service. Its folder has its data, and takes its temporary files. */
+  def worker(conf: SeraphimConf, master: String, secret: String, name: String, folder: Path): ChildProcess =
+    member(conf, "worker", master, secret, Seq("--name", name, "--local-data", folder.toString),
+      Map("TMPDIR" -> folder.toString))
+
+  private def member(conf: SeraphimConf, kind: String, master: String, secret: String, arguments: Seq[String],
+      environment: Map[String, String]): ChildProcess = {
+    val file = secretFile(secret)
+    try {
+      val common = Seq("--master", master, "--save-limit", "0", "--token-file", file.toString)
+      val process = new ChildProcess((BundledProgram.find(conf.binary) +: kind +: common) ++ arguments, environment)
+      process.waitFor(line => if (line.contains(s"$kind joined")) Some(()) else None)
+      process
+    } finally {
+      // The process has read it.
+      Files.deleteIfExists(file)
+    }
   }
 
   /** The address of this machine on the way to the master. Spark does not tell executors theirs. */

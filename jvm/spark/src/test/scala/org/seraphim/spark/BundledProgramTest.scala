@@ -1,6 +1,7 @@
 package org.seraphim.spark
 
 import java.net.URLClassLoader
+import java.nio.file.attribute.PosixFilePermissions
 import java.nio.file.{Files, Path}
 
 import org.junit.jupiter.api.Assertions.{assertEquals, assertTrue}
@@ -27,7 +28,7 @@ class BundledProgramTest {
     val program = this.program("linux-x86_64")
     val file = program.path.get
     assertEquals("it runs\n", run(file))
-    assertEquals("rwx------", java.nio.file.attribute.PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
+    assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
     assertEquals(Some(file), program.path)
   }
 

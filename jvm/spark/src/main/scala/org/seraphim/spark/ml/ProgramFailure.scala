@@ -17,6 +17,11 @@ private[ml] object ProgramFailure {
   /** The status of a shell for a program that it cannot run or find. */
   private val CannotStart = Set(126, 127)
 
+  /** What Java says about a class, or about a function in one, that it does not find. */
+  private val MissingClass =
+    "(ClassNotFoundException|NoClassDefFoundError): org[./]seraphim|cannot assign instance of .*SerializedLambda".r
+  private val MissingJars = "the executors do not have the jars of Seraphim, which spark-submit takes as --jars"
+
   /** The error that the program has printed, which begins with `error:`. */
   def ofProgram(lines: Seq[String], status: Int): ProgramFailure = {
     val start = lines.lastIndexWhere(_.startsWith(Error))
@@ -26,7 +31,8 @@ private[ml] object ProgramFailure {
   }
 
   /** The program cannot be started on this machine. */
-  def ofStart(fault: IOException): ProgramFailure = new ProgramFailure(s"${fault.getMessage}; ${BundledProgram.advice}", fault)
+  def ofStart(fault: IOException): ProgramFailure =
+    new ProgramFailure(s"${fault.getMessage}; ${BundledProgram.advice}", fault)
 
   /** Spark has only the text of an exception of a task: finds the reason in it. */
   def ofTask(fault: SparkException): ProgramFailure = {
@@ -38,6 +44,10 @@ private[ml] object ProgramFailure {
         val first = line.substring(line.indexOf(name) + name.length)
         (first +: lines.drop(i + 1).takeWhile(line => !line.startsWith("\tat "))).mkString("\n")
     }
-    new ProgramFailure(found.getOrElse(fault.getMessage), fault)
+    val reason = found.getOrElse {
+      if (MissingClass.findFirstIn(fault.getMessage).isEmpty) fault.getMessage
+      else s"$MissingJars: ${lines.head}"
+    }
+    new ProgramFailure(reason, fault)
   }
 }

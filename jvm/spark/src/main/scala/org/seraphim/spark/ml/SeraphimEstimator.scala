@@ -43,17 +43,25 @@ class SeraphimEstimator(override val uid: String)
   private def plan(dataset: Dataset[_]): TrainingPlan = {
     val context = dataset.sparkSession.sparkContext
     SeraphimEstimator.checkVersion(context.version)
+    // In local mode the driver's cores are all there are; elsewhere a task has its own.
+    val taskCores = context.getConf.getInt("spark.task.cpus", 1)
+    val slots = context.defaultParallelism / taskCores
+    if (context.isLocal && $(numWorkers) > slots) {
+      throw new IllegalArgumentException(
+        s"numWorkers is ${$(numWorkers)}, and this session runs at most $slots tasks at once (${context.master}); " +
+          "its workers need to run at once")
+    }
     TrainingPlan(
-      binary = SeraphimConf.of(context.getConf).binary,
+      conf = SeraphimConf.of(context.getConf),
       algorithm = $(algorithm),
       schema = recordSchema(dataset.schema, hasLabel),
       features = get(inputCols).map(_.toSeq).getOrElse(Seq($(featuresCol))),
       label = if (hasLabel) Some($(labelCol)) else None,
       weight = get(weightCol),
       seed = $(seed),
+      workers = $(numWorkers),
       tasks = get(numTasks),
-      // In local mode the driver's cores are all there are; elsewhere a task has its own.
-      threads = if (context.isLocal) context.defaultParallelism else context.getConf.getInt("spark.task.cpus", 1),
+      threads = if (context.isLocal) math.max(context.defaultParallelism / $(numWorkers), 1) else taskCores,
       settings = SettingsRule(iterations ++ $(settings), get(regParam), $(elasticNetParam)))
   }
 

@@ -35,7 +35,11 @@ trait SeraphimTrainingParams
   final val numTasks =
     new IntParam(this, "numTasks", "number of tasks [default: from the size of the data]", ParamValidators.gt(0))
 
-  setDefault(settings -> Array.empty[String], seed -> 1L)
+  /** Number of executors that train together: part of the job, as the number of tasks is. */
+  final val numWorkers =
+    new IntParam(this, "numWorkers", "number of executors that train together", ParamValidators.gt(0))
+
+  setDefault(settings -> Array.empty[String], seed -> 1L, numWorkers -> 1)
 
   def setLabelCol(name: String): this.type = set(labelCol, name)
   def setWeightCol(name: String): this.type = set(weightCol, name)
@@ -44,6 +48,8 @@ trait SeraphimTrainingParams
   def setSeed(value: Long): this.type = set(seed, value)
   def setSettings(values: Array[String]): this.type = set(settings, values)
   def setNumTasks(count: Int): this.type = set(numTasks, count)
+  def setNumWorkers(count: Int): this.type = set(numWorkers, count)
+  def getNumWorkers: Int = $(numWorkers)
   def getSettings: Array[String] = $(settings)
   def getNumTasks: Int = $(numTasks)
 
