@@ -22,8 +22,7 @@ private[spark] final class BundledProgram(loader: ClassLoader, platform: String)
 
   private def write(): Option[Path] = Option(loader.getResourceAsStream(resource(platform))).map { in =>
     try {
-      val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
-      val folder = Files.createTempDirectory("seraphim-program", onlyOwner)
+      val folder = LocalFolder.create("seraphim-program")
       val file = folder.resolve("seraphim")
       folder.toFile.deleteOnExit()
       file.toFile.deleteOnExit()

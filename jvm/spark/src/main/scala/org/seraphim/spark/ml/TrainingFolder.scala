@@ -4,6 +4,8 @@ import java.nio.file.{Files, Path}
 
 import scala.collection.mutable
 
+import org.seraphim.spark.LocalFolder
+
 /** What the records of a training are, or those of one worker. */
 private[ml] final case class RecordTotals(records: Long, validation: Long, weight: Double, vectorSizes: Set[Int]) {
   def +(other: RecordTotals): RecordTotals = RecordTotals(records + other.records, validation + other.validation,
@@ -31,7 +33,7 @@ private[ml] object RecordTotals {
 
 /** The files of a training on the machine of a task: its records, and the model that comes of them. */
 private[ml] final class TrainingFolder extends AutoCloseable {
-  val path: Path = Files.createTempDirectory("seraphim-fit")
+  val path: Path = LocalFolder.create("seraphim-fit")
   private val rows = Files.createDirectory(path.resolve(TrainingFolder.Rows))
   private val validation = Files.createDirectory(path.resolve(TrainingFolder.Validation))
 

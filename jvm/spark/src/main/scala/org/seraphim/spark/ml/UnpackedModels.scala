@@ -1,7 +1,9 @@
 package org.seraphim.spark.ml
 
-import java.nio.file.{Files, Path}
+import java.nio.file.Path
 import java.util
+
+import org.seraphim.spark.LocalFolder
 
 /**
  * The models that this process has unpacked, by the digest of their contents, so that tasks share them. A model that no
@@ -46,7 +48,7 @@ private[ml] object UnpackedModels {
   }
 
   private def unpack(archive: Array[Byte]): Path = {
-    val folder = Files.createTempDirectory("seraphim-model")
+    val folder = LocalFolder.create("seraphim-model")
     try DirectoryArchive.unpack(archive, folder)
     catch {
       case fault: Throwable =>
