@@ -126,6 +126,11 @@ pub struct DataNeeds {
     pub keep_zeros: bool,
     /// Entries must have fields.
     pub uses_fields: bool,
+    /// The tokens of a record stay in their order, repeated ones too. Otherwise a record has each of its tokens once, with its
+    /// count.
+    pub keeps_token_order: bool,
+    /// The family reads the times of the records ([`Batch::times`]), if they have some.
+    pub uses_times: bool,
     /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
@@ -149,6 +154,8 @@ impl Default for DataNeeds {
             shuffle: Shuffle::None,
             keep_zeros: false,
             uses_fields: false,
+            keeps_token_order: false,
+            uses_times: false,
             uses_record_numbers: false,
             key_limit: None,
             validation_share: 0.0,

@@ -48,6 +48,9 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// One group per record (hash of the group column); empty when there is no such column.
     pub groups: Vec<u64>,
+    /// One point in time per record (the time column), as its numbers are, or in seconds since 1970; empty when there is
+    /// no such column.
+    pub times: Vec<f64>,
     /// First entry of each record, and the end of the last one: `record_count + 1` numbers.
     pub offsets: Vec<u32>,
     /// Position in `columns` of the key of each entry.
@@ -91,6 +94,7 @@ impl Batch {
         self.labels.clear();
         self.weights.clear();
         self.groups.clear();
+        self.times.clear();
         self.offsets.clear();
         self.indices.clear();
         self.values.clear();
@@ -106,6 +110,7 @@ impl Batch {
             labels,
             weights,
             groups,
+            times,
             offsets,
             indices,
             values,
@@ -117,6 +122,7 @@ impl Batch {
         self.labels.clone_from(labels);
         self.weights.clone_from(weights);
         self.groups.clone_from(groups);
+        self.times.clone_from(times);
         self.offsets.clone_from(offsets);
         self.indices.clone_from(indices);
         self.values.clone_from(values);
@@ -146,6 +152,8 @@ pub struct BatchBuilder {
     distinct: DistinctKeys,
     /// Number of passthrough texts of the finished records.
     passthrough_count: usize,
+    /// The time of the open record.
+    open_time: Option<f64>,
     /// Byte of the open line at which a value stands that f32 rounds.
     rounded_at: Option<usize>,
     is_rounding_reported: bool,
@@ -241,6 +249,46 @@ impl BatchBuilder {
         self.batch.passthrough.push(text);
     }
 
+    /// Sets the time of the open record. Either all records of a batch have a time, or none.
+    #[inline]
+    pub fn set_time(&mut self, time: f64) {
+        self.open_time = Some(time);
+    }
+
+    /// The time of the open record, if it has one.
+    #[inline]
+    pub(crate) fn open_time(&self) -> Option<f64> {
+        self.open_time
+    }
+
+    /// Pushes tokens, each of which is an entry of value 1: in their order with `keeps_order`. Otherwise equal tokens are one
+    /// entry, whose value is their number.
+    pub fn push_tokens(&mut self, keys: &mut [u64], keeps_order: bool) {
+        if keeps_order {
+            return self.extend_ones(keys);
+        }
+        keys.sort_unstable();
+        for equal in keys.chunk_by(|a, b| a == b) {
+            self.push(equal[0], equal.len() as f32);
+        }
+    }
+
+    /// Moves the open record to the end of `other`, where it stays open.
+    pub(crate) fn move_open_record(&mut self, other: &mut Self) {
+        let start = self.open_start();
+        for (at, key) in self.open_keys().into_iter().enumerate() {
+            other.push(key, self.batch.values.get(start + at).copied().unwrap_or(1.0));
+        }
+        if let Some(fields) = self.batch.fields.get(start..) {
+            other.batch.fields.extend_from_slice(fields);
+        }
+        for at in self.passthrough_count..self.batch.passthrough.len() {
+            other.batch.passthrough.push(self.batch.passthrough.get(at));
+        }
+        other.open_time = self.open_time;
+        self.discard_record();
+    }
+
     /// Notes that `value`, written as `token` at byte `at` of the open line, is an integer that f32 rounds.
     #[inline]
     pub(crate) fn note_rounding(&mut self, token: &[u8], at: usize, value: f32) {
@@ -317,6 +365,9 @@ impl BatchBuilder {
         } else if !self.batch.groups.is_empty() {
             self.batch.groups.push(0);
         }
+        if let Some(time) = self.open_time.take() {
+            self.batch.times.push(time);
+        }
         let start = self.open_start();
         if let Some(keys) = self.keys.small() {
             self.distinct.add(&keys[start..]);
@@ -332,6 +383,7 @@ impl BatchBuilder {
         self.batch.values.truncate(start);
         self.batch.fields.truncate(start);
         self.batch.passthrough.truncate(self.passthrough_count);
+        self.open_time = None;
     }
 
     fn open_start(&self) -> usize {

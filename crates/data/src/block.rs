@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! header   48 bytes: magic, checksum of all that follows it, version, widths, flags, counts, first column
-//! sections offsets, indices, columns, labels, values?, weights?, groups?, fields?; each begins at a multiple of 8
+//! sections offsets, indices, columns, labels, values?, weights?, groups?, fields?, times?; each begins at a multiple of 8
 //! ```
 //! All numbers are little-endian. Indices and fields take 1, 2 or 4 bytes each, the least that holds the largest of
 //! them. Columns are stored as differences to the column before, of 1, 2, 4 or 8 bytes. A section is left out when it
-//! has no information (all values 1, all weights 1, no group, no field). All items of a section have the same width, so
+//! has no information (all values 1, all weights 1, no group, no field, no time). All items of a section have the same width, so
 //! that encoding and decoding are plain loops over arrays, which the compiler turns into vector instructions. An
 //! encoding of variable length would cost more time than its smaller size saves.
 
@@ -23,7 +23,8 @@ const ALIGN: usize = 8;
 const HAS_VALUES: u8 = 1;
 const HAS_WEIGHTS: u8 = 2;
 const HAS_GROUPS: u8 = 4;
-const ALL_FLAGS: u8 = HAS_VALUES | HAS_WEIGHTS | HAS_GROUPS;
+const HAS_TIMES: u8 = 8;
+const ALL_FLAGS: u8 = HAS_VALUES | HAS_WEIGHTS | HAS_GROUPS | HAS_TIMES;
 
 /// Why the bytes of a block are not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +59,8 @@ impl Header {
             gap_width: width_of(batch.columns.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)),
             flags: flag(!batch.values.is_empty(), HAS_VALUES)
                 | flag(!batch.weights.is_empty(), HAS_WEIGHTS)
-                | flag(!batch.groups.is_empty(), HAS_GROUPS),
+                | flag(!batch.groups.is_empty(), HAS_GROUPS)
+                | flag(!batch.times.is_empty(), HAS_TIMES),
             record_count: batch.labels.len() as u32,
             entry_count: batch.indices.len() as u32,
             column_count: batch.columns.len() as u32,
@@ -119,7 +121,7 @@ impl Header {
     }
 
     /// Returns the bytes of each section, in their order, without padding.
-    fn sections(&self) -> [usize; 8] {
+    fn sections(&self) -> [usize; 9] {
         let (records, entries) = (self.record_count as usize, self.entry_count as usize);
         let if_has = |bit, bytes| if self.flags & bit == 0 { 0 } else { bytes };
         [
@@ -131,6 +133,7 @@ impl Header {
             if_has(HAS_WEIGHTS, records * 4),
             if_has(HAS_GROUPS, records * 8),
             entries * self.field_width as usize,
+            if_has(HAS_TIMES, records * 8),
         ]
     }
 
@@ -157,6 +160,7 @@ pub fn encode(batch: &Batch, out: &mut Vec<u8>) {
     put(&batch.weights, out, f32::to_le_bytes);
     put(&batch.groups, out, u64::to_le_bytes);
     put_narrow(&batch.fields, header.field_width, out);
+    put(&batch.times, out, f64::to_le_bytes);
     assert_eq!(out.len() - start, header.block_bytes(), "encode: a section of the batch has a wrong length");
     let sum = crc32c::crc32c(&out[start + CHECKSUM_START..]);
     out[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
@@ -180,7 +184,7 @@ fn decode_into(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     let (stored, sum) = (u32_at(bytes, 4), crc32c::crc32c(&bytes[CHECKSUM_START..]));
     check(stored == sum, "checksum", sum as usize, stored as usize)?;
     let mut rest = &bytes[HEADER_BYTES..];
-    let [offsets, indices, gaps, labels, values, weights, groups, fields] =
+    let [offsets, indices, gaps, labels, values, weights, groups, fields, times] =
         header.sections().map(|section| {
             let (head, tail) = rest.split_at(section.next_multiple_of(ALIGN));
             rest = tail;
@@ -194,6 +198,7 @@ fn decode_into(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     take(weights, &mut out.weights, f32::from_le_bytes);
     take(groups, &mut out.groups, u64::from_le_bytes);
     take_narrow(fields, header.field_width, &mut out.fields);
+    take(times, &mut out.times, f64::from_le_bytes);
     check_offsets(&out.offsets, header.entry_count)?;
     check_indices(&out.indices, header.column_count)?;
     // This loop and the checks below count without a branch: the compiler does not vectorize a loop that may stop

@@ -40,6 +40,7 @@ pub mod source;
 pub mod split;
 pub mod stream;
 pub mod survey;
+pub mod time;
 
 pub use bad_lines::{BadLinePolicy, BadLineTotal};
 pub use batch::{Batch, BatchBuilder, PassthroughTexts};
@@ -58,8 +59,9 @@ pub use quotes::Quotes;
 pub use reader::{ReadSummary, Reader};
 pub use resolve::input_paths;
 pub use schema::{Column, ColumnKind, PassthroughColumn, PassthroughKind, Schema};
-pub use sink::RoundingReport;
+pub use sink::{HoldoutRule, RoundingReport};
 pub use source::{FormatOptions, Input, InputPurpose, Source, SourceConfig, read_bytes};
 pub use split::{RowGroup, Split, SplitRange};
 pub use stream::BatchStream;
 pub use survey::Survey;
+pub use time::parse_time;

@@ -4,7 +4,7 @@ use crate::label::LabelRule;
 use crate::schema::Schema;
 
 /// Formats of lines without columns.
-pub(crate) const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
+pub(crate) const WITHOUT_COLUMNS: [&str; 5] = ["libsvm", "libffm", "vw", "text", "edges"];
 
 /// The use of an input that is read with a trained schema. It decides which columns may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,12 +32,19 @@ pub struct FormatOptions {
     pub weight: Option<String>,
     /// Column of groups; "qid" for libsvm.
     pub group: Option<String>,
+    /// Column of the times of the records.
+    pub time: Option<String>,
     /// Whether the first line names the columns. `None`: a sample of the input decides.
     pub header: Option<bool>,
     /// Byte between fields. `None`: a sample of the input decides.
     pub delimiter: Option<u8>,
     /// Columns whose values are names even if they look like numbers.
     pub text_columns: Vec<String>,
+    /// Columns whose values are texts of tokens between white space.
+    pub token_columns: Vec<String>,
+    /// Whether the tokens of a record stay in their order, repeated ones too. Otherwise each distinct one is an entry, and
+    /// its value is how often it occurs.
+    pub keeps_token_order: bool,
     /// Columns that are not read.
     pub skip_columns: Vec<String>,
     /// Passthrough columns: they are copied to the predictions.
@@ -62,9 +69,12 @@ impl Default for FormatOptions {
             purpose: InputPurpose::Training,
             weight: None,
             group: None,
+            time: None,
             header: None,
             delimiter: None,
             text_columns: Vec::new(),
+            token_columns: Vec::new(),
+            keeps_token_order: false,
             skip_columns: Vec::new(),
             keep_columns: Vec::new(),
             interactions: Vec::new(),
@@ -91,6 +101,7 @@ impl FormatOptions {
         if self.purpose == InputPurpose::Training || WITHOUT_COLUMNS.contains(&format) {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
+            fill(&mut self.time, &schema.time);
         }
         if self.skip_columns.is_empty() {
             self.skip_columns.clone_from(&schema.skip_columns);
@@ -100,6 +111,7 @@ impl FormatOptions {
         }
         self.keep_zeros |= schema.keep_zeros;
         self.uses_fields |= schema.fields;
+        self.keeps_token_order |= schema.token_order;
     }
 
     /// Skips the label column.
@@ -120,6 +132,7 @@ impl FormatOptions {
                 interactions: std::mem::take(&mut self.interactions),
                 keep_zeros: self.keep_zeros,
                 uses_fields: self.uses_fields,
+                keeps_token_order: self.keeps_token_order,
                 key_limit: self.key_limit,
                 label_rule: self.label_rule,
                 ..Self::default()
@@ -142,9 +155,12 @@ mod tests {
             purpose: InputPurpose::Prediction,
             weight: some(),
             group: some(),
+            time: some(),
             header: Some(true),
             delimiter: Some(b';'),
             text_columns: vec!["a".into()],
+            token_columns: vec!["t".into()],
+            keeps_token_order: true,
             skip_columns: vec!["b".into()],
             keep_columns: vec!["c".into()],
             interactions: vec![vec!["d".into(), "e".into()]],
@@ -164,6 +180,7 @@ mod tests {
             (None, None, None, None)
         );
         assert!(options.text_columns.is_empty() && options.skip_columns.is_empty());
+        assert!(options.token_columns.is_empty() && options.time.is_none() && options.keeps_token_order);
         assert!(!options.has_label && options.keep_zeros);
         assert_eq!((options.purpose, options.label_rule), (InputPurpose::Prediction, LabelRule::Class));
         assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));

@@ -4,10 +4,9 @@ use crate::format::RecordReader;
 use crate::key_names::KeyNames;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
-use crate::sink::{RoundingReport, Sink};
+use crate::sink::{HoldoutRule, RoundingReport, Sink};
 use crate::survey::Survey;
 use crate::{Batch, Error};
-use math::random::RandomStream;
 
 /// Reads the splits of one task, front to back, once.
 pub struct Reader {
@@ -57,9 +56,9 @@ impl Reader {
         Self { records, sink, summary: ReadSummary::default(), features: None }
     }
 
-    /// Sends each later record, with probability `share`, to the hold-out batches instead of the main ones.
-    pub fn set_holdout(&mut self, share: f64, stream: RandomStream) {
-        self.sink.set_holdout(share, stream);
+    /// Sends the later records that the rule names to the hold-out batches instead of the main ones.
+    pub fn set_holdout(&mut self, rule: HoldoutRule) {
+        self.sink.set_holdout(rule);
     }
 
     /// Enables the count of distinct keys in the summary.

@@ -2,6 +2,7 @@
 
 use crate::format::testing::{Row, rows_of};
 use crate::label::LabelKind;
+use crate::sink::HoldoutRule;
 use crate::{
     BadLinePolicy, Batch, Error, FormatOptions, FormatTable, Input, LabelRule, Source, SourceConfig,
 };
@@ -267,7 +268,7 @@ fn held_out_records_and_the_others_are_all_records() {
     let source = over(&[&text], &config()).unwrap();
     let read = || {
         let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-        reader.set_holdout(0.2, stream(1, Purpose::Validation, 0, 0));
+        reader.set_holdout(HoldoutRule::Share(0.2, stream(1, Purpose::Validation, 0, 0)));
         let (mut kept, mut batch) = (Vec::new(), Batch::default());
         while reader.next_batch(64, &mut batch).unwrap() {
             kept.extend_from_slice(&batch.labels);
@@ -282,6 +283,24 @@ fn held_out_records_and_the_others_are_all_records() {
     all.sort_by(f32::total_cmp);
     assert_eq!(all, (0..count).map(|label| label as f32).collect::<Vec<_>>());
     assert_eq!((kept, held), read());
+}
+
+#[test]
+fn records_from_a_time_on_are_held_out() {
+    let mut config = config();
+    config.format = Some("csv".into());
+    config.options.time = Some("at".into());
+    let source = over(&[b"at,x,y\n30,1,1\n10,2,2\n20,3,3\n25,4,4\n5,5,5\n"], &config).unwrap();
+    let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+    reader.set_holdout(HoldoutRule::From(20.0));
+    let mut batch = Batch::default();
+    assert!(reader.next_batch(64, &mut batch).unwrap());
+    let late = reader.take_holdout();
+    assert_eq!((rows_of(&batch).len(), late.len()), (2, 1));
+    assert_eq!((&batch.labels[..], &batch.times[..]), (&[2.0, 5.0][..], &[10.0, 5.0][..]));
+    assert_eq!((&late[0].labels[..], &late[0].times[..]), (&[1.0, 3.0, 4.0][..], &[30.0, 20.0, 25.0][..]));
+    let values = |rows: &[Row]| rows.iter().map(|row| row.entries.clone()).collect::<Vec<_>>();
+    assert_eq!(values(&rows_of(&late[0])), [[(0, 1.0)], [(0, 3.0)], [(0, 4.0)]]);
 }
 
 #[test]

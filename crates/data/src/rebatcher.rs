@@ -110,5 +110,8 @@ fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
             None => builder.push(key, value),
         }
     }
+    if let Some(&time) = batch.times.get(r) {
+        builder.set_time(time);
+    }
     builder.end_record(batch.labels[r], batch.weight(r), batch.groups.get(r).copied());
 }

@@ -21,6 +21,9 @@ pub struct Schema {
     /// Name of the group column ("qid" in libsvm).
     #[serde(default)]
     pub group: Option<String>,
+    /// Name of the time column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Columns that are skipped.
     #[serde(default)]
     pub skip_columns: Vec<String>,
@@ -48,6 +51,9 @@ pub struct Schema {
     /// Whether entries have the field of their column: its position in `columns`. Products have the next field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fields: bool,
+    /// Whether the tokens of a record stay in their order, repeated ones too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub token_order: bool,
     /// Whether a missing number is a feature of its own, `COLUMN=missing`, besides counting as the mean where columns
     /// are centred. False in models of older versions.
     #[serde(default)]
@@ -89,4 +95,6 @@ pub enum ColumnKind {
     Numeric,
     /// One feature per value: `math::hash::named_key(column, value)`, value 1.
     Text,
+    /// One feature per token of the text: `math::hash::named_key(column, token)`, value 1 or the number of equal tokens.
+    Tokens,
 }

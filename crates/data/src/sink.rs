@@ -55,17 +55,34 @@ impl RoundingReport {
 
 #[derive(Debug)]
 struct Holdout {
-    share: f64,
-    stream: RandomStream,
-    /// Whether the open or next record goes to the hold-out. It is drawn once per record, not per line.
+    rule: HoldoutRule,
+    /// Whether the open or next record goes to the hold-out, as far as this is known before it is read. It is drawn once
+    /// per record, not per line.
     is_record_held_out: bool,
     builder: BatchBuilder,
     batches: Vec<Batch>,
 }
 
+/// Which records are held out.
+#[derive(Debug)]
+pub enum HoldoutRule {
+    /// A share of them, drawn at random.
+    Share(f64, RandomStream),
+    /// Those whose time is this or later.
+    From(f64),
+}
+
 impl Holdout {
     fn draw(&mut self) {
-        self.is_record_held_out = self.stream.uniform() < self.share;
+        self.is_record_held_out = match &mut self.rule {
+            HoldoutRule::Share(share, stream) => stream.uniform() < *share,
+            HoldoutRule::From(_) => false,
+        };
+    }
+
+    /// Whether the open record, which is among those of training, is held out because of its time.
+    fn takes_late(&self, record: &BatchBuilder) -> bool {
+        matches!(&self.rule, HoldoutRule::From(time) if record.open_time() >= Some(*time))
     }
 
     fn finish_batch(&mut self) {
@@ -101,14 +118,9 @@ impl Sink {
         self.key_limit = limit;
     }
 
-    pub(crate) fn set_holdout(&mut self, share: f64, stream: RandomStream) {
-        let mut holdout = Holdout {
-            share,
-            stream,
-            is_record_held_out: false,
-            builder: BatchBuilder::new(),
-            batches: Vec::new(),
-        };
+    pub(crate) fn set_holdout(&mut self, rule: HoldoutRule) {
+        let mut holdout =
+            Holdout { rule, is_record_held_out: false, builder: BatchBuilder::new(), batches: Vec::new() };
         holdout.draw();
         self.holdout = Some(holdout);
     }
@@ -164,6 +176,12 @@ impl Sink {
         if let Some((key, expected)) = self.key_beyond_limit() {
             self.discard_record();
             return Err(format!("{expected}, not {key}"));
+        }
+        if let Some(holdout) = &mut self.holdout
+            && holdout.takes_late(&self.main_builder)
+        {
+            self.main_builder.move_open_record(&mut holdout.builder);
+            holdout.is_record_held_out = true;
         }
         self.builder().end_record(label, weight, group);
         self.record_count += 1;

@@ -243,6 +243,20 @@ pub const KEYS: &[Key] = &[
     key("weight", KeyKind::Text, "COLUMN", ALL, "Column of record weights"),
     key("group", KeyKind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
     key(
+        "time",
+        KeyKind::Text,
+        "COLUMN",
+        TRAIN,
+        "Column of the times of the records: numbers or dates, for --validate-from",
+    ),
+    key(
+        "validate_from",
+        KeyKind::Text,
+        "TIME",
+        TRAIN,
+        "Records from this time on (see --time) are held out for validation",
+    ),
+    key(
         "header",
         KeyKind::Boolean,
         "true|false",
@@ -257,6 +271,13 @@ pub const KEYS: &[Key] = &[
         "Column separator: one character, or tab [default: detected]",
     ),
     key("text_columns", KeyKind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
+    key(
+        "token_columns",
+        KeyKind::Names,
+        "COLUMNS",
+        TRAIN,
+        "Columns of texts whose words are features: each word between white space, with its count",
+    ),
     key(
         "interactions",
         KeyKind::Names,

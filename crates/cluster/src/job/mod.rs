@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod checkpoints;
+pub mod holdout;
 pub mod keys;
 pub mod local_data;
 pub mod raw;
@@ -22,8 +23,10 @@ use matrix::{Consistency, Prefetch};
 use rpc::WireType;
 use rpc::message::Durability;
 
+pub(crate) use self::holdout::Holdout;
 pub use self::scoring::{EvaluateJob, PredictJob, ScoringJob};
 
+use self::holdout::TimeLimit;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::modules::Modules;
@@ -101,6 +104,8 @@ pub struct TrainJob {
     pub input: Input,
     /// Validation data; empty if there are none.
     pub validate: Vec<String>,
+    /// The time from which on training records are held out for validation.
+    pub validate_from: Option<TimeLimit>,
     /// The model directory to write.
     pub model: PathBuf,
     /// The model from which training continues.
@@ -180,6 +185,11 @@ impl TrainJob {
             parameters: (algorithm.configure)(&set)?,
             input,
             validate: checker.list("validate"),
+            validate_from: checker.parsed(
+                "validate_from",
+                "a number, or a date as in 2026-01-31 or 2026-01-31 08:15:00",
+                TimeLimit::parse,
+            )?,
             restarts: restarts.unwrap_or(RESTARTS_DEFAULT),
             slow_worker: match checker.choice("slow_worker")? {
                 Some("off") => SlowWorkerPolicy::Off,
@@ -211,11 +221,23 @@ impl TrainJob {
             is_data_local: false,
         };
         local_data::check(&mut job, restarts)?;
+        holdout::check(&job)?;
         Ok(job)
     }
 }
 
 impl TrainJob {
+    /// Which training records are held out for validation.
+    pub(crate) fn holdout(&self) -> Holdout<'_> {
+        let share = self.parameters.data_needs().validation_share;
+        match &self.validate_from {
+            _ if !self.validate.is_empty() => Holdout::None,
+            Some(time) => Holdout::From(time),
+            None if share > 0.0 => Holdout::Share(share),
+            None => Holdout::None,
+        }
+    }
+
     /// Replaces the parameters of the algorithm.
     pub(crate) fn apply_settings(&mut self, set: BTreeMap<String, String>) -> Result<(), Error> {
         self.parameters = (self.algorithm.configure)(&set)?;
@@ -329,9 +351,11 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
         has_label: !checker.switch("no_label")?,
         weight: checker.text("weight"),
         group: checker.text("group"),
+        time: checker.text("time"),
         header: checker.boolean("header")?,
         delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
         text_columns: checker.names("text_columns"),
+        token_columns: checker.names("token_columns"),
         skip_columns: checker.names("skip_columns"),
         keep_columns: checker.names("keep_columns"),
         interactions: checker

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use algo::{DataNeeds, Epochs, Job};
 use data::{
-    BadLineTotal, Batch, CacheConfig, MemoryStream, Reader, Schema, Shuffle, Source, Split, TaskData,
+    BadLineTotal, Batch, CacheConfig, HoldoutRule, MemoryStream, Reader, Schema, Shuffle, Source, Split,
+    TaskData,
 };
 use math::random::{Purpose, stream};
 
 use super::Environment;
 use super::task_streams::{MeteredStream, TimedValidation, ValidationSource};
 use crate::error::Error;
-use crate::job::TrainJob;
+use crate::job::{Holdout, TrainJob};
 
 /// Task number of validation streams. They do not shuffle, so it is only part of the names of their files.
 const VALIDATION_TASKS: u64 = u64::MAX;
@@ -53,6 +54,7 @@ pub(super) fn open(
     input.options.uses_labels = needs.uses_labels;
     input.options.keep_zeros = needs.keep_zeros;
     input.options.uses_fields = needs.uses_fields;
+    input.options.keeps_token_order = needs.keeps_token_order;
     input.options.key_limit = needs.key_limit;
     let config = input.source_config(environment.interrupt);
     let source = match like {
@@ -69,9 +71,10 @@ pub(super) fn open(
         let config = input.source_config_of(&job.validate, environment.interrupt);
         Source::open_with_schema(&config, source.schema(), environment.formats)
     });
-    if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
+    if needs.validation_required && validation.is_none() && !job.holdout().is_some() {
         let what = "early_stopping needs validation data, and none are given".into();
-        let advice = "give --validate FILES, or --set validation_share=0.1".into();
+        let advice =
+            "give --validate FILES, --set validation_share=0.1, or --time and --validate-from".into();
         return Err(Error::InvalidRequest { what, advice });
     }
     Ok(TrainingInput { validation: validation.transpose()?, source, needs })
@@ -100,7 +103,7 @@ pub(super) struct TaskDataPlan<'a> {
 
 impl TaskDataPlan<'_> {
     pub(super) fn has_holdout(&self) -> bool {
-        self.opened.validation.is_none() && self.opened.needs.validation_share > 0.0
+        self.job.holdout().is_some()
     }
 
     /// Whether the data must be read before the first step.
@@ -138,9 +141,13 @@ impl TaskDataPlan<'_> {
             .zip(u64::from(self.tasks.start)..)
             .map(|(splits, task)| {
                 let mut reader = self.opened.source.reader(splits)?;
-                if self.has_holdout() {
-                    let chance = stream(self.job.seed, Purpose::Validation, task, 0);
-                    reader.set_holdout(self.opened.needs.validation_share, chance);
+                match self.job.holdout() {
+                    Holdout::None => {}
+                    Holdout::From(limit) => reader.set_holdout(HoldoutRule::From(limit.time)),
+                    Holdout::Share(share) => {
+                        let chance = stream(self.job.seed, Purpose::Validation, task, 0);
+                        reader.set_holdout(HoldoutRule::Share(share, chance));
+                    }
                 }
                 if self.opened.needs.count_features || self.is_survey {
                     reader.count_features();
@@ -191,7 +198,7 @@ impl TaskDataPlan<'_> {
             let data = TaskData::new(reader, keep, Shuffle::None, seed, VALIDATION_TASKS, size);
             return Some(TimedValidation::new(ValidationSource::File(Box::new(data)), is_told_to_stop));
         }
-        if self.opened.needs.validation_share > 0.0 {
+        if self.has_holdout() {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
             return Some(TimedValidation::new(
                 ValidationSource::Share(MemoryStream::new(batches)),

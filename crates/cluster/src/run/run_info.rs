@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::checkpoints::settings_of_model;
 use crate::job::raw::RawJob;
-use crate::job::{TrainJob, consistency_name};
+use crate::job::{Holdout, TrainJob, consistency_name};
 use crate::report::{InputReport, ModelReport, Report, Timings};
 
 /// What is known of a run besides its parameters.
@@ -57,14 +57,17 @@ fn data_digest(file: &DataFile) -> Option<DataDigest> {
     Some(DataDigest { name, size_bytes: file.size_bytes, digest: file.digest.clone()? })
 }
 
-/// Returns the error when the validation share leaves no records for training.
-pub(crate) fn all_held_out_error(validation_share: f64) -> Error {
-    held_out_error(validation_share, "all", "take a smaller share, or give --validate FILES")
+/// Returns the error when no records are left for training.
+pub(crate) fn all_held_out_error(holdout: Holdout<'_>) -> Error {
+    held_out_error(holdout, true)
 }
 
-fn held_out_error(validation_share: f64, how_many: &str, advice: &str) -> Error {
+/// Returns the error when all records are held out, or none of them.
+fn held_out_error(holdout: Holdout<'_>, all: bool) -> Error {
+    let (setting, how_many, advice) =
+        (holdout.setting(), if all { "all" } else { "none" }, holdout.advice(all));
     Error::Conclusion {
-        what: format!("validation_share={validation_share} holds out {how_many} of the records; {advice}"),
+        what: format!("{setting} holds out {how_many} of the records; {advice}"),
         exit: Exit::Usage,
     }
 }
@@ -95,8 +98,7 @@ impl RunInfo<'_> {
 
     /// Returns `error` of a task in the terms of the job.
     pub(super) fn with_job_context(&self, error: Error) -> Error {
-        let share = self.job.parameters.data_needs().validation_share;
-        with_job_context(error, self.job, share, self.label_rule, self.schema)
+        with_job_context(error, self.job, self.label_rule, self.schema)
     }
 
     /// Checks what only the end of epoch 0 can show: no records, or labels that do not fit together.
@@ -223,17 +225,16 @@ impl RunInfo<'_> {
 pub(super) fn with_job_context(
     error: Error,
     job: &TrainJob,
-    validation_share: f64,
     label_rule: LabelRule,
     schema: &Schema,
 ) -> Error {
-    let shared = job.validate.is_empty() && validation_share > 0.0;
+    let holdout = job.holdout();
     match error {
-        Error::Algo(algo::Error::NoRecords) if shared => all_held_out_error(validation_share),
+        Error::Algo(algo::Error::NoRecords) if holdout.is_some() => all_held_out_error(holdout),
         Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
         // This error is about the validation data: training data without records have the variant above.
-        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if shared => {
-            held_out_error(validation_share, "none", "take a larger share, or give --validate FILES")
+        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if holdout.is_some() => {
+            held_out_error(holdout, false)
         }
         Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) => {
             Error::NoRecords { inputs: job.validate.clone() }

@@ -43,6 +43,8 @@ pub struct RecordAttributes {
     pub weights: Arc<[f32]>,
     /// Groups, for metrics within groups; empty if there are none.
     pub groups: Arc<[u64]>,
+    /// Points in time; empty if there are none.
+    pub times: Arc<[f64]>,
 }
 
 /// Compressed sparse rows: `n` records with `e` entries.
@@ -106,8 +108,9 @@ impl Arrays {
 
     /// The bytes of all arrays.
     pub(crate) fn size_bytes(&self) -> u64 {
-        let attributes =
-            |own: &RecordAttributes| 4 * (own.labels.len() + own.weights.len()) + 8 * own.groups.len();
+        let attributes = |own: &RecordAttributes| {
+            4 * (own.labels.len() + own.weights.len()) + 8 * (own.groups.len() + own.times.len())
+        };
         let bytes = match self {
             Self::Csr(rows) => {
                 8 * (rows.offsets.len() + rows.features.len())

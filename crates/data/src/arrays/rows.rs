@@ -31,6 +31,10 @@ fn check_attributes(attributes: &RecordAttributes, record_count: usize) -> Resul
     check_length("labels", attributes.labels.len(), record_count, "records")?;
     check_length("weights", attributes.weights.len(), record_count, "records")?;
     check_length("groups", attributes.groups.len(), record_count, "records")?;
+    check_length("times", attributes.times.len(), record_count, "records")?;
+    if let Some(r) = attributes.times.iter().position(|time| !time.is_finite()) {
+        return Err(format!("the time of record {r} is {}; times are finite", attributes.times[r]));
+    }
     match attributes.weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
         Some(r) => Err(format!(
             "the weight of record {r} is {}; weights are finite and at least 0",
@@ -87,13 +91,15 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         ("group", options.group.is_some()),
         ("keep_columns", !options.keep_columns.is_empty()),
         ("skip_columns", !options.skip_columns.is_empty() && context.trained_schema.is_none()),
+        ("time", options.time.is_some()),
         ("text_columns", !options.text_columns.is_empty()),
+        ("token_columns", !options.token_columns.is_empty()),
         ("interactions", !options.interactions.is_empty()),
     ];
     let is_given = |(_, given): &&(_, bool)| *given && context.trained_schema.is_none();
     if let Some((option, _)) = of_columns.iter().find(is_given) {
-        let reason =
-            "rows in memory have no such columns: give labels, weights and groups as arrays".to_owned();
+        let reason = "rows in memory have no such columns: give labels, weights, groups and times as arrays"
+            .to_owned();
         return Err(Error::BadOption { option, reason });
     }
     let arrays: Vec<Arrays> = context.files.iter().filter_map(|file| file.arrays().cloned()).collect();
@@ -231,6 +237,9 @@ impl RecordReader for RowReader {
             };
             let label = attributes.labels.get(r).filter(|_| self.has_labels).map(|&label| f64::from(label));
             let weight = attributes.weights.get(r).copied().unwrap_or(1.0);
+            if let Some(&time) = attributes.times.get(r) {
+                sink.builder().set_time(time);
+            }
             let ended = match pushed {
                 Ok(()) => sink
                     .end_record(label, weight, attributes.groups.get(r).copied())

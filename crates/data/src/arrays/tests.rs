@@ -78,6 +78,7 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
             labels: (0..count).map(|i| (i % 2) as f32).collect(),
             weights: (0..count).map(|i| 1.0 + (i % 3) as f32).collect(),
             groups: (0..count).map(|i| i / 10).collect(),
+            times: (0..count).map(|i| i as f64 / 4.0).collect(),
         },
         ..CsrArrays::default()
     };
@@ -85,7 +86,8 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
     assert_eq!(alone.len(), 5000);
     assert!(alone.iter().zip(0..).all(|(row, i)| row.entries == [(i, 1.0)]
         && row.weight == 1.0 + (i % 3) as f32
-        && row.group == Some(i / 10)));
+        && row.group == Some(i / 10)
+        && row.time == Some(i as f64 / 4.0)));
     for task_count in [2, 3, 7] {
         assert_eq!(read(Arrays::Csr(rows.clone()), &options(), task_count).unwrap(), alone);
     }
@@ -161,4 +163,70 @@ fn record_batches_are_tables_whose_columns_must_agree() {
         RecordBatch::try_from_iter([("label", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
     let error = read(Arrays::Arrow([batch(0, 5), other].into()), &options(), 1).unwrap_err().to_string();
     assert!(error.contains("record batch 1 has other columns than the first one"), "{error}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_have_columns_of_tokens_and_of_times() {
+    use crate::{ColumnKind, InputPurpose};
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
+    use math::hash::named_key;
+    let times: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![1500, 2500]));
+    let dates: ArrayRef = Arc::new(StringArray::from(vec!["1970-01-01", "1970-01-02"]));
+    let batch = |at: &ArrayRef| {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("label", Arc::new(Float64Array::from(vec![1.0, 0.0]))),
+            ("at", Arc::clone(at)),
+            ("title", Arc::new(StringArray::from(vec![Some("b a b"), None]))),
+            ("size", Arc::new(Float64Array::from(vec![4.0, 5.0]))),
+        ];
+        Arrays::Arrow([RecordBatch::try_from_iter(columns).unwrap()].into())
+    };
+    let named = || Some("at".to_owned());
+    let tokens = || vec!["title".to_owned()];
+    let asked = FormatOptions { time: named(), token_columns: tokens(), ..options() };
+    let found = read(batch(&times), &asked, 1).unwrap();
+    let key = |token: &str| named_key(b"title", token.as_bytes());
+    let mut bag = vec![(key("a"), 1.0), (key("b"), 2.0)];
+    bag.sort_by_key(|entry| entry.0);
+    bag.push((1, 4.0));
+    assert_eq!((found[0].time, found[1].time), (Some(1.5), Some(2.5)));
+    assert_eq!((&found[0].entries, &found[1].entries[..]), (&bag, &[(1, 5.0)][..]));
+    let sequence = FormatOptions { keeps_token_order: true, ..asked.clone() };
+    let entries = read(batch(&dates), &sequence, 1).unwrap().remove(0);
+    assert_eq!(entries.entries, [(key("b"), 1.0), (key("a"), 1.0), (key("b"), 1.0), (1, 4.0)]);
+    assert_eq!(read(batch(&dates), &asked, 1).unwrap()[1].time, Some(86_400.0));
+
+    let mut memory = MemoryInputs::default();
+    let inputs = vec![memory.add("rows", batch(&times)).unwrap()];
+    let config = SourceConfig { inputs, options: asked.clone(), ..SourceConfig::default() };
+    let formats = FormatTable::builtin().with_memory(memory);
+    let schema = Source::open(&config, &formats).unwrap().schema().clone();
+    assert_eq!((schema.time.clone(), schema.columns[0].kind), (named(), ColumnKind::Tokens));
+    // The times of training are not read for scores.
+    let purpose = InputPurpose::Prediction;
+    let scoring =
+        SourceConfig { options: FormatOptions { purpose, has_label: false, ..options() }, ..config };
+    let source = Source::open_with_schema(&scoring, &schema, &formats).unwrap();
+    let mut scored = Batch::default();
+    assert!(source.reader(source.splits(1).remove(0)).unwrap().next_batch(10, &mut scored).unwrap());
+    assert_eq!((scored.times.len(), &rows_of(&scored)[0].entries), (0, &bag));
+
+    let none: ArrayRef = Arc::new(StringArray::from(vec![Some("1970-01-01"), None]));
+    let errors = [
+        (read(batch(&none), &asked, 1), "a time: a number, or a date"),
+        (
+            read(batch(&times), &FormatOptions { token_columns: vec!["size".into()], ..options() }, 1),
+            "must be a string",
+        ),
+        (
+            read(batch(&times), &FormatOptions { token_columns: vec!["titel".into()], ..options() }, 1),
+            "title",
+        ),
+        (read(batch(&times), &FormatOptions { label: named(), ..asked }, 1), "'at'"),
+    ];
+    for (result, expected) in errors {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

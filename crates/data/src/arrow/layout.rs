@@ -29,6 +29,8 @@ pub(crate) struct Layout {
     pub(crate) weight: Option<usize>,
     /// Number and name of the group column.
     pub(crate) group: Option<(usize, String)>,
+    /// The time column, and whether its values are strings.
+    pub(crate) time: Option<(usize, bool)>,
     pub(crate) features: Features,
     pub(crate) interactions: Interactions,
     /// Passthrough columns in the requested order, in which a record also has their texts.
@@ -66,7 +68,8 @@ impl Layout {
     /// Returns the columns that are read, ascending.
     pub(crate) fn fields(&self) -> Vec<usize> {
         let group = self.group.as_ref().map(|(number, _)| *number);
-        let mut fields: Vec<usize> = [self.label, self.weight, group].into_iter().flatten().collect();
+        let time = self.time.map(|(number, _)| number);
+        let mut fields: Vec<usize> = [self.label, self.weight, group, time].into_iter().flatten().collect();
         match &self.features {
             Features::Table(table) => fields.extend(table.iter().map(|feature| feature.column)),
             Features::Lists { indices, values } => fields.extend([*indices].into_iter().chain(*values)),
@@ -142,14 +145,13 @@ impl LayoutBuilder<'_> {
             like.and_then(|schema| schema.group.as_ref()),
             &mut notices,
         )?;
+        let time = self.options.time.as_ref().map(|name| self.find(name)).transpose()?;
         let kept = self.find_passthrough()?;
-        if let Some(weight) = weight.filter(|&weight| self.columns[weight].kind != ArrowKind::Number) {
-            return Err(self.wrong_type(weight, "a weight must be a number"));
+        self.check_types(weight, group, time)?;
+        let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).chain(time).collect();
+        for name in self.options.text_columns.iter().chain(&self.options.token_columns) {
+            self.find(name)?;
         }
-        if let Some(group) = group.filter(|&group| !self.is_value(group)) {
-            return Err(self.wrong_type(group, "a group must be a number or a string"));
-        }
-        let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).collect();
         for name in &self.options.skip_columns {
             // A skipped column of training may be absent here.
             match self.find(name) {
@@ -167,12 +169,12 @@ impl LayoutBuilder<'_> {
         }
         taken.extend(row_numbers);
         let label = self.label(&taken, like)?;
-        self.refuse_two_roles(label, weight, group)?;
+        self.refuse_two_roles(label, [("weight", weight), ("group", group), ("time", time)])?;
         notices.extend(label.filter(|_| like.is_none()).and_then(|label| self.notice_of_label(label)));
         taken.extend(label);
         let mut features = self.features(&taken, like)?;
         let interactions = self.interactions(&mut features, like)?;
-        let schema = self.schema(&features, [label, weight, group], like);
+        let schema = self.schema(&features, [label, weight, group, time], like);
         // When the input is read without labels, its label column is not read even if it exists.
         let label = label.filter(|_| self.options.has_label);
         let label_is_text = label.is_some_and(|label| self.columns[label].kind == ArrowKind::Text);
@@ -187,6 +189,7 @@ impl LayoutBuilder<'_> {
             label_is_text,
             weight,
             group,
+            time: time.map(|time| (time, self.columns[time].kind == ArrowKind::Text)),
             features,
             interactions,
             passthrough: kept,
@@ -194,6 +197,25 @@ impl LayoutBuilder<'_> {
             notices,
         };
         Ok((layout, schema))
+    }
+
+    /// Fails when a column of attributes cannot have the values of its role.
+    fn check_types(
+        &self,
+        weight: Option<usize>,
+        group: Option<usize>,
+        time: Option<usize>,
+    ) -> Result<(), Error> {
+        if let Some(weight) = weight.filter(|&weight| self.columns[weight].kind != ArrowKind::Number) {
+            return Err(self.wrong_type(weight, "a weight must be a number"));
+        }
+        if let Some(group) = group.filter(|&group| !self.is_value(group)) {
+            return Err(self.wrong_type(group, "a group must be a number or a string"));
+        }
+        if let Some(time) = time.filter(|&time| !self.is_value(time)) {
+            return Err(self.wrong_type(time, "a time must be a number, a date or a string"));
+        }
+        Ok(())
     }
 
     fn is_value(&self, column: usize) -> bool {
@@ -231,15 +253,16 @@ impl LayoutBuilder<'_> {
     fn refuse_two_roles(
         &self,
         label: Option<usize>,
-        weight: Option<usize>,
-        group: Option<usize>,
+        others: [(&'static str, Option<usize>); 3],
     ) -> Result<(), Error> {
         let names: Vec<&str> = self.columns.iter().map(|leaf| leaf.name.as_str()).collect();
         let skipped = self.options.skip_columns.iter().filter_map(|name| self.find(name).ok());
+        let tokens = self.options.token_columns.iter().filter_map(|name| self.find(name).ok());
         let label = label.filter(|_| self.options.has_label);
-        let roles = [("label", label), ("weight", weight), ("group", group)];
-        let roles = roles.into_iter().filter_map(|(role, column)| Some((role, column?)));
-        let roles: Vec<_> = roles.chain(skipped.map(|column| ("skip_columns", column))).collect();
+        let roles = [("label", label)].into_iter().chain(others);
+        let roles = roles.filter_map(|(role, column)| Some((role, column?)));
+        let roles = roles.chain(skipped.map(|column| ("skip_columns", column)));
+        let roles: Vec<_> = roles.chain(tokens.map(|column| ("token_columns", column))).collect();
         refuse_two_roles(self.file, &names, &roles)
     }
 
@@ -296,7 +319,7 @@ impl LayoutBuilder<'_> {
         Ok(kept)
     }
 
-    /// Whether training has this column as weight or group, or does not have this column and it is a passthrough
+    /// Whether training has this column as weight, group or time, or does not have this column and it is a passthrough
     /// column.
     fn is_no_feature_of(&self, like: Option<&Schema>, kept: &[usize], column: usize) -> bool {
         let name = &self.columns[column].name;
@@ -305,7 +328,7 @@ impl LayoutBuilder<'_> {
             let known = schema.columns.iter().any(|column| column.name == *name);
             !known
                 && !is(&schema.label)
-                && (is(&schema.weight) || is(&schema.group) || kept.contains(&column))
+                && (is(&schema.weight) || is(&schema.group) || is(&schema.time) || kept.contains(&column))
         })
     }
 
@@ -426,12 +449,21 @@ impl LayoutBuilder<'_> {
 
     fn feature_kind(&self, column: usize, like: Option<ColumnKind>) -> Result<ColumnKind, Error> {
         let name = &self.columns[column].name;
-        let declared_text = self.options.text_columns.contains(name);
+        let is_among =
+            |asked: &[String]| asked.iter().any(|asked| self.find(asked).is_ok_and(|at| at == column));
+        let declared_text = is_among(&self.options.text_columns);
+        let declared_tokens = is_among(&self.options.token_columns);
         match (&self.columns[column].kind, like) {
             (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
                 Err(self
                     .schema_error(format!("column '{name}' is a string here, but was a number in training")))
             }
+            (ArrowKind::Text, Some(ColumnKind::Tokens)) => Ok(ColumnKind::Tokens),
+            (ArrowKind::Text, None) if declared_tokens => Ok(ColumnKind::Tokens),
+            (_, Some(ColumnKind::Tokens)) => {
+                Err(self.wrong_type(column, "a text of tokens must be a string"))
+            }
+            (_, None) if declared_tokens => Err(self.wrong_type(column, "a text of tokens must be a string")),
             (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
             (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
             (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),

@@ -12,10 +12,12 @@ use super::{Fault, finite, loses_digits};
 use crate::batch::BatchBuilder;
 use crate::error::nearest;
 use crate::format::dictionary::{Dictionary, MISSING};
+use crate::format::token_features::Tokens;
 use crate::interactions::{InteractionGenerator, push_products};
 use crate::number::parse_f64;
 use crate::schema::{ColumnKind, Schema};
 use crate::sink::Sink;
+use crate::time::parse_time;
 
 /// The record batch that was loaded last, column by column.
 pub(crate) struct RecordColumns {
@@ -23,6 +25,7 @@ pub(crate) struct RecordColumns {
     weight: Option<(usize, Vec<f64>)>,
     /// Name of the group column and its values as text.
     group: Option<(String, TextColumn)>,
+    time: Option<(usize, Time)>,
     features: FeatureColumns,
     /// Texts of the passthrough columns.
     passthrough: Vec<TextColumn>,
@@ -31,6 +34,7 @@ pub(crate) struct RecordColumns {
     has_fields: bool,
     mark_missing: bool,
     dictionary: Dictionary,
+    tokens: Tokens,
     /// The first batch creates it.
     multiplier: Option<InteractionGenerator>,
     /// The first number of the present record that f32 rounds, with its column.
@@ -42,6 +46,12 @@ enum Label {
     /// Numbers that are stored as strings.
     NumberText(TextColumn),
     Name(TextColumn),
+}
+
+enum Time {
+    /// Numbers, or seconds since 1970.
+    Number(Vec<f64>),
+    Text(TextColumn),
 }
 
 enum FeatureColumns {
@@ -58,10 +68,11 @@ struct FeatureColumn {
     values: Values,
 }
 
-/// Numbers with the key of the column, or strings, each of which has its own key.
+/// Numbers with the key of the column, or strings, each of which has its own key, as each of their tokens has.
 enum Values {
     Numbers(u64, Vec<f64>),
     Texts(TextColumn),
+    Tokens(TextColumn),
 }
 
 impl RecordColumns {
@@ -71,6 +82,7 @@ impl RecordColumns {
             label: None,
             weight: None,
             group: None,
+            time: None,
             features: FeatureColumns::Table(Vec::new()),
             passthrough: Vec::new(),
             label_names: schema.label_names.clone(),
@@ -78,6 +90,7 @@ impl RecordColumns {
             has_fields: schema.fields,
             mark_missing: schema.mark_missing,
             dictionary: Dictionary::default(),
+            tokens: Tokens::new(schema.token_order),
             multiplier: None,
             rounded: None,
         }
@@ -103,6 +116,11 @@ impl RecordColumns {
         self.weight = layout.weight.map(|number| (number, all_numbers(column(number))));
         self.group =
             layout.group.as_ref().map(|(number, name)| (name.clone(), TextColumn::of(column(*number))));
+        self.time = layout.time.map(|(number, is_text)| {
+            let array = column(number);
+            let text = || Time::Text(TextColumn::of(array));
+            (number, if is_text { text() } else { Time::Number(all_numbers(array)) })
+        });
         self.passthrough = layout.passthrough.iter().map(|number| TextColumn::of(column(*number))).collect();
         let feature_column = |feature: &Feature| FeatureColumn {
             name: feature.name.clone(),
@@ -111,6 +129,7 @@ impl RecordColumns {
             values: match feature.kind {
                 ColumnKind::Numeric => Values::Numbers(feature.key, all_numbers(column(feature.column))),
                 ColumnKind::Text => Values::Texts(TextColumn::of(column(feature.column))),
+                ColumnKind::Tokens => Values::Tokens(TextColumn::of(column(feature.column))),
             },
         };
         self.multiplier
@@ -134,6 +153,7 @@ impl RecordColumns {
         let weight = self.weight(r)?;
         let group =
             self.group.as_ref().map(|(name, texts)| group_key(name, texts.get(r).unwrap_or_default()));
+        let time = self.time(r)?;
         let pushed = match &self.features {
             FeatureColumns::Table(_) => self.push_table(r, sink.builder()),
             FeatureColumns::Sparse(sparse) => {
@@ -149,6 +169,9 @@ impl RecordColumns {
         }
         for texts in &self.passthrough {
             sink.builder().push_passthrough(texts.get(r).unwrap_or_default());
+        }
+        if let Some(time) = time {
+            sink.builder().set_time(time);
         }
         let column = self.label.as_ref().map_or(0, |(number, _)| *number);
         sink.end_record(label, weight, group)
@@ -210,6 +233,15 @@ impl RecordColumns {
                     builder.push_one(key);
                     (key, 1.0, Some(text))
                 }
+                Values::Tokens(texts) => {
+                    if let Some(text) = texts.get(r) {
+                        self.tokens.push(name.as_bytes(), text, &mut self.dictionary, builder);
+                        if self.has_fields {
+                            builder.mark_field(field);
+                        }
+                    }
+                    continue;
+                }
             };
             if self.has_fields {
                 builder.mark_field(field);
@@ -268,6 +300,23 @@ impl RecordColumns {
             return Ok(value);
         }
         Err((*number, "a finite weight, 0 or more".to_owned(), values[r].to_string()))
+    }
+}
+
+impl RecordColumns {
+    fn time(&self, r: usize) -> Result<Option<f64>, Fault> {
+        let Some((number, time)) = &self.time else { return Ok(None) };
+        let (found, text) = match time {
+            Time::Number(values) => {
+                (Some(values[r]).filter(|value| value.is_finite()), values[r].to_string())
+            }
+            Time::Text(texts) => {
+                let text = texts.get(r).unwrap_or_default();
+                (parse_time(text), String::from_utf8_lossy(text).into_owned())
+            }
+        };
+        let expected = || (*number, "a time: a number, or a date as in 2026-01-31".to_owned(), text);
+        found.map(Some).ok_or_else(expected)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The schema of a table, and the columns that interactions multiply.
 
-use super::layout::{Features, LayoutBuilder};
+use super::layout::{Feature, Features, LayoutBuilder};
 use crate::error::Error;
 use crate::interactions::Interactions;
 use crate::schema::{Column, ColumnKind, Schema};
@@ -10,7 +10,7 @@ impl LayoutBuilder<'_> {
     pub(super) fn schema(
         &self,
         features: &Features,
-        roles: [Option<usize>; 3],
+        roles: [Option<usize>; 4],
         like: Option<&Schema>,
     ) -> Schema {
         let columns: Vec<Column> = match features {
@@ -23,7 +23,7 @@ impl LayoutBuilder<'_> {
         let has_numbers = columns.iter().any(|column| column.kind == ColumnKind::Numeric);
         // When the number of features is declared, no key is left for missing numbers.
         let marks = like.map_or(self.options.key_limit.is_none(), |schema| schema.mark_missing);
-        let [label, weight, group] =
+        let [label, weight, group, time] =
             roles.map(|column| column.map(|column| self.columns[column].name.clone()));
         Schema {
             columns,
@@ -31,10 +31,12 @@ impl LayoutBuilder<'_> {
             label,
             weight,
             group,
+            time,
             skip_columns: self.options.skip_columns.clone(),
             named: true,
             keep_zeros: self.options.keep_zeros && has_numbers,
             fields: self.options.uses_fields && is_table,
+            token_order: self.options.keeps_token_order,
             mark_missing: has_numbers && marks,
             ..Schema::default()
         }
@@ -66,9 +68,12 @@ impl LayoutBuilder<'_> {
                 let at = factor.parse::<usize>().ok();
                 let name = of_training.and_then(|schema| schema.order.get(at?)).unwrap_or(factor);
                 let column = self.find(name)?;
-                let feature = table.iter().find(|feature| feature.column == column).ok_or_else(|| {
+                let is_factor =
+                    |feature: &&Feature| feature.column == column && feature.kind != ColumnKind::Tokens;
+                let feature = table.iter().find(is_factor).ok_or_else(|| {
                     bad(format!(
-                        "column '{name}' of {} is not a feature: it is the label, a weight, a group, or skipped",
+                        "column '{name}' of {} is not a feature of one value: it is the label, a weight, a group, a \
+                         time, tokens, or skipped",
                         self.file
                     ))
                 })?;

@@ -6,7 +6,7 @@ use crate::batch::BatchBuilder;
 /// Records of (label, weight, group, entries of (field, key, value)).
 type Records = Vec<(i8, u8, u64, Vec<(u32, u64, i8)>)>;
 
-fn build(records: &Records, with_groups: bool, with_fields: bool) -> Batch {
+fn build(records: &Records, [with_groups, with_fields, with_times]: [bool; 3]) -> Batch {
     let mut builder = BatchBuilder::new();
     for (label, weight, group, entries) in records {
         for &(field, key, value) in entries {
@@ -15,6 +15,9 @@ fn build(records: &Records, with_groups: bool, with_fields: bool) -> Batch {
             } else {
                 builder.push(key, f32::from(value));
             }
+        }
+        if with_times {
+            builder.set_time(*group as f64 / 3.0);
         }
         builder.end_record(f32::from(*label), f32::from(*weight), with_groups.then_some(*group));
     }
@@ -32,7 +35,7 @@ fn encoded(batch: &Batch) -> Vec<u8> {
 fn example() -> Batch {
     let records =
         vec![(1, 2, 7, vec![(3, 70_000, 2), (300, 5, 1)]), (0, 1, 8, vec![]), (1, 1, 9, vec![(1, 5, -1)])];
-    build(&records, true, true)
+    build(&records, [true; 3])
 }
 
 proptest! {
@@ -43,14 +46,13 @@ proptest! {
             0..40,
         ),
         key_bits in 1u32..64,
-        with_groups: bool,
-        with_fields: bool,
+        sections: [bool; 3],
     ) {
         let records: Records = records
             .into_iter()
             .map(|(l, w, g, e)| (l, w, g, e.into_iter().map(|(f, k, v)| (f, k >> (64 - key_bits), v)).collect()))
             .collect();
-        let batch = build(&records, with_groups, with_fields);
+        let batch = build(&records, sections);
         let bytes = encoded(&batch);
         prop_assert_eq!(bytes.len() % ALIGN, 0);
         let mut back = example();
@@ -142,7 +144,7 @@ fn every_cut_block_is_an_error() {
 fn widths_follow_the_largest_number() {
     let with_columns = |count: u64, step: u64| {
         let records = (0..count).map(|i| (0, 1, 0, vec![(0, i * step, 1)])).collect();
-        let batch = build(&records, false, false);
+        let batch = build(&records, [false; 3]);
         let bytes = encoded(&batch);
         let mut back = Batch::default();
         decode(&bytes, &mut back).expect("own block");

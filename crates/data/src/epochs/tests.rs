@@ -7,7 +7,7 @@ use crate::bad_lines::{BadLinePolicy, BadLineTally};
 use crate::cache::CacheMode;
 use crate::format::RecordReader;
 use crate::label::LabelRule;
-use crate::sink::Sink;
+use crate::sink::{HoldoutRule, Sink};
 
 /// Gives `count` records. Record `i` has label `i`, weight `1 + i % 2`, group `i * 3` and `i % 4` entries made from
 /// `i`.
@@ -194,7 +194,7 @@ fn a_second_epoch_of_nothing_kept_is_an_error_that_says_so() {
 fn held_out_records_are_in_no_epoch() {
     let folder = folder();
     let mut data = task_data(1000, Some(CacheMode::Memory), Shuffle::Records, 10, &folder);
-    data.reader_mut().set_holdout(0.2, stream(1, Purpose::Validation, 0, 0));
+    data.reader_mut().set_holdout(HoldoutRule::Share(0.2, stream(1, Purpose::Validation, 0, 0)));
     let first = epoch(&mut data, 0);
     let held = records(&data.reader_mut().take_holdout());
     let second = epoch(&mut data, 1);

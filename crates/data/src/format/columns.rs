@@ -5,6 +5,7 @@ use super::FormatContext;
 use super::csv::Dialect;
 use super::missing::is_missing;
 use super::roles::{label_by_name, label_notice, refuse_duplicate_names, refuse_two_roles};
+use super::type_counts::TypeCounts;
 use crate::Error;
 use crate::error::nearest;
 use crate::interactions::Interactions;
@@ -18,11 +19,14 @@ pub(super) enum Role {
     Label,
     Weight,
     Group,
+    Time,
     Skip,
     /// A numeric feature, with its key.
     Numeric(u64),
     /// A text feature; the column is the space of its names.
     Text,
+    /// A text of tokens, each of which is a feature; the column is the space of their names.
+    Tokens,
 }
 
 /// The columns of a file, in its order.
@@ -73,56 +77,6 @@ pub(super) enum LabelFallback {
     Last,
 }
 
-/// Numbers of values of a column that are numbers and that are not. Missing values do not count.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TypeCounts {
-    numbers: u32,
-    others: u32,
-    /// The first value that is not a number.
-    first_other: Option<String>,
-}
-
-impl TypeCounts {
-    pub(super) fn add(&mut self, field: &[u8]) {
-        if is_missing(field) {
-            return;
-        }
-        if parse_f64(field).is_some() {
-            self.numbers += 1;
-        } else {
-            self.others += 1;
-            self.first_other.get_or_insert_with(|| String::from_utf8_lossy(field).into_owned());
-        }
-    }
-
-    /// Whether the column is read as numbers: most values are numbers, or all are missing.
-    pub(super) fn is_numeric(&self) -> bool {
-        self.others == 0 || self.has_mostly_numbers()
-    }
-
-    /// Whether there are more numbers than other values.
-    pub(super) fn has_mostly_numbers(&self) -> bool {
-        self.numbers > self.others
-    }
-
-    /// Makes a notice about how a column with both types is read.
-    fn notice(&self, column: &str) -> Option<String> {
-        let all = self.numbers + self.others;
-        let other = self.first_other.as_ref().filter(|_| self.numbers > 0)?;
-        Some(if self.is_numeric() {
-            format!(
-                "'{column}' as numbers ({} of the first {all} values are numbers, '{other}' is not)",
-                self.numbers
-            )
-        } else {
-            format!(
-                "'{column}' as names ({} of the first {all} values are not numbers, for example '{other}')",
-                self.others
-            )
-        })
-    }
-}
-
 /// Whether a field can be a value of a numeric column.
 pub(super) fn is_number(field: &[u8]) -> bool {
     is_missing(field) || parse_f64(field).is_some()
@@ -143,6 +97,7 @@ pub(super) fn assign_roles(
     };
     let weight = asked_or_trained(&options.weight, like.and_then(|schema| schema.weight.as_ref()))?;
     let group = asked_or_trained(&options.group, like.and_then(|schema| schema.group.as_ref()))?;
+    let time = find(file, &names, options.time.as_deref())?;
     let mut skip = Vec::new();
     for column in &options.skip_columns {
         if like.is_some_and(|schema| schema.skip_columns.contains(column)) {
@@ -153,17 +108,13 @@ pub(super) fn assign_roles(
         }
     }
     let label = if options.has_label { None } else { absent_label(context, found) };
-    let mut roles = Roles { label, weight, group, skip, notices };
+    let tokens = find_all(file, &names, &options.token_columns)?;
+    let mut roles = Roles { label, weight, group, time, skip, tokens, notices };
     if options.has_label && !names.is_empty() {
         roles.choose_label(context, found, &names)?;
     }
     roles.skip_index(context, found);
-    let mut text = vec![false; names.len()];
-    for column in &options.text_columns {
-        if let Some(at) = find(file, &names, Some(column))? {
-            text[at] = true;
-        }
-    }
+    let text = find_all(file, &names, &options.text_columns)?;
     let mut columns = roles.columns(context, found, names, &text);
     columns.find_groups(file, &options.interactions)?;
     if let Some(schema) = context.trained_schema {
@@ -177,7 +128,10 @@ struct Roles {
     label: Option<usize>,
     weight: Option<usize>,
     group: Option<usize>,
+    time: Option<usize>,
     skip: Vec<usize>,
+    /// The columns of tokens, which are features, but no guessed label.
+    tokens: Vec<usize>,
     notices: Vec<String>,
 }
 
@@ -192,11 +146,13 @@ impl Roles {
         let file = context.files[0].name();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
         self.label = find(file, names, context.options.label.as_deref())?;
-        let others: Vec<(&'static str, usize)> = [("weight", self.weight), ("group", self.group)]
-            .into_iter()
-            .filter_map(|(role, column)| Some((role, column?)))
-            .chain(self.skip.iter().map(|column| ("skip_columns", *column)))
-            .collect();
+        let others: Vec<(&'static str, usize)> =
+            [("weight", self.weight), ("group", self.group), ("time", self.time)]
+                .into_iter()
+                .filter_map(|(role, column)| Some((role, column?)))
+                .chain(self.skip.iter().map(|column| ("skip_columns", *column)))
+                .chain(self.tokens.iter().map(|column| ("token_columns", *column)))
+                .collect();
         let asked: Vec<_> =
             self.label.map(|label| ("label", label)).into_iter().chain(others.clone()).collect();
         refuse_two_roles(file, &shown, &asked)?;
@@ -220,7 +176,8 @@ impl Roles {
     /// Skips a first column without a name: it numbers the rows.
     fn skip_index(&mut self, context: &FormatContext<'_>, found: &DetectedColumns) {
         let is_index = found.named && found.names.len() > 1 && found.names[0].is_empty();
-        let taken = self.skip.iter().copied().chain(self.label).chain(self.weight).chain(self.group);
+        let taken =
+            self.skip.iter().copied().chain(self.label).chain(self.weight).chain(self.group).chain(self.time);
         let wanted = context
             .trained_schema
             .is_some_and(|schema| schema.columns.iter().any(|column| column.name.is_empty()));
@@ -240,13 +197,15 @@ impl Roles {
         context: &FormatContext<'_>,
         found: &DetectedColumns,
         names: Vec<String>,
-        text: &[bool],
+        text: &[usize],
     ) -> FileColumns {
         let mut notices = self.notices;
         let mut mixed = Vec::new();
         let (mut roles, mut features) = (Vec::new(), Vec::new());
         for (at, name) in names.iter().enumerate() {
-            if !text[at] && !self.skip.contains(&at) {
+            let is_tokens = self.tokens.contains(&at);
+            let is_text = text.contains(&at);
+            if !is_text && !is_tokens && !self.skip.contains(&at) {
                 mixed.extend(found.type_counts[at].notice(name));
             }
             roles.push(if Some(at) == self.label {
@@ -255,15 +214,22 @@ impl Roles {
                 Role::Weight
             } else if Some(at) == self.group {
                 Role::Group
+            } else if Some(at) == self.time {
+                Role::Time
             } else if self.skip.contains(&at) || is_no_feature_of(context.trained_schema, found, at) {
                 Role::Skip
             } else {
-                let numeric = found.type_counts[at].is_numeric() && !text[at];
-                let kind = if numeric { ColumnKind::Numeric } else { ColumnKind::Text };
+                let numeric = found.type_counts[at].is_numeric() && !is_text;
+                let kind = match (is_tokens, numeric) {
+                    (true, _) => ColumnKind::Tokens,
+                    (false, true) => ColumnKind::Numeric,
+                    (false, false) => ColumnKind::Text,
+                };
                 features.push(Column { name: name.clone(), kind });
                 match kind {
                     ColumnKind::Numeric => Role::Numeric(features.len() as u64 - 1),
                     ColumnKind::Text => Role::Text,
+                    ColumnKind::Tokens => Role::Tokens,
                 }
             });
         }
@@ -310,8 +276,8 @@ fn is_no_feature_of(like: Option<&Schema>, found: &DetectedColumns, at: usize) -
     like.is_some_and(|schema| {
         let is = |column: &Option<String>| column.as_ref() == Some(name);
         let known = schema.columns.iter().any(|column| column.name == *name);
-        !known
-            && (is(&schema.weight) || is(&schema.group) || found.passthrough.iter().any(|kept| kept.at == at))
+        let is_attribute = is(&schema.weight) || is(&schema.group) || is(&schema.time);
+        !known && (is_attribute || found.passthrough.iter().any(|kept| kept.at == at))
     })
 }
 
@@ -365,6 +331,11 @@ pub(super) fn find_passthrough(
     Ok(kept)
 }
 
+/// Returns the positions of the columns that are requested by name or number.
+fn find_all(file: &str, names: &[String], asked: &[String]) -> Result<Vec<usize>, Error> {
+    asked.iter().filter_map(|column| find(file, names, Some(column)).transpose()).collect()
+}
+
 /// Returns the position of a column that is requested by name or number.
 pub(super) fn find(file: &str, names: &[String], asked: Option<&str>) -> Result<Option<usize>, Error> {
     let Some(asked) = asked else { return Ok(None) };
@@ -397,7 +368,8 @@ impl FileColumns {
                 let at = find(file, &self.names, Some(factor))?.expect("a column was asked for");
                 if !matches!(self.roles[at], Role::Numeric(_) | Role::Text) {
                     let reason = format!(
-                        "column '{}' of {file} is not a feature: it is the label, a weight, a group, or skipped",
+                        "column '{}' of {file} is not a feature of one value: it is the label, a weight, a group, a time, \
+                         tokens, or skipped",
                         self.names[at]
                     );
                     return Err(Error::BadOption { option: "interactions", reason });
@@ -429,6 +401,7 @@ impl FileColumns {
             label: name_of(Role::Label),
             weight: name_of(Role::Weight),
             group: name_of(Role::Group),
+            time: name_of(Role::Time),
             skip_columns: options.skip_columns.iter().cloned().chain(index).collect(),
             named: self.named,
             delimiter: Some(self.dialect.quotes.delimiter),
@@ -436,6 +409,7 @@ impl FileColumns {
             multi_line: self.dialect.multi_line,
             keep_zeros: options.keep_zeros && self.roles.iter().any(|role| matches!(role, Role::Numeric(_))),
             fields: options.uses_fields,
+            token_order: options.keeps_token_order,
             mark_missing: self.mark_missing,
             ..Schema::default()
         }
@@ -475,7 +449,7 @@ impl FileColumns {
             )));
         }
         for at in 0..self.names.len() {
-            if !matches!(self.roles[at], Role::Numeric(_) | Role::Text) {
+            if !matches!(self.roles[at], Role::Numeric(_) | Role::Text | Role::Tokens) {
                 continue;
             }
             let name = &self.names[at];
@@ -490,6 +464,7 @@ impl FileColumns {
             self.roles[at] = match schema.columns[key].kind {
                 ColumnKind::Numeric => Role::Numeric(key as u64),
                 ColumnKind::Text => Role::Text,
+                ColumnKind::Tokens => Role::Tokens,
             };
         }
         self.features.clone_from(&schema.columns);

@@ -8,15 +8,20 @@
 //! their order: these numbers are the keys. A missing value has no entry. Blank lines are skipped. The format is CSV
 //! without names, header and quotes.
 
-use super::columns::{DetectedColumns, LabelFallback, TypeCounts, assign_roles, is_number};
+use super::columns::{DetectedColumns, LabelFallback, assign_roles, is_number};
 use super::csv::{Csv, Dialect};
+use super::type_counts::TypeCounts;
 use super::{FormatContext, OpenFormat};
 use crate::Error;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
-    if options.header == Some(true) || !options.text_columns.is_empty() {
-        let option = if options.header == Some(true) { "header" } else { "text_columns" };
+    let refused = [
+        (options.header == Some(true), "header"),
+        (!options.text_columns.is_empty(), "text_columns"),
+        (!options.token_columns.is_empty(), "token_columns"),
+    ];
+    if let Some((_, option)) = refused.into_iter().find(|(is_set, _)| *is_set) {
         let reason = "dense text has only numbers and no header; use format = csv".to_owned();
         return Err(Error::BadOption { option, reason });
     }

@@ -9,8 +9,8 @@
 
 use super::dictionary::Dictionary;
 use super::{
-    FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_columns, refuse_label,
-    skip_blanks, value,
+    FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_columns, refuse_group,
+    refuse_label, skip_blanks, value,
 };
 use crate::interactions::{InteractionGenerator, Interactions};
 use crate::key_names::KeyNames;
@@ -21,10 +21,7 @@ use crate::{BatchBuilder, Error, LineError};
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("libffm", options)?;
-    if let Some(group) = &options.group {
-        let reason = format!("'{group}': libffm lines have no group; remove this setting");
-        return Err(Error::BadOption { option: "group", reason });
-    }
+    refuse_group("libffm lines", options)?;
     let interactions = Interactions::new(&options.interactions)?;
     let fields = interactions.groups.iter().map(|group| {
         group.parse().map_err(|_| {

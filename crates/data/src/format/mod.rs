@@ -16,6 +16,7 @@ mod columns;
 mod csv;
 mod dense;
 pub mod dictionary;
+mod edges;
 mod libffm;
 mod libsvm;
 pub(crate) mod missing;
@@ -24,6 +25,9 @@ mod parquet;
 mod positional_names;
 pub(crate) mod roles;
 mod sample;
+mod text;
+pub(crate) mod token_features;
+mod type_counts;
 mod vw;
 
 #[cfg(test)]
@@ -33,7 +37,9 @@ use sample::most_lines;
 pub(crate) use sample::text_lines;
 pub use table::FormatTable;
 pub(crate) use tokens::last_entry_of;
-use tokens::{label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};
+use tokens::{
+    label, last_token_of, refuse_columns, refuse_duplicates, refuse_group, refuse_label, skip_blanks, value,
+};
 
 use crate::input::Input;
 use crate::key_names::KeyNames;

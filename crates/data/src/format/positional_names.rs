@@ -6,8 +6,9 @@
 //! the file needs a header.
 
 use super::FormatContext;
-use super::columns::{DetectedColumns, TypeCounts, is_number};
+use super::columns::{DetectedColumns, is_number};
 use super::missing::is_missing;
+use super::type_counts::TypeCounts;
 use crate::options::InputPurpose;
 use crate::schema::Schema;
 use crate::{Error, FormatOptions};

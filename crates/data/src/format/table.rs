@@ -1,6 +1,6 @@
 //! The table of formats, and the choice of a row for a file.
 
-use super::{FormatRow, csv, dense, libffm, libsvm, vw};
+use super::{FormatRow, csv, dense, edges, libffm, libsvm, text, vw};
 use crate::Error;
 use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
@@ -58,6 +58,20 @@ impl FormatTable {
                     extensions: &["csv", "tsv"],
                     recognize: csv::recognize,
                     open: csv::open,
+                },
+                FormatRow {
+                    name: "text",
+                    title: "one document per line, words between white space",
+                    extensions: &[],
+                    recognize: |_| false,
+                    open: text::open,
+                },
+                FormatRow {
+                    name: "edges",
+                    title: "edges of a graph: source target [weight [time]]",
+                    extensions: &["edges"],
+                    recognize: |_| false,
+                    open: edges::open,
                 },
             ],
         };

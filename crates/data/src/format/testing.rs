@@ -10,6 +10,7 @@ pub(crate) struct Row {
     pub(crate) label: f32,
     pub(crate) weight: f32,
     pub(crate) group: Option<u64>,
+    pub(crate) time: Option<f64>,
     pub(crate) entries: Vec<(u64, f32)>,
     pub(crate) fields: Vec<u32>,
 }
@@ -17,7 +18,7 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(label: Option<f64>, entries: &[(u64, f32)]) -> Self {
         let label = label.unwrap_or(0.0) as f32;
-        Self { label, weight: 1.0, group: None, entries: entries.to_vec(), fields: Vec::new() }
+        Self { label, weight: 1.0, group: None, time: None, entries: entries.to_vec(), fields: Vec::new() }
     }
 }
 
@@ -32,6 +33,7 @@ pub(crate) fn rows_of(batch: &Batch) -> Vec<Row> {
             label: batch.labels[r],
             weight: batch.weight(r),
             group: batch.groups.get(r).copied(),
+            time: batch.times.get(r).copied(),
             entries: batch
                 .entries(r)
                 .map(|e| {

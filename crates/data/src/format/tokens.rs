@@ -116,7 +116,9 @@ pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<()
     for (option, given) in [
         ("label", options.label.is_some()),
         ("weight", options.weight.is_some()),
+        ("time", options.time.is_some()),
         ("text_columns", !options.text_columns.is_empty()),
+        ("token_columns", !options.token_columns.is_empty()),
         ("skip_columns", !options.skip_columns.is_empty()),
         ("header", options.header == Some(true)),
         ("delimiter", options.delimiter.is_some()),
@@ -125,6 +127,35 @@ pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<()
             let reason = format!("{format} has no columns; remove this setting");
             return Err(Error::BadOption { option, reason });
         }
+    }
+    Ok(())
+}
+
+/// Fails when records of a format without groups are to have some. `lines` are those of the format, as in "edges".
+pub(super) fn refuse_group(lines: &str, options: &FormatOptions) -> Result<(), Error> {
+    options.group.as_ref().map_or(Ok(()), |group| {
+        let reason = format!("'{group}': {lines} have no group; remove this setting");
+        Err(Error::BadOption { option: "group", reason })
+    })
+}
+
+/// Checks the settings of a format whose records have entries alone. `lines` are those of the format; `advice` says what to
+/// do when labels are needed.
+pub(super) fn refuse_all_but_entries(
+    format: &str,
+    lines: &str,
+    advice: &str,
+    options: &FormatOptions,
+) -> Result<(), Error> {
+    refuse_columns(format, options)?;
+    refuse_group(lines, options)?;
+    if !options.interactions.is_empty() {
+        let reason = format!("{lines} have no groups of features to multiply; remove this setting");
+        return Err(Error::BadOption { option: "interactions", reason });
+    }
+    if options.has_label && options.uses_labels {
+        let reason = format!("{lines} have no labels, which this algorithm learns from; {advice}");
+        return Err(Error::BadOption { option: "format", reason });
     }
     Ok(())
 }

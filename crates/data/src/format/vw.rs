@@ -12,7 +12,7 @@
 //! are ignored, with a notice. Blank lines are skipped, and so are lines without a label among lines with one.
 
 use super::dictionary::Dictionary;
-use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns};
+use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns, refuse_group};
 use crate::batch::EXACT_INTEGER_LIMIT;
 use crate::interactions::{InteractionGenerator, Interactions, push_products};
 use crate::key_names::KeyNames;
@@ -25,10 +25,7 @@ use memchr::memchr;
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("vw", options)?;
-    if let Some(group) = &options.group {
-        let reason = format!("'{group}': Vowpal Wabbit lines have no group; remove this setting");
-        return Err(Error::BadOption { option: "group", reason });
-    }
+    refuse_group("Vowpal Wabbit lines", options)?;
     let mut leave_out_unlabelled = false;
     if options.has_label && options.purpose != InputPurpose::Prediction {
         for file in context.files {

@@ -85,7 +85,7 @@ pub struct RowsToSave {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ScoringFacts {
     Prediction(PredictionFacts),
-    Evaluation(EvaluationFacts),
+    Evaluation(Box<EvaluationFacts>),
 }
 
 /// What all workers of a scoring job must see alike.

@@ -229,7 +229,7 @@ impl Driver {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
             self.apply_settings(settings)?;
             let needs = self.job.parameters.data_needs();
-            needs.scan || (needs.validation_share > 0.0 && self.job.validate.is_empty())
+            needs.scan || self.job.holdout().is_some()
         } else {
             scanned
         };

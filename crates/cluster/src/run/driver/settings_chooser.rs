@@ -38,7 +38,7 @@ impl SettingsChooser<'_> {
         if survey.record_count == 0 {
             return Err(match totals.records {
                 0 => Error::NoRecords { inputs: self.job.input.data.clone() },
-                _ => all_held_out_error(self.algorithm.data_needs().validation_share),
+                _ => all_held_out_error(self.job.holdout()),
             });
         }
         match self.resolve(Some(&survey), class_count)? {

@@ -71,7 +71,7 @@ impl ScoringTask {
                 threshold(job.threshold, &scoring.output())?;
                 let (algorithm, schema) =
                     (self.manifest.algorithm.clone(), self.opened.source.schema().clone());
-                ScoringFacts::Evaluation(EvaluationFacts { algorithm, schema, notices })
+                ScoringFacts::Evaluation(Box::new(EvaluationFacts { algorithm, schema, notices }))
             }
         };
         let folder = self.parts.as_ref().map(|parts| parts.path().to_owned());

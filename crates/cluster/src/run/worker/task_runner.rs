@@ -102,8 +102,7 @@ impl TaskRunner<'_> {
             with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
                 |error| {
                     let TrainingInput { source, needs, .. } = self.plan.opened;
-                    let (share, rule) = (needs.validation_share, needs.label_rule);
-                    with_job_context(error, self.plan.job, share, rule, source.schema())
+                    with_job_context(error, self.plan.job, needs.label_rule, source.schema())
                 },
             )
         };

@@ -2,10 +2,11 @@
 //! all rows.
 
 use super::super::FormatContext;
-use super::super::columns::{DetectedColumns, FileColumns, LabelFallback, TypeCounts, is_number};
+use super::super::columns::{DetectedColumns, FileColumns, LabelFallback, is_number};
 use super::super::missing::is_missing;
 use super::super::positional_names::is_header_like;
 use super::super::roles::{is_label_name, refuse_guess};
+use super::super::type_counts::TypeCounts;
 use super::fields::fields_of;
 use super::sample::Sample;
 use crate::label::CLASS_LIMIT;

@@ -3,6 +3,7 @@
 use super::super::columns::{FileColumns, Role};
 use super::super::dictionary::{Dictionary, MISSING};
 use super::super::missing::is_missing;
+use super::super::token_features::Tokens;
 use super::super::{LineParser, ParsedLine};
 use super::fields::Fields;
 use crate::error::nearest;
@@ -10,6 +11,7 @@ use crate::interactions::{InteractionGenerator, push_products};
 use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
+use crate::time::parse_time;
 use crate::{BatchBuilder, LineError};
 use math::hash::named_key;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ pub(super) struct Parser {
     /// The field of each column of the file; empty if entries have no fields.
     field_of_column: Vec<u32>,
     dictionary: Dictionary,
+    tokens: Tokens,
     multiplier: InteractionGenerator,
 }
 
@@ -49,6 +52,7 @@ impl Parser {
             keep_zeros: schema.keep_zeros,
             field_of_column,
             dictionary: Dictionary::default(),
+            tokens: Tokens::new(schema.token_order),
         }
     }
 }
@@ -142,9 +146,13 @@ impl Parser {
             },
             Role::Text if is_missing(field) => {}
             Role::Text => self.push_category(name, field, out),
+            Role::Tokens => {
+                self.tokens.push(name.as_bytes(), field, &mut self.dictionary, out);
+            }
             Role::Label => rest.label = Some(self.label(name, at, field)?),
             Role::Weight => rest.weight = weight(name, at, field)?,
             Role::Group => rest.group = Some(group(name, field)),
+            Role::Time => out.set_time(time(name, at, field)?),
             Role::Skip => {}
         }
         Ok(())
@@ -164,7 +172,7 @@ impl Parser {
                 let full_name = || format!("{name}={}", String::from_utf8_lossy(field));
                 self.multiplier.add(group, key, 1.0, full_name);
             }
-            Role::Label | Role::Weight | Role::Group | Role::Skip => {}
+            Role::Tokens | Role::Label | Role::Weight | Role::Group | Role::Time | Role::Skip => {}
         }
     }
 
@@ -203,6 +211,15 @@ fn weight(name: &str, at: usize, field: &[u8]) -> Result<f32, LineError> {
     let value = parse_f32(field).filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| {
         LineError::with_found(at, format!("a finite weight of at least 0 in column '{name}'"), excerpt(field))
+    })
+}
+
+fn time(name: &str, at: usize, field: &[u8]) -> Result<f64, LineError> {
+    parse_time(field).ok_or_else(|| {
+        let expected = format!(
+            "a time in column '{name}': a number, or a date as in 2026-01-31, 2026-01-31 08:15:00 or 2026-01-31T08:15:00Z"
+        );
+        LineError::with_found(at, expected, excerpt(field))
     })
 }
 

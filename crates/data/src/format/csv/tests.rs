@@ -1,7 +1,7 @@
 use crate::format::testing::{Row, options, rows, rows_of};
 use crate::input::Input;
 use crate::options::FormatOptions;
-use crate::{Batch, ColumnKind, Error, FormatTable, LabelRule, Schema, Source, SourceConfig};
+use crate::{Batch, ColumnKind, Error, FormatTable, InputPurpose, LabelRule, Schema, Source, SourceConfig};
 use math::hash::named_key;
 
 fn config(options: &FormatOptions) -> SourceConfig {
@@ -210,4 +210,83 @@ fn entries_have_the_field_of_their_column_on_request() {
     assert_eq!(fields, [(4, vec![0, 1, 2, 3]), (2, vec![0, 1]), (2, vec![1, 2])]);
     options.uses_fields = false;
     assert!(rows("csv", &options, text).unwrap().iter().all(|row| row.fields.is_empty()));
+}
+
+fn entries_of(pairs: &[(&str, f32)]) -> Vec<(u64, f32)> {
+    let mut entries: Vec<_> = pairs.iter().map(|(token, value)| (key("title", token), *value)).collect();
+    entries.sort_by_key(|entry| entry.0);
+    entries
+}
+
+#[test]
+fn a_column_of_tokens_has_a_feature_for_each_distinct_one_with_its_count() {
+    let options = FormatOptions { token_columns: vec!["title".into()], ..options() };
+    let source = open("size,title,y\n2,to be or  to,1\n3,7 7,0\n4,,0\n", &options, None).unwrap();
+    assert_eq!(source.schema().columns[1].kind, ColumnKind::Tokens);
+    let rows = read(&source).unwrap();
+    assert_eq!(rows[0].entries[0], (0, 2.0));
+    assert_eq!(rows[0].entries[1..], entries_of(&[("to", 2.0), ("be", 1.0), ("or", 1.0)]));
+    assert_eq!(rows[1].entries[1..], [(key("title", "7"), 2.0)]);
+    assert_eq!(rows[2].entries, [(0, 4.0)]);
+    // A later file is read with the schema alone.
+    let again = open("y,title,size\n1,be be,5\n", &FormatOptions::default(), Some(source.schema())).unwrap();
+    assert_eq!(read(&again).unwrap()[0].entries, [(key("title", "be"), 2.0), (0, 5.0)]);
+}
+
+#[test]
+fn tokens_keep_their_order_for_an_algorithm_that_reads_sequences() {
+    let options = FormatOptions {
+        token_columns: vec!["title".into()],
+        keeps_token_order: true,
+        uses_fields: true,
+        ..options()
+    };
+    let rows = rows("csv", &options, "title,size,y\nto be or to,2,1\n").unwrap();
+    let tokens: Vec<_> = rows[0].entries.iter().map(|entry| entry.0).collect();
+    assert_eq!(tokens, [key("title", "to"), key("title", "be"), key("title", "or"), key("title", "to"), 1]);
+    assert_eq!(rows[0].fields, [0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn times_are_numbers_or_dates_and_no_features() {
+    let options = FormatOptions { time: Some("at".into()), ..options() };
+    let source = open("at,x,y\n1970-01-02,1,1\n12.5,2,0\n", &options, None).unwrap();
+    assert_eq!(source.schema().time.as_deref(), Some("at"));
+    let rows = read(&source).unwrap();
+    assert_eq!((rows[0].time, rows[1].time), (Some(86_400.0), Some(12.5)));
+    assert_eq!(rows[0].entries, [(0, 1.0)]);
+    let error = self::rows("csv", &options, "at,x,y\n1,1,1\nnoon,2,0\n").unwrap_err().to_string();
+    assert!(
+        error.contains(":3:1") && error.contains("a time in column 'at'") && error.contains("noon"),
+        "{error}"
+    );
+    // Data to predict on are read without the times of training, whether they have them or not.
+    let scoring =
+        FormatOptions { purpose: InputPurpose::Prediction, has_label: false, ..FormatOptions::default() };
+    for text in ["at,x\nnever,1\n", "x\n1\n"] {
+        let rows = read(&open(text, &scoring, Some(source.schema())).unwrap()).unwrap();
+        assert_eq!((rows[0].time, &rows[0].entries[..]), (None, &[(0, 1.0)][..]), "{text}");
+    }
+}
+
+#[test]
+fn a_column_has_one_role() {
+    let named = |column: &str| vec![column.to_owned()];
+    let cases = [
+        FormatOptions { time: Some("x".into()), label: Some("x".into()), ..options() },
+        FormatOptions { time: Some("x".into()), weight: Some("x".into()), ..options() },
+        FormatOptions { token_columns: named("x"), label: Some("x".into()), ..options() },
+        FormatOptions { token_columns: named("x"), skip_columns: named("x"), ..options() },
+    ];
+    for options in cases {
+        let error = rows("csv", &options, "x,z,y\n1,2,1\n").unwrap_err().to_string();
+        assert!(error.contains("'x'"), "{error}");
+    }
+    let tokens = FormatOptions { token_columns: named("title"), ..options() };
+    let error = rows("csv", &tokens, "x,titel,y\n1,2,1\n").unwrap_err().to_string();
+    assert!(error.contains("did you mean 'titel'") || error.contains("titel"), "{error}");
+    let interactions = vec![vec!["x".to_owned(), "z".to_owned()]];
+    let product = FormatOptions { token_columns: named("x"), interactions, ..options() };
+    let error = rows("csv", &product, "x,z,y\n1,2,1\n").unwrap_err().to_string();
+    assert!(error.contains("tokens"), "{error}");
 }

@@ -46,11 +46,11 @@ fn model() -> SavedModel {
 
 fn inspected(driver: &ScoringDriver, chunk_count: u32) -> FromWorker {
     let facts = match driver.job.command() {
-        JobCommand::Evaluate => ScoringFacts::Evaluation(crate::run::evaluate::EvaluationFacts {
+        JobCommand::Evaluate => ScoringFacts::Evaluation(Box::new(crate::run::evaluate::EvaluationFacts {
             algorithm: "lr".into(),
             schema: data::Schema::default(),
             notices: Vec::new(),
-        }),
+        })),
         _ => ScoringFacts::Prediction(crate::run::predict::PredictionFacts::default()),
     };
     FromWorker::ScoringInspected {

@@ -1,0 +1,42 @@
+//! Texts of tokens between white space: each token is a feature of the record.
+
+use math::hash::named_key;
+
+use super::dictionary::Dictionary;
+use crate::batch::BatchBuilder;
+
+/// Turns texts into entries.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    keeps_order: bool,
+    /// The keys of the tokens of one text.
+    keys: Vec<u64>,
+}
+
+impl Tokens {
+    pub(crate) fn new(keeps_order: bool) -> Self {
+        Self { keeps_order, keys: Vec::new() }
+    }
+
+    /// Pushes the tokens of `text`. Their keys are those of values of a text column with the name `space`; without a name
+    /// the token alone is the name of its feature.
+    pub(crate) fn push(
+        &mut self,
+        space: &[u8],
+        text: &[u8],
+        dictionary: &mut Dictionary,
+        out: &mut BatchBuilder,
+    ) {
+        self.keys.clear();
+        for token in text.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
+            let key = named_key(space, token);
+            if space.is_empty() {
+                dictionary.add_named(key, || Some(String::from_utf8_lossy(token).into_owned()));
+            } else {
+                dictionary.add(key, space, b'=', token);
+            }
+            self.keys.push(key);
+        }
+        out.push_tokens(&mut self.keys, self.keeps_order);
+    }
+}
