@@ -2,7 +2,12 @@
 //! format and in every deployment.
 
 #![cfg(feature = "parquet")]
-#![allow(clippy::unwrap_used, clippy::format_collect, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "helpers of tests"
+)]
 
 mod common;
 
@@ -31,7 +36,7 @@ fn reviews(count: usize) -> Table {
     let mut table = Table::default();
     for _ in 0..count {
         let label = random.below(2) as i32;
-        let words: Vec<String> = (0..1 + random.below(6))
+        let words: Vec<String> = (0..=random.below(6))
             .map(|_| match random.below(3) {
                 0 => ["poor", "good"][label as usize].to_owned(),
                 _ => format!("w{}", random.below(20)),
