@@ -117,6 +117,10 @@ pub struct DataNeeds {
     pub scan: bool,
     /// That scan also counts the distinct features of each task's training data.
     pub count_features: bool,
+    /// The training data must be surveyed before epoch 0 with the quantiles of their columns, for bins
+    /// ([`DataFacts::survey`]). A family that keeps its own form of the records then frees the others with
+    /// [`BatchStream::release_cache`].
+    pub quantiles: bool,
     pub epochs: Epochs,
     /// Records per batch.
     pub batch_size: BatchSize,
@@ -149,6 +153,7 @@ impl Default for DataNeeds {
             uses_labels: true,
             scan: false,
             count_features: false,
+            quantiles: false,
             epochs: Epochs::Fixed(1),
             batch_size: BatchSize::Growing,
             shuffle: Shuffle::None,
@@ -217,6 +222,8 @@ pub struct DataFacts {
     pub label_mean: f64,
     /// Standard deviation of the training labels; 0 if they have not been scanned.
     pub label_deviation: f64,
+    /// Statistics of the training records of all tasks; `None` if they have not been surveyed.
+    pub survey: Option<Arc<Survey>>,
 }
 
 /// What the numbers of a prediction mean.

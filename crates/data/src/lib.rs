@@ -30,6 +30,7 @@ mod options;
 mod panics;
 #[cfg(feature = "parquet")]
 pub mod parquet_writer;
+pub mod quantiles;
 mod quotes;
 pub mod reader;
 mod rebatcher;
@@ -55,6 +56,7 @@ pub use key_names::{KeyNames, NameCollector};
 pub use key_set::KeySet;
 pub use label::{LabelKind, LabelRule, LabelStats};
 pub use look_ahead::LookAhead;
+pub use quantiles::QuantileSketch;
 pub use quotes::Quotes;
 pub use reader::{ReadSummary, Reader};
 pub use resolve::input_paths;

@@ -66,9 +66,10 @@ impl Reader {
         self.features = Some(KeySet::new());
     }
 
-    /// Enables the survey of records in the summary.
-    pub fn enable_survey(&mut self) {
-        self.summary.survey = Some(Box::default());
+    /// Enables the survey of records in the summary, with or without the quantiles of columns.
+    pub fn enable_survey(&mut self, with_quantiles: bool) {
+        let survey = if with_quantiles { Survey::with_quantiles() } else { Survey::default() };
+        self.summary.survey = Some(Box::new(survey));
     }
 
     /// Fills `out` (whose memory is reused) with up to `record_limit` records; returns false when no record is left.

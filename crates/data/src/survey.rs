@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use math::hash::{NAMED_KEY_BIT, mix64};
 
 use crate::batch::Batch;
+use crate::quantiles::QuantileSketch;
 
 /// Number of numbered columns whose scale is computed. Data with more columns are wide, where scales do not matter.
 const COLUMN_LIMIT: usize = 4096;
@@ -35,9 +36,23 @@ pub struct Survey {
     /// Number and sum of squares of the entries of each numbered column. Empty above `COLUMN_LIMIT`.
     scales: BTreeMap<u64, [f64; 2]>,
     too_many_columns: bool,
+    /// The values of the entries of each numbered column; `None` if they are not asked for. Empty above `COLUMN_LIMIT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantiles: Option<BTreeMap<u64, QuantileSketch>>,
 }
 
 impl Survey {
+    /// A survey that also has the quantiles of each column.
+    pub fn with_quantiles() -> Self {
+        Self { quantiles: Some(BTreeMap::new()), ..Self::default() }
+    }
+
+    /// The values of the entries of a numbered column. Values that are not stored, which are zeros or missing, are not
+    /// among them. `None` if there is no such column, there are more than 4096 of them, or quantiles were not asked for.
+    pub fn quantiles(&self, column: u64) -> Option<&QuantileSketch> {
+        self.quantiles.as_ref()?.get(&column)
+    }
+
     pub fn add(&mut self, batch: &Batch) {
         self.record_count += batch.record_count() as u64;
         self.entry_count += batch.entry_count() as u64;
@@ -64,6 +79,7 @@ impl Survey {
         }
         self.columns.add(&batch.columns);
         self.add_scales(batch);
+        self.add_values(batch);
     }
 
     fn add_scales(&mut self, batch: &Batch) {
@@ -82,6 +98,20 @@ impl Survey {
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
         self.drop_scales_when_too_many();
+    }
+
+    fn add_values(&mut self, batch: &Batch) {
+        let Some(quantiles) = &mut self.quantiles else { return };
+        if self.too_many_columns {
+            quantiles.clear();
+            return;
+        }
+        for (i, &index) in batch.indices.iter().enumerate() {
+            let key = batch.columns[index as usize];
+            if key & NAMED_KEY_BIT == 0 {
+                quantiles.entry(key).or_default().add(batch.values.get(i).copied().unwrap_or(1.0));
+            }
+        }
     }
 
     fn drop_scales_when_too_many(&mut self) {
@@ -109,6 +139,14 @@ impl Survey {
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
         self.drop_scales_when_too_many();
+        if let (Some(quantiles), Some(other)) = (&mut self.quantiles, &other.quantiles) {
+            for (&key, sketch) in other {
+                quantiles.entry(key).or_default().merge(sketch);
+            }
+            if self.too_many_columns {
+                quantiles.clear();
+            }
+        }
     }
 
     /// Number of distinct columns: exact up to a thousand, then an estimate with an error of about 3 %. It does not
@@ -230,6 +268,24 @@ mod tests {
         assert!((survey.entry_count_spread() - 8f64.sqrt() / 5.0 / 2.0).abs() < 1e-12);
         assert!((survey.entry_scale() - ((9.0 + 160_000.0 + 9.0 + 2.0) / 5.0f64).sqrt()).abs() < 1e-9);
         assert!((survey.density() - 5.0 / 12.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_entries_of_numbered_columns() {
+        let (mut left, mut right) = (Survey::with_quantiles(), Survey::with_quantiles());
+        left.add(&batch(&[&[(0, 3.0), (7 | NAMED_KEY_BIT, 1.0)], &[(0, 1.0)]]));
+        right.add(&batch(&[&[(0, 2.0), (4, 1.0)], &[(0, 4.0)]]));
+        left.merge(&right);
+        let sketch = left.quantiles(0).expect("column 0 has entries");
+        assert_eq!((sketch.count(), sketch.bounds(2)), (4, vec![3.0]));
+        assert_eq!(left.quantiles(4).map(QuantileSketch::count), Some(1));
+        assert_eq!(left.quantiles(7 | NAMED_KEY_BIT), None, "a name has no quantiles");
+        let mut without = Survey::default();
+        without.add(&batch(&[&[(0, 3.0)]]));
+        assert_eq!(without.quantiles(0), None);
+        let wide: Vec<(u64, f32)> = (0..5000).map(|key| (key, 2.0)).collect();
+        left.add(&batch(&[&wide]));
+        assert_eq!(left.quantiles(0), None, "there are too many columns");
     }
 
     #[test]

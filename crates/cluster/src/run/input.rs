@@ -108,7 +108,7 @@ impl TaskDataPlan<'_> {
 
     /// Whether the data must be read before the first step.
     pub(super) fn must_scan(&self) -> bool {
-        self.is_survey || self.opened.needs.scan || self.has_holdout()
+        self.is_survey || self.opened.needs.scan || self.opened.needs.quantiles || self.has_holdout()
     }
 
     /// Reconfigures surveyed data for the settings that were chosen after the survey.
@@ -152,8 +152,8 @@ impl TaskDataPlan<'_> {
                 if self.opened.needs.count_features || self.is_survey {
                     reader.count_features();
                 }
-                if self.is_survey {
-                    reader.enable_survey();
+                if self.is_survey || self.opened.needs.quantiles {
+                    reader.enable_survey(self.opened.needs.quantiles);
                 }
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
                 let mut data = TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);

@@ -89,6 +89,7 @@ impl RunInfo<'_> {
             field_count: totals.largest_field.map_or(0, |field| u64::from(field) + 1),
             label_mean: totals.labels.mean(),
             label_deviation: totals.labels.variance().sqrt(),
+            survey: None,
         })
     }
 

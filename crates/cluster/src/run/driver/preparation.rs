@@ -15,7 +15,7 @@ use super::checkpoint_state::{Checkpointing, DriverState};
 use super::epoch_monitor::EpochMonitor;
 use super::job_layout::{WorkerTasks, assign_tasks, layout};
 use super::messages::{CheckpointPlace, ResumePoint, ToWorker};
-use super::settings_chooser::SettingsChooser;
+use super::settings_chooser::{SettingsChooser, merged_survey};
 use super::training::Training;
 use super::{Driver, Effect, ParameterPlace, ParametersRequest, Phase, SnapshotPurpose};
 use crate::amounts::counted;
@@ -229,7 +229,7 @@ impl Driver {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
             self.apply_settings(settings)?;
             let needs = self.job.parameters.data_needs();
-            needs.scan || self.job.holdout().is_some()
+            needs.scan || needs.quantiles || self.job.holdout().is_some()
         } else {
             scanned
         };
@@ -246,7 +246,8 @@ impl Driver {
         scanned: bool,
     ) -> Result<(), Error> {
         let info = self.run_info(&plan);
-        let facts = info.facts(&Totals::of(summaries), scanned)?;
+        let mut facts = info.facts(&Totals::of(summaries), scanned)?;
+        facts.survey = merged_survey(summaries).map(Arc::new);
         let model = self.job.parameters.model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
         let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;

@@ -20,6 +20,14 @@ pub(super) struct SettingsChooser<'a> {
     pub(super) previous: Option<&'a dyn algo::Model>,
 }
 
+/// The survey of all tasks, in the order of the tasks; `None` if there is none.
+pub(super) fn merged_survey(tasks: &[TaskSummary]) -> Option<Survey> {
+    let mut parts = tasks.iter().filter_map(|task| task.training.survey.as_deref());
+    let mut survey = parts.next()?.clone();
+    parts.for_each(|part| survey.merge(part));
+    Some(survey)
+}
+
 impl SettingsChooser<'_> {
     /// Returns the settings; none if the data must be surveyed first.
     pub(super) fn choose(self) -> Result<Option<ResolvedSettings>, Error> {
@@ -31,8 +39,7 @@ impl SettingsChooser<'_> {
 
     /// Returns the settings after a survey by all tasks, whose summaries are merged in the order of tasks.
     pub(super) fn choose_after_survey(self, tasks: &[TaskSummary]) -> Result<ResolvedSettings, Error> {
-        let mut survey = Survey::default();
-        tasks.iter().filter_map(|task| task.training.survey.as_ref()).for_each(|part| survey.merge(part));
+        let survey = merged_survey(tasks).unwrap_or_default();
         let totals = Totals::of(tasks);
         let class_count = totals.labels.classes().map_or(0, |classes| classes.len() as u64);
         if survey.record_count == 0 {
