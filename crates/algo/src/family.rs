@@ -79,6 +79,19 @@ pub trait Model: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether the rows of a matrix of the model are features, which have names. By default those of the first one.
+    fn has_feature_rows(&self, matrix: &str) -> bool {
+        self.matrices(1).first().is_some_and(|first| first.name == matrix)
+    }
+
+    /// The names of the `count` columns of a matrix of the model, as in a table.
+    fn column_names(&self, _matrix: &str, count: usize) -> Vec<String> {
+        match count {
+            1 => vec!["value".to_owned()],
+            _ => (0..count).map(|column| format!("value_{column}")).collect(),
+        }
+    }
+
     /// Feature numbers must be below this limit; `None` allows any number.
     fn key_limit(&self) -> Option<u64> {
         None

@@ -23,6 +23,8 @@ pub enum OutputKind {
     Report,
     /// Data of `generate`.
     Generated,
+    /// A table of `export`.
+    Table,
 }
 
 impl OutputKind {
@@ -31,6 +33,7 @@ impl OutputKind {
             Self::Scores(_) => "a file of scores",
             Self::Report => "a report",
             Self::Generated => "a file of an earlier `generate`",
+            Self::Table => "a table of an earlier `export`",
         }
     }
 
@@ -47,6 +50,13 @@ impl OutputKind {
                 let is_parquet = start.starts_with(b"PAR1");
                 let has = |name: &str| if is_parquet { in_parquet(name) } else { fields.contains(&name) };
                 has("score") || has("predicted") || names.iter().all(|name| has(name))
+            }),
+            Self::Table => head_and_tail(path).is_ok_and(|(start, end)| {
+                let in_parquet = |name: &[u8]| end.windows(name.len()).any(|window| window == name);
+                if start.starts_with(b"PAR1") {
+                    return in_parquet(b"feature") || in_parquet(b"row");
+                }
+                [&b"feature,key,"[..], b"row,"].iter().any(|head| start.starts_with(head))
             }),
             Self::Report => json_of(path).is_some_and(|value| {
                 ["program_version", "algorithm", "epochs"].iter().all(|name| value.get(name).is_some())

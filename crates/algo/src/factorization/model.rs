@@ -97,6 +97,10 @@ impl Model {
 }
 
 impl family::Model for Model {
+    fn has_feature_rows(&self, matrix: &str) -> bool {
+        matrix != "intercept"
+    }
+
     fn family(&self) -> &'static str {
         FAMILY.name
     }

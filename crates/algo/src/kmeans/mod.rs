@@ -250,6 +250,13 @@ fn empty_notice(empty: usize, clusters: usize) -> String {
 }
 
 impl family::Model for Model {
+    fn column_names(&self, matrix: &str, count: usize) -> Vec<String> {
+        match (matrix, count) {
+            (_, 1) => vec!["value".to_owned()],
+            _ => (0..count).map(|cluster| format!("cluster_{cluster}")).collect(),
+        }
+    }
+
     fn family(&self) -> &'static str {
         FAMILY.name
     }

@@ -56,6 +56,10 @@ pub const FAMILY: Family = Family {
 };
 
 impl family::Model for Model {
+    fn has_feature_rows(&self, matrix: &str) -> bool {
+        matrix != "intercept"
+    }
+
     fn family(&self) -> &'static str {
         FAMILY.name
     }

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod cluster;
 pub mod driver;
 pub mod evaluate;
+pub mod export;
 pub mod failure;
 mod input;
 pub mod local;

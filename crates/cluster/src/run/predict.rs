@@ -286,7 +286,7 @@ pub(crate) fn argmax(scores: &[f64]) -> usize {
 }
 
 /// Writes a CSV field (RFC 4180).
-fn quote(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn quote(out: &mut Vec<u8>, text: &[u8]) {
     if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         return out.extend_from_slice(text);
     }
@@ -297,7 +297,7 @@ fn quote(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-fn header(columns: &[String]) -> Vec<u8> {
+pub(super) fn header(columns: &[String]) -> Vec<u8> {
     let mut line = Vec::new();
     for (i, name) in columns.iter().enumerate() {
         line.extend((i > 0).then_some(b','));

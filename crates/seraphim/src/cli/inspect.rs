@@ -2,7 +2,6 @@
 
 use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use data::ColumnKind;
 use matrix::{ExportedRows, OwnedValues};
 use model::{Manifest, Model};
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
 use crate::run::driver::epoch_monitor::metrics_text;
+use crate::run::export::feature_name;
 
 /// Default number of weights that are shown.
 const SHOWN_WEIGHTS: &str = "20";
@@ -80,7 +80,11 @@ fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     order.truncate(count);
     let weight = |row: usize| {
         let key = rows.keys[row];
-        Weight { name: name_of(model, key), key, values: row_of(rows, row, columns).collect() }
+        Weight {
+            name: feature_name(&model.manifest.schema, &model.dictionary, key),
+            key,
+            values: row_of(rows, row, columns).collect(),
+        }
     };
     order.into_iter().map(|(_, row)| weight(row)).collect()
 }
@@ -91,18 +95,6 @@ fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> Box<dyn Iterator<I
         OwnedValues::F32(x) => Box::new(x[range].iter().map(|&v| f64::from(v))),
         OwnedValues::F64(x) => Box::new(x[range].iter().copied()),
         OwnedValues::I64(x) => Box::new(x[range].iter().map(|&v| v as f64)),
-    }
-}
-
-/// Returns the name of a key: from the dictionary, from the columns, or the number itself.
-fn name_of(model: &Model, key: u64) -> String {
-    if let Some(name) = model.dictionary.get(key) {
-        return name.to_owned();
-    }
-    let column = usize::try_from(key).ok().and_then(|key| model.manifest.schema.columns.get(key));
-    match column {
-        Some(column) if column.kind == ColumnKind::Numeric => column.name.clone(),
-        _ => key.to_string(),
     }
 }
 

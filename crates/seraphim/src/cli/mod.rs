@@ -9,6 +9,7 @@ mod checkpoints;
 mod cluster_args;
 mod completions;
 mod evaluate;
+mod export;
 mod flags;
 mod functions;
 mod generate;
@@ -128,6 +129,7 @@ fn command() -> Command {
         .subcommand(evaluate::command())
         .subcommand(reproduce::command())
         .subcommand(inspect::command())
+        .subcommand(export::command())
         .subcommand(checkpoints::command())
         .subcommand(algorithms::command())
         .subcommand(functions::command())
@@ -151,6 +153,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
         Some(("reproduce", matches)) => reproduce::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches, environment.families),
+        Some(("export", matches)) => export::run(matches, environment),
         Some(("checkpoints", matches)) => checkpoints::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches, environment.families),
         Some(("functions", matches)) => functions::run(matches, environment.functions),
