@@ -1,7 +1,7 @@
 //! Promise: `export` writes each stored number of a model once, with the name of its feature, as CSV and as Parquet.
 
 #![cfg(feature = "parquet")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::format_push_string, reason = "helpers of tests")]
 
 mod common;
 
