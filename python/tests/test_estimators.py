@@ -63,6 +63,9 @@ def test_logistic_regression_learns(vectors: DataFrame) -> None:
     assert model.algorithm == "lr"
     assert model.summary["algorithm"] == "lr"
     assert model.getNumFeatures() == 2
+    first, second = model.coefficients
+    assert first > 0 and second > 0 and model.coefficientMatrix.numRows == 1
+    assert model.interceptVector[0] == model.intercept
 
 
 def test_other_estimators_have_their_algorithms(vectors: DataFrame) -> None:

@@ -11,6 +11,7 @@ use matrix::{FunctionTable, MatrixSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::coefficients::CoefficientRule;
 use crate::error::Error;
 use crate::job::{Job, Output, Scorer};
 use crate::metric::{MetricAccumulator, RealAccumulator};
@@ -82,6 +83,11 @@ pub trait Model: Any + Debug + Send + Sync {
     /// Whether the rows of a matrix of the model are features, which have names. By default those of the first one.
     fn has_feature_rows(&self, matrix: &str) -> bool {
         self.matrices(1).first().is_some_and(|first| first.name == matrix)
+    }
+
+    /// How the weights of a model that is linear in the values of its records become coefficients of these values.
+    fn coefficients(&self) -> Option<CoefficientRule> {
+        None
     }
 
     /// The names of the `count` columns of a matrix of the model, as in a table.

@@ -18,6 +18,7 @@
 //! | [`stopping`] | early stopping on a validation metric |
 
 mod batch_loop;
+mod coefficients;
 pub mod coordinator;
 pub mod csr;
 pub mod descent;
@@ -37,6 +38,7 @@ pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
 
+pub use coefficients::CoefficientRule;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
 pub use family::{Algorithm, Families, Family, Model, SavedModel};

@@ -44,7 +44,7 @@ fn weights_have_the_names_of_features_and_classes_in_csv_and_parquet() {
     let parquet = folder.path("weights.parquet");
     let said = succeed(&["export", &model, "--output", &parquet]);
     assert!(
-        said.starts_with("4 rows of weights written to ") && said.contains("--matrix writes intercept"),
+        said.starts_with("4 rows of weights written to ") && said.contains("--table writes intercept"),
         "{said}"
     );
     let reader = SerializedFileReader::new(File::open(&parquet).unwrap()).unwrap();
@@ -63,7 +63,7 @@ fn weights_have_the_names_of_features_and_classes_in_csv_and_parquet() {
         rows += 1;
     }
     assert_eq!(rows, 4);
-    let intercept = succeed(&["export", &model, "--matrix", "intercept"]);
+    let intercept = succeed(&["export", &model, "--table", "intercept"]);
     assert!(intercept.starts_with("row,blue,green,red\n0,") && intercept.lines().count() == 2, "{intercept}");
 }
 
@@ -72,13 +72,50 @@ fn centres_and_factors_are_tables_too() {
     let folder = Folder::new();
     let model = train(&folder, &["kmeans", "--set", "k=3", "--skip-columns", "label"]);
     assert!(succeed(&["export", &model]).starts_with("feature,key,cluster_0,cluster_1,cluster_2\n"));
-    assert!(succeed(&["export", &model, "--matrix", "norms"]).starts_with("row,cluster_0,"));
+    assert!(succeed(&["export", &model, "--table", "norms"]).starts_with("row,cluster_0,"));
     let model = train(&folder, &["fm", "--set", "k=2", "--set", "positive_label=red"]);
-    let factors = succeed(&["export", &model, "--matrix", "factors"]);
+    let factors = succeed(&["export", &model, "--table", "factors"]);
     assert!(
         factors.starts_with("feature,key,value_0,value_1\n") && factors.contains("town=Oslo,"),
         "{factors}"
     );
+}
+
+#[test]
+fn coefficients_are_for_values_as_they_are_in_the_data() {
+    let folder = Folder::new();
+    let mut text = "size,weight,town,label\n".to_owned();
+    for i in 0..200 {
+        let (size, weight, town) = (i % 17, 1000 + (i * 7) % 13, i % 2);
+        let label = 3.0 + 0.5 * f64::from(size) - 0.01 * f64::from(weight) + 2.0 * f64::from(town);
+        text += &format!("{size},{weight},{},{label}\n", ["Oslo", "Rome"][town as usize]);
+    }
+    let (data, model) = (folder.write("prices.csv", text), folder.path("model"));
+    let coefficient = |text: &str, name: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name},")));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).rsplit(',').next().unwrap().parse().unwrap()
+    };
+    for standardize in ["true", "false"] {
+        let settings = ["linear", "--set", "optimizer=lbfgs", "--set", "l2=0", "--set", "max_iterations=500"];
+        let scaled = ["--set", &format!("standardize={standardize}"), "--set", "tolerance=1e-12"];
+        let place = ["--data", &data, "--model", &model, "--quiet", "--overwrite"];
+        succeed(&[&["train"], &settings[..], &scaled, &place].concat());
+        let table = succeed(&["export", &model, "--table", "coefficients"]);
+        assert!(table.starts_with("feature,key,value\n") && table.contains("\n(intercept),-1,"), "{table}");
+        let [size, weight] = ["size", "weight"].map(|name| coefficient(&table, name));
+        let difference = coefficient(&table, "town=Rome") - coefficient(&table, "town=Oslo");
+        assert!((size - 0.5).abs() < 1e-3 && (weight + 0.01).abs() < 1e-3, "{table}");
+        assert!((difference - 2.0).abs() < 1e-2, "{table}");
+        // They give the scores of the model.
+        let record = folder.write("one.csv", "size,weight,town\n3,1005,Rome\n");
+        let scored = succeed(&["predict", "--model", &model, "--data", &record, "--no-label", "--output", "-", "--quiet"]);
+        let score: f64 = scored.lines().nth(1).unwrap().parse().unwrap();
+        let sum = coefficient(&table, "(intercept)") + 3.0 * size + 1005.0 * weight + coefficient(&table, "town=Rome");
+        assert!((score - sum).abs() < 1e-3, "{score} {sum}");
+    }
+    let model = train(&folder, &["fm", "--set", "k=2", "--set", "positive_label=red"]);
+    let said = fail(2, &["export", &model, "--table", "coefficients"]);
+    assert!(said.contains("is not linear in the values of its records"), "{said}");
 }
 
 #[test]
@@ -89,7 +126,7 @@ fn nothing_else_is_written_over() {
         let said = fail(code, &[&["export"], arguments].concat());
         assert!(said.contains(words), "{arguments:?}: {said}");
     };
-    refused(2, &[&model, "--matrix", "wights"], "has no matrix \"wights\"; give one of weights, intercept");
+    refused(2, &[&model, "--table", "wights"], "the model has no such table (\"wights\"); give one of weights, intercept, coefficients");
     refused(4, &[&folder.path("none")], "there is no such directory");
     let table = folder.path("table.csv");
     succeed(&["export", &model, "--output", &table]);

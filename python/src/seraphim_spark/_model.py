@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from pyspark.ml.linalg import Matrix, Vector
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.util import JavaMLWritable
 from pyspark.ml.wrapper import JavaModel
@@ -33,6 +34,26 @@ class SeraphimModel(JavaModel, SeraphimParams, JavaMLWritable, SeraphimReadable)
     def algorithm(self) -> str:
         """The algorithm that has trained the model."""
         return self._call_java("algorithm")
+
+    @property
+    def coefficients(self) -> Vector:
+        """The coefficients of a linear model with one for each feature, for values as they are in the DataFrame."""
+        return self._call_java("coefficients")
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of a linear model with one coefficient for each feature."""
+        return self._call_java("intercept")
+
+    @property
+    def coefficientMatrix(self) -> Matrix:
+        """The coefficients of a linear model: classes x features, with one row if there are no classes."""
+        return self._call_java("coefficientMatrix")
+
+    @property
+    def interceptVector(self) -> Vector:
+        """The intercepts of a linear model, one for each row of `coefficientMatrix`."""
+        return self._call_java("interceptVector")
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{HUBER, LINEAR, LR, Linear, LinearScorer, Model, SOFTMAX, SVM, Standardize};
 use crate::descent;
+use crate::coefficients::CoefficientRule;
 use crate::error::Error;
 use crate::family::{self, Algorithm, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Output, Resolution, Scorer, TrainTask};
@@ -58,6 +59,12 @@ pub const FAMILY: Family = Family {
 impl family::Model for Model {
     fn has_feature_rows(&self, matrix: &str) -> bool {
         matrix != "intercept"
+    }
+
+    fn coefficients(&self) -> Option<CoefficientRule> {
+        let rule = CoefficientRule { standardize: self.standardize, label_scale: self.label_scale };
+        // Records of unit length are no linear function of their values.
+        (!self.normalize).then_some(rule)
     }
 
     fn family(&self) -> &'static str {

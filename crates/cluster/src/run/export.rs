@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use algo::{Families, Model};
+use algo::{CoefficientRule, Families, Model};
 use data::{ColumnKind, KeyNames, Schema};
 use matrix::{ElementType, ExportedRows, OwnedValues};
 use model::ModelFiles;
@@ -15,13 +15,13 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::outputs::{self, OutputKind, Outputs};
 
-/// Which matrix of which model is written, and where to.
+/// Which table of which model is written, and where to.
 #[derive(Clone, Debug)]
 pub struct ExportJob {
     /// The model directory.
     pub model: PathBuf,
-    /// The name of the matrix; the first one of the model by default.
-    pub matrix: Option<String>,
+    /// The name of a matrix, or `coefficients`; the first matrix of the model by default.
+    pub table: Option<String>,
     /// A file that ends with `.parquet`, any other file for CSV, or `-` for CSV on standard output.
     pub output: PathBuf,
     /// Whether an earlier table is replaced.
@@ -31,13 +31,19 @@ pub struct ExportJob {
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSummary {
-    pub matrix: String,
+    pub table: String,
     pub rows: u64,
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// The matrices of the model that can be written.
-    pub matrices: Vec<String>,
+    /// The tables of the model.
+    pub tables: Vec<String>,
 }
+
+/// The table of a linear model for values as they are in the data.
+const COEFFICIENTS: &str = "coefficients";
+/// The key of the intercept among the coefficients, which is written as -1.
+const INTERCEPT_KEY: u64 = u64::MAX;
+const INTERCEPT: &str = "(intercept)";
 
 /// Names of the first columns: of rows of features, and of others.
 const FEATURE: &str = "feature";
@@ -53,38 +59,139 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     }
     let mut files = ModelFiles::open(&job.model, false)?;
     let model = families.load(&files.manifest.model)?;
-    let matrices: Vec<String> = files.manifest.matrices.iter().map(|entry| entry.name.clone()).collect();
-    let at = find(&matrices, job.matrix.as_deref())?;
+    let tables = tables(&files, &*model);
+    let table = find(&tables, job.table.as_deref())?.to_owned();
+    let rule = if table == COEFFICIENTS { model.coefficients() } else { None };
+    let matrix = if rule.is_some() { CoefficientRule::MATRICES[0] } else { &table };
+    let at = position(&files, matrix).expect("it is a matrix of the model");
     let schema = files.manifest.schema.clone();
-    let (columns, kind) = (files.manifest.matrices[at].columns as usize, files.manifest.matrices[at].dtype);
-    let layout = TableLayout::new(&*model, &matrices[at], columns, &schema);
+    let entry = &files.manifest.matrices[at];
+    let (width, kind) = (entry.columns as usize, if rule.is_some() { ElementType::F64 } else { entry.dtype });
+    let layout = TableLayout::new(&*model, matrix, width, &schema);
     let names = if layout.has_features { files.dictionary()? } else { KeyNames::default() };
     let stored = if is_standard { None } else { Some(interrupt.temp_output(&job.output)) };
     let place = stored.as_ref().map_or(Path::new("-"), |stored| stored.path());
     let mut writer = TableWriter::create(place, &job.output, &layout, kind)?;
-    let (mut key, mut rows) = (0, 0);
-    loop {
-        let block = files.rows_from(at, key)?;
-        let Some(last) = block.keys.last() else { break };
+    let mut rows = 0;
+    let mut write = |block: &ExportedRows| {
         interrupt.check("while the table was written; it was removed")?;
-        writer.write(&block, &layout, &names)?;
         rows += block.keys.len() as u64;
-        key = last + 1;
+        writer.write(block, &layout, &names)
+    };
+    match rule {
+        Some(rule) => coefficients(&mut files, rule, at, width, &mut write)?,
+        None => each_block(&mut files, at, |_, block| write(&block))?,
     }
     writer.finish(&job.output)?;
     if let Some(stored) = stored {
         stored.persist(outputs::put_file(job.overwrite))?;
     }
-    Ok(ExportSummary { matrix: matrices[at].clone(), rows, columns: layout.columns, matrices })
+    Ok(ExportSummary { table, rows, columns: layout.columns, tables })
 }
 
-/// Returns the position of a matrix; of the first one if none is named.
-fn find(matrices: &[String], name: Option<&str>) -> Result<usize, Error> {
-    let Some(name) = name else { return Ok(0) };
-    matrices.iter().position(|known| known == name).ok_or_else(|| Error::InvalidRequest {
-        what: format!("--matrix: the model has no matrix {name:?}"),
-        advice: format!("give one of {}", matrices.join(", ")),
+/// The names of the tables of a model: its matrices, and the coefficients of a linear one.
+fn tables(files: &ModelFiles, model: &dyn Model) -> Vec<String> {
+    let matrices = files.manifest.matrices.iter().map(|entry| entry.name.clone());
+    matrices.chain(model.coefficients().map(|_| COEFFICIENTS.to_owned())).collect()
+}
+
+/// Returns the table of this name; the first one if none is named.
+fn find<'a>(tables: &'a [String], name: Option<&str>) -> Result<&'a str, Error> {
+    let Some(name) = name else { return Ok(&tables[0]) };
+    tables.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
+        let advice = format!("give one of {}", tables.join(", "));
+        let what = match name {
+            COEFFICIENTS => "--table: this model is not linear in the values of its records, so it has no coefficients",
+            _ => "--table: the model has no such table",
+        };
+        Error::InvalidRequest { what: format!("{what} ({name:?})"), advice }
     })
+}
+
+fn position(files: &ModelFiles, matrix: &str) -> Option<usize> {
+    files.manifest.matrices.iter().position(|entry| entry.name == matrix)
+}
+
+/// Reads a matrix block by block.
+fn each_block(
+    files: &mut ModelFiles,
+    matrix: usize,
+    mut use_block: impl FnMut(&mut ModelFiles, ExportedRows) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut key = 0;
+    loop {
+        let block = files.rows_from(matrix, key)?;
+        let Some(last) = block.keys.last() else { return Ok(()) };
+        key = last + 1;
+        use_block(files, block)?;
+    }
+}
+
+/// Makes the coefficients of the weights, and of the intercept as the last row.
+fn coefficients(
+    files: &mut ModelFiles,
+    rule: CoefficientRule,
+    weights: usize,
+    width: usize,
+    write: &mut impl FnMut(&ExportedRows) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let [_, intercept, moments] = CoefficientRule::MATRICES.map(|name| position(files, name));
+    let mut moments = moments.map(MomentReader::new);
+    let mut lost = vec![0.0; width];
+    let block_of = |keys, values| ExportedRows { keys, values: OwnedValues::F64(values), slots: Vec::new() };
+    each_block(files, weights, |files, block| {
+        let mut values = numbers(&block.values);
+        for (key, row) in block.keys.iter().zip(values.chunks_mut(width)) {
+            let moments = moments.as_mut().map_or(Ok(None), |reader| reader.get(files, *key))?;
+            for (value, lost) in row.iter_mut().zip(&mut lost) {
+                let (coefficient, part) = rule.coefficient(*value, moments.as_ref());
+                *value = coefficient;
+                *lost += part;
+            }
+        }
+        write(&block_of(block.keys, values))
+    })?;
+    let mut own = vec![0.0; width];
+    if let Some(intercept) = intercept {
+        each_block(files, intercept, |_, block| {
+            own.copy_from_slice(&numbers(&block.values));
+            Ok(())
+        })?;
+    }
+    let last = own.iter().zip(&lost).map(|(own, lost)| rule.intercept(*own, *lost)).collect();
+    write(&block_of(vec![INTERCEPT_KEY], last))
+}
+
+fn numbers(values: &OwnedValues) -> Vec<f64> {
+    match values {
+        OwnedValues::F32(values) => values.iter().map(|&value| f64::from(value)).collect(),
+        OwnedValues::F64(values) => values.clone(),
+        OwnedValues::I64(values) => values.iter().map(|&value| value as f64).collect(),
+    }
+}
+
+/// Reads moments of ascending keys.
+struct MomentReader {
+    matrix: usize,
+    keys: Vec<u64>,
+    moments: Vec<f64>,
+    next: usize,
+}
+
+impl MomentReader {
+    fn new(matrix: usize) -> Self {
+        Self { matrix, keys: Vec::new(), moments: Vec::new(), next: 0 }
+    }
+
+    fn get(&mut self, files: &mut ModelFiles, key: u64) -> Result<Option<[f64; 3]>, Error> {
+        if self.keys.last().is_none_or(|last| *last < key) {
+            let block = files.rows_from(self.matrix, key)?;
+            (self.moments, self.keys, self.next) = (numbers(&block.values), block.keys, 0);
+        }
+        self.next += self.keys[self.next..].partition_point(|known| *known < key);
+        let is_there = self.keys.get(self.next) == Some(&key);
+        Ok(if is_there { self.moments.as_chunks().0.get(self.next).copied() } else { None })
+    }
 }
 
 /// The columns of a table.
@@ -111,7 +218,7 @@ impl<'a> TableLayout<'a> {
 
     /// Returns the name of a feature: from the dictionary, from the columns, or the key itself.
     fn name_of(&self, names: &KeyNames, key: u64) -> String {
-        feature_name(self.schema, names, key)
+        if key == INTERCEPT_KEY { INTERCEPT.to_owned() } else { feature_name(self.schema, names, key) }
     }
 }
 
@@ -225,7 +332,7 @@ fn write_text(
             quote(&mut line, layout.name_of(names, *key).as_bytes());
             line.push(b',');
         }
-        write!(line, "{key}")?;
+        write!(line, "{}", *key as i64)?;
         for at in row * width..(row + 1) * width {
             match &rows.values {
                 OwnedValues::F32(values) => write!(line, ",{}", values[at])?,

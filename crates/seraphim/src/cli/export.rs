@@ -1,4 +1,4 @@
-//! `seraphim export out/ --output weights.csv`: writes a matrix of a model as a table.
+//! `seraphim export out/ --output weights.csv`: writes a table of a model.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ pub(super) fn command() -> Command {
         .about("Write the weights, centres or factors of a model as a table: CSV or Parquet")
         .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
         .arg(
-            Arg::new("matrix")
-                .long("matrix")
+            Arg::new("table")
+                .long("table")
                 .value_name("NAME")
-                .help("The matrix of the model (see `seraphim inspect`) [default: the first]"),
+                .help("A matrix of the model (see `seraphim inspect`), or coefficients: the weights of a linear model for values as they are in the data [default: the first matrix]"),
         )
         .arg(
             Arg::new("output")
@@ -38,22 +38,22 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let job = ExportJob {
         model: PathBuf::from(text("model").expect("clap asks for it")),
-        matrix: text("matrix"),
+        table: text("table"),
         output: PathBuf::from(text("output").expect("it has a default")),
         overwrite: matches.get_flag("overwrite"),
     };
     let summary = export(&job, environment.families, environment.interrupt)?;
     if job.output.as_os_str() != "-" {
         let others: Vec<&str> =
-            summary.matrices.iter().map(String::as_str).filter(|name| *name != summary.matrix).collect();
+            summary.tables.iter().map(String::as_str).filter(|name| *name != summary.table).collect();
         let others = match &others[..] {
             [] => String::new(),
-            others => format!("; --matrix writes {} instead", others.join(" or ")),
+            others => format!("; --table writes {} instead", others.join(" or ")),
         };
         print_text(&format!(
             "{} of {} written to {} ({}){others}\n",
             cluster::amounts::counted(summary.rows, "row"),
-            summary.matrix,
+            summary.table,
             job.output.display(),
             summary.columns.join(", "),
         ))?;

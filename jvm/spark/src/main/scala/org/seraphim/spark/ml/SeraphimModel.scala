@@ -6,10 +6,11 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.fs.{FileSystem, Path => HadoopPath}
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
+import org.apache.spark.ml.linalg.{Matrix, Vector}
 import org.apache.spark.ml.param.{IntParam, ParamMap, ParamValidators}
 import org.apache.spark.ml.util._
 import org.apache.spark.sql.types.{DoubleType, StructField, StructType}
-import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
 
 import org.seraphim.spark.SeraphimConf
 
@@ -52,6 +53,23 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
 
   /** The report of the training as JSON: metrics, timings, settings. Empty for a model that was read. */
   def summary: String = report
+
+  private lazy val linear: LinearCoefficients = {
+    val binary = SeraphimConf.of(SparkSession.active.sparkContext.getConf).binary
+    val folder = UnpackedModels.acquire(digest, archive)
+    val size = get(numFeatures).orElse(get(inputCols).map(_.length)).getOrElse(0)
+    try LinearCoefficients.of(binary, folder, size) finally UnpackedModels.release(digest)
+  }
+
+  /** The coefficients of a linear model with one of them for each feature, for values as they are in the DataFrame. */
+  def coefficients: Vector = linear.only._1
+
+  def intercept: Double = linear.only._2
+
+  /** The coefficients of a linear model: classes x features, with one row if there are no classes. */
+  def coefficientMatrix: Matrix = linear.matrix
+
+  def interceptVector: Vector = linear.intercepts
 
   private def output: OutputKind = {
     val model = manifest.path("model")

@@ -88,6 +88,36 @@ class EstimatorTest {
   }
 
   @Test
+  def coefficients_are_those_of_spark(): Unit = {
+    val frame = vectors(points(500, 30)).cache()
+    val ofSpark = new org.apache.spark.ml.regression.LinearRegression().setLabelCol("height").fit(frame)
+    val linear = new SeraphimLinearRegression().setLabelCol("height").setRegParam(0).setMaxIter(200).fit(frame)
+    assertArrayEquals(ofSpark.coefficients.toArray, linear.coefficients.toArray, 1e-3)
+    assertEquals(ofSpark.intercept, linear.intercept, 1e-3)
+    val model = new SeraphimLogisticRegression().setRegParam(0.01).setMaxIter(100)
+      .setSettings(Array("standardize=false")).fit(frame)
+    val expected = new LogisticRegression().setRegParam(0.01).setStandardization(false).setTol(1e-9).fit(frame)
+    assertArrayEquals(expected.coefficients.toArray, model.coefficients.toArray, 1e-3)
+    assertEquals(expected.intercept, model.intercept, 1e-3)
+    assertEquals((1, 2), (model.coefficientMatrix.numRows, model.coefficientMatrix.numCols))
+    frame.unpersist()
+  }
+
+  @Test
+  def models_without_a_vector_of_coefficients_say_why(): Unit = {
+    val frame = points(200, 31)
+    def reason(work: => Any): String = assertThrows(classOf[Exception], () => work).getMessage
+    val factors = new SeraphimEstimator().setAlgorithm("fm").setInputCols(Array("a", "b")).fit(frame)
+    assertTrue(reason(factors.coefficients).contains("is not linear"), reason(factors.coefficients))
+    val strings = new SeraphimLogisticRegression().setInputCols(Array("a", "side")).fit(frame)
+    assertTrue(reason(strings.coefficients).contains("seraphim export"), reason(strings.coefficients))
+    val classes = new SeraphimSoftmaxRegression().setInputCols(Array("a", "b")).fit(frame)
+    assertTrue(reason(classes.intercept).contains("interceptVector"), reason(classes.intercept))
+    assertEquals((2, 2, 2),
+      (classes.coefficientMatrix.numRows, classes.coefficientMatrix.numCols, classes.interceptVector.size))
+  }
+
+  @Test
   def the_quick_start_of_the_page_runs(): Unit = {
     val Array(training, test) = vectors(points(400, 8)).randomSplit(Array(0.8, 0.2), 1)
     val path = Files.createTempDirectory("seraphim-test").resolve("model").toString

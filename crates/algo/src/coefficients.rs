@@ -1,0 +1,33 @@
+//! Coefficients: the weights of a model that is linear in the values of its records, for these values as they are in the
+//! data. Weights belong to standardized columns and, in a regression, to scaled labels.
+
+use crate::labels::LabelScale;
+use crate::scaling::{IDENTITY_SCALE, Standardize, scale_of};
+
+/// How weights become coefficients: `score = intercept + sum over features of coefficient x value`. With centred columns this
+/// holds for records without missing values.
+#[derive(Clone, Copy, Debug)]
+pub struct CoefficientRule {
+    pub(crate) standardize: Option<Standardize>,
+    pub(crate) label_scale: Option<LabelScale>,
+}
+
+impl CoefficientRule {
+    /// The names of the matrices: weights, intercept (if the model has one) and moments (if columns are standardized).
+    pub const MATRICES: [&'static str; 3] = ["weights", "intercept", "moments"];
+
+    /// The coefficient of a feature with this weight and these moments (`None`: it has none), and what the intercept loses
+    /// by it.
+    pub fn coefficient(&self, weight: f64, moments: Option<&[f64; 3]>) -> (f64, f64) {
+        let scale = self.standardize.zip(moments).map(|(mode, moments)| scale_of(mode, moments));
+        let (shift, factor) = scale.unwrap_or(IDENTITY_SCALE);
+        let coefficient = weight * factor * self.label_scale.map_or(1.0, |scale| scale.deviation);
+        (coefficient, coefficient * shift)
+    }
+
+    /// The intercept for values as they are in the data; `lost` is the sum of what the coefficients take from it.
+    pub fn intercept(&self, intercept: f64, lost: f64) -> f64 {
+        let scaled = self.label_scale.map_or(intercept, |scale| scale.mean + scale.deviation * intercept);
+        scaled - lost
+    }
+}
