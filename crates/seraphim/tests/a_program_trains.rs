@@ -180,7 +180,10 @@ fn what_a_program_does_wrong_is_an_error_that_says_so() {
     assert!(text(Training::new("lr").option("servers", 2).option("workers", 2)).contains("in one process"));
     assert!(text(Training::new("lr").option("seed", "x")).contains("option seed"));
     assert!(text(Training::new("lr").set("l2", -1)).contains("l2"));
-    assert!(text(Training::new("lr").option("label", "y")).contains("labels, weights and groups as arrays"));
+    assert!(
+        text(Training::new("lr").option("label", "y"))
+            .contains("labels, weights, groups and times as arrays")
+    );
     let unlabelled = CsrArrays { attributes: RecordAttributes::default(), ..arrays(&clicks(20, 6)) };
     let error = Training::new("lr").run(&unlabelled.into()).map(drop).unwrap_err().to_string();
     assert_eq!(error, "memory:training: it has no labels: give one for each record");

@@ -108,9 +108,22 @@ fn coefficients_are_for_values_as_they_are_in_the_data() {
         assert!((difference - 2.0).abs() < 1e-2, "{table}");
         // They give the scores of the model.
         let record = folder.write("one.csv", "size,weight,town\n3,1005,Rome\n");
-        let scored = succeed(&["predict", "--model", &model, "--data", &record, "--no-label", "--output", "-", "--quiet"]);
+        let scored = succeed(&[
+            "predict",
+            "--model",
+            &model,
+            "--data",
+            &record,
+            "--no-label",
+            "--output",
+            "-",
+            "--quiet",
+        ]);
         let score: f64 = scored.lines().nth(1).unwrap().parse().unwrap();
-        let sum = coefficient(&table, "(intercept)") + 3.0 * size + 1005.0 * weight + coefficient(&table, "town=Rome");
+        let sum = coefficient(&table, "(intercept)")
+            + 3.0 * size
+            + 1005.0 * weight
+            + coefficient(&table, "town=Rome");
         assert!((score - sum).abs() < 1e-3, "{score} {sum}");
     }
     let model = train(&folder, &["fm", "--set", "k=2", "--set", "positive_label=red"]);
@@ -126,7 +139,11 @@ fn nothing_else_is_written_over() {
         let said = fail(code, &[&["export"], arguments].concat());
         assert!(said.contains(words), "{arguments:?}: {said}");
     };
-    refused(2, &[&model, "--table", "wights"], "the model has no such table (\"wights\"); give one of weights, intercept, coefficients");
+    refused(
+        2,
+        &[&model, "--table", "wights"],
+        "the model has no such table (\"wights\"); give one of weights, intercept, coefficients",
+    );
     refused(4, &[&folder.path("none")], "there is no such directory");
     let table = folder.path("table.csv");
     succeed(&["export", &model, "--output", &table]);

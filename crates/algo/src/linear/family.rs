@@ -8,8 +8,8 @@ use matrix::{Consistency, MatrixSpec};
 use serde_json::Value;
 
 use super::{HUBER, LINEAR, LR, Linear, LinearScorer, Model, SOFTMAX, SVM, Standardize};
-use crate::descent;
 use crate::coefficients::CoefficientRule;
+use crate::descent;
 use crate::error::Error;
 use crate::family::{self, Algorithm, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Output, Resolution, Scorer, TrainTask};

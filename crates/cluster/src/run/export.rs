@@ -101,7 +101,9 @@ fn find<'a>(tables: &'a [String], name: Option<&str>) -> Result<&'a str, Error> 
     tables.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
         let advice = format!("give one of {}", tables.join(", "));
         let what = match name {
-            COEFFICIENTS => "--table: this model is not linear in the values of its records, so it has no coefficients",
+            COEFFICIENTS => {
+                "--table: this model is not linear in the values of its records, so it has no coefficients"
+            }
             _ => "--table: the model has no such table",
         };
         Error::InvalidRequest { what: format!("{what} ({name:?})"), advice }
