@@ -142,7 +142,7 @@ fn nothing_else_is_written_over() {
     refused(
         2,
         &[&model, "--table", "wights"],
-        "the model has no such table (\"wights\"); give one of weights, intercept, coefficients",
+        "the model has no such table (\"wights\"); give one of weights, intercept, moments, coefficients",
     );
     refused(4, &[&folder.path("none")], "there is no such directory");
     let table = folder.path("table.csv");
