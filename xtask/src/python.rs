@@ -1,7 +1,7 @@
 //! `cargo xtask python`: builds the wheel of the Python package with the jars of `jvm/`, installs it into an environment of
 //! its own, and runs its tests. Where something is missing it says so, and does nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -11,10 +11,17 @@ use crate::metadata;
 /// Where `cargo xtask jvm` leaves the jar that the package needs.
 const JARS: &str = "jvm/spark/target";
 
+/// The environment, in the folder of the build.
+const ENVIRONMENT: &str = "python-package";
+
+/// The interpreter of the environment in which the package is installed.
+pub(crate) fn interpreter(target: &Path) -> PathBuf {
+    target.join(ENVIRONMENT).join("bin/python")
+}
+
 pub(crate) fn run(root: &Path) -> Result<()> {
     let target = metadata::target_folder(root)?;
-    let environment = target.join("python-package");
-    let python = environment.join("bin/python");
+    let (environment, python) = (target.join(ENVIRONMENT), interpreter(&target));
     if let Some(missing) = missing(root, &environment, &python) {
         println!("SKIPPED: the tests of python/, because {missing}");
         return Ok(());

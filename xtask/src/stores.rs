@@ -1,75 +1,21 @@
 //! `cargo xtask stores`: the tests of checkpoints in S3 and HDFS, against a server of S3 from `PyPI` and Hadoop's own name
 //! node and data nodes from Maven Central. What is missing here (Python, Java, Maven) is said, and left out.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use crate::command::{Cmd, is_available};
+use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
 use crate::metadata;
 
 const MOTO: &str = "moto[server]==5.2.5";
-const HADOOP: &str = "3.4.2";
 const TESTS: &str =
     "test -p store -p seraphim --features cloud,hdfs --test every_store --test checkpoints_in_other_stores";
-/// Longest wait for a server to be ready.
-const START_LIMIT: Duration = Duration::from_mins(2);
 const DATA_NODES: usize = 2;
-/// Hadoop reaches into these packages of Java 17.
-const OPENED_PACKAGES: [&str; 4] = ["java.lang", "java.util", "java.util.concurrent", "java.net"];
-
-/// A process that ends with this value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Server {
-    /// Starts a program whose output goes to a file.
-    fn start(command: &mut Command, log: &Path) -> Result<Self> {
-        let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let started = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn();
-        Ok(Self(started.with_context(|| format!("cannot start {}", command.get_program().display()))?))
-    }
-
-    /// Waits until `is_ready`; the error names the log.
-    fn wait_for(&mut self, log: &Path, is_ready: impl Fn() -> bool) -> Result<()> {
-        let start = Instant::now();
-        while !is_ready() {
-            ensure!(self.0.try_wait()?.is_none(), "a server has ended: see {}", log.display());
-            ensure!(start.elapsed() < START_LIMIT, "a server is not ready: see {}", log.display());
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(())
-    }
-}
-
-/// A port that is free now.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// The answer to an HTTP request without a body.
-fn http(port: u16, method: &str, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    write!(stream, "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
 /// Starts the servers that can run here and runs the tests with them.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let folder = metadata::target_folder(root)?.join("stores");
@@ -126,7 +72,7 @@ struct Hdfs {
 }
 
 fn start_hdfs(folder: &Path) -> Result<(u16, Vec<Server>)> {
-    let jars = fetch_jars(folder)?;
+    let jars = fetch_jars(folder, "hdfs", &["hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client"])?;
     let hdfs = Hdfs { folder: folder.join("hdfs"), jars };
     if hdfs.folder.exists() {
         fs::remove_dir_all(&hdfs.folder)?;
@@ -155,35 +101,6 @@ fn start_hdfs(folder: &Path) -> Result<(u16, Vec<Server>)> {
     Ok((port, servers))
 }
 
-/// The jars of Hadoop and of what it needs.
-fn fetch_jars(folder: &Path) -> Result<PathBuf> {
-    let jars = folder.join(format!("hadoop-{HADOOP}"));
-    if jars.join("complete").exists() {
-        return Ok(jars);
-    }
-    let mut dependencies = String::new();
-    for name in ["hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client"] {
-        write!(
-            dependencies,
-            "<dependency><groupId>org.apache.hadoop</groupId><artifactId>{name}</artifactId><version>{HADOOP}</version>\
-             </dependency>"
-        )?;
-    }
-    let pom = folder.join("pom.xml");
-    fs::write(
-        &pom,
-        format!(
-            "<project><modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>hdfs</artifactId>\
-             <version>1</version><packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>\n"
-        ),
-    )?;
-    let copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
-    let (file, to) = (pom.display().to_string(), format!("-DoutputDirectory={}", jars.display()));
-    Cmd::new("mvn", folder).args(["-B", "-q", "-f", &file, copy, "-DincludeScope=runtime", &to]).run()?;
-    fs::write(jars.join("complete"), "")?;
-    Ok(jars)
-}
-
 impl Hdfs {
     fn place(&self, node: usize) -> PathBuf {
         self.folder.join(format!("node-{node}"))
@@ -193,16 +110,12 @@ impl Hdfs {
     fn configure(&self, node: usize, ports: (u16, u16)) -> Result<()> {
         let place = self.place(node);
         fs::create_dir_all(&place)?;
-        let write = |name: &str, settings: &[(&str, String)]| {
-            let mut text = String::from("<?xml version=\"1.0\"?>\n<configuration>\n");
-            for (name, value) in settings {
-                let _ = writeln!(text, "<property><name>{name}</name><value>{value}</value></property>");
-            }
-            fs::write(place.join(name), text + "</configuration>\n")
-        };
         let address = |port: u16| format!("127.0.0.1:{port}");
         let own = |what: &str| format!("file://{}", place.join(what).display());
-        write("core-site.xml", &[("fs.defaultFS", format!("hdfs://{}", address(ports.0)))])?;
+        write_settings(
+            &place.join("core-site.xml"),
+            &[("fs.defaultFS", format!("hdfs://{}", address(ports.0)))],
+        )?;
         let settings = [
             ("dfs.replication", DATA_NODES.to_string()),
             ("dfs.namenode.name.dir", own("names")),
@@ -217,18 +130,12 @@ impl Hdfs {
             ("dfs.namenode.safemode.extension", "0".to_owned()),
             ("dfs.heartbeat.interval", "1".to_owned()),
         ];
-        write("hdfs-site.xml", &settings)?;
-        Ok(())
+        write_settings(&place.join("hdfs-site.xml"), &settings)
     }
 
     /// The command of a node.
     fn java(&self, node: usize, class: &str) -> Command {
-        let mut java = Command::new("java");
-        java.args(["-Xmx192m", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]);
-        java.args(OPENED_PACKAGES.map(|package| format!("--add-opens=java.base/{package}=ALL-UNNAMED")));
-        let (configuration, web) = (self.place(node), self.folder.join("web"));
-        let path = format!("{}:{}:{}/*", configuration.display(), web.display(), self.jars.display());
-        java.args(["-cp", &path, &format!("org.apache.hadoop.hdfs.server.{class}")]);
-        java
+        let folders = [self.place(node), self.folder.join("web")];
+        java(&format!("hdfs.server.{class}"), &folders.each_ref().map(PathBuf::as_path), &self.jars)
     }
 }

@@ -6,8 +6,8 @@ import java.nio.file.{Files, Path, Paths}
 import org.apache.spark.SparkEnv
 
 /**
- * Temporary folders on this machine, in the folders that Spark has for such files. A cluster removes those of an executor
- * that was killed, when the application ends.
+ * Temporary folders on this machine, in the folders that Spark has for such files. A cluster removes those of an
+ * executor that was killed, when the application ends.
  */
 private[spark] object LocalFolder {
   /** Makes a folder that only this user can read. */

@@ -25,7 +25,7 @@ private[ml] object LinearCoefficients {
   private val NamedKeys = 1L << 62
   private val InterceptKey = -1L
 
-  /** Asks the program for the coefficients of a model directory with `size` features; 0 if their number is not known. */
+  /** Asks the program for the coefficients of a model directory with `size` features; 0: their number is not known. */
   def of(binary: Option[String], model: Path, size: Int): LinearCoefficients = {
     val folder = LocalFolder.create("seraphim-export")
     try {

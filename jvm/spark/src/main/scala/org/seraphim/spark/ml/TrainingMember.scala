@@ -9,9 +9,9 @@ import org.seraphim.spark.SeraphimService
  * A task of a training on several executors. All of them run at once, as a barrier stage.
  *
  * The first task starts the master, and all tasks tell each other what they have. Each task starts a server and a
- * worker, which has the records of the task as `worker://` data. The first task submits the job, and the others wait for
- * its end.
- * If a task fails or is lost, Spark ends all of them, their processes end with them, and the stage runs again.
+ * worker, which has the records of the task as `worker://` data. The first task submits the job, and the others wait
+ * for its end. If a task fails or is lost, Spark ends all of them, their processes end with them, and the stage runs
+ * again.
  */
 private[ml] object TrainingMember extends Logging {
   def run(blocks: Iterator[(BlockKey, RecordBlock)], plan: TrainingPlan): (TaskOutcome, RecordTotals) = {

@@ -76,7 +76,7 @@ class ClusterEstimatorTest {
   @Test
   def executors_without_the_jars_are_a_clear_error(): Unit = {
     val classes = System.getProperty("java.class.path").split(':').filterNot(_.contains("/jvm/")).mkString(":")
-    start("spark.executor.extraClassPath" -> classes)
+    start("spark.executor.extraClassPath" -> classes, "spark.task.maxFailures" -> "1")
     val frame = points(10)
     val fault = assertThrows(classOf[ProgramFailure], () => new SeraphimLogisticRegression().fit(frame))
     assertTrue(fault.getMessage.contains("--jars"), fault.getMessage)
