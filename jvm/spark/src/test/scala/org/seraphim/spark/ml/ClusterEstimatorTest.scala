@@ -51,7 +51,7 @@ class ClusterEstimatorTest {
     start()
     val frame = points(1000)
     val estimator = new SeraphimLogisticRegression().setNumWorkers(2)
-      .setSettings(Array("optimizer=adagrad", "epochs=3000", "batch_size=100"))
+      .setSettings(Array("optimizer=adagrad", "epochs=1500", "batch_size=100"))
     val expected = estimator.fit(frame)
     assertTrue(expected.transform(frame).filter("prediction = label").count() > 950)
 
