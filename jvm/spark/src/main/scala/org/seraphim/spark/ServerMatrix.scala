@@ -119,8 +119,8 @@ object ServerMatrix {
   }
 
   /**
-   * The sum over the partitions of an RDD of what `add` adds to arrays of zeros, one for each row. Each partition counts
-   * once, whatever Spark runs again: a task stages its part on the servers, and the first commit of a partition counts.
+   * The sum over the partitions of an RDD of what `add` adds to arrays of zeros, one for each row. Each partition
+   * counts once, whatever Spark runs again: a task stages its part, and the first commit of a partition counts.
    *
    * @param add gets the records of a partition and the arrays; it runs on executors
    */

@@ -7,8 +7,9 @@ import org.apache.spark.TaskContext
 import org.seraphim.client.TestServers
 
 /**
- * Computes the same sum many times on a standalone cluster, while attempts fail before and after their commit,
- * executors end, and slow attempts are speculated. It compares each sum with that of an undisturbed run, bit by bit.
+ * Computes the same sum many times on a standalone cluster, twice from each RDD, while attempts fail before and after
+ * their commit, executors end, shuffled records are lost, and slow attempts are speculated. It compares each sum with
+ * that of an undisturbed run, bit by bit.
  *
  * Arguments: number of runs, seed of the first.
  */
@@ -43,8 +44,11 @@ object ChaosRuns {
         val runSeed = seed + run
         val objective = new SparkObjective(shuffled, pool, isReproducible = true)(
           (records, w, gradient) => disturb(prefix, runSeed, records, w, gradient))
-        val (loss, gradient) = objective.calculate(pool.fill(2.0))
-        val isSame = loss == expected._1 && gradient.pull().map(java.lang.Double.doubleToRawLongBits).toSeq == bits
+        // The second action finds some of the shuffled records that the first one has left.
+        val isSame = (1 to 2).forall { _ =>
+          val (loss, gradient) = objective.calculate(pool.fill(2.0))
+          loss == expected._1 && gradient.pull().map(java.lang.Double.doubleToRawLongBits).toSeq == bits
+        }
         if (!isSame) different += 1
         val marks = Files.list(folder).toArray.length
         println(s"run $run: ${if (isSame) "the same bits" else "DIFFERENT"}; $marks faults so far")
@@ -91,6 +95,10 @@ object ChaosRuns {
           set(mark)
           Runtime.getRuntime.halt(1)
         }
+        case 4 =>
+          set(mark)
+          loseShuffledRecords()
+          throw new IllegalStateException("fails, and the next attempt cannot fetch its records")
         case 3 =>
           // A slow attempt, until a speculative one begins or some time has passed.
           val end = System.nanoTime() + 1000000000L
@@ -100,6 +108,15 @@ object ChaosRuns {
       }
     }
     evaluate(records, w, gradient)
+  }
+
+  /** Removes what this executor has shuffled: who fetches it fails, and Spark runs the stage before again. */
+  private def loseShuffledRecords(): Unit = for (folder <- sys.env.get("SPARK_EXECUTOR_DIRS")) {
+    val files = Files.walk(Paths.get(folder))
+    try {
+      val shuffled = files.filter(file => file.getFileName.toString.startsWith("shuffle_"))
+      shuffled.forEach(file => Files.deleteIfExists(file))
+    } finally files.close()
   }
 
   private def set(mark: Path): Unit = Files.write(mark, Array.emptyByteArray)

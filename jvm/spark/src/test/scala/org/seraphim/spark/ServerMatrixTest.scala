@@ -57,7 +57,8 @@ class ServerMatrixTest {
     val products = each(a, b)(_ * _).map(_.sum)
     assertEquals(products.sum, x.dot(y), Tolerance * Columns)
     assertEquals(math.sqrt(each(a, a)(_ * _).map(_.sum).sum), x.norm(), Tolerance * Columns)
-    assertArrayEquals(a.map(row => row.zip(b(1)).map { case (p, q) => p * q }.sum), x.multiply(y(1)), Tolerance * Columns)
+    val withOne = a.map(row => row.zip(b(1)).map { case (p, q) => p * q }.sum)
+    assertArrayEquals(withOne, x.multiply(y(1)), Tolerance * Columns)
     assertSame(Array.fill(Rows)(Array.fill(Columns)(0.5)), x.fill(0.5))
     assertSame(Array.fill(2)(new Array[Double](Columns)), ServerMatrix.zeros(pool, 2))
   }
