@@ -1,5 +1,7 @@
 package org.seraphim.spark.ml
 
+import java.nio.file.Files
+
 import scala.util.Random
 
 import org.apache.spark.ml.linalg.Vectors
@@ -54,19 +56,28 @@ class SessionsTest {
     }
   }
 
+  /** A file that looks like a program of another processor. */
+  private def foreignProgram(): String = {
+    val file = Files.createTempFile("seraphim-test", "")
+    Files.write(file, Array[Byte](0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0))
+    file.toFile.setExecutable(true)
+    file.toFile.deleteOnExit()
+    file.toString
+  }
+
   @Test
-  def a_program_that_is_not_there_is_an_error_with_the_setting(): Unit = {
+  def a_program_that_does_not_run_is_an_error_with_the_setting(): Unit = {
     val model = within(TestServers.binaryOrSkip().toString) { session =>
       new SeraphimLogisticRegression().fit(points(session, isFlipped = false))
     }
-    within("/nowhere/seraphim") { session =>
+    for (program <- Seq("/nowhere/seraphim", foreignProgram())) within(program) { session =>
       val frame = points(session, isFlipped = false)
       val faults = Seq[() => Unit](
         () => new SeraphimLogisticRegression().fit(frame),
         () => model.transform(frame).collect())
       faults.foreach { work =>
         val text = assertThrows(classOf[Exception], () => work()).getMessage
-        assertTrue(text.contains("/nowhere/seraphim") && text.contains("spark.seraphim.binary"), text)
+        assertTrue(text.contains(program) && text.contains("spark.seraphim.binary"), text)
       }
     }
   }
