@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{docs, fuzz, jvm, kill, metadata, mutants, python, stores, tidy, yarn};
+use crate::{docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
@@ -98,7 +98,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "tests and doctests", run: tests },
     CiStage { name: "jvm", run: jvm::run },
     CiStage { name: "python", run: python::run },
-    CiStage { name: "yarn", run: yarn::run },
+    CiStage { name: "spark", run: spark::run },
     CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_BROKEN).run() },
     CiStage { name: "examples", run: examples },
     CiStage { name: "api docs", run: api_docs },

@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `python`, `yarn`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -15,10 +15,10 @@ mod mutants;
 mod python;
 mod simulate;
 mod skipped;
+mod spark;
 mod stores;
 mod tidy;
 mod tree;
-mod yarn;
 
 use std::process::ExitCode;
 
@@ -37,7 +37,8 @@ usage: cargo xtask COMMAND
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
   jvm                               builds jvm/ with Maven and runs its tests, where there are Java and Maven
   python                            builds the Python package with these jars and runs its tests, where there are Java and pip
-  yarn                              starts YARN and runs a program of PySpark with this package on it (after `python`)
+  spark                             runs a program of PySpark with this package on clusters of Spark and on YARN, which it
+                                    starts (after `python`)
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
   stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
@@ -69,7 +70,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
         ["jvm"] => jvm::build_and_run(&root),
         ["python"] => python::run(&root),
-        ["yarn"] => yarn::run(&root),
+        ["spark"] => spark::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["stores"] => stores::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),

@@ -15,6 +15,12 @@ pub(super) const PREFIX_BYTES: usize = 8;
 const LENGTH_BYTES: usize = 8;
 /// The decompressed length of a buffer that is not compressed.
 const NOT_COMPRESSED: i64 = -1;
+/// Maximum number of records for each byte of a body: a record takes at least one bit of a column.
+const RECORDS_PER_BYTE: usize = 8;
+/// The same where the body is compressed: columns of one value, which compress best, take fewer bytes than this.
+const COMPRESSED_RECORDS_PER_BYTE: usize = RECORDS_PER_BYTE << 14;
+/// Added to the size of a body, so that few records may have columns of nulls alone, which take no bytes.
+const LEAST_BODY_BYTES: usize = 64;
 /// Maximum size of a record batch in bytes, decompressed.
 const BATCH_LIMIT: i64 = 4 << 30;
 
@@ -49,6 +55,7 @@ impl RawMessage {
             _ => None,
         };
         let Some(batch) = batch else { return Ok(message) };
+        record_count(batch, body.len())?;
         let is_compressed = batch.compression().is_some();
         let mut size = 0i64;
         for buffer in batch.buffers().iter().flatten() {
@@ -70,6 +77,17 @@ impl RawMessage {
         }
         Ok(message)
     }
+}
+
+/// Returns the number of records that a batch states; an error if its body cannot have so many. Memory and time follow from
+/// the number before the records are read.
+pub(super) fn record_count(batch: arrow_ipc::RecordBatch<'_>, body_bytes: usize) -> Result<usize, String> {
+    let per_byte = if batch.compression().is_some() { COMPRESSED_RECORDS_PER_BYTE } else { RECORDS_PER_BYTE };
+    let limit = (body_bytes + LEAST_BODY_BYTES).saturating_mul(per_byte);
+    usize::try_from(batch.length())
+        .ok()
+        .filter(|count| *count <= limit)
+        .ok_or_else(|| format!("a record batch of {} records in {body_bytes} bytes", batch.length()))
 }
 
 /// Parses the metadata of a message, without the prefix.

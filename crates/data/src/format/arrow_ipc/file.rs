@@ -7,7 +7,7 @@ use arrow_buffer::MutableBuffer;
 use arrow_ipc::{Block, MessageHeader, root_as_footer};
 use arrow_schema::SchemaRef;
 
-use super::decoder::{Decoder, PREFIX_BYTES, RawMessage, parse_metadata, schema};
+use super::decoder::{Decoder, PREFIX_BYTES, RawMessage, parse_metadata, record_count, schema};
 use super::{FILE_MAGIC, damaged};
 use crate::arrow::{BatchSize, IndexedBatches};
 use crate::byte_source::ByteSource;
@@ -80,15 +80,14 @@ impl IpcFile {
     }
 
     fn record_count(&self, block: &Block) -> Result<usize, String> {
-        let (metadata, _) = self.lengths(block)?;
+        let (metadata, body) = self.lengths(block)?;
         let mut bytes = vec![0; metadata];
         self.bytes.read_at(block.offset() as u64, &mut bytes)?;
         let message = parse_metadata(&bytes[PREFIX_BYTES..])?;
         if message.header_type() != MessageHeader::RecordBatch {
             return Err("its footer names a message that is no record batch".to_owned());
         }
-        let batch = message.header_as_record_batch().ok_or("a record batch cannot be read")?;
-        usize::try_from(batch.length()).map_err(|_| format!("a record batch of {} records", batch.length()))
+        record_count(message.header_as_record_batch().ok_or("a record batch cannot be read")?, body)
     }
 }
 

@@ -283,6 +283,23 @@ fn changed_data_are_an_error_or_records() {
 }
 
 #[test]
+fn a_number_of_records_that_cannot_be_is_refused_before_memory_is_taken() {
+    for way in WAYS {
+        let bytes = encode(way, &[table(0, 5000)]);
+        let counts: Vec<usize> =
+            (0..bytes.len() - 8).filter(|at| bytes[*at..*at + 8] == 5000u64.to_le_bytes()).collect();
+        // The first one is that of the record batch; its columns have their own.
+        assert!(counts.len() > 1, "{way:?}");
+        for count in [i64::MAX, 1 << 40, -1] {
+            let mut bytes = bytes.clone();
+            bytes[counts[0]..counts[0] + 8].copy_from_slice(&count.to_le_bytes());
+            let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
+            assert!(error.contains(&format!("a record batch of {count} records in ")), "{way:?}: {error}");
+        }
+    }
+}
+
+#[test]
 fn a_decompressed_length_that_cannot_be_is_refused_before_memory_is_taken() {
     let bytes = encode(WAYS[1], &[table(0, 5000)]);
     let sizes: Vec<usize> =

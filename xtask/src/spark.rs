@@ -1,6 +1,7 @@
-//! `cargo xtask yarn`: starts YARN from Hadoop's jars and runs a program of `PySpark` on it as `spark-submit` does, in client and
-//! in cluster mode. It trains with Estimators and has vectors on servers of the plugin. The Python package, with the jars of
-//! `jvm/` and the program, must be installed in its environment (`cargo xtask python`).
+//! `cargo xtask spark`: runs a program of `PySpark` as `spark-submit` does, on a cluster of Spark's own processes and on YARN, in
+//! client and in cluster mode; YARN is started from Hadoop's jars. The program trains with Estimators and has vectors on servers
+//! of the plugin. The Python package, with the jars of `jvm/` and the program, must be installed in its environment (`cargo
+//! xtask python`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let python = python::interpreter(&target);
     for (program, argument) in [("java", "-version"), ("mvn", "-version")] {
         if !is_available(program, &[argument]) {
-            println!("SKIPPED: the test on YARN, because there is no {program} here");
+            println!("SKIPPED: the tests on clusters of Spark, because there is no {program} here");
             return Ok(());
         }
     }
@@ -43,15 +44,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         );
         return Ok(());
     }
-    let folder = target.join("yarn");
+    let folder = target.join("spark");
     fs::create_dir_all(&folder)?;
     let jars = fetch_jars(&folder, "yarn", &PARTS)?;
     let cluster = Cluster { folder: folder.join("cluster"), jars };
     let _servers = cluster.start()?;
-    for mode in ["client", "cluster"] {
-        submit(root, &cluster, &python, mode)?;
-    }
-    Ok(())
+    let spark = SparkSubmit::new(root, &python, &cluster)?;
+    [Mode::LocalCluster, Mode::YarnClient, Mode::YarnCluster].into_iter().try_for_each(|mode| spark.run(mode))
 }
 
 /// A resource manager and a node manager in a folder of their own.
@@ -144,53 +143,110 @@ impl Cluster {
     }
 }
 
-/// Runs the program. In cluster mode its output is among the logs of the containers.
-fn submit(root: &Path, cluster: &Cluster, python: &Path, mode: &str) -> Result<()> {
-    let ask = |code: &str| -> Result<String> {
-        let output = Command::new(python).args(["-c", code]).output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-    };
-    let spark = PathBuf::from(ask("import os, pyspark; print(os.path.dirname(pyspark.__file__))")?);
-    let jars = ask("import seraphim_spark; print(','.join(seraphim_spark.jars()))")?;
-    let settings = [
-        ("spark.yarn.jars", format!("local:{}/jars/*", spark.display())),
-        ("spark.yarn.stagingDir", format!("file://{}", cluster.folder.join("staging").display())),
-        ("spark.yarn.appMasterEnv.PYSPARK_PYTHON", python.display().to_string()),
-        ("spark.executorEnv.PYSPARK_PYTHON", python.display().to_string()),
-        ("spark.yarn.appMasterEnv.SPARK_LOCAL_IP", "127.0.0.1".to_owned()),
-        ("spark.executorEnv.SPARK_LOCAL_IP", "127.0.0.1".to_owned()),
-        ("spark.plugins", "org.seraphim.spark.SeraphimPlugin".to_owned()),
-        ("spark.seraphim.servers", "2".to_owned()),
-        ("spark.seraphim.memory", "100m".to_owned()),
-        ("spark.ui.enabled", "false".to_owned()),
-    ];
-    let log = cluster.folder.join(format!("{mode}.log"));
-    let mut command = Command::new(spark.join("bin/spark-submit"));
-    command.args(["--master", "yarn", "--deploy-mode", mode, "--jars", &jars]);
-    command.args(["--num-executors", "2", "--executor-memory", "512m", "--driver-memory", "512m"]);
-    for (name, value) in settings {
-        command.arg("--conf").arg(format!("{name}={value}"));
+/// Where the driver and the executors run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Executors are processes beside the driver.
+    LocalCluster,
+    YarnClient,
+    /// The driver runs in a container, too.
+    YarnCluster,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::LocalCluster => "local-cluster",
+            Self::YarnClient => "yarn-client",
+            Self::YarnCluster => "yarn-cluster",
+        }
     }
-    if mode == "client" {
-        command.args(["--conf", "spark.driver.host=127.0.0.1"]);
+
+    fn words(self) -> [&'static str; 4] {
+        match self {
+            Self::LocalCluster => ["--master", "local-cluster[2,1,1024]", "--deploy-mode", "client"],
+            Self::YarnClient => ["--master", "yarn", "--deploy-mode", "client"],
+            Self::YarnCluster => ["--master", "yarn", "--deploy-mode", "cluster"],
+        }
     }
-    command.arg(root.join("python/tests/yarn/program.py"));
-    command.env("SPARK_HOME", &spark).env("HADOOP_CONF_DIR", cluster.configuration());
-    command.env("PYSPARK_PYTHON", python).env("SPARK_LOCAL_IP", "127.0.0.1");
-    let file = fs::File::create(&log)?;
-    println!("$ spark-submit --master yarn --deploy-mode {mode} python/tests/yarn/program.py");
-    let status =
-        command.stdout(file.try_clone()?).stderr(file).status().context("cannot start spark-submit")?;
-    ensure!(status.success(), "the program failed on YARN with {status}: see {}", log.display());
-    let places = if mode == "client" { vec![log] } else { files_below(&cluster.logs())? };
-    let has_passed = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(PASSED));
-    ensure!(
-        places.iter().any(has_passed),
-        "the program did not print {PASSED}: see {}",
-        cluster.folder.display()
-    );
-    Ok(())
+}
+
+/// `spark-submit` of the environment.
+struct SparkSubmit<'a> {
+    program: PathBuf,
+    python: &'a Path,
+    cluster: &'a Cluster,
+    /// The folder of `PySpark`.
+    home: PathBuf,
+    /// The jars of the Python package, separated by commas.
+    jars: String,
+}
+
+impl<'a> SparkSubmit<'a> {
+    fn new(root: &Path, python: &'a Path, cluster: &'a Cluster) -> Result<Self> {
+        let ask = |code: &str| -> Result<String> {
+            let output = Command::new(python).args(["-c", code]).output()?;
+            ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        };
+        let home = PathBuf::from(ask("import os, pyspark; print(os.path.dirname(pyspark.__file__))")?);
+        let jars = ask("import seraphim_spark; print(','.join(seraphim_spark.jars()))")?;
+        Ok(Self { program: root.join("python/tests/cluster/program.py"), python, cluster, home, jars })
+    }
+
+    /// Runs the program. In cluster mode its output is among the logs of the containers.
+    fn run(&self, mode: Mode) -> Result<()> {
+        let log = self.cluster.folder.join(format!("{}.log", mode.name()));
+        let file = fs::File::create(&log)?;
+        println!("$ spark-submit {} {}", mode.words().join(" "), self.program.display());
+        let mut command = self.command(mode);
+        let status =
+            command.stdout(file.try_clone()?).stderr(file).status().context("cannot start spark-submit")?;
+        ensure!(status.success(), "the program failed with {status}: see {}", log.display());
+        let places =
+            if mode == Mode::YarnCluster { files_below(&self.cluster.logs())? } else { vec![log.clone()] };
+        let has_passed = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(PASSED));
+        ensure!(places.iter().any(has_passed), "the program did not print {PASSED}: see {}", log.display());
+        Ok(())
+    }
+
+    fn command(&self, mode: Mode) -> Command {
+        let mut settings = vec![
+            ("spark.plugins", "org.seraphim.spark.SeraphimPlugin".to_owned()),
+            ("spark.seraphim.servers", "2".to_owned()),
+            ("spark.seraphim.memory", "100m".to_owned()),
+            ("spark.ui.enabled", "false".to_owned()),
+        ];
+        let python = self.python.display().to_string();
+        if mode == Mode::LocalCluster {
+            // The plugin must be there when executors start.
+            settings.push(("spark.executor.extraClassPath", self.jars.replace(',', ":")));
+        } else {
+            let staging = self.cluster.folder.join("staging");
+            settings.extend([
+                ("spark.yarn.jars", format!("local:{}/jars/*", self.home.display())),
+                ("spark.yarn.stagingDir", format!("file://{}", staging.display())),
+                ("spark.yarn.appMasterEnv.PYSPARK_PYTHON", python.clone()),
+                ("spark.yarn.appMasterEnv.SPARK_LOCAL_IP", "127.0.0.1".to_owned()),
+                ("spark.executorEnv.PYSPARK_PYTHON", python.clone()),
+                ("spark.executorEnv.SPARK_LOCAL_IP", "127.0.0.1".to_owned()),
+                ("spark.executor.instances", "2".to_owned()),
+            ]);
+        }
+        if mode != Mode::YarnCluster {
+            settings.push(("spark.driver.host", "127.0.0.1".to_owned()));
+        }
+        let mut command = Command::new(self.home.join("bin/spark-submit"));
+        command.args(mode.words()).args(["--jars", &self.jars]);
+        command.args(["--executor-memory", "512m", "--driver-memory", "512m"]);
+        for (name, value) in settings {
+            command.arg("--conf").arg(format!("{name}={value}"));
+        }
+        command.arg(&self.program).current_dir(&self.cluster.folder);
+        command.env("SPARK_HOME", &self.home).env("HADOOP_CONF_DIR", self.cluster.configuration());
+        command.env("PYSPARK_PYTHON", python).env("SPARK_LOCAL_IP", "127.0.0.1");
+        command
+    }
 }
 
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {

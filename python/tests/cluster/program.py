@@ -1,4 +1,4 @@
-"""Runs on YARN: trains on one and on two executors, scores, and has a vector on the servers of the plugin."""
+"""Runs on a cluster: trains on one and on two executors, scores, and has a vector on the servers of the plugin."""
 
 import random
 
