@@ -98,7 +98,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "tests and doctests", run: tests },
     CiStage { name: "jvm", run: jvm::run },
     CiStage { name: "python", run: python::run },
-    CiStage { name: "spark", run: spark::run },
+    CiStage { name: "spark", run: spark::run_shortly },
     CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_BROKEN).run() },
     CiStage { name: "examples", run: examples },
     CiStage { name: "api docs", run: api_docs },

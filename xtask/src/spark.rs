@@ -29,7 +29,17 @@ log4j.appender.A.layout=org.apache.log4j.PatternLayout
 log4j.appender.A.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 ";
 
+/// Runs the program in each mode.
 pub(crate) fn run(root: &Path) -> Result<()> {
+    run_in(root, &[Mode::LocalCluster, Mode::YarnClient, Mode::YarnCluster])
+}
+
+/// Runs it where the driver is beside executors, and where it is in a container; the client mode of YARN is between the two.
+pub(crate) fn run_shortly(root: &Path) -> Result<()> {
+    run_in(root, &[Mode::LocalCluster, Mode::YarnCluster])
+}
+
+fn run_in(root: &Path, modes: &[Mode]) -> Result<()> {
     let target = metadata::target_folder(root)?;
     let python = python::interpreter(&target);
     for (program, argument) in [("java", "-version"), ("mvn", "-version")] {
@@ -50,7 +60,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let cluster = Cluster { folder: folder.join("cluster"), jars };
     let _servers = cluster.start()?;
     let spark = SparkSubmit::new(root, &python, &cluster)?;
-    [Mode::LocalCluster, Mode::YarnClient, Mode::YarnCluster].into_iter().try_for_each(|mode| spark.run(mode))
+    modes.iter().try_for_each(|mode| spark.run(*mode))
 }
 
 /// A resource manager and a node manager in a folder of their own.
