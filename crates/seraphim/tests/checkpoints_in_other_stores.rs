@@ -37,7 +37,7 @@ mod with_stores {
         let folder = Folder::new();
         let data = folder.write("train.libsvm", clicks(3000, 1));
         let whole = folder.path("whole");
-        let fixed = ["train", "lr", "--data", &data, "--tasks", "2", "--set", "epochs=400", "--quiet"];
+        let fixed = ["train", "lr", "--data", &data, "--tasks", "2", "--set", "epochs=4000", "--quiet"];
         succeed(&[&fixed[..], &["--model", &whole]].concat());
         for (i, store) in stores.iter().enumerate() {
             let place = format!("{store}/training-{}", std::process::id());
