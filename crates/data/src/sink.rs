@@ -80,9 +80,12 @@ impl Holdout {
         };
     }
 
-    /// Whether the open record, which is among those of training, is held out because of its time.
-    fn takes_late(&self, record: &BatchBuilder) -> bool {
-        matches!(&self.rule, HoldoutRule::From(time) if record.open_time() >= Some(*time))
+    /// Whether the open record, which is among those of training, is held out because of its time. An error if it has
+    /// none.
+    fn takes_late(&self, record: &BatchBuilder) -> Result<bool, String> {
+        let HoldoutRule::From(time) = &self.rule else { return Ok(false) };
+        let missing = || "a time of the record, which decides whether it is held out".to_owned();
+        record.open_time().map(|own| own >= *time).ok_or_else(missing)
     }
 
     fn finish_batch(&mut self) {
@@ -177,8 +180,17 @@ impl Sink {
             self.discard_record();
             return Err(format!("{expected}, not {key}"));
         }
+        let is_late =
+            self.holdout.as_ref().map_or(Ok(false), |holdout| holdout.takes_late(&self.main_builder));
+        let is_late = match is_late {
+            Ok(is_late) => is_late,
+            Err(expected) => {
+                self.discard_record();
+                return Err(expected);
+            }
+        };
         if let Some(holdout) = &mut self.holdout
-            && holdout.takes_late(&self.main_builder)
+            && is_late
         {
             self.main_builder.move_open_record(&mut holdout.builder);
             holdout.is_record_held_out = true;

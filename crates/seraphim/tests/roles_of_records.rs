@@ -208,6 +208,15 @@ fn what_cannot_be_meant_is_refused() {
     refused(2, &["lr", "--data", &text, "--format", "text"], "lines of text have no labels");
     refused(2, &["lr", "--data", &edges], "edges have no labels");
     refused(2, &["lr", "--data", &all, "--token-columns", "dya"], "day");
+    // Edges may have times without a column; each of them has to have one.
+    let timed: String = (0..100).map(|i| format!("{} {} 1 {i}\n", i % 7, 7 + i % 5)).collect();
+    let timed = folder.write("timed.edges", timed);
+    let late = ["kmeans", "--data", &timed, "--set", "k=2", "--validate-from", "50"];
+    let held_out = folder.path("held_out");
+    let said = succeed(&[&["train"], &late[..], &["--model", &held_out, "--json"]].concat());
+    assert!(said.contains("\"validation\": {"), "{said}");
+    let late = ["kmeans", "--data", &edges, "--set", "k=2", "--validate-from", "50"];
+    refused(3, &late, "plain.edges:1:1: expected a time of the record");
     let undated = folder.write("undated.csv", "label,x,day\n1,2,2026-01-01\n0,3,later\n");
     let late = ["lr", "--data", &undated, "--time", "day", "--validate-from", "2026-01-02"];
     refused(3, &late, "undated.csv:3:5");

@@ -1,5 +1,7 @@
 //! Records of the training data that are held out for validation.
 
+use data::Schema;
+
 use super::TrainJob;
 use crate::error::Error;
 
@@ -53,12 +55,24 @@ impl Holdout<'_> {
     }
 }
 
+/// Fails when the data have columns, and none of them has the times that a hold-out needs. In other data each record has
+/// to have one.
+pub(crate) fn check_times(job: &TrainJob, schema: &Schema) -> Result<(), Error> {
+    let needs_column = matches!(job.holdout(), Holdout::From(_)) && schema.time.is_none();
+    if needs_column && !schema.columns.is_empty() {
+        return Err(Error::InvalidRequest {
+            what: "--validate-from needs the times of the records".into(),
+            advice: "name their column with --time".into(),
+        });
+    }
+    Ok(())
+}
+
 /// Fails when the settings of a job contradict each other.
 pub(super) fn check(job: &TrainJob) -> Result<(), Error> {
     let options = &job.input.options;
     let refused =
         |what: &str, advice: &str| Err(Error::InvalidRequest { what: what.into(), advice: advice.into() });
-    let has_times = options.time.is_some() || job.input.format.as_deref() == Some("edges");
     let needs = job.parameters.data_needs();
     match job.validate_from {
         Some(_) if !job.validate.is_empty() => {
@@ -66,9 +80,6 @@ pub(super) fn check(job: &TrainJob) -> Result<(), Error> {
         }
         Some(_) if needs.validation_share > 0.0 => {
             refused("validation_share and --validate-from both hold out records", "leave one of them out")
-        }
-        Some(_) if !has_times => {
-            refused("--validate-from needs the times of the records", "name their column with --time")
         }
         None if options.time.is_some() && !needs.uses_times => refused(
             "--time names a column, and nothing uses the times",

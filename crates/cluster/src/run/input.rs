@@ -12,6 +12,7 @@ use math::random::{Purpose, stream};
 use super::Environment;
 use super::task_streams::{MeteredStream, TimedValidation, ValidationSource};
 use crate::error::Error;
+use crate::job::holdout::check_times;
 use crate::job::{Holdout, TrainJob};
 
 /// Task number of validation streams. They do not shuffle, so it is only part of the names of their files.
@@ -64,6 +65,7 @@ pub(super) fn open(
     // Ctrl-C also ends standard input, so what was read so far may look like any format.
     environment.interrupt.check("while the data were opened, before the first step; no model was written")?;
     let mut source = source?;
+    check_times(job, source.schema())?;
     needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
     source.set_label_rule(needs.label_rule);
     input.options.label_rule = needs.label_rule;
