@@ -54,7 +54,8 @@ impl OutputKind {
             Self::Table => head_and_tail(path).is_ok_and(|(start, end)| {
                 let in_parquet = |name: &[u8]| end.windows(name.len()).any(|window| window == name);
                 if start.starts_with(b"PAR1") {
-                    return in_parquet(b"feature") || in_parquet(b"row");
+                    // The footer has the name of a column behind its length.
+                    return in_parquet(b"\x07feature") || in_parquet(b"\x03row");
                 }
                 [&b"feature,key,"[..], b"row,"].iter().any(|head| start.starts_with(head))
             }),

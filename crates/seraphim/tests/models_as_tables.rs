@@ -151,6 +151,16 @@ fn nothing_else_is_written_over() {
     refused(2, &[&model, "--output", &table], "add --overwrite");
     succeed(&["export", &model, "--output", &table, "--overwrite"]);
     assert_eq!(std::fs::read(&table).unwrap(), before);
+    for name in ["weights", "intercept"] {
+        let parquet = folder.path(&format!("{name}.parquet"));
+        for _ in 0..2 {
+            succeed(&["export", &model, "--table", name, "--output", &parquet, "--overwrite"]);
+        }
+    }
+    let scores = folder.path("arrows.parquet");
+    let rows = ["--data", &folder.path("data.csv"), "--keep-columns", "town", "--output", &scores, "--quiet"];
+    succeed(&[&["predict", "--model", &model], &rows[..]].concat());
+    refused(2, &[&model, "--output", &scores, "--overwrite"], "is not a table of an earlier `export`");
     let data = folder.path("data.csv");
     refused(2, &[&model, "--output", &data, "--overwrite"], "is not a table of an earlier `export`");
     refused(2, &[&model, "--output", &format!("{model}/table.csv")], "lies inside the model");
