@@ -65,6 +65,7 @@ impl LocalCluster {
                 task_count: 1,
                 wait_limit_ms: 60_000,
                 durability: rpc::message::Durability::Checkpoint,
+                standby: None,
                 matrices: layout.matrices.clone(),
                 held: layout.lane_partitions(lane),
                 home: lane == 0,
@@ -172,6 +173,7 @@ fn layout(servers: u16) -> JobLayout {
         addresses: vec![format!("tcp:host{lane}:1")],
         lane: 0,
         server: String::new(),
+        standby: None,
     };
     JobLayout {
         job: JOB,

@@ -58,7 +58,7 @@ const VICTIMS: [Victims; 6] = [
 ];
 
 /// What there is of a training when a server has died.
-const DURABILITIES: [&str; 3] = ["checkpoint", "log", "synced-log"];
+const DURABILITIES: [&str; 4] = ["checkpoint", "log", "synced-log", "replica"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KillOptions {

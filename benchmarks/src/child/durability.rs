@@ -1,5 +1,5 @@
-//! What a write-ahead log costs: pushes a second to two servers without a log, with one, and with one that is synced to the
-//! disk before each acknowledgement. Two tasks under SSP push 100 of a million rows and tick after each ten pushes, as fast
+//! What durability costs: pushes a second to two servers without a log, with one, with one that is synced to the disk before
+//! each acknowledgement, and with a replica on the other server. Two tasks under SSP push 100 of a million rows and tick after each ten pushes, as fast
 //! as the servers acknowledge.
 
 use std::path::Path;
@@ -8,10 +8,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use math::random::{Purpose, stream};
 use matrix::{Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec, PushRule, Selection, Values};
+use rpc::message::Durability;
 use serde_json::{Value, json};
 use worker::RemoteAgent;
 
-use super::wire::{ChildServer, median, open_job};
+use super::wire::{ChildServer, median, open_job_with};
 
 const ROWS: u64 = 1_000_000;
 const KEYS: usize = 100;
@@ -24,14 +25,16 @@ const ROUNDS: usize = 5;
 
 /// Pushes a second of each mode, the median of rounds in turns.
 pub(super) fn run(folder: &Path) -> Result<Value> {
-    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    let mut rates = [const { Vec::new() }; 4];
     for _ in 0..ROUNDS {
         for (mode, rates) in rates.iter_mut().enumerate() {
             rates.push(rate(mode, folder)?);
         }
     }
-    let [none, log, synced] = rates.map(median);
-    Ok(json!({ "pushes_per_s": none, "log": log / none, "synced_log": synced / none }))
+    let [none, log, synced, replica] = rates.map(median);
+    let ratios = json!({ "log": log / none, "synced_log": synced / none, "replica": replica / none });
+    eprintln!("{none:.0} pushes a second without durability");
+    Ok(ratios)
 }
 
 fn rate(mode: usize, folder: &Path) -> Result<f64> {
@@ -39,13 +42,15 @@ fn rate(mode: usize, folder: &Path) -> Result<f64> {
     let start_server = |number: usize| {
         let folder = folder.join(number.to_string());
         let folder = folder.to_str().context("the folder has a name of text")?;
-        ChildServer::start_with(&["wire-server", folder, "synced"][..[1, 2, 3][mode]])
+        ChildServer::start_with(&["wire-server", folder, "synced"][..[1, 2, 3, 1][mode]])
     };
     let servers = [start_server(0)?, start_server(1)?];
     let rule = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.1, l2: 0.5 };
     let consistency = Consistency::Ssp { staleness: 4 };
     let spec = MatrixSpec::sparse("weights", ElementType::F32, 1, rule, 8);
-    let layout = open_job(1, &servers, vec![MatrixSpec { rows: ROWS, consistency, ..spec }], TASKS)?;
+    let durability = if mode == 3 { Durability::Replica } else { Durability::Checkpoint };
+    let matrices = vec![MatrixSpec { rows: ROWS, consistency, ..spec }];
+    let layout = open_job_with(1, &servers, matrices, TASKS, durability)?;
     let start = Instant::now();
     std::thread::scope(|scope| {
         let agents: Result<Vec<_>> =

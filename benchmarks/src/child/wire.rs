@@ -15,7 +15,7 @@ use matrix::{
     Agent, Axis, Consistency, ElementType, Initializer, Keys, LocalConfig, LocalStore, MatrixId, MatrixSpec,
     Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
 };
-use rpc::message::{CloseJob, Hello, OpenJob, Role};
+use rpc::message::{CloseJob, Durability, Hello, OpenJob, Role, Standby};
 use rpc::serve::Ports;
 use rpc::{Address, Message};
 use serde_json::{Value, json};
@@ -170,14 +170,32 @@ pub(super) fn open_job(
     matrices: Vec<MatrixSpec>,
     tasks: u32,
 ) -> Result<JobLayout> {
-    let lanes: Vec<LaneAddress> = servers
-        .iter()
-        .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0, server: String::new() })
-        .collect();
-    let owners = matrices
-        .iter()
-        .map(|spec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16))
-        .collect();
+    open_job_with(job, servers, matrices, tasks, Durability::Checkpoint)
+}
+
+/// Like [`open_job`]; with `Replica` each server has a standby, the next one.
+pub(super) fn open_job_with(
+    job: u32,
+    servers: &[ChildServer],
+    matrices: Vec<MatrixSpec>,
+    tasks: u32,
+    durability: Durability,
+) -> Result<JobLayout> {
+    let lane = |at: usize| {
+        let (name, next) = (|at: usize| format!("server-{at}"), (at + 1) % servers.len());
+        let addresses = vec![servers[next].address.clone()];
+        let standby = Standby { primary: name(at), server: name(next), addresses, lane: 1 };
+        LaneAddress {
+            addresses: vec![servers[at].address.clone()],
+            lane: 0,
+            server: name(at),
+            standby: (durability == Durability::Replica).then_some(standby),
+        }
+    };
+    let lanes: Vec<LaneAddress> = (0..servers.len()).map(lane).collect();
+    let count = lanes.len() as u16;
+    let owners = |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), count);
+    let owners = matrices.iter().map(owners).collect();
     let layout = JobLayout {
         job,
         task_count: tasks,
@@ -197,7 +215,8 @@ pub(super) fn open_job(
             job,
             task_count: tasks,
             wait_limit_ms: 60_000,
-            durability: rpc::message::Durability::Checkpoint,
+            durability,
+            standby: layout.lanes[usize::from(lane)].standby.clone(),
             matrices: layout.matrices.clone(),
             held: layout.lane_partitions(lane),
             home: lane == 0,

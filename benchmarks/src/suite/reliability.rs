@@ -44,9 +44,13 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "durability",
-        title: "pushes of 100 keys from two tasks to two servers: pushes a second with a write-ahead log against none, and \
-                with one that is synced to the disk",
-        targets: &[Target::at_least("log", "x", 0.6, 0.9), Target::at_least("synced_log", "x", 0.4, 0.6)],
+        title: "pushes of 100 keys from two tasks to two servers: pushes a second with a write-ahead log against none, with \
+                one that is synced to the disk, and with replicas",
+        targets: &[
+            Target::at_least("log", "x", 0.6, 0.9),
+            Target::at_least("synced_log", "x", 0.4, 0.6),
+            Target::at_least("replica", "x", 0.5, 0.7),
+        ],
         run: durability,
     },
     Benchmark {
@@ -55,6 +59,13 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
                 continues from its checkpoint",
         targets: &[Target::at_most("noticed", "s", 3.0, 1.0), Target::at_most("continued", "s", 5.0, 1.0)],
         run: loss,
+    },
+    Benchmark {
+        name: "takeover",
+        title: "the same with replicas: seconds until the takeover is told, and until a checkpoint that began after it is \
+                complete (they begin every 100 ms)",
+        targets: &[Target::at_most("noticed", "s", 3.0, 1.0), Target::at_most("goes_on", "s", 3.0, 1.0)],
+        run: takeover,
     },
 ];
 
@@ -94,7 +105,7 @@ fn durability(context: &Context) -> Result<Figures> {
         let ratio = value[name].as_f64().context("the figure is there")?;
         Ok((name, Figure::ours(ratio)))
     };
-    ["log", "synced_log"].into_iter().map(figure).collect()
+    ["log", "synced_log", "replica"].into_iter().map(figure).collect()
 }
 
 fn rate(context: &Context) -> Result<Figures> {
@@ -217,15 +228,49 @@ fn loss(context: &Context) -> Result<Figures> {
     Ok(Figures::from([("noticed", middle(&noticed)), ("continued", middle(&continued))]))
 }
 
+fn takeover(context: &Context) -> Result<Figures> {
+    let data = context.clicks(10)?.join("train.libsvm");
+    let model = context.scratch_path("model_takeover");
+    let folder = context.scratch_path("checkpoints_takeover");
+    let saved =
+        ["--checkpoints", path_text(&folder)?, "--checkpoint-every", "100ms", "--durability", "replica"];
+    let words = train("lr", &data, &model, 2, &["epochs=10"], &[&ON_SERVERS[..], &saved].concat());
+    let words: Vec<_> = words.into_iter().filter(|word| word != "--quiet").collect();
+    let (mut noticed, mut continued) = (Vec::new(), Vec::new());
+    for _ in 0..context.options.rounds {
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut command = context.command(Cores::Two, &words);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("taskset")?;
+        let start = kill_server(&mut child, &folder)?;
+        let lines = BufReader::new(child.stderr.take().context("it is piped")?).lines();
+        let mut told = lines.map_while(Result::ok).filter(|line| line.contains("takes over"));
+        told.next().context("no replica has taken over")?;
+        noticed.push(start.elapsed().as_secs_f64());
+        // The one that is being written may have begun before.
+        let enough = newest_checkpoint(&folder) + 2;
+        while newest_checkpoint(&folder) < enough {
+            ensure!(child.try_wait()?.is_none(), "the job ended too early");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        continued.push(start.elapsed().as_secs_f64());
+        // Its lines are read to the end, so that it does not wait for a reader.
+        told.for_each(drop);
+        ensure!(child.wait()?.success(), "the job failed");
+    }
+    let middle = |values: &[f64]| Figure::ours(median(values).unwrap_or(f64::NAN));
+    Ok(Figures::from([("noticed", middle(&noticed)), ("goes_on", middle(&continued))]))
+}
+
+/// The number of the newest complete checkpoint in a folder; 0: there is none.
+fn newest_checkpoint(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let complete = entries.filter(|entry| entry.path().join("manifest").exists());
+    complete.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
+}
+
 /// Kills a server when there is a checkpoint. Returns the seconds until the loss is told, and until the job continues.
 fn lose_server(child: &mut Child, folder: &Path) -> Result<[f64; 2]> {
-    while !folder.join("00000001/manifest").exists() {
-        ensure!(child.try_wait()?.is_none(), "the job ended before its first checkpoint");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let kill = Command::new("pkill").args(["-KILL", "-f", "--", "--name server-1"]).status();
-    ensure!(kill.context("pkill")?.success(), "no server was killed");
-    let start = Instant::now();
+    let start = kill_server(child, folder)?;
     let mut told = None;
     for line in BufReader::new(child.stderr.take().context("it is piped")?).lines() {
         let line = line?;
@@ -239,4 +284,15 @@ fn lose_server(child: &mut Child, folder: &Path) -> Result<[f64; 2]> {
         }
     }
     anyhow::bail!("the job did not continue")
+}
+
+/// Kills a server when there is a checkpoint. Returns when.
+fn kill_server(child: &mut Child, folder: &Path) -> Result<Instant> {
+    while !folder.join("00000001/manifest").exists() {
+        ensure!(child.try_wait()?.is_none(), "the job ended before its first checkpoint");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = Command::new("pkill").args(["-KILL", "-f", "--", "--name server-1"]).status();
+    ensure!(kill.context("pkill")?.success(), "no server was killed");
+    Ok(Instant::now())
 }

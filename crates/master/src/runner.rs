@@ -2,8 +2,9 @@
 //! and receives reports ([`RunnerReport`]). Each job has one thread between them, which reaches its members through a
 //! [`JobLink`].
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use control::JobSubmission;
@@ -64,7 +65,7 @@ pub struct JobLink {
     pub servers: Vec<Member>,
     /// As many as were requested, by name.
     pub workers: Vec<Member>,
-    pub(crate) member_lost: Arc<Mutex<Stop>>,
+    pub(crate) losses: Arc<Mutex<Losses>>,
     pub(crate) is_session: bool,
     pub(crate) events: Receiver<JobEvent>,
     pub(crate) input_sender: InputSender,
@@ -73,7 +74,24 @@ pub struct JobLink {
 impl JobLink {
     /// Raised with the first [`JobEvent::MemberLost`] of this run, for a runner that waits for something else.
     pub fn member_lost(&self) -> Stop {
-        self.member_lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.losses().ends_run.clone()
+    }
+
+    /// From now on the servers of this run have replicas of each other's partitions: each has those of the one before it
+    /// in [`Self::servers`], the first one those of the last. The loss of a server whose partitions another one still has is
+    /// [`JobEvent::ServerTakesOver`].
+    pub fn set_replicated(&self) {
+        self.losses().replicas = self.servers.iter().map(|server| (server.clone(), true)).collect();
+    }
+
+    /// Tells of the name of a server whether it is lost and another one has its partitions.
+    pub fn lost_servers(&self) -> impl Fn(&str) -> bool + Send + 'static {
+        let losses = Arc::clone(&self.losses);
+        move |name| losses.lock().unwrap_or_else(PoisonError::into_inner).lost_servers.contains(name)
+    }
+
+    fn losses(&self) -> MutexGuard<'_, Losses> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the members of the run back and asks for others. The answer is [`JobEvent::Members`], as soon as enough
@@ -116,6 +134,31 @@ impl JobLink {
     /// Reports the progress that users see.
     pub fn progress(&self, value: Value) {
         self.input_sender.report(self.job, RunnerReport::Progress(value));
+    }
+}
+
+/// The losses of one run, which its runner shares with the process.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// Raised with the first loss that the run does not survive.
+    pub(crate) ends_run: Stop,
+    /// The servers of a replicated job, each with whether another one has its partitions too.
+    replicas: Vec<(Member, bool)>,
+    /// The servers whose partitions another one has taken over.
+    lost_servers: BTreeSet<String>,
+}
+
+impl Losses {
+    /// Records the loss of a member. Returns the name of the server that takes its partitions over, if there is one.
+    pub(crate) fn survive(&mut self, lost: &Member) -> Option<String> {
+        let count = self.replicas.len();
+        let at = self.replicas.iter().position(|(server, is_safe)| server.id == lost.id && *is_safe)?;
+        // The next one has now the only copy of these partitions, and the one before that of its own ones.
+        for near in [at, (at + 1) % count, (at + count - 1) % count] {
+            self.replicas[near].1 = false;
+        }
+        self.lost_servers.insert(lost.name.clone());
+        Some(self.replicas[(at + 1) % count].0.name.clone())
     }
 }
 
@@ -168,6 +211,14 @@ pub enum JobEvent {
         member: Member,
         /// Why the member was removed.
         reason: String,
+    },
+    /// A server of the job is lost, and another one has its partitions.
+    ServerTakesOver {
+        lost: Member,
+        /// Why it was removed.
+        reason: String,
+        /// The name of the server that has the partitions.
+        by: String,
     },
     /// The connection of a member of the job has ended. The member may reconnect, or be lost.
     MemberDisconnected { member: Member },
@@ -237,4 +288,41 @@ pub enum RunnerReport {
     ReplaceMembers,
     /// The last report: the result of the job, or the error.
     Ended(Result<JobResult, String>),
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc::message::control::MemberKind;
+
+    use super::*;
+
+    fn server(id: u32) -> Member {
+        let kind = MemberKind::Server { addresses: Vec::new(), lanes: 1, memory_limit_bytes: 1 };
+        Member { id, name: format!("server-{id}"), incarnation: 1, kind, host: String::new() }
+    }
+
+    fn losses(count: u32) -> Losses {
+        Losses { replicas: (0..count).map(|id| (server(id), true)).collect(), ..Losses::default() }
+    }
+
+    #[test]
+    fn a_run_survives_losses_as_long_as_each_partition_is_somewhere() {
+        let mut two = losses(2);
+        assert_eq!(two.survive(&server(1)), Some("server-0".to_owned()));
+        assert_eq!(two.survive(&server(0)), None, "it had the only copy of everything");
+        let mut five = losses(5);
+        assert_eq!(
+            five.survive(&server(4)),
+            Some("server-0".to_owned()),
+            "the last one is before the first one"
+        );
+        assert_eq!(five.survive(&server(0)), None, "it had the only copy of the partitions of the last one");
+        assert_eq!(five.survive(&server(3)), None, "its standby is lost");
+        assert_eq!(losses(0).survive(&server(0)), None, "the job is not replicated");
+        let mut six = losses(6);
+        assert_eq!(six.survive(&server(0)), Some("server-1".to_owned()));
+        assert_eq!(six.survive(&server(3)), Some("server-4".to_owned()), "far from the first loss");
+        assert_eq!(six.survive(&server(9)), None, "a worker");
+        assert!(six.lost_servers.contains("server-3") && !six.lost_servers.contains("server-4"));
+    }
 }

@@ -16,7 +16,9 @@ use rpc::stop::Stop;
 
 use crate::input::{InputSender, MasterInput, Waker};
 use crate::record::RecordChange;
-use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport, sorted_by_name};
+use crate::runner::{
+    JobEvent, JobLink, JobStart, Losses, Runner, RunnerCommand, RunnerReport, sorted_by_name,
+};
 use crate::state::MasterState;
 use crate::state_folder::StateFolder;
 
@@ -31,7 +33,7 @@ pub(crate) struct MasterService {
     inputs: Queue<MasterInput>,
     waker: Arc<Waker>,
     /// By job: the events of its runner, and the flag that a member of the job is lost.
-    events: BTreeMap<JobId, (SyncSender<JobEvent>, Arc<Mutex<Stop>>)>,
+    events: BTreeMap<JobId, (SyncSender<JobEvent>, Arc<Mutex<Losses>>)>,
     /// Clients that wait for an answer or for updates.
     clients: BTreeMap<ClientId, ResponseSender>,
     shutdown: Shutdown,
@@ -150,8 +152,8 @@ impl MasterService {
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
         let port = self.input_sender.clone();
-        let member_lost = Arc::new(Mutex::new(Stop::new()));
-        let to_runner = (events, Arc::clone(&member_lost));
+        let losses = Arc::<Mutex<Losses>>::default();
+        let to_runner = (events, Arc::clone(&losses));
         let link = JobLink {
             job,
             run,
@@ -160,7 +162,7 @@ impl MasterService {
             recorded,
             servers,
             workers,
-            member_lost,
+            losses,
             is_session,
             events: heard,
             input_sender: port,
@@ -183,15 +185,24 @@ impl MasterService {
     }
 
     fn send_event(&mut self, job: JobId, event: JobEvent, out: &mut Vec<Effect>) {
-        let Some((events, member_lost)) = self.events.get(&job) else { return };
-        let is_lost = matches!(event, JobEvent::MemberLost { .. });
+        let Some((events, losses)) = self.events.get(&job) else { return };
+        let mut losses = losses.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = match event {
+            JobEvent::MemberLost { member, reason } => match losses.survive(&member) {
+                Some(by) => JobEvent::ServerTakesOver { lost: member, reason, by },
+                None => JobEvent::MemberLost { member, reason },
+            },
+            event => event,
+        };
         if matches!(event, JobEvent::Members { .. }) {
-            *member_lost.lock().unwrap_or_else(PoisonError::into_inner) = Stop::new();
+            *losses = Losses::default();
         }
+        let is_lost = matches!(event, JobEvent::MemberLost { .. });
         let sent = events.try_send(event);
         if is_lost {
-            member_lost.lock().unwrap_or_else(PoisonError::into_inner).raise();
+            losses.ends_run.raise();
         }
+        drop(losses);
         match sent {
             // Disconnected: the runner has ended, and its last report is on the way.
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}

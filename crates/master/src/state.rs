@@ -129,9 +129,11 @@ impl MasterState {
                 };
                 out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
             }
-            Role::Task { .. } | Role::Session { .. } => {
+            Role::Task { .. } | Role::Session { .. } | Role::JobTool { .. } | Role::Primary { .. } => {
                 let who = match hello.role {
                     Role::Task { job, task } => format!("task {task} of job {job}"),
+                    Role::JobTool { job } => format!("a tool of job {job}"),
+                    Role::Primary { job, .. } => format!("a lane with job {job}"),
                     _ => "the host of a session".to_owned(),
                 };
                 let text =

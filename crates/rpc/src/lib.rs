@@ -43,5 +43,5 @@ pub use metrics::Metrics;
 pub use serve::{Listener, ServeConfig, serve};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
-pub use transport::{Address, Closer, ConnectOptions, Receiver, Sender, connect, open};
+pub use transport::{Address, Closer, ConnectOptions, Receiver, Sender, connect, open, open_first};
 pub use wire::{WireType, WireValues};

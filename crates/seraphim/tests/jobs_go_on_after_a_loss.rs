@@ -5,110 +5,12 @@
 mod common;
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::cluster::{Cluster, Process, children, signal};
-use common::{Folder, bytes_of, clicks, command, fail, succeed};
-
-/// Longest wait for a state of a process.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The number of the newest checkpoint in a folder; 0: there is none.
-fn newest(folder: &str) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let whole = entries.map_while(Result::ok).filter(|entry| entry.path().join("manifest").exists());
-    whole.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).max().unwrap_or(0)
-}
-
-/// A job of some seconds, with what it gives when nothing happens.
-struct World {
-    folder: Folder,
-    data: String,
-    whole: Vec<(PathBuf, Vec<u8>)>,
-}
-
-const EPOCHS: &str = "epochs=500";
-
-impl World {
-    fn new() -> Self {
-        let folder = Folder::new();
-        let data = folder.write("train.libsvm", clicks(3000, 1));
-        let model = folder.path("whole");
-        let fixed = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "3", "--quiet"];
-        succeed(&[&fixed[..], &["--set", EPOCHS, "--set", "batch_size=100"]].concat());
-        let whole = bytes_of(&model);
-        Self { folder, data, whole }
-    }
-
-    fn words<'a>(&'a self, model: &'a str, folder: &'a str) -> Vec<&'a str> {
-        let fixed = ["lr", "--data", &self.data, "--model", model, "--tasks", "3"];
-        let checkpoints = ["--checkpoints", folder, "--checkpoint-every", "20ms"];
-        let settings = ["--set", EPOCHS, "--set", "batch_size=100", "--servers", "2", "--workers", "2"];
-        [&fixed[..], &checkpoints, &settings].concat()
-    }
-}
-
-/// A job on servers and workers that the command itself has started.
-struct Local<'a> {
-    world: &'a World,
-    child: Child,
-    folder: String,
-    model: String,
-}
-
-impl<'a> Local<'a> {
-    fn start(world: &'a World, name: &str, more: &[&str]) -> Self {
-        let (model, folder) = (world.folder.path(name), world.folder.path(&format!("{name}.saved")));
-        let words = [&["train"], &world.words(&model, &folder)[..], more].concat();
-        let child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-        Self { world, child: child.expect("the binary was built"), folder, model }
-    }
-
-    /// Waits for a checkpoint that is newer than `number`.
-    fn wait_for_checkpoint(&mut self, number: u64) {
-        wait_until("no new checkpoint", || {
-            assert!(self.child.try_wait().expect("it is a child").is_none(), "the job ended early");
-            newest(&self.folder) > number
-        });
-    }
-
-    fn pid(&self, name: &str) -> u32 {
-        let mut found = None;
-        wait_until(name, || {
-            found = children(&self.child).into_iter().find(|(known, _)| known == name);
-            found.is_some()
-        });
-        found.expect("it was found").1
-    }
-
-    /// Waits for the end; returns what it said.
-    fn end(&mut self) -> String {
-        let mut error = String::new();
-        self.child.stderr.take().expect("it is piped").read_to_string(&mut error).expect("it is text");
-        let status = self.child.wait().expect("it is a child");
-        assert!(status.success(), "{status}: {error}");
-        assert!(bytes_of(&self.model) == self.world.whole, "other bytes: {error}");
-        error
-    }
-}
-
-impl Drop for Local<'_> {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use common::cluster::{Cluster, Process, signal};
+use common::disturbed::{Local, Submitted, World, ends_well, newest, submit, wait_until};
+use common::{bytes_of, fail, succeed};
 
 #[test]
 fn a_killed_server_or_worker_is_started_again_and_the_bytes_are_the_same() {
@@ -160,37 +62,6 @@ fn without_restarts_the_job_fails_and_says_who_was_lost() {
         [&["train"], &world.words(&job.model, &job.folder)[..], &["--resume", "latest", "--quiet"]].concat();
     succeed(&words);
     assert!(bytes_of(&job.model) == world.whole);
-}
-
-/// A job on a cluster whose members somebody else starts.
-struct Submitted {
-    cluster: Cluster,
-    client: Process,
-    folder: String,
-    model: String,
-}
-
-fn submit(world: &World, servers: usize, workers: usize) -> Submitted {
-    let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
-    let cluster = Cluster::start(servers, workers, 0);
-    let client = cluster.submit(&world.words(&model, &folder));
-    wait_until("no checkpoint", || newest(&folder) > 1);
-    Submitted { cluster, client, folder, model }
-}
-
-/// Returns what the client said.
-fn ends_well(world: &World, client: Process, model: &str) -> String {
-    let start = Instant::now();
-    let (mut client, mut status) = (client, None);
-    while status.is_none() {
-        assert!(start.elapsed() < PATIENCE, "the job does not end: {:#?}", client.so_far());
-        status = client.child.try_wait().expect("it is a child");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let (code, _, error) = client.end();
-    assert_eq!(code, Some(0), "{error}");
-    assert!(bytes_of(model) == world.whole, "other bytes: {error}");
-    error
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
     let members = members.map(|one| serde_json::from_value(one["member"].clone()).expect("a member"));
     let servers = members.filter_map(|member: Member| match member.kind {
         MemberKind::Server { addresses, .. } => {
-            Some(LaneAddress { addresses, lane: 0, server: String::new() })
+            Some(LaneAddress { addresses, lane: 0, server: String::new(), standby: None })
         }
         MemberKind::Worker { .. } => None,
     });

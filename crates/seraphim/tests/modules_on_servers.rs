@@ -68,8 +68,12 @@ impl Served {
             })
         };
         let threads = (0..2).map(thread).collect();
-        let lane =
-            |_| LaneAddress { addresses: vec![is_ready.recv().unwrap()], lane: 0, server: String::new() };
+        let lane = |_| LaneAddress {
+            addresses: vec![is_ready.recv().unwrap()],
+            lane: 0,
+            server: String::new(),
+            standby: None,
+        };
         let layout = JobLayout {
             job: 1,
             task_count: 1,

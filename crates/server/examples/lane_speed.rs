@@ -56,6 +56,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         task_count: 1,
         wait_limit_ms: 1000,
         durability: rpc::message::Durability::Checkpoint,
+        standby: None,
         matrices: vec![spec],
         held: vec![vec![0]],
         home: true,

@@ -18,4 +18,8 @@ pub enum Broken {
     LateTasksWait,
     /// The first page of an import does not replace the rows that the matrix had.
     ImportKeepsOldRows,
+    /// A change of a replicated job is acknowledged before its standby has it.
+    AnswerBeforeStandby,
+    /// A standby that has taken a job over confirms what the primary still sends.
+    PrimaryIsNotRefused,
 }

@@ -84,13 +84,13 @@ impl LaneState {
         };
         let mut list = connection.key_lists.take(runs, keys)?;
         let mut recorder = self.recorder.as_mut();
-        let start = recorder.as_mut().map(|recorder| recorder.record_push(push, &mut list, None));
+        let recorded = recorder.as_mut().and_then(|recorder| recorder.record_push(push, &mut list, None));
         let values = std::mem::replace(&mut push.values, NO_VALUES);
         let merged =
             open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, push, values));
         connection.key_lists.put(list);
-        if let (Err(_), Some(start), Some(recorder)) = (&merged, start, recorder) {
-            recorder.take_back(start);
+        if let (Err(_), Some(recorded), Some(recorder)) = (&merged, recorded, recorder) {
+            recorder.take_back(recorded);
         }
         merged?;
         open.stats.push_count += 1;
@@ -206,7 +206,8 @@ impl LaneState {
             return Err(matrix::Error::DuplicateName { matrix: spec.name.clone() }.into());
         }
         spec.check()?;
-        self.check_matrix_memory(&[&spec], &[&held[..]], 0)?;
+        let copies = self.jobs.get(&job).map_or(1, |open| self.copies_of(&open.open_request));
+        self.check_matrix_memory(&[&spec], &[&held[..]], 0, copies)?;
         let made = Matrix::new(*spec, &held)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {

@@ -50,7 +50,11 @@ impl LaneState {
 
     fn check_role(&mut self, role: Role) -> Result<(), Refusal> {
         match role {
-            Role::Tool => Ok(()),
+            Role::Tool | Role::JobTool { .. } => Ok(()),
+            Role::Primary { .. } => Err(Refusal::new(
+                FaultKind::Invalid,
+                "this lane is no standby: a primary connects to the lane that its job names",
+            )),
             Role::Session { job } => self.check_session_is_open(job),
             Role::Member => Err(Refusal::new(
                 FaultKind::Invalid,
@@ -102,7 +106,11 @@ impl LaneState {
     pub(crate) fn task_at(&self, at: ConnectionId) -> Option<(JobId, u32)> {
         match self.connections.get(&at)?.role {
             Role::Task { job, task } => Some((job, task)),
-            Role::Tool | Role::Session { .. } | Role::Member => None,
+            Role::Tool
+            | Role::JobTool { .. }
+            | Role::Session { .. }
+            | Role::Member
+            | Role::Primary { .. } => None,
         }
     }
 

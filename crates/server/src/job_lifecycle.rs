@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use matrix::{FunctionTable, Matrix, MatrixSpec};
 use rpc::ROW_BYTES;
-use rpc::message::{Base64Bytes, CloseJob, FaultKind, OpenJob};
+use rpc::message::{Base64Bytes, CloseJob, Durability, FaultKind, OpenJob};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::job::Job;
@@ -45,14 +45,7 @@ impl LaneState {
             let text = format!("{} tasks, the limit is {TASK_LIMIT}", open.task_count);
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
-        if open.durability > self.durability {
-            let (asked, own) = (open.durability.name(), self.durability.name());
-            let text = format!(
-                "it asks for durability={asked}, this server has durability={own}: start the server with --write-ahead-log \
-                 DIR (for synced-log also with --sync-log), or ask for less"
-            );
-            return Err(Refusal::new(FaultKind::Invalid, text));
-        }
+        self.check_durability(&open)?;
         if open.held.len() != open.matrices.len() {
             let (lists, matrices) = (open.held.len(), open.matrices.len());
             let text = format!("{lists} lists of partitions for {matrices} matrices, expected one for each");
@@ -75,7 +68,8 @@ impl LaneState {
         }
         let (specs, held): (Vec<_>, Vec<_>) =
             open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
-        self.check_matrix_memory(&specs, &held, modules_bytes(&open))?;
+        let copies = self.copies_of(&open);
+        self.check_matrix_memory(&specs, &held, modules_bytes(&open), copies)?;
         let matrices = open.matrices.iter().zip(&open.held);
         let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
@@ -86,6 +80,33 @@ impl LaneState {
         self.open_jobs.add(job, is_session);
         self.count_memory();
         Ok(())
+    }
+
+    /// Refuses a job that asks for more than there is of this lane when its process has died.
+    fn check_durability(&self, open: &OpenJob) -> Result<(), Refusal> {
+        let (asked, own) = (open.durability, self.durability);
+        let problem = match asked {
+            Durability::Replica if open.standby.is_none() => {
+                "no standby is named: it needs at least two servers"
+            }
+            _ if own.covers(asked) => return Ok(()),
+            Durability::Replica => {
+                "this server has a write-ahead log, in which no replicated job is kept: ask for durability=log, or start \
+                 the servers without --write-ahead-log"
+            }
+            _ if own == Durability::Log => {
+                "the write-ahead log of this server is not synced: start the server with --sync-log, or ask for \
+                 durability=log"
+            }
+            _ => {
+                "this server has no write-ahead log: start the server with --write-ahead-log DIR (for synced-log also \
+                 with --sync-log), or ask for durability=replica or checkpoint"
+            }
+        };
+        Err(Refusal::new(
+            FaultKind::Invalid,
+            format!("it asks for durability={}, and {problem}", asked.name()),
+        ))
     }
 
     /// The function table of a job with modules. None if it brings no modules and uses the functions of the server.
@@ -102,18 +123,27 @@ impl LaneState {
         table.map(Some).map_err(|text| Refusal::new(FaultKind::Invalid, text))
     }
 
+    /// How often a job takes its memory on this server: the standby of a lane of another server, which has as much of the
+    /// job, is here too.
+    pub(crate) fn copies_of(&self, open: &OpenJob) -> u64 {
+        let replicates = self.recorder.as_ref().is_some_and(|recorder| !recorder.is_log());
+        if replicates && open.standby.is_some() { 2 } else { 1 }
+    }
+
     /// Refuses matrices whose dense partitions do not fit in the memory that is left. `modules` is the bytes of
-    /// modules. The text of the refusal shows the sum.
+    /// modules, `copies` how often all of it takes memory. The text of the refusal shows the sum.
     pub(crate) fn check_matrix_memory(
         &mut self,
         specs: &[&MatrixSpec],
         held: &[&[u32]],
         modules: u64,
+        copies: u64,
     ) -> Result<(), Refusal> {
         self.count_memory();
         let first: Vec<u64> =
             specs.iter().zip(held).map(|(spec, held)| spec.initial_size_bytes(held)).collect();
         let sum = first.iter().fold(modules, |sum, bytes| sum.saturating_add(*bytes));
+        let sum = sum.saturating_mul(copies);
         let used = self.memory_bytes.saturating_add(self.staged_bytes());
         let limit = self.config.memory_limit_bytes;
         if used.saturating_add(sum) <= limit {
@@ -122,8 +152,9 @@ impl LaneState {
         let part = |(spec, bytes): (&&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
         let modules = (modules > 0).then(|| format!("modules {modules}"));
         let parts: Vec<String> = specs.iter().zip(&first).map(part).chain(modules).collect();
+        let twice = if copies > 1 { " with their replicas" } else { "" };
         let text = format!(
-            "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
+            "its matrices take {} = {sum} bytes{twice} on lane {}, where {used} bytes are used; the limit is {limit}. \
              Use more servers, a larger memory limit, or sparse storage",
             parts.join(" + "),
             self.config.lane

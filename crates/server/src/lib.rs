@@ -9,6 +9,7 @@
 //! | `stats`, `log` | counters and log entries |
 //! | `foreign_session`, `staged_chunks`, `commit`, `batch` | sessions of foreign hosts, with staged pushes |
 //! | [`write_ahead`] | the write-ahead log: what changes a lane is written before it is acknowledged |
+//! | [`replica`] | replicated jobs: a second server has the same partitions, and takes over |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | the state that a lane keeps for a connection |
 
@@ -31,6 +32,7 @@ pub mod process;
 mod pull;
 mod push;
 mod refusal;
+pub mod replica;
 mod rows;
 mod staged_chunks;
 pub mod state;
@@ -42,6 +44,7 @@ pub use broken::Broken;
 pub use config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 pub use error::Error;
 pub use process::{ServerConfig, run};
+pub use replica::{ClusterEvent, ClusterEvents};
 pub use state::LaneState;
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use rpc::{Address, Limits, ServeConfig, Service, Stop};
 
 use crate::config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 use crate::error::Error;
+use crate::replica::link::{LinkConfig, ThreadLink};
+use crate::replica::{ClusterEvents, OpenLink, PrimaryLane, StandbyLane};
 use crate::state::LaneState;
 use crate::write_ahead::files::WriteAheadLog;
 
@@ -47,6 +49,8 @@ pub struct ServerConfig {
     pub open_jobs: OpenJobs,
     /// The functions that tasks may call.
     pub functions: FunctionTable,
+    /// Brings the losses of other servers to the lanes.
+    pub events: ClusterEvents,
     /// Where changes are written before they are acknowledged. Without it, what this process has ends with it.
     pub write_ahead_log: Option<Arc<Mutex<WriteAheadLog>>>,
     /// Reads the modules that jobs bring. Without it, jobs with modules are refused.
@@ -70,6 +74,7 @@ impl Default for ServerConfig {
             limits: Limits::default(),
             open_jobs: OpenJobs::default(),
             functions: FunctionTable::builtin(),
+            events: ClusterEvents::default(),
             write_ahead_log: None,
             modules: None,
         }
@@ -103,6 +108,20 @@ impl ServerConfig {
             Some(address) if self.token.is_empty() => Err(Error::NoToken { address: address.to_string() }),
             _ => Ok(()),
         }
+    }
+
+    /// Connects lane `lane` to the standbys of its jobs.
+    fn open_link(&self, lane: u16, incarnation: u64) -> OpenLink {
+        let (token, events) = (self.token.clone(), self.events.clone());
+        Box::new(move |job, standby| {
+            let (standby, token, events) = (standby.clone(), token.clone(), events.clone());
+            Box::new(ThreadLink::start(LinkConfig { job, standby, token, lane, incarnation, events }))
+        })
+    }
+
+    /// Number of lanes with those for copies of jobs of other servers, which a server with a write-ahead log has not.
+    pub fn all_lanes(&self) -> u16 {
+        if self.write_ahead_log.is_some() { self.lanes } else { 2 * self.lanes }
     }
 
     /// The settings of one lane. `incarnation` identifies this start of the process.
@@ -152,17 +171,23 @@ pub fn run<E: From<Error>>(
     };
     tracing::info!(?addresses, ?http, lanes = config.lanes, incarnation, "the server listens");
     on_ready(&ports)?;
-    let lanes: Vec<LaneState> = (0..config.lanes).map(lane).collect();
-    let lanes: Vec<Box<dyn Service>> = match log {
-        Some(log) => {
-            let restored = lock(&log).restore(lanes).map_err(E::from)?;
-            restored.into_iter().map(|lane| Box::new(lane) as Box<dyn Service>).collect()
-        }
-        None => lanes.into_iter().map(|lane| Box::new(lane) as Box<dyn Service>).collect(),
+    let own = (0..config.lanes).map(lane);
+    let lanes: Vec<Box<dyn Service>> = if let Some(log) = log {
+        let restored = lock(&log).restore(own.collect()).map_err(E::from)?;
+        restored.into_iter().map(|lane| Box::new(lane) as Box<dyn Service>).collect()
+    } else {
+        let primary = |(state, number): (LaneState, u16)| {
+            let link = config.open_link(number, incarnation);
+            Box::new(PrimaryLane::new(state, link, config.events.clone())) as Box<dyn Service>
+        };
+        let standby =
+            |number: u16| Box::new(StandbyLane::new(lane(number), config.events.clone())) as Box<dyn Service>;
+        own.zip(0..).map(primary).chain((config.lanes..config.all_lanes()).map(standby)).collect()
     };
-    let (token, limits) = (config.token, config.limits);
+    let (token, limits, events) = (config.token, config.limits, config.events);
     let serve = ServeConfig { token: token.clone(), limits, http };
     rpc::serve(ports.frames, lanes, serve, stop.clone(), |lanes| {
+        events.set_lanes(lanes.clone());
         let metrics = metrics_of_lanes(lanes);
         serve_http(ports.http, HttpConfig { token, limits, master: None, metrics }, stop)
     })

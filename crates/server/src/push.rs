@@ -261,19 +261,19 @@ impl LaneState {
         let result =
             room.and(live).and_then(|_| connection.key_lists.take(runs, keys)).and_then(|mut list| {
                 let number = connection.recorded_count;
-                let start = recorder
+                let recorded = recorder
                     .as_mut()
-                    .map(|recorder| recorder.record_push(&mut push, &mut list, Some(number)));
+                    .and_then(|recorder| recorder.record_push(&mut push, &mut list, Some(number)));
                 let values = std::mem::replace(&mut push.values, NO_VALUES);
                 let merged = open
                     .matrix(place.matrix)
                     .and_then(|matrix| merge(matrix, place, &mut list, &push, values));
-                if let (Some(start), Some(recorder)) = (start, &mut recorder) {
+                if let (Some(recorded), Some(recorder)) = (recorded, &mut recorder) {
                     if merged.is_ok() {
                         connection.recorded_count = number + 1;
                         list.recorded_at = Some(number);
                     } else {
-                        recorder.take_back(start);
+                        recorder.take_back(recorded);
                     }
                 }
                 connection.key_lists.put(list);

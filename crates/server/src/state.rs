@@ -50,8 +50,10 @@ pub struct LaneState {
     pub(crate) module_cache: Option<ModuleCache>,
     /// What there is of this lane when its process has died.
     pub(crate) durability: Durability,
-    /// Records all changes for the write-ahead log. None: there is no log.
+    /// Records changes for the write-ahead log or for standbys. None: there is neither.
     pub(crate) recorder: Option<Recorder>,
+    /// Number of connections that replays have made.
+    pub(crate) replay_connection_count: u64,
 }
 
 impl LaneState {
@@ -74,6 +76,7 @@ impl LaneState {
             module_cache: None,
             durability: Durability::Checkpoint,
             recorder: None,
+            replay_connection_count: 0,
         }
     }
 
@@ -150,10 +153,10 @@ impl LaneState {
         let first_effect = out.len();
         self.dispatch(now, at, arrival, message, out);
         let is_refusal = |effect: &Effect| matches!(effect, Effect::Send { connection, message: Message::Fault(_) } if *connection == at);
-        if let (Some(start), Some(recorder)) = (recorded, &mut self.recorder)
+        if let (Some(recorded), Some(recorder)) = (recorded, &mut self.recorder)
             && out[first_effect..].iter().any(is_refusal)
         {
-            recorder.take_back(start);
+            recorder.take_back(recorded);
         }
     }
 
@@ -311,7 +314,8 @@ impl LaneState {
 
     /// Counts the bytes of all jobs.
     pub(crate) fn count_memory(&mut self) {
-        self.memory_bytes = self.jobs.values().map(Job::bytes).sum();
+        self.memory_bytes =
+            self.jobs.values().map(|job| job.bytes() * self.copies_of(&job.open_request)).sum();
         self.uncounted_elements = 0;
     }
 }

@@ -51,6 +51,7 @@ fn use_lane(address: &Address, lane: u16) {
         task_count: 1,
         wait_limit_ms: 1000,
         durability: rpc::message::Durability::Checkpoint,
+        standby: None,
         matrices,
         held,
         home: lane == 0,

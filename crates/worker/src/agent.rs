@@ -219,7 +219,7 @@ impl RemoteAgent {
         let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
         let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
         let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
-        let opened = connect_lane(place, limit, &hello);
+        let opened = connect_lane(place, limit, &hello, |server| self.cancellation.is_server_lost(server));
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
         let now = self.now();
         match opened {
@@ -227,7 +227,7 @@ impl RemoteAgent {
                 self.stats.connection_count += 1;
                 let (gathered, gathered_bytes) = (Vec::new(), 0);
                 let heard_at = now;
-                self.cancellation.watch(&sender);
+                self.cancellation.watch(&place.server, &sender);
                 let connection = LaneConnection {
                     sender,
                     receiver,

@@ -1,5 +1,6 @@
 //! Cancellation of a job from outside: its agents stop all waits.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +23,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     reason: Option<String>,
-    connections: Vec<Closer>,
+    /// Each with the name of its server.
+    connections: Vec<(String, Closer)>,
+    lost_servers: BTreeSet<String>,
 }
 
 impl CancellationToken {
@@ -34,7 +37,9 @@ impl CancellationToken {
         self.0.is_cancelled.store(true, Ordering::SeqCst);
         drop(state);
         self.0.changed.notify_all();
-        connections.iter().for_each(Closer::close);
+        for (_, connection) in connections {
+            connection.close();
+        }
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -59,15 +64,29 @@ impl CancellationToken {
         }
     }
 
-    /// Closes this connection when the token is cancelled, at once if it is already.
-    pub fn watch(&self, sender: &Sender) {
+    /// Closes the connections to a server that is lost: a machine that is frozen or cut off does not close them.
+    pub fn on_server_lost(&self, server: &str) {
+        let mut state = self.lock();
+        state.lost_servers.insert(server.to_owned());
+        let of_server = state.connections.iter().filter(|(name, _)| name == server);
+        of_server.for_each(|(_, connection)| connection.close());
+    }
+
+    /// Whether a server is known to be lost.
+    pub fn is_server_lost(&self, server: &str) -> bool {
+        self.lock().lost_servers.contains(server)
+    }
+
+    /// Closes this connection to a server when the token is cancelled, at once if it is already, or when the server is
+    /// lost.
+    pub fn watch(&self, server: &str, sender: &Sender) {
         let mut state = self.lock();
         if state.reason.is_some() {
             drop(state);
             return sender.closer().close();
         }
-        state.connections.retain(Closer::is_open);
-        state.connections.push(sender.closer());
+        state.connections.retain(|(_, connection)| connection.is_open());
+        state.connections.push((server.to_owned(), sender.closer()));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc::Message;
-use rpc::message::{Hello, Push, PushFunction, Welcome};
-use rpc::{Address, Receiver, Sender};
+use rpc::message::{FaultKind, Hello, Push, PushFunction, Welcome};
+use rpc::{Receiver, Sender};
 
 use crate::layout::LaneAddress;
 
@@ -47,26 +47,34 @@ impl LaneConnection {
     }
 }
 
-/// Connects to a lane by the first address that accepts. Sockets of this machine are tried first.
+/// Longest wait for one of the two lanes that may have a replicated job.
+const REPLICA_LIMIT: Duration = Duration::from_secs(1);
+
+/// Connects to a lane by the first address that accepts. Sockets of this machine are tried first. If it cannot be reached
+/// and has a standby, that is tried: it refuses unless it has taken the job over. Servers of which `is_lost` returns true
+/// are not tried.
 pub fn connect_lane(
     place: &LaneAddress,
     limit: Duration,
     hello: &Hello,
+    is_lost: impl Fn(&str) -> bool,
 ) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
-    let mut addresses = Vec::with_capacity(place.addresses.len());
-    for text in &place.addresses {
-        addresses.push(text.parse::<Address>()?);
-    }
-    // A socket file that does not exist here belongs to another machine.
-    addresses.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
-    addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
-    let mut last = rpc::Error::Closed;
-    for address in &addresses {
-        match rpc::open(address, limit, hello) {
-            Err(rpc::Error::Refused(fault)) => return Err(rpc::Error::Refused(fault)),
-            Err(error) => last = error,
+    let Some(standby) = &place.standby else { return rpc::open_first(&place.addresses, limit, hello) };
+    let limit = limit.min(REPLICA_LIMIT);
+    let mut failure = rpc::Error::Closed;
+    if !is_lost(&place.server) {
+        failure = match rpc::open_first(&place.addresses, limit, hello) {
+            // Another process may be at the addresses of the primary, which knows nothing of the job.
+            Err(rpc::Error::Refused(fault)) if fault.kind != FaultKind::NoSuchJob => {
+                return Err(rpc::Error::Refused(fault));
+            }
+            Err(error) => error,
             opened => return opened,
-        }
+        };
     }
-    Err(last)
+    if is_lost(&standby.server) {
+        return Err(failure);
+    }
+    let of_standby = Hello { lane: standby.lane, ..hello.clone() };
+    rpc::open_first(&standby.addresses, limit, &of_standby)
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use matrix::{ElementType, MatrixSpec, Prefetch};
-use rpc::message::JobId;
+use rpc::message::{JobId, Standby};
 use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub struct LaneAddress {
     /// Name of the server in messages; empty if it has none.
     #[serde(default)]
     pub server: String,
+    /// The lane that has a replica of this one, if the job is replicated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<Standby>,
 }
 
 impl std::fmt::Display for LaneAddress {

@@ -81,7 +81,7 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     for (lane, at) in layout.lanes.iter_mut().zip(0..) {
         // The first address does not exist here, as if it were on another host.
         let addresses = vec!["unix:/nowhere/at.all".into(), listener.address().to_string()];
-        *lane = LaneAddress { addresses, lane: at, server: String::new() };
+        *lane = LaneAddress { addresses, lane: at, server: String::new(), standby: None };
     }
     let lanes: Vec<_> =
         layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();

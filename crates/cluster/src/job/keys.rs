@@ -363,10 +363,11 @@ pub const KEYS: &[Key] = &[
     key(
         "durability",
         KeyKind::Choice(Durability::NAMES),
-        "checkpoint|log|synced-log",
+        "checkpoint|log|synced-log|replica",
         TRAIN,
         "What a training on servers has when a server dies: its last checkpoint, or a log of every change, with which \
-         no task goes back; a synced log outlives a power failure too [default: checkpoint]",
+         no task goes back; a synced log outlives a power failure too; or a replica on another server, which takes over \
+         [default: checkpoint]",
     ),
     key(
         "slow_worker",

@@ -1,5 +1,5 @@
-//! [`Hello`]: meta is the role (u16: 0 task, 1 tool, 2 member, 3 session), lane (u16), length of the token (u32), the
-//! token. [`Welcome`]: meta is incarnation, window, clock, smallest clock (u64 each), lanes (u32), 0 (u32).
+//! [`Hello`]: meta is the role (u16: 0 task, 1 tool, 2 member, 3 session, 4 tool of a job, 5 primary), lane (u16), length
+//! of the token (u32), the token, for a primary its incarnation (u64). [`Welcome`]: meta is incarnation, window, clock, smallest clock (u64 each), lanes (u32), 0 (u32).
 
 use super::bytes::MetaReader;
 use super::{Out, set_watermark, watermark};
@@ -12,6 +12,8 @@ const TASK: u16 = 0;
 const TOOL: u16 = 1;
 const MEMBER: u16 = 2;
 const SESSION: u16 = 3;
+const JOB_TOOL: u16 = 4;
+const PRIMARY: u16 = 5;
 
 impl Hello {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -25,6 +27,14 @@ impl Hello {
                 out.header.job = job;
                 SESSION
             }
+            Role::JobTool { job } => {
+                out.header.job = job;
+                JOB_TOOL
+            }
+            Role::Primary { job, .. } => {
+                out.header.job = job;
+                PRIMARY
+            }
             Role::Tool => TOOL,
             Role::Member => MEMBER,
         };
@@ -32,6 +42,9 @@ impl Hello {
         out.meta.extend(self.lane.to_le_bytes());
         out.meta.extend((self.token.len() as u32).to_le_bytes());
         out.meta.extend(&self.token);
+        if let Role::Primary { incarnation, .. } = self.role {
+            out.meta.extend(incarnation.to_le_bytes());
+        }
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
@@ -40,11 +53,16 @@ impl Hello {
         let (role, lane) = (meta.u16("role")?, meta.u16("lane")?);
         let length = meta.u32("length of the token")?;
         let token = meta.take("token", length as usize)?.to_vec();
+        let incarnation = if role == PRIMARY { meta.u64("incarnation")? } else { 0 };
         meta.end("token")?;
         let role = match role {
             TASK => Role::Task { job: header.job, task: header.task },
-            SESSION if header.task == 0 => Role::Session { job: header.job },
-            SESSION => return Err(field(header.kind, "task", header.task, "0: a session has no tasks")),
+            SESSION | JOB_TOOL | PRIMARY if header.task != 0 => {
+                return Err(field(header.kind, "task", header.task, "0: only the role task has one"));
+            }
+            SESSION => Role::Session { job: header.job },
+            JOB_TOOL => Role::JobTool { job: header.job },
+            PRIMARY => Role::Primary { job: header.job, incarnation },
             TOOL | MEMBER if header.job != 0 || header.task != 0 => {
                 return Err(field(
                     header.kind,
@@ -55,7 +73,10 @@ impl Hello {
             }
             TOOL => Role::Tool,
             MEMBER => Role::Member,
-            _ => return Err(field(header.kind, "role", role, "0 task, 1 tool, 2 member, 3 session")),
+            _ => {
+                let known = "0 task, 1 tool, 2 member, 3 session, 4 tool of a job, 5 primary";
+                return Err(field(header.kind, "role", role, known));
+            }
         };
         Ok(Self { request: header.request, token, role, lane })
     }

@@ -22,6 +22,16 @@ pub enum Role {
     },
     /// A process that joins the cluster, or a client of the master.
     Member,
+    /// A tool of one job. A lane that is the standby of the job refuses it until it has taken the job over; at any other
+    /// lane it is a tool.
+    JobTool { job: JobId },
+    /// A lane that sends the changes of a replicated job to its standby. Each is answered by `Done`, whose request is the
+    /// number of changes that the standby has of the job; so many says the clock of the `Welcome`.
+    Primary {
+        job: JobId,
+        /// Of the server of the primary: once the standby has taken the job over, its `Welcome` repeats this number.
+        incarnation: u64,
+    },
 }
 
 /// The first frame of a connection.

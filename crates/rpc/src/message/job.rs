@@ -28,10 +28,26 @@ pub struct OpenJob {
     /// What the lane must have of the job when its process has died; left out for `Checkpoint`.
     #[serde(default, skip_serializing_if = "Durability::is_checkpoint")]
     pub durability: Durability,
+    /// Where the replica of this lane is, if the job is replicated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<Standby>,
 }
 
-/// What there is of a job when the process of a lane has died. Each has what those before it have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// The lane that has a replica of the partitions of another one, the primary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standby {
+    /// The name of the server of the primary. When the master has lost it, the standby takes its part of the job over.
+    pub primary: String,
+    /// The name of the server of the standby.
+    pub server: String,
+    /// Addresses of that server.
+    pub addresses: Vec<String>,
+    /// Number of the lane at that server.
+    pub lane: u16,
+}
+
+/// What there is of a job when the process of a lane has died. Of the logs, each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// The last checkpoint.
@@ -41,11 +57,13 @@ pub enum Durability {
     Log,
     /// Every change that was acknowledged.
     SyncedLog,
+    /// Every change that was acknowledged: another server has the same partitions, and takes over.
+    Replica,
 }
 
 impl Durability {
     /// All of them, as users name them.
-    pub const NAMES: &[&str] = &["checkpoint", "log", "synced-log"];
+    pub const NAMES: &[&str] = &["checkpoint", "log", "synced-log", "replica"];
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     pub(super) fn is_checkpoint(&self) -> bool {
@@ -56,9 +74,16 @@ impl Durability {
         Self::NAMES[self as usize]
     }
 
+    /// Whether a lane that has this can have a job that asks for `asked`.
+    pub fn covers(self, asked: Self) -> bool {
+        asked == Durability::Checkpoint
+            || asked == self
+            || (self, asked) == (Durability::SyncedLog, Durability::Log)
+    }
+
     /// The one with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Durability::Checkpoint, Durability::Log, Durability::SyncedLog];
+        let all = [Durability::Checkpoint, Durability::Log, Durability::SyncedLog, Durability::Replica];
         all.into_iter().find(|durability| durability.name() == name)
     }
 }

@@ -28,7 +28,7 @@ pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
 pub use function::{PullFunction, PulledFunction, PushFunction, TryFunction};
 pub use handshake::{Hello, Role, Welcome};
-pub use job::{CloseJob, Durability, OpenJob};
+pub use job::{CloseJob, Durability, OpenJob, Standby};
 pub use pull::{KeyList, PartitionRun, Pull, Pulled};
 pub use push::Push;
 pub use rows::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, SNAPSHOT_LIMIT, ScanRows};
@@ -100,6 +100,47 @@ pub enum Message {
     CommitFunction(CommitFunction),
     DropRows(DropRows),
     ScanRows(ScanRows),
+}
+
+impl Message {
+    /// The job that a request to a lane names, and the number of the request. None for answers, for messages of the
+    /// master, and for a batch, whose parts name them.
+    pub fn request_of_job(&self) -> Option<(JobId, RequestId)> {
+        macro_rules! of {
+            ($($kind:ident),+) => {
+                match self {
+                    $(Message::$kind(message) => Some((message.job, message.request)),)+
+                    _ => None,
+                }
+            };
+        }
+        of!(
+            OpenJob,
+            CloseJob,
+            Pull,
+            Push,
+            Tick,
+            Leave,
+            Join,
+            Barrier,
+            Export,
+            Import,
+            KeepRows,
+            RestoreRows,
+            DropRows,
+            ScanRows,
+            Stats,
+            AddMatrix,
+            DropMatrix,
+            PushStaged,
+            Commit,
+            CloseToken,
+            PullFunction,
+            PushFunction,
+            TryFunction,
+            CommitFunction
+        )
+    }
 }
 
 /// Confirms a request that has no answer of its own: the request was done.

@@ -94,6 +94,30 @@ pub fn open(
     open_with(address, timeout, hello, ConnectOptions::default())
 }
 
+/// Like [`open`], by the first address that accepts. Sockets of this machine are tried first.
+pub fn open_first(
+    addresses: &[String],
+    timeout: Duration,
+    hello: &Hello,
+) -> Result<(Sender, Receiver, Welcome), Error> {
+    let mut usable = Vec::with_capacity(addresses.len());
+    for text in addresses {
+        usable.push(text.parse::<Address>()?);
+    }
+    // A socket file that does not exist here belongs to another machine.
+    usable.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
+    usable.sort_by_key(|address| !matches!(address, Address::Unix(_)));
+    let mut last = Error::Closed;
+    for address in &usable {
+        match open(address, timeout, hello) {
+            Err(Error::Refused(fault)) => return Err(Error::Refused(fault)),
+            Err(error) => last = error,
+            opened => return opened,
+        }
+    }
+    Err(last)
+}
+
 /// Connects and sends `Hello`. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
 pub fn open_with(
     address: &Address,
@@ -145,6 +169,14 @@ impl Sender {
         receiver: &mut Receiver,
     ) -> Result<(), Error> {
         self.send_and_read(messages, Some(receiver))
+    }
+
+    /// Sends frames that are encoded already. While a write is blocked, `receiver` reads what has arrived.
+    pub fn send_frames(&mut self, frames: &[u8], receiver: &mut Receiver) -> Result<(), Error> {
+        if self.is_broken {
+            return Err(Error::Closed);
+        }
+        self.write(&mut [IoSlice::new(frames)], Some(receiver))
     }
 
     fn send_and_read<M: Borrow<Message>>(

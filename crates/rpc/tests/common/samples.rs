@@ -12,7 +12,7 @@ use rpc::message::{
     Export, ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
     OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
     PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows, SessionLane, SessionMap, SessionMatrix,
-    Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
+    Standby, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -55,6 +55,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
         staged(),
         functions(),
         tried_and_committed(),
+        replicas(),
     ]
     .concat()
 }
@@ -92,6 +93,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 task_count: 4,
                 wait_limit_ms: 60_000,
                 durability: Durability::Checkpoint,
+                standby: None,
                 matrices: vec![spec()],
                 held: vec![vec![0, 2]],
                 home: true,
@@ -106,6 +108,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 task_count: 1,
                 wait_limit_ms: 60_000,
                 durability: Durability::Checkpoint,
+                standby: None,
                 matrices: Vec::new(),
                 held: Vec::new(),
                 home: false,
@@ -114,6 +117,37 @@ fn sessions() -> Vec<(&'static str, Message)> {
         ),
         ("close_job", Message::CloseJob(CloseJob { request: 6, job: 2, reason: "done".to_owned() })),
     ]
+}
+
+fn replicas() -> Vec<(&'static str, Message)> {
+    vec![
+        ("hello_job_tool", hello_with(Role::JobTool { job: 2 })),
+        ("hello_primary", hello_with(Role::Primary { job: 2, incarnation: 99 })),
+        (
+            "open_job_with_standby",
+            Message::OpenJob(OpenJob {
+                request: 5,
+                job: 2,
+                task_count: 1,
+                wait_limit_ms: 60_000,
+                durability: Durability::Replica,
+                standby: Some(Standby {
+                    primary: "server-0".to_owned(),
+                    server: "server-1".to_owned(),
+                    addresses: vec!["tcp:127.0.0.1:9".to_owned()],
+                    lane: 3,
+                }),
+                matrices: Vec::new(),
+                held: Vec::new(),
+                home: false,
+                modules: Vec::new(),
+            }),
+        ),
+    ]
+}
+
+fn hello_with(role: Role) -> Message {
+    Message::Hello(Hello { request: 1, token: b"secret".to_vec(), role, lane: 1 })
 }
 
 fn listed() -> KeyList {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::Message;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
-use rpc::message::control::MemberKind;
+use rpc::message::control::{ControlBody, MemberKind};
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
 use rpc::transport::{self, Address, Sender, open};
 use serde_json::json;
-use server::OpenJobs;
+use server::{ClusterEvent, ClusterEvents, OpenJobs};
 
 use super::cluster_args::{
     host, http_arg, incarnation, listen, listen_arg, log_args, lost_limit, lost_limit_arg, master,
@@ -122,6 +122,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
     let memory_limit_bytes = memory_limit(matches)?;
     let open_jobs = OpenJobs::default();
+    let events = ClusterEvents::default();
     let http = listen("http", matches, &token)?;
     let mut listen = listen("listen", matches, &token)?;
     let mut member = member(matches, "server", MemberKind::Worker { slots: 1 })?;
@@ -129,6 +130,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let (listen, _folder) = with_socket(listen);
     let config = server::ServerConfig {
         open_jobs: open_jobs.clone(),
+        events: events.clone(),
         listen,
         http,
         token: token.clone(),
@@ -139,6 +141,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         modules: crate::modules::OF_JOBS,
         ..server::ServerConfig::default()
     };
+    let all_lanes = config.all_lanes();
     let stop = Stop::new();
     let has_ended = Stop::new();
     let (serving, is_ready) = start_serving(config, stop.clone(), has_ended.clone());
@@ -153,10 +156,11 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             member,
             log,
             open_jobs,
+            events,
             save_limit,
             own,
             http,
-            lanes,
+            all_lanes,
             token,
             interrupt: interrupt.clone(),
             has_ended,
@@ -226,12 +230,14 @@ struct ServerMembership {
     member: MemberConfig,
     log: ServerLog,
     open_jobs: OpenJobs,
+    events: ClusterEvents,
     save_limit: Duration,
     /// An address of this process.
     own: Address,
     /// Addresses at which this process serves HTTP.
     http: Vec<String>,
-    lanes: u16,
+    /// Number of lanes, with those for copies.
+    all_lanes: u16,
     token: Vec<u8>,
     interrupt: Interrupt,
     /// Raised when this process serves no more, as when its write-ahead log is damaged. It is no member then.
@@ -270,6 +276,9 @@ impl ServerMembership {
                         )?;
                         self.member.connect_limit = self.member.lost_limit;
                         break;
+                    }
+                    Ok(MemberEvent::Message(ControlBody::Gone { member, .. })) => {
+                        self.events.tell(&ClusterEvent::ServerLost(member.name));
                     }
                     Ok(MemberEvent::LeaseExpired { before }) => {
                         let jobs = self.open_jobs.list_before(before);
@@ -342,8 +351,9 @@ impl ServerMembership {
 
     /// Closes the jobs that no worker has ended: they use memory, and a new master will use the same job numbers.
     fn close_jobs(&self, jobs: Vec<JobId>, reason: &str) -> Result<(), Error> {
+        self.events.tell(&ClusterEvent::JobsEnd(jobs.clone()));
         for job in jobs {
-            for lane in 0..self.lanes {
+            for lane in 0..self.all_lanes {
                 self.close(job, lane, reason).map_err(Error::server(&self.own))?;
             }
         }

@@ -6,6 +6,7 @@
 pub(crate) mod arrow_file;
 #[cfg(unix)]
 pub(crate) mod cluster;
+pub(crate) mod disturbed;
 #[cfg(unix)]
 pub(crate) mod metrics;
 #[cfg(feature = "parquet")]

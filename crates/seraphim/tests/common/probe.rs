@@ -69,7 +69,7 @@ impl Probe {
         for member in status["members"].as_array().into_iter().flatten() {
             let addresses: Vec<String> = serde_json::from_value(member["member"]["addresses"].clone())
                 .expect("a server says where it is");
-            lanes.push(LaneAddress { addresses, lane: 0, server: String::new() });
+            lanes.push(LaneAddress { addresses, lane: 0, server: String::new(), standby: None });
         }
         assert_eq!(lanes.len(), usize::from(SERVERS), "{status:#}");
         let matrices: Vec<MatrixSpec> =
@@ -97,6 +97,7 @@ impl Probe {
                 task_count: tasks,
                 wait_limit_ms: WAIT_LIMIT.as_millis() as u64,
                 durability: rpc::message::Durability::Checkpoint,
+                standby: None,
                 matrices: probe.layout.matrices.clone(),
                 held: probe.layout.lane_partitions(lane),
                 home: lane == 0,

@@ -8,6 +8,7 @@ mod functions;
 mod job_rows;
 mod limits;
 mod pushes;
+mod replicas;
 mod rounded;
 mod session_functions;
 mod sessions;

@@ -65,6 +65,7 @@ pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
         task_count,
         wait_limit_ms: 1000,
         durability: Durability::Checkpoint,
+        standby: None,
         matrices,
         held,
         home: true,

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use matrix::clock::ClockTable;
 use matrix::{KeyRun, RowPositions, Snapshot, StagedRun};
@@ -139,8 +140,8 @@ fn restore_rows(mut source: impl Read, lane: &mut LaneState) -> Result<u64, Stri
             let message = Message::from_frame(frame).map_err(|error| error.to_string())?;
             match message {
                 // The clocks and marks of the job are restored later, so this push has no turn yet.
-                Message::Push(push) => stage(replay.lane(), push)?,
-                message => replay.apply(message)?,
+                Message::Push(push) => stage(lane, push)?,
+                message => replay.apply(lane, Duration::ZERO, message)?,
             }
             count += 1;
         }
@@ -149,7 +150,7 @@ fn restore_rows(mut source: impl Read, lane: &mut LaneState) -> Result<u64, Stri
             bytes => reader.advance(bytes),
         }
     }
-    replay.finish();
+    replay.finish(lane);
     Ok(count)
 }
 

@@ -16,7 +16,7 @@ use crate::state::LaneState;
 impl LaneState {
     /// Records all changes from now on.
     pub fn start_recording(&mut self) {
-        self.recorder = Some(recorder::Recorder::default());
+        self.recorder = Some(recorder::Recorder::Log(recorder::Frames::default()));
     }
 
     /// The frames of the changes since the last call. Before anything is sent that depends on them, they have to be

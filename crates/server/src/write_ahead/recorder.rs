@@ -1,8 +1,10 @@
 //! Records the changes of a lane as frames. It does no I/O.
 
+use std::collections::BTreeMap;
+
 use matrix::OwnedValues;
 use rpc::codec::put_frame;
-use rpc::message::{KeyList, Push, PushStaged};
+use rpc::message::{JobId, KeyList, OpenJob, Push, PushStaged};
 use rpc::{FrameLimits, Message};
 
 use crate::key_lists::CachedKeyList;
@@ -12,39 +14,113 @@ use crate::staged_chunks::StagedChunk;
 /// reads the log keeps as many lists for each task.
 pub(crate) const LIST_COUNT: usize = 128;
 
-/// The frames that are not written yet.
+/// The frames of changes that are not durable yet.
+#[derive(Debug)]
+pub(crate) enum Recorder {
+    /// For the write-ahead log: the changes of all jobs, in their order.
+    Log(Frames),
+    /// For the standbys: those of each replicated job.
+    Standbys(BTreeMap<JobId, Frames>),
+}
+
+/// Frames one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder {
-    bytes: Vec<u8>,
-    limits: FrameLimits,
+pub(crate) struct Frames {
+    pub(crate) bytes: Vec<u8>,
+    /// Number of the frames.
+    pub(crate) count: u64,
+}
+
+/// Where a recorded frame is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    job: JobId,
+    start: usize,
 }
 
 impl Recorder {
-    /// The frames since they were [forgotten](Self::clear) last.
+    pub(crate) fn for_standbys() -> Self {
+        Self::Standbys(BTreeMap::new())
+    }
+
+    /// Whether it records for a log.
+    pub(crate) fn is_log(&self) -> bool {
+        matches!(self, Self::Log(_))
+    }
+
+    /// The frames for the log since they were [forgotten](Self::clear) last.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        match self {
+            Self::Log(frames) => &frames.bytes,
+            Self::Standbys(_) => &[],
+        }
     }
 
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+        match self {
+            Self::Log(frames) => std::mem::take(frames).bytes,
+            Self::Standbys(_) => Vec::new(),
+        }
     }
 
+    /// Forgets the frames for the log.
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
+        if let Self::Log(frames) = self {
+            frames.bytes.clear();
+        }
     }
 
-    /// Records a message that a lane has accepted. Returns where its frame begins.
-    pub(crate) fn record(&mut self, message: &Message) -> usize {
-        let start = self.bytes.len();
+    /// A job with frames for its standby.
+    pub(crate) fn next_job(&self) -> Option<JobId> {
+        let Self::Standbys(jobs) = self else { return None };
+        jobs.iter().find(|(_, frames)| frames.count > 0).map(|(job, _)| *job)
+    }
+
+    /// The frames for the standby of a job since the last call.
+    pub(crate) fn take_of(&mut self, job: JobId) -> Frames {
+        match self {
+            Self::Log(_) => Frames::default(),
+            Self::Standbys(jobs) => jobs.get_mut(&job).map(std::mem::take).unwrap_or_default(),
+        }
+    }
+
+    /// Records no more changes of a job.
+    pub(crate) fn forget(&mut self, job: JobId) {
+        if let Self::Standbys(jobs) = self {
+            jobs.remove(&job);
+        }
+    }
+
+    /// Where the changes of a job go; none if they are not recorded.
+    fn frames_of(&mut self, job: JobId) -> Option<&mut Frames> {
+        match self {
+            Self::Log(frames) => Some(frames),
+            Self::Standbys(jobs) => jobs.get_mut(&job),
+        }
+    }
+
+    /// Records a message that a lane has accepted, unless the changes of its job are not recorded.
+    pub(crate) fn record(&mut self, message: &Message) -> Option<Recorded> {
+        let (job, _) = message.request_of_job()?;
+        // A file may be damaged.
+        let checksum = self.is_log();
+        let frames = self.frames_of(job)?;
+        let start = frames.bytes.len();
         // The message has arrived in a frame, so it fits in one.
-        let recorded = put_frame(message, true, &self.limits, &mut self.bytes);
+        let recorded = put_frame(message, checksum, &FrameLimits::default(), &mut frames.bytes);
         debug_assert!(recorded.is_ok(), "{recorded:?}");
-        start
+        frames.count += 1;
+        Some(Recorded { job, start })
     }
 
-    /// Records a request that changes a lane as soon as it arrives. Returns where its frame begins; none for other
+    /// Records a request that changes a lane as soon as it arrives. None for other
     /// requests.
-    pub(crate) fn record_request(&mut self, message: &Message) -> Option<usize> {
+    pub(crate) fn record_request(&mut self, message: &Message) -> Option<Recorded> {
+        if let (Self::Standbys(jobs), Message::OpenJob(OpenJob { job, standby: Some(_), .. })) =
+            (&mut *self, message)
+        {
+            jobs.entry(*job).or_default();
+        }
         let is_change = matches!(
             message,
             Message::OpenJob(_)
@@ -63,18 +139,18 @@ impl Recorder {
                 | Message::CommitFunction(_)
                 | Message::CloseToken(_)
         );
-        is_change.then(|| self.record(message))
+        is_change.then(|| self.record(message)).flatten()
     }
 
     /// Records a push whose keys were taken out; they are `list`. `number` is that of the push among the recorded ones of
-    /// its connection; none for a push of a session, of whose connections the log knows nothing. Returns where its frame
-    /// begins.
+    /// its connection; none for a push of a session, of whose connections the log knows nothing.
     pub(crate) fn record_push(
         &mut self,
         push: &mut Push,
         list: &mut CachedKeyList,
         number: Option<u64>,
-    ) -> usize {
+    ) -> Option<Recorded> {
+        self.frames_of(push.job)?;
         let last = number.zip(list.recorded_at);
         let is_known = last.is_some_and(|(number, at)| number - at <= LIST_COUNT as u64);
         let count = list.keys.len() as u32;
@@ -90,19 +166,22 @@ impl Recorder {
             None => KeyList::Listed(std::mem::take(&mut list.keys)),
         };
         let message = Message::Push(take(push));
-        let start = self.record(&message);
-        if let Message::Push(recorded) = message {
-            *push = recorded;
+        let recorded = self.record(&message);
+        if let Message::Push(message) = message {
+            *push = message;
         }
         list.runs = std::mem::take(&mut push.runs);
         if let KeyList::Listed(keys) = std::mem::replace(&mut push.keys, crate::push::NO_KEYS) {
             list.keys = keys;
         }
-        start
+        recorded
     }
 
     /// Records a chunk that is to be staged.
     pub(crate) fn record_chunk(&mut self, push: &PushStaged, chunk: &mut StagedChunk) {
+        if self.frames_of(push.job).is_none() {
+            return;
+        }
         let no_values = OwnedValues::zeros(chunk.values.element_type(), 0);
         let message = Message::PushStaged(PushStaged {
             runs: std::mem::take(&mut chunk.runs),
@@ -117,9 +196,12 @@ impl Recorder {
         }
     }
 
-    /// Forgets the frames from `start` on: the request was refused.
-    pub(crate) fn take_back(&mut self, start: usize) {
-        self.bytes.truncate(start);
+    /// Forgets the last frame of its job: the request was refused.
+    pub(crate) fn take_back(&mut self, recorded: Recorded) {
+        if let Some(frames) = self.frames_of(recorded.job) {
+            frames.bytes.truncate(recorded.start);
+            frames.count -= 1;
+        }
     }
 }
 

@@ -11,29 +11,27 @@ use rpc::{FrameLimits, Message};
 
 use super::recorder::LIST_COUNT;
 use crate::connection::Connection;
+use crate::job::Job;
 use crate::state::LaneState;
 
-/// The connections from which the messages seem to come; they end with the replay.
+/// The first of the connections from which the messages seem to come; they end with the replay.
 const FIRST_CONNECTION: ConnectionId = 1 << 63;
 
 /// Bytes of one read of a log.
 const READ_BYTES: usize = 1 << 20;
 
-/// Gives the messages of a log to a lane.
-pub(crate) struct Replay<'a> {
-    lane: &'a mut LaneState,
+/// Gives messages that have changed one lane to another. Every call is about the same lane.
+pub(crate) struct Replay {
     tool: ConnectionId,
     tasks: BTreeMap<(JobId, u32), ReplayedTask>,
     sessions: BTreeMap<JobId, ConnectionId>,
-    last_connection: ConnectionId,
     effects: Vec<Effect>,
-    /// The memory limit of the lane, which has accepted all of this once: it does not count meanwhile.
-    memory_limit_bytes: u64,
     /// Number of messages so far.
     pub(crate) count: u64,
 }
 
 /// Who sends a message.
+#[derive(Clone, Copy)]
 enum Sender {
     Tool,
     Task(JobId, u32),
@@ -53,34 +51,38 @@ struct ListedKeys {
     keys: Vec<u64>,
 }
 
-impl<'a> Replay<'a> {
-    pub(crate) fn new(lane: &'a mut LaneState) -> Self {
-        let tool = FIRST_CONNECTION;
-        lane.connections.insert(tool, Connection::new(Role::Tool, 0));
-        let memory_limit_bytes = std::mem::replace(&mut lane.config.memory_limit_bytes, u64::MAX);
-        Self {
-            lane,
-            tool,
-            tasks: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            last_connection: tool,
-            effects: Vec::new(),
-            memory_limit_bytes,
-            count: 0,
-        }
+impl Replay {
+    pub(crate) fn new(lane: &mut LaneState) -> Self {
+        let tool = connect(lane, Role::Tool);
+        Self { tool, tasks: BTreeMap::new(), sessions: BTreeMap::new(), effects: Vec::new(), count: 0 }
     }
 
-    pub(crate) fn lane(&mut self) -> &mut LaneState {
-        self.lane
+    /// Repeats a change. The error says what does not fit. The lane that has sent it has accepted it, so the memory limit
+    /// does not count.
+    pub(crate) fn apply(
+        &mut self,
+        lane: &mut LaneState,
+        now: Duration,
+        message: Message,
+    ) -> Result<(), String> {
+        let limit = std::mem::replace(&mut lane.config.memory_limit_bytes, u64::MAX);
+        let applied = self.apply_without_limit(lane, now, message);
+        lane.config.memory_limit_bytes = limit;
+        applied
     }
 
-    /// Repeats a change. The error says what does not fit.
-    pub(crate) fn apply(&mut self, mut message: Message) -> Result<(), String> {
-        let at = match self.sender_of(&message) {
+    fn apply_without_limit(
+        &mut self,
+        lane: &mut LaneState,
+        now: Duration,
+        mut message: Message,
+    ) -> Result<(), String> {
+        let sender = sender_of(lane, &message);
+        let at = match sender {
             Sender::Tool => self.tool,
-            Sender::Session(job) => self.session(job),
+            Sender::Session(job) => self.session(lane, job),
             Sender::Task(job, task) => {
-                let entry = self.task(job, task)?;
+                let entry = self.task(lane, job, task)?;
                 if let Message::Push(push) = &mut message {
                     entry.resolve_keys(&push.runs, &mut push.keys)?;
                 }
@@ -89,9 +91,8 @@ impl<'a> Replay<'a> {
         };
         let is_function = matches!(message, Message::PushFunction(_) | Message::TryFunction(_));
         let kind = message.kind_name();
-        let now = Duration::ZERO;
-        self.lane.handle(now, at, self.count, message, &mut self.effects);
-        self.lane.run_ready(now, &mut self.effects);
+        lane.handle(now, at, self.count, message, &mut self.effects);
+        lane.run_ready(now, &mut self.effects);
         self.count += 1;
         let fault = self.effects.drain(..).find_map(|effect| match effect {
             Effect::Send { connection, message: Message::Fault(fault) } if connection == at => Some(fault),
@@ -101,65 +102,70 @@ impl<'a> Replay<'a> {
         if let Some(fault) = fault.filter(|fault| !(is_function && fault.kind == FaultKind::Function)) {
             return Err(format!("{kind} (change {}): {}", self.count, fault.text));
         }
-        if self.lane.jobs.values().any(|job| !job.deferred_requests.is_empty()) {
+        let job = match sender {
+            Sender::Tool => None,
+            Sender::Session(job) | Sender::Task(job, _) => lane.jobs.get(&job),
+        };
+        if job.is_some_and(|job| !job.deferred_requests.is_empty()) {
             return Err(format!("{kind} (change {}) would have to wait for another one", self.count));
         }
         Ok(())
     }
 
     /// Ends the connections. The tasks open others.
-    pub(crate) fn finish(self) {
-        for at in self.tool..=self.last_connection {
-            self.lane.remove_connection(Duration::ZERO, at);
+    pub(crate) fn finish(self, lane: &mut LaneState) {
+        let tasks = self.tasks.into_values().map(|task| task.connection);
+        for at in std::iter::once(self.tool).chain(tasks).chain(self.sessions.into_values()) {
+            lane.remove_connection(Duration::ZERO, at);
         }
-        self.lane.config.memory_limit_bytes = self.memory_limit_bytes;
-        self.lane.count_memory();
+        lane.count_memory();
     }
 
-    /// Who sends such a message.
-    fn sender_of(&self, message: &Message) -> Sender {
-        let of = |job, task| match self.lane.jobs.get(&job) {
-            Some(open) if open.open_request.task_count == 0 => Sender::Session(job),
-            _ => Sender::Task(job, task),
-        };
-        match message {
-            Message::Push(push) => of(push.job, push.task),
-            Message::PushFunction(push) => of(push.job, push.task),
-            Message::TryFunction(ask) => of(ask.job, ask.task),
-            Message::Tick(tick) => of(tick.job, tick.task),
-            Message::Barrier(barrier) => of(barrier.job, barrier.task),
-            Message::PushStaged(push) => Sender::Session(push.job),
-            Message::Commit(commit) => Sender::Session(commit.job),
-            Message::CommitFunction(commit) => Sender::Session(commit.job),
-            Message::CloseToken(close) => Sender::Session(close.job),
-            _ => Sender::Tool,
+    fn session(&mut self, lane: &mut LaneState, job: JobId) -> ConnectionId {
+        *self.sessions.entry(job).or_insert_with(|| connect(lane, Role::Session { job }))
+    }
+
+    fn task(&mut self, lane: &mut LaneState, job: JobId, task: u32) -> Result<&mut ReplayedTask, String> {
+        let is_known = |open: &Job| (task as usize) < open.connections.len();
+        if !lane.jobs.get(&job).is_some_and(is_known) {
+            return Err(format!("job {job} has no task {task}"));
         }
-    }
-
-    fn session(&mut self, job: JobId) -> ConnectionId {
-        *self.sessions.entry(job).or_insert_with(|| {
-            self.last_connection += 1;
-            let limit = self.lane.config.key_list_limit_bytes;
-            self.lane.connections.insert(self.last_connection, Connection::new(Role::Session { job }, limit));
-            self.last_connection
-        })
-    }
-
-    fn task(&mut self, job: JobId, task: u32) -> Result<&mut ReplayedTask, String> {
-        let last = &mut self.last_connection;
-        let open = self.lane.jobs.get_mut(&job);
-        let place = open.and_then(|open| open.connections.get_mut(task as usize));
-        let Some(place) = place else { return Err(format!("job {job} has no task {task}")) };
-        let entry = self.tasks.entry((job, task)).or_insert_with(|| {
-            *last += 1;
-            ReplayedTask { connection: *last, lists: VecDeque::new() }
+        let entry = self.tasks.entry((job, task)).or_insert_with(|| ReplayedTask {
+            connection: connect(lane, Role::Task { job, task }),
+            lists: VecDeque::new(),
         });
-        *place = Some(entry.connection);
-        let connections = &mut self.lane.connections;
-        connections.entry(entry.connection).or_insert_with(|| {
-            Connection::new(Role::Task { job, task }, self.lane.config.key_list_limit_bytes)
-        });
+        if let Some(open) = lane.jobs.get_mut(&job) {
+            open.connections[task as usize] = Some(entry.connection);
+        }
         Ok(entry)
+    }
+}
+
+/// A connection from which messages seem to come.
+fn connect(lane: &mut LaneState, role: Role) -> ConnectionId {
+    let at = FIRST_CONNECTION + lane.replay_connection_count;
+    lane.replay_connection_count += 1;
+    lane.connections.insert(at, Connection::new(role, lane.config.key_list_limit_bytes));
+    at
+}
+
+/// Who sends such a message.
+fn sender_of(lane: &LaneState, message: &Message) -> Sender {
+    let of = |job, task| match lane.jobs.get(&job) {
+        Some(open) if open.open_request.task_count == 0 => Sender::Session(job),
+        _ => Sender::Task(job, task),
+    };
+    match message {
+        Message::Push(push) => of(push.job, push.task),
+        Message::PushFunction(push) => of(push.job, push.task),
+        Message::TryFunction(ask) => of(ask.job, ask.task),
+        Message::Tick(tick) => of(tick.job, tick.task),
+        Message::Barrier(barrier) => of(barrier.job, barrier.task),
+        Message::PushStaged(push) => Sender::Session(push.job),
+        Message::Commit(commit) => Sender::Session(commit.job),
+        Message::CommitFunction(commit) => Sender::Session(commit.job),
+        Message::CloseToken(close) => Sender::Session(close.job),
+        _ => Sender::Tool,
     }
 }
 
@@ -194,12 +200,13 @@ impl ReplayedTask {
 pub(crate) fn replay_frames(mut source: impl Read, lane: &mut LaneState) -> Result<(u64, u64), String> {
     let mut reader = FrameReader::new(FrameLimits::default(), READ_BYTES);
     let mut replay = Replay::new(lane);
+    let now = Duration::ZERO;
     let mut bytes = 0;
     loop {
         while let Some(frame) = reader.frame().map_err(|error| format!("byte {bytes}: {error}"))? {
             let length = frame.header.frame_bytes();
             let message = Message::from_frame(frame).map_err(|error| format!("byte {bytes}: {error}"))?;
-            replay.apply(message).map_err(|problem| format!("byte {bytes}: {problem}"))?;
+            replay.apply(lane, now, message).map_err(|problem| format!("byte {bytes}: {problem}"))?;
             bytes += length;
         }
         match source.read(reader.space()).map_err(|error| error.to_string())? {
@@ -208,6 +215,6 @@ pub(crate) fn replay_frames(mut source: impl Read, lane: &mut LaneState) -> Resu
         }
     }
     let count = replay.count;
-    replay.finish();
+    replay.finish(lane);
     Ok((count, bytes))
 }

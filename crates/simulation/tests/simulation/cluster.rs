@@ -1,16 +1,19 @@
 //! All members of a simulated cluster in one thread, and the events that reach them.
 
 use std::fmt::Write as _;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use math::random::RandomStream;
 use rpc::Message;
-use rpc::message::{Hello, Join, Leave, OpenJob, Role};
-use rpc::service::Effect;
+use rpc::message::{Durability, Hello, Join, Leave, OpenJob, Role};
+use rpc::service::{Effect, Service};
+use server::replica::{PrimaryLane, StandbyLane};
 use server::{Broken, LaneConfig, LaneState};
 
 use crate::history::{History, TaskEvent};
 use crate::network::Connection;
+use crate::replicas::Link;
 use crate::scenario::{InjectedFault, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
@@ -24,11 +27,56 @@ const LONGEST_PAUSE: u64 = 2_000_000;
 /// Number of the connection of the tool, above those of tasks.
 pub(crate) const TOOL: u64 = u64::MAX;
 
+/// What a process does with the messages of a lane.
+pub(crate) enum Node {
+    Plain(Box<LaneState>),
+    Primary(Box<PrimaryLane>),
+    Standby(Box<StandbyLane>),
+}
+
+impl Node {
+    fn lane(&self) -> &LaneState {
+        match self {
+            Node::Plain(lane) => lane,
+            Node::Primary(primary) => primary.state(),
+            Node::Standby(standby) => standby.state(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.lane().fmt(f)
+    }
+}
+
+impl Deref for Node {
+    type Target = dyn Service;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Node::Plain(lane) => &**lane,
+            Node::Primary(primary) => &**primary,
+            Node::Standby(standby) => &**standby,
+        }
+    }
+}
+
+impl DerefMut for Node {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Node::Plain(lane) => &mut **lane,
+            Node::Primary(primary) => &mut **primary,
+            Node::Standby(standby) => &mut **standby,
+        }
+    }
+}
+
 /// A lane in a process of its own.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// `None` after a crash.
-    pub(crate) state: Option<LaneState>,
+    pub(crate) state: Option<Node>,
     incarnation: u64,
     pub(crate) stands_until: u64,
     /// Time of its next timer event.
@@ -38,7 +86,7 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
-    broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
     pub(crate) broken_agent: Option<worker::Broken>,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule,
@@ -55,12 +103,30 @@ pub(crate) struct Cluster {
     /// Number of tasks that waited for a lost lane when the end of their job reached them.
     pub(crate) woken_count: u64,
     count: u64,
+    /// The links of primaries to their standbys.
+    pub(crate) links: Vec<Link>,
+    /// The server that is lost.
+    pub(crate) lost_server: Option<usize>,
 }
 
 impl Lane {
     /// Creates a lane without jobs.
     pub(crate) fn new(scenario: &Scenario, lane: u16, incarnation: u64, broken: Option<Broken>) -> Self {
-        let state = LaneState::new(LaneConfig {
+        let state = Self::state(scenario, lane, incarnation, broken);
+        Self::of(Node::Plain(Box::new(state)), incarnation)
+    }
+
+    pub(crate) fn of(node: Node, incarnation: u64) -> Self {
+        Self { state: Some(node), incarnation, stands_until: 0, timer: u64::MAX }
+    }
+
+    pub(crate) fn state(
+        scenario: &Scenario,
+        lane: u16,
+        incarnation: u64,
+        broken: Option<Broken>,
+    ) -> LaneState {
+        LaneState::new(LaneConfig {
             lane,
             lanes: scenario.lane_count,
             incarnation,
@@ -70,8 +136,7 @@ impl Lane {
             staged_limit_bytes: 1 << 20,
             key_list_limit_bytes: scenario.key_list_limit,
             broken,
-        });
-        Self { state: Some(state), incarnation, stands_until: 0, timer: u64::MAX }
+        })
     }
 }
 
@@ -113,15 +178,24 @@ impl Cluster {
             resumes: Vec::new(),
             woken_count: 0,
             count: 0,
+            links: Vec::new(),
+            lost_server: None,
             scenario,
         };
         for lane in 0..cluster.scenario.lane_count {
             if usize::from(lane) == cluster.lanes.len() {
-                let lane = Lane::new(&cluster.scenario, lane, 1, broken);
+                let lane = if cluster.scenario.replicas {
+                    cluster.new_primary(lane)
+                } else {
+                    Lane::new(&cluster.scenario, lane, 1, broken)
+                };
                 cluster.lanes.push(lane);
             }
-            cluster.open_job(lane);
         }
+        if cluster.scenario.replicas {
+            cluster.add_standbys();
+        }
+        (0..cluster.scenario.lane_count).for_each(|lane| cluster.open_job(lane));
         let layout = cluster.scenario.layout();
         for task in 0..cluster.scenario.task_count {
             let task = Task::new(now, &cluster.scenario, layout.clone(), task, cluster.broken_agent);
@@ -138,7 +212,8 @@ impl Cluster {
             job: self.scenario.job,
             task_count: layout.task_count,
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
-            durability: rpc::message::Durability::Checkpoint,
+            durability: if self.scenario.replicas { Durability::Replica } else { Durability::Checkpoint },
+            standby: layout.lanes[usize::from(lane)].standby.clone(),
             held: layout.lane_partitions(lane),
             home: layout.home == lane,
             modules: Vec::new(),
@@ -189,6 +264,10 @@ impl Cluster {
                     self.schedule.put(at, Event::Again { task });
                 }
             }
+        }
+        if self.scenario.replicas {
+            let server = self.random.below(lanes as u64 / 2) as usize;
+            self.schedule.put(start, Event::LoseServer { server });
         }
         if self.scenario.pauses {
             for _ in 0..=self.random.below(4) {
@@ -256,10 +335,11 @@ impl Cluster {
             Event::ResumeLane { lane } => {
                 self.lane_time(lane);
                 for at in 0..self.connections.len() {
-                    if self.connections[at].lane == lane {
+                    if self.connections[at].node == lane {
                         self.look_up(at);
                     }
                 }
+                self.look_links();
             }
             Event::PauseTask { task } => {
                 if self.scenario.drama == InjectedFault::PausedForEver && task == 0 {
@@ -282,6 +362,12 @@ impl Cluster {
             Event::Again { task } => self.begin_again(task),
             Event::EndOfJob { task } => self.end_of_job(task),
             Event::Crash { lane } => self.crash(lane),
+            Event::LinkUp { lane, ticket } => self.link_up(lane, ticket),
+            Event::LinkDown { lane, ticket } => self.link_down(lane, ticket),
+            Event::OpenLink { lane } => self.open_link(lane),
+            Event::LoseServer { server } => self.lose_server(server),
+            Event::HearOfLoss { node, server } => self.hear_of_loss(node, server),
+            Event::TellTask { task, server } => self.tell_task(task, server),
             Event::Restart { lane } => {
                 let incarnation = self.lanes[lane].incarnation + 1;
                 self.lanes[lane] = Lane::new(&self.scenario, lane as u16, incarnation, self.broken);

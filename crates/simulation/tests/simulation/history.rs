@@ -120,6 +120,8 @@ pub(crate) struct Facts {
     pub(crate) function_pulls: u64,
     /// Functions that failed at one lane.
     pub(crate) failed_functions: u64,
+    /// Servers that were lost and whose standbys took over.
+    pub(crate) takeovers: u64,
 }
 
 impl Facts {
@@ -148,6 +150,7 @@ impl Facts {
         self.function_pushes += other.function_pushes;
         self.function_pulls += other.function_pulls;
         self.failed_functions += other.failed_functions;
+        self.takeovers += other.takeovers;
     }
 
     /// Whether every count is above zero.
@@ -160,7 +163,8 @@ impl Facts {
         let joins = [self.joins_behind_barriers, self.busy_joins, self.function_pushes, self.function_pulls];
         let last =
             [self.attempts, self.attempts_behind, self.restores, self.second_jobs, self.failed_functions];
-        counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(&last).all(|count| *count > 0)
+        let last = last.iter().chain([&self.takeovers]);
+        counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(last).all(|count| *count > 0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rpc::Message;
 use rpc::message::Export;
-use rpc::service::{Effect, Service};
+use rpc::service::Effect;
 
 use crate::cluster::{Cluster, TOOL, time};
 use crate::history::{Cell, TaskEvent};
@@ -72,6 +72,7 @@ impl Cluster {
                 }
             }
         }
+        self.pump_link(lane);
         let Some(state) = &self.lanes[lane].state else { return };
         if let Some(next) = state.next_time() {
             let next = (next.as_micros() as u64).max(self.now);
@@ -102,7 +103,7 @@ impl Cluster {
     pub(crate) fn up(&mut self, at: usize, ticket: u64) {
         let number = self.number(at);
         let connection = &mut self.connections[at];
-        let lane = connection.lane;
+        let lane = connection.node;
         let stands = self.lanes[lane].stands_until > self.now || connection.is_paused;
         if connection.up.ticket != ticket || stands {
             return;
@@ -149,7 +150,7 @@ impl Cluster {
         if frames == 0 || self.random.below(frames) > 0 {
             return;
         }
-        let (task, lane) = (self.connections[at].task, self.connections[at].lane);
+        let Connection { task, lane, node, .. } = self.connections[at];
         if self.random.below(3) > 0 {
             // A hello must not be repeated, so it is never an echo.
             let count = self.random.below(self.connections[at].told.len() as u64) as usize;
@@ -165,7 +166,7 @@ impl Cluster {
         let told = self.connections[at].told.clone();
         let count = self.random.below(told.len() as u64 + 1) as usize;
         let zombie = self.connections.len();
-        self.connections.push(Connection { echo_count: count, ..Connection::new(task, lane) });
+        self.connections.push(Connection { echo_count: count, ..Connection::new(task, lane, node) });
         for message in told.into_iter().take(count) {
             let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
             self.connections[zombie].up.put(self.now, delay, item);
@@ -176,10 +177,15 @@ impl Cluster {
     }
 
     pub(crate) fn crash(&mut self, lane: usize) {
-        self.lanes[lane].state = None;
         self.note(0, TaskEvent::Crashed);
+        self.kill(lane);
+    }
+
+    /// The process of a lane is gone, and so are its connections.
+    pub(crate) fn kill(&mut self, lane: usize) {
+        self.lanes[lane].state = None;
         for at in 0..self.connections.len() {
-            if self.connections[at].lane == lane {
+            if self.connections[at].node == lane {
                 self.connections[at].up.items.clear();
                 self.connections[at].up.is_cut = true;
                 self.connections[at].is_served = false;
@@ -191,7 +197,8 @@ impl Cluster {
 
     /// Records the values that the lanes have at the end.
     pub(crate) fn export(&mut self) {
-        for lane in 0..self.lanes.len() {
+        for lane in self.holders() {
+            self.greet_standby(lane);
             for matrix in 0..self.scenario.counters.len() {
                 let export = Export { request: 9, job: self.scenario.job, matrix: matrix as u32, from: 0 };
                 let answers = self.tool_says(lane, Message::Export(export));

@@ -23,6 +23,7 @@ mod neighbours;
 mod network;
 mod probe;
 mod pulls;
+mod replicas;
 mod rows;
 mod scenario;
 mod schedule;
@@ -309,6 +310,16 @@ fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
     ] {
         seeds::find(rule, |seed| whole_cluster::run(seed, Some(rule)));
     }
+}
+
+#[test]
+fn answers_before_the_standby_has_the_change_are_found() {
+    found(Broken::AnswerBeforeStandby);
+}
+
+#[test]
+fn a_primary_that_is_not_refused_after_a_takeover_is_found() {
+    found(Broken::PrimaryIsNotRefused);
 }
 
 #[test]

@@ -37,7 +37,10 @@ pub(crate) struct Pipe {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) task: usize,
+    /// The lane of the job.
     pub(crate) lane: usize,
+    /// Who has the lane at the other end: the lane itself or its standby.
+    pub(crate) node: usize,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
     /// Whether the lane has stopped reading for now.
@@ -99,6 +102,11 @@ impl Pipe {
         self.items.push_back((self.last, item));
     }
 
+    /// An empty one in its place. Events of the one before do not count.
+    pub(crate) fn renewed(&self) -> Self {
+        Self { ticket: self.ticket, ..Self::default() }
+    }
+
     /// Breaks the connection: some messages in flight still arrive, then the close.
     pub(crate) fn cut(&mut self, now: u64, random: &mut RandomStream) {
         if self.is_cut {
@@ -149,10 +157,11 @@ pub(crate) fn answer_of(message: &Message) -> RequestId {
 }
 
 impl Connection {
-    pub(crate) fn new(task: usize, lane: usize) -> Self {
+    pub(crate) fn new(task: usize, lane: usize, node: usize) -> Self {
         Self {
             task,
             lane,
+            node,
             up: Pipe::default(),
             down: Pipe::default(),
             is_paused: false,

@@ -29,7 +29,8 @@ fn rows(page: &ExportPage) -> Rows {
 impl Cluster {
     /// Checks that kept rows are restored, and that an import replaces all rows, once.
     pub(crate) fn replace_and_restore_rows(&mut self) {
-        if self.scenario.drama == InjectedFault::Crash || self.tasks.iter().any(Task::is_alive) {
+        let has_loss = self.scenario.replicas || self.scenario.drama == InjectedFault::Crash;
+        if has_loss || self.tasks.iter().any(Task::is_alive) {
             return;
         }
         let job = self.scenario.job;

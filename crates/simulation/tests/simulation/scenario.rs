@@ -7,6 +7,7 @@ use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, Prefetch, PushRule,
     Storage,
 };
+use rpc::message::Standby;
 use worker::{JobLayout, LaneAddress, assign_partitions};
 
 /// Number of counters in a partition: no job has more tasks, including those that join.
@@ -72,6 +73,8 @@ pub(crate) struct Scenario {
     pub(crate) held_limit: u64,
     pub(crate) key_list_limit: u64,
     pub(crate) wait_limit: Duration,
+    /// Whether the job has a replica of each lane, and a server with two lanes is lost.
+    pub(crate) replicas: bool,
 }
 
 pub(crate) fn random(seed: u64, what: u64) -> RandomStream {
@@ -134,13 +137,22 @@ impl Scenario {
             held_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
             wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
+            replicas: false,
         }
+        .perhaps_replicated()
+    }
+
+    /// Some of the seeds in which nothing else happens to lanes have replicas.
+    fn perhaps_replicated(self) -> Self {
+        let is_calm = matches!(self.drama, InjectedFault::Nothing | InjectedFault::Restart);
+        let replicas = is_calm && self.lane_count > 1 && random(self.seed, 6).below(2) == 0;
+        Self { replicas, ..self }
     }
 
     /// Some seeds have another job on the same lanes; it shares nothing else with this one.
     pub(crate) fn second(&self) -> Option<Self> {
         let mut random = random(self.seed, 4);
-        if self.drama == InjectedFault::Crash || random.below(3) > 0 {
+        if self.replicas || self.drama == InjectedFault::Crash || random.below(3) > 0 {
             return None;
         }
         let other =
@@ -153,6 +165,7 @@ impl Scenario {
             key_list_limit: self.key_list_limit,
             pauses: false,
             is_disturbed: self.pauses,
+            replicas: false,
             ..other
         })
     }
@@ -161,7 +174,7 @@ impl Scenario {
     pub(crate) fn summary(&self) -> String {
         let matrices: Vec<_> = self.counters.iter().map(|of| of.spec.consistency).collect();
         format!(
-            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one echo in {}, pauses: {}",
+            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one echo in {}, pauses: {}, replicas: {}",
             self.lane_count,
             self.task_count,
             self.drama,
@@ -169,7 +182,8 @@ impl Scenario {
             self.steps_of_stretch,
             self.frames_of_reset,
             self.frames_of_echo,
-            self.pauses
+            self.pauses,
+            self.replicas
         )
     }
 
@@ -177,7 +191,8 @@ impl Scenario {
     pub(crate) fn is_quiet(&self) -> bool {
         let calm =
             self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
-        let is_calm = calm && matches!(self.drama, InjectedFault::Nothing | InjectedFault::Remove);
+        let is_calm =
+            calm && !self.replicas && matches!(self.drama, InjectedFault::Nothing | InjectedFault::Remove);
         is_calm && self.held_limit >= 1 << 20 && self.listens
     }
 
@@ -185,7 +200,8 @@ impl Scenario {
         let lane = |i: u16| LaneAddress {
             addresses: vec![format!("tcp:lane{i}:1")],
             lane: 0,
-            server: String::new(),
+            server: server_name(usize::from(i)),
+            standby: self.replicas.then(|| self.standby_of(i)),
         };
         let owners =
             |of: &Counters| assign_partitions(of.spec.partitioner.partition_count(), self.lane_count);
@@ -204,6 +220,13 @@ impl Scenario {
         }
     }
 
+    fn standby_of(&self, lane: u16) -> Standby {
+        let next = (lane + 1) % self.lane_count;
+        let addresses = vec![format!("tcp:lane{next}:1")];
+        let (primary, server) = (server_name(usize::from(lane)), server_name(usize::from(next)));
+        Standby { primary, server, addresses, lane: 1 }
+    }
+
     /// Drawn from a random stream of its own, so that the rest of the seed does not depend on it.
     pub(crate) fn prefetch(&self) -> Prefetch {
         one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact, Prefetch::Stale])
@@ -213,6 +236,11 @@ impl Scenario {
     pub(crate) fn sums_at(&self, generation: u64) -> bool {
         (self.seed + generation).is_multiple_of(2)
     }
+}
+
+/// The server of a lane.
+pub(crate) fn server_name(lane: usize) -> String {
+    format!("server-{lane}")
 }
 
 impl Counters {

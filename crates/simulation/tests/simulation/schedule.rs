@@ -64,6 +64,34 @@ pub(crate) enum Event {
     Restart {
         lane: usize,
     },
+    /// The first frame of the link of a primary may be due at its standby.
+    LinkUp {
+        lane: usize,
+        ticket: u64,
+    },
+    /// The first answer of a standby may be due at its primary.
+    LinkDown {
+        lane: usize,
+        ticket: u64,
+    },
+    /// A primary connects to its standby.
+    OpenLink {
+        lane: usize,
+    },
+    /// A server dies, or stands still until the master has given it up.
+    LoseServer {
+        server: usize,
+    },
+    /// The lanes of a node hear that a server is lost.
+    HearOfLoss {
+        node: usize,
+        server: usize,
+    },
+    /// A task hears that a server is lost.
+    TellTask {
+        task: usize,
+        server: usize,
+    },
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use matrix::{ElementType, MatrixId, OwnedValues, PullTicket};
 use rpc::Message;
-use rpc::message::{Hello, Role};
+use rpc::message::{FaultKind, Hello, Role};
 use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
 
 use crate::cluster::{Cluster, time};
@@ -22,7 +22,9 @@ pub(crate) struct Task {
     pub(crate) agent: AgentState,
     probe: Probe,
     /// Per lane.
-    connections: Vec<Option<usize>>,
+    pub(crate) connections: Vec<Option<usize>>,
+    /// The server of which its worker knows that it is lost.
+    pub(crate) lost_server: Option<usize>,
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
     /// The open call, and the time at which it began.
@@ -61,6 +63,7 @@ impl Task {
             agent,
             probe: Probe::new(scenario, id),
             connections,
+            lost_server: None,
             stands_until: 0,
             is_removed: false,
             call: None,
@@ -245,6 +248,7 @@ impl Cluster {
         let layout = self.scenario.layout();
         let before = &self.tasks[at];
         let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
+        next.lost_server = before.lost_server;
         (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
         self.tasks[at] = next;
         self.run_effects(at);
@@ -337,7 +341,12 @@ impl Cluster {
         let (task, lane) = (connection.task, connection.lane);
         let Some((_, item)) = self.connections[at].down.items.pop_front() else { return };
         let now = time(self.now);
-        if let Some(message) = item.message() {
+        // A primary that was replaced has forgotten the job: the worker goes on to the standby.
+        let is_elsewhere = |message: &Message| {
+            let is_gone = matches!(message, Message::Fault(fault) if fault.kind == FaultKind::NoSuchJob);
+            self.scenario.replicas && is_gone
+        };
+        if let Some(message) = item.message().filter(|message| !is_elsewhere(message)) {
             self.tasks[task].agent.on_message(now, lane as u16, message);
         } else {
             self.tasks[task].connections[lane] = None;
@@ -388,7 +397,8 @@ impl Cluster {
 
     fn connect(&mut self, at: usize, lane: u16) {
         let connection = self.connections.len();
-        self.connections.push(Connection::new(at, usize::from(lane)));
+        let node = self.node_for(at, usize::from(lane));
+        self.connections.push(Connection::new(at, usize::from(lane), node));
         self.tasks[at].connections[usize::from(lane)] = Some(connection);
         let delay = self.delay();
         if self.scenario.frames_of_reset > 0 && self.random.below(REFUSED) == 0 {

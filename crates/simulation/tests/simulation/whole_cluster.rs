@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use rpc::Message;
 use rpc::message::{CloseJob, JobId};
-use rpc::service::Service;
 
 use crate::checker;
 use crate::cluster::{Cluster, Lane, TOOL, time};
@@ -209,6 +208,7 @@ impl WholeCluster {
             pauses: false,
             is_disturbed: true,
             wait_limit: WAIT_LIMIT,
+            replicas: false,
             ..of_seed
         };
         let rule = if let Some(Broken::Lane(rule)) = self.broken { Some(rule) } else { None };

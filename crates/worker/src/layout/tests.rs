@@ -16,7 +16,8 @@ fn layout() -> JobLayout {
         consistency: Consistency::Bsp,
         seed: 0,
     };
-    let lane = |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane, server: String::new() };
+    let lane =
+        |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane, server: String::new(), standby: None };
     JobLayout {
         job: 1,
         task_count: 2,

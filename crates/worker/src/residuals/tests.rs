@@ -30,8 +30,12 @@ fn layout(wire: WireType) -> JobLayout {
         consistency: Consistency::Asp,
         seed: 1,
     };
-    let lane =
-        |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0, server: String::new() };
+    let lane = |lane| LaneAddress {
+        addresses: vec![format!("tcp:host{lane}:1")],
+        lane: 0,
+        server: String::new(),
+        standby: None,
+    };
     JobLayout {
         job: 1,
         task_count: 1,

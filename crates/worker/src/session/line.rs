@@ -31,11 +31,12 @@ impl Line {
     ) -> Result<Self, SessionError> {
         let place = addresses.first().cloned().unwrap_or_default();
         let hello = Hello { request: 1, token: token.to_vec(), role, lane };
-        let lane = LaneAddress { addresses: addresses.to_vec(), lane, server: String::new() };
-        let opened = connect_lane(&lane, CONNECT_LIMIT, &hello).and_then(|(sender, receiver, _)| {
-            receiver.set_timeout(Some(ANSWER_LIMIT))?;
-            Ok((sender, receiver))
-        });
+        let lane = LaneAddress { addresses: addresses.to_vec(), lane, server: String::new(), standby: None };
+        let opened =
+            connect_lane(&lane, CONNECT_LIMIT, &hello, |_| false).and_then(|(sender, receiver, _)| {
+                receiver.set_timeout(Some(ANSWER_LIMIT))?;
+                Ok((sender, receiver))
+            });
         match opened {
             Ok((sender, receiver)) => Ok(Self { place, sender, receiver }),
             Err(rpc::Error::Refused(fault)) => Err(SessionError::Refused { place, fault }),

@@ -22,12 +22,16 @@ impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
             let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
-            let servers = Servers::connect(&layout, self.token)?
+            let servers = Servers::connect_without(&layout, self.token, self.link.lost_servers())?
                 .with_cancellation(move || is_lost.is_raised())
                 .with_reconnection(move || same.is_raised())
                 .with_durability(self.durability);
             self.servers.insert(servers).open_job_with(&modules)?;
-            self.poller = Some(StatsPoller::start(&layout, self.token, workers));
+            if self.durability == Durability::Replica {
+                self.link.set_replicated();
+            }
+            let poller = StatsPoller::start(&layout, self.token, workers, self.link.lost_servers());
+            self.poller = Some(poller);
             return Ok(Value::Null);
         }
         let servers = self.servers.as_mut().expect("the matrices are created first");

@@ -395,6 +395,16 @@ impl MasterLink<'_> {
                     member.name
                 ))
             }
+            JobEvent::ServerTakesOver { lost, reason, by } => {
+                let since = self.disconnected.remove(&lost.id);
+                let away = since.map_or(String::new(), |since| {
+                    format!(" {:.1} s after its connection ended", since.elapsed().as_secs_f64())
+                });
+                Event::Incident(format!(
+                    "{} is lost ({reason}): {} has its partitions and takes over{away}; no task goes back",
+                    lost.name, by
+                ))
+            }
             // The other events concern sessions, a job that waits for members, or nothing that a driver must know.
             JobEvent::Session { .. } | JobEvent::Members { .. } | JobEvent::Timeout => Event::Timeout,
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rpc::Message;
-use rpc::message::{Hello, RequestId, Role, Welcome};
+use rpc::message::{Hello, JobId, RequestId, Role, Welcome};
 use rpc::transport::{Receiver, Sender};
 use worker::{LaneAddress, connect_lane};
 
@@ -22,6 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Connections to lanes, in their order.
 pub(super) struct LaneConnections {
+    job: JobId,
     lanes: Vec<LaneConnection>,
     token: Vec<u8>,
     request: RequestId,
@@ -29,6 +30,8 @@ pub(super) struct LaneConnections {
     is_cancelled: Box<dyn Fn() -> bool + Send>,
     /// Whether a lane that cannot be reached is lost for good. `None`: it is, at once.
     is_lost: Option<Box<dyn Fn() -> bool + Send>>,
+    /// Whether the server of this name is lost, and its standby has its lanes.
+    is_server_lost: Box<dyn Fn(&str) -> bool + Send>,
 }
 
 struct LaneConnection {
@@ -39,11 +42,19 @@ struct LaneConnection {
     incarnation: u64,
     /// The request without an answer, to be sent again over another connection.
     unanswered: Option<Message>,
+    /// Whether it was opened when the server of the lane was lost, so to the standby.
+    is_at_standby: bool,
 }
 
 impl LaneConnections {
-    /// Connects to all lanes.
-    pub(super) fn connect(lanes: &[LaneAddress], token: &[u8]) -> Result<Self, Error> {
+    /// Connects to all lanes of a job. Where `is_server_lost` returns true of the server of a lane, its standby has the lane;
+    /// a connection to such a server is opened again, because a machine that is frozen or cut off does not close it.
+    pub(super) fn connect(
+        job: JobId,
+        lanes: &[LaneAddress],
+        token: &[u8],
+        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Self, Error> {
         let connect = |lane: &LaneAddress| {
             let is_reachable =
                 |text: &String| text.strip_prefix("unix:").is_none_or(|path| Path::new(path).exists());
@@ -52,13 +63,23 @@ impl LaneConnections {
                 return Err(Error::Cluster { text, exit: Exit::Io });
             }
             let (sender, receiver, welcome) =
-                connect_with_retry(lane, &hello(token, lane)).map_err(Error::server(lane))?;
+                connect_with_retry(lane, &hello(job, token, lane), &is_server_lost)
+                    .map_err(Error::server(lane))?;
             let (address, incarnation) = (lane.clone(), welcome.incarnation);
-            Ok(LaneConnection { address, sender, receiver, incarnation, unanswered: None })
+            let (unanswered, is_at_standby) = (None, is_server_lost(&lane.server));
+            Ok(LaneConnection { address, sender, receiver, incarnation, unanswered, is_at_standby })
         };
         let lanes = lanes.iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
         let (token, is_cancelled) = (token.to_vec(), Box::new(|| false));
-        Ok(Self { lanes, token, request: 1, is_cancelled, is_lost: None })
+        Ok(Self {
+            job,
+            lanes,
+            token,
+            request: 1,
+            is_cancelled,
+            is_lost: None,
+            is_server_lost: Box::new(is_server_lost),
+        })
     }
 
     /// Connects again when a connection ends, and repeats the request that was not answered: a server with a write-ahead
@@ -150,11 +171,19 @@ impl LaneConnections {
     /// Receives the answer of a lane.
     fn receive(&mut self, lane: usize, deadline: Instant) -> Result<Message, Error> {
         loop {
-            let LaneConnection { address, receiver, unanswered, .. } = &mut self.lanes[lane];
+            let LaneConnection { address, receiver, unanswered, is_at_standby, .. } = &mut self.lanes[lane];
             let rest = deadline.saturating_duration_since(Instant::now());
             let received =
                 receiver.set_timeout(Some(rest.min(POLL_INTERVAL))).and_then(|()| receiver.receive());
             match received {
+                Err(error @ rpc::Error::TimedOut { .. })
+                    if !*is_at_standby
+                        && address.standby.is_some()
+                        && unanswered.is_some()
+                        && (self.is_server_lost)(&address.server) =>
+                {
+                    self.reconnect(lane, deadline, error)?;
+                }
                 Err(rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(self.is_cancelled)() => {}
                 Err(error) if is_end_of_connection(&error) && unanswered.is_some() => {
                     self.reconnect(lane, deadline, error)?;
@@ -173,11 +202,17 @@ impl LaneConnections {
         let (token, is_cancelled) = (&self.token, &self.is_cancelled);
         let is_lost = || is_cancelled() || self.is_lost.as_ref().is_none_or(|is_lost| is_lost());
         let connection = &mut self.lanes[lane];
-        let hello = hello(token, &connection.address);
+        let hello = hello(self.job, token, &connection.address);
+        let has_standby = connection.address.standby.is_some();
         while !is_lost() && Instant::now() < deadline {
-            match connect_lane(&connection.address, POLL_INTERVAL, &hello) {
+            match connect_lane(&connection.address, POLL_INTERVAL, &hello, &self.is_server_lost) {
+                // Another process is at the addresses of a primary, and the standby has not taken over yet.
+                Ok((_, _, welcome)) if welcome.incarnation != connection.incarnation && has_standby => {
+                    std::thread::sleep(FULL_PAUSE);
+                }
                 Ok((_, _, welcome)) if welcome.incarnation != connection.incarnation => break,
                 Ok((sender, receiver, _)) => {
+                    connection.is_at_standby = (self.is_server_lost)(&connection.address.server);
                     (connection.sender, connection.receiver) = (sender, receiver);
                     let request = connection.unanswered.as_ref().expect("the caller has seen it");
                     // If this fails, the receiver finds that the connection has ended.
@@ -192,8 +227,10 @@ impl LaneConnections {
     }
 }
 
-fn hello(token: &[u8], lane: &LaneAddress) -> Hello {
-    Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane }
+fn hello(job: JobId, token: &[u8], lane: &LaneAddress) -> Hello {
+    // A standby must know the job.
+    let role = if lane.standby.is_some() { Role::JobTool { job } } else { Role::Tool };
+    Hello { request: 1, token: token.to_vec(), role, lane: lane.lane }
 }
 
 /// Whether the other end may be reached over another connection.
@@ -203,12 +240,16 @@ fn is_end_of_connection(error: &rpc::Error) -> bool {
 
 /// Connects to a server. If all its connection slots are taken, it retries for a while: unauthenticated connections are
 /// closed when they do not send their hello in time.
-fn connect_with_retry(lane: &LaneAddress, hello: &Hello) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
+fn connect_with_retry(
+    lane: &LaneAddress,
+    hello: &Hello,
+    is_lost: impl Fn(&str) -> bool,
+) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
     loop {
         let rest = deadline.saturating_duration_since(Instant::now());
-        let error = match connect_lane(lane, rest, hello) {
+        let error = match connect_lane(lane, rest, hello, &is_lost) {
             Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
@@ -263,8 +304,13 @@ mod tests {
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
         let first = rpc::open(&address, CONNECT_LIMIT, &hello);
         assert!(first.is_err(), "the stranger has the place");
-        let lane = LaneAddress { addresses: vec![address.to_string()], lane: 0, server: String::new() };
-        connect_with_retry(&lane, &hello).expect("the stranger has not said hello in time");
+        let lane = LaneAddress {
+            addresses: vec![address.to_string()],
+            lane: 0,
+            server: String::new(),
+            standby: None,
+        };
+        connect_with_retry(&lane, &hello, |_| false).expect("the stranger has not said hello in time");
         drop(stranger);
         stop.raise();
         serving.join().expect("it does not panic").expect("it ends in order");

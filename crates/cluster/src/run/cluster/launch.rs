@@ -133,7 +133,7 @@ struct ServerLogs {
 impl ServerLogs {
     /// None if the job does not ask for logs.
     fn of(job: &TrainJob, interrupt: &Interrupt) -> Result<Option<Self>, Error> {
-        if job.durability == Durability::Checkpoint {
+        if !matches!(job.durability, Durability::Log | Durability::SyncedLog) {
             return Ok(None);
         }
         let mut name = job.model.file_name().unwrap_or(job.model.as_os_str()).to_owned();
@@ -230,6 +230,7 @@ impl LocalServers {
             addresses: vec![address.clone()],
             lane: 0,
             server: String::new(),
+            standby: None,
         };
         let count = self.addresses.len() as u16;
         let owners = |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), count);

@@ -20,6 +20,11 @@ impl ServerConnections {
     pub(super) fn new(token: Vec<u8>, metrics: WorkerMetrics) -> Self {
         Self { token, metrics, cancellation: CancellationToken::default() }
     }
+
+    /// The master has lost a server: if a standby has its partitions, the tasks go on there.
+    pub(super) fn on_server_lost(&self, server: &str) {
+        self.cancellation.on_server_lost(server);
+    }
 }
 
 impl TaskParameters for ServerConnections {
@@ -39,9 +44,11 @@ impl TaskParameters for ServerConnections {
 
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
         let (cancellation, same) = (self.cancellation.clone(), self.cancellation.clone());
-        let servers = Servers::connect(layout, &self.token)?
-            .with_cancellation(move || cancellation.is_cancelled())
-            .with_reconnection(move || same.is_cancelled());
+        let losses = self.cancellation.clone();
+        let servers =
+            Servers::connect_without(layout, &self.token, move |server| losses.is_server_lost(server))?
+                .with_cancellation(move || cancellation.is_cancelled())
+                .with_reconnection(move || same.is_cancelled());
         Ok(Box::new(servers))
     }
 

@@ -104,7 +104,16 @@ impl MatrixSource<Error> for Servers {
 impl Servers {
     /// Connects to all lanes.
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
-        let lanes = LaneConnections::connect(&layout.lanes, token)?;
+        Self::connect_without(layout, token, |_| false)
+    }
+
+    /// Connects to all lanes; of servers of which `is_server_lost` returns true, the standbys have the lanes, now or later.
+    pub(super) fn connect_without(
+        layout: &JobLayout,
+        token: &[u8],
+        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Self, Error> {
+        let lanes = LaneConnections::connect(layout.job, &layout.lanes, token, is_server_lost)?;
         Ok(Self { layout: layout.clone(), durability: Durability::Checkpoint, lanes, reading: None })
     }
 
@@ -167,6 +176,7 @@ impl Servers {
                 home: lane == usize::from(layout.home),
                 modules: modules.to_vec(),
                 durability,
+                standby: layout.lanes[lane].standby.clone(),
             })
         })
         .map(drop)

@@ -34,6 +34,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
             task_count: 0,
             wait_limit_ms: WAIT_LIMIT_MS,
             durability,
+            standby: None,
             matrices: Vec::new(),
             held: Vec::new(),
             home: false,
@@ -84,6 +85,7 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
             | JobEvent::MemberDisconnected { .. }
             | JobEvent::MemberReconnected { .. }
             | JobEvent::Members { .. }
+            | JobEvent::ServerTakesOver { .. }
             | JobEvent::CheckpointRequested
             | JobEvent::Timeout => {}
         }
@@ -106,9 +108,10 @@ impl Lanes {
             addresses: lane.addresses,
             lane: lane.lane,
             server: String::new(),
+            standby: None,
         };
         let lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
-        let mut connections = LaneConnections::connect(&lanes, token)?;
+        let mut connections = LaneConnections::connect(link.job, &lanes, token, |_| false)?;
         let is_lost = link.member_lost();
         connections.set_reconnection(move || is_lost.is_raised());
         Ok(Self { job: link.job, connections })

@@ -25,13 +25,18 @@ pub(super) struct StatsPoller {
 
 impl StatsPoller {
     /// Starts polling for a job whose task `i` runs on the worker `workers[i]`.
-    pub(super) fn start(layout: &JobLayout, token: &[u8], workers: Vec<String>) -> Self {
+    pub(super) fn start(
+        layout: &JobLayout,
+        token: &[u8],
+        workers: Vec<String>,
+        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Self {
         let (seen, stop) = (Arc::new(Mutex::new(Value::Null)), Stop::new());
         let watch = Self { latest: Arc::clone(&seen), stop: stop.clone() };
         let (layout, token) = (layout.clone(), token.to_vec());
         std::thread::spawn(move || {
             // A lost server ends the job elsewhere.
-            let Ok(servers) = Servers::connect(&layout, &token) else { return };
+            let Ok(servers) = Servers::connect_without(&layout, &token, is_server_lost) else { return };
             let (is_over, same) = (stop.clone(), stop.clone());
             let mut servers = servers
                 .with_cancellation(move || is_over.is_raised())

@@ -41,7 +41,12 @@ impl Served {
             .expect("it ends in order");
         });
         let address = is_ready.recv().expect("it starts");
-        let lane = |lane| LaneAddress { addresses: vec![address.clone()], lane, server: String::new() };
+        let lane = |lane| LaneAddress {
+            addresses: vec![address.clone()],
+            lane,
+            server: String::new(),
+            standby: None,
+        };
         let owners = matrices
             .iter()
             .map(|spec| assign_partitions(spec.partitioner.partition_count(), LANES))

@@ -48,6 +48,7 @@ struct ClusterJob {
     handle: JobHandle,
     /// Ends reading and writing of files.
     interrupt: Interrupt,
+    servers: Arc<ServerConnections>,
 }
 
 /// Why a membership ended.
@@ -133,6 +134,11 @@ impl Worker {
                     let running = jobs.entry(job).or_insert_with(|| self.start(job, membership));
                     running.on_message(job, &body);
                 }
+                Ok(MemberEvent::Message(ControlBody::Gone { member, .. })) => {
+                    for running in jobs.values() {
+                        running.servers.on_server_lost(&member.name);
+                    }
+                }
                 Ok(MemberEvent::MasterLost { reason }) => return MembershipEnd::MasterLost(reason),
                 Ok(MemberEvent::MasterRestarted { continued }) => {
                     return MembershipEnd::MasterRestarted(continued);
@@ -164,12 +170,13 @@ impl Worker {
     fn start(&self, job: JobId, membership: &Membership) -> ClusterJob {
         let membership = membership.clone();
         let (interrupt, token) = (Interrupt::new(), self.config.member.token.clone());
+        let servers = Arc::new(ServerConnections::new(token, self.metrics.clone()));
         let context = WorkerContext {
             job,
             sender: Arc::new(move |message| {
                 membership.send(ControlBody::FromTask { job, body: encode(&message) });
             }),
-            parameters: Arc::new(ServerConnections::new(token, self.metrics.clone())),
+            parameters: Arc::<ServerConnections>::clone(&servers),
             formats: Arc::clone(&self.formats),
             families: self.families.clone(),
             functions: Arc::clone(&self.functions),
@@ -179,7 +186,7 @@ impl Worker {
             throttle: self.config.slowness,
             metrics: self.metrics.clone(),
         };
-        ClusterJob { handle: JobHandle::start(context), interrupt }
+        ClusterJob { handle: JobHandle::start(context), interrupt, servers }
     }
 }
 

@@ -15,6 +15,8 @@ use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
 
 /// How far ahead of the largest clock tasks are first asked to save. It doubles whenever a task was faster.
 pub(super) const FIRST_LEAD: u64 = 2;
+/// Largest lead: an epoch with fewer steps ends first, and then a checkpoint is taken at its end.
+pub(super) const MAX_LEAD: u64 = 1 << 16;
 
 /// Without a setting, the time between two checkpoints is at least so many times that in which the last one was made: then
 /// at most a twentieth of the time is spent with them.

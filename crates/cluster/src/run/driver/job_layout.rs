@@ -7,7 +7,7 @@ use std::time::Duration;
 use data::{BadLinePolicy, BadLineTotal};
 use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
-use rpc::message::{JobId, Member, MemberKind};
+use rpc::message::{Durability, JobId, Member, MemberKind, Standby};
 use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
 
 use super::memory_check::check_memory;
@@ -48,10 +48,14 @@ pub(super) fn layout(
     model: &dyn algo::Model,
     task_count: u32,
 ) -> Result<JobLayout, Error> {
-    let lanes = config.parameters.lanes();
+    let is_replicated = job.durability == Durability::Replica;
+    let mut lanes = config.parameters.lanes();
+    if is_replicated {
+        config.parameters.add_standbys(&mut lanes)?;
+    }
     let partitions = config.parameters.partition_count(lanes.len() as u32, task_count);
     let matrices = job.parameters.matrices(model, job.consistency, partitions, job.seed)?;
-    config.parameters.check_memory(&matrices)?;
+    config.parameters.check_memory(&matrices, if is_replicated { 2 } else { 1 })?;
     let owners_of =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
     let is_remote = !lanes.is_empty();
@@ -86,7 +90,7 @@ pub(super) fn scoring_layout(
 ) -> Result<JobLayout, Error> {
     let lanes = place.lanes();
     let matrices = model.matrices(place.partition_count(lanes.len() as u32, task_count));
-    place.check_memory(&matrices)?;
+    place.check_memory(&matrices, 1)?;
     let owners =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
     Ok(JobLayout {
@@ -111,12 +115,42 @@ impl ParameterPlace {
         let Self::Servers(servers) = self else { return lanes };
         for server in servers {
             if let MemberKind::Server { addresses, lanes: count, .. } = &server.kind {
-                let place =
-                    |lane| LaneAddress { addresses: addresses.clone(), lane, server: server.name.clone() };
+                let place = |lane| LaneAddress {
+                    addresses: addresses.clone(),
+                    lane,
+                    server: server.name.clone(),
+                    standby: None,
+                };
                 lanes.extend((0..*count).map(place));
             }
         }
         lanes
+    }
+
+    /// Gives each lane its standby: a lane of the next server. A server has its lanes for copies after its own ones.
+    fn add_standbys(&self, lanes: &mut [LaneAddress]) -> Result<(), Error> {
+        let Self::Servers(servers) = self else { return Ok(()) };
+        let count = lanes.len() / servers.len();
+        let is_even = lanes.iter().zip(0..).all(|(lane, i)| usize::from(lane.lane) == i % count);
+        if servers.len() < 2 || !is_even {
+            let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+            return Err(Error::InvalidRequest {
+                what: format!("--durability replica on {}", names.join(", ")),
+                advice: "give at least two servers, all with the same --lanes: each has a replica of the partitions of \
+                         another one"
+                    .into(),
+            });
+        }
+        for i in 0..lanes.len() {
+            let next = lanes[(i + count) % lanes.len()].clone();
+            lanes[i].standby = Some(Standby {
+                primary: lanes[i].server.clone(),
+                server: next.server,
+                addresses: next.addresses,
+                lane: count as u16 + next.lane,
+            });
+        }
+        Ok(())
     }
 
     /// Returns the number of partitions of each matrix.
@@ -128,7 +162,8 @@ impl ParameterPlace {
         }
     }
 
-    fn check_memory(&self, matrices: &[MatrixSpec]) -> Result<(), Error> {
+    /// Refuses matrices that do not fit `copies` times.
+    fn check_memory(&self, matrices: &[MatrixSpec], copies: u64) -> Result<(), Error> {
         match self {
             Self::Process { memory_bytes, .. } => {
                 let Some(limit) = *memory_bytes else { return Ok(()) };
@@ -142,7 +177,9 @@ impl ParameterPlace {
                     MemberKind::Worker { .. } => 0,
                 };
                 let limit = servers.iter().map(limit_of).fold(0, u64::saturating_add);
-                let holders = format!("the {} servers together", servers.len());
+                let limit = limit / copies;
+                let twice = if copies > 1 { ", which have everything twice," } else { "" };
+                let holders = format!("the {} servers together{twice}", servers.len());
                 let advice = "start more servers, or servers with a higher --memory-limit";
                 check_memory(matrices, limit, &holders, advice)
             }

@@ -113,6 +113,12 @@ impl World {
                 ControlEvent::ToldGone { job, id: member.id }
             }
             Told::MemberDisconnected { .. } => return,
+            Told::ServerTakesOver { .. } => {
+                return self
+                    .history
+                    .seen
+                    .push("a job without replicas was told that a replica takes over".into());
+            }
             Told::Members { .. } => return self.history.seen.push("a runner got members".into()),
             Told::MemberReconnected { member, .. } => ControlEvent::ToldBack { job, id: member.id },
             Told::Cancelled => {

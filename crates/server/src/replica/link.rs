@@ -1,0 +1,258 @@
+//! The connection of a primary to the standby of one job.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rpc::message::{Fault, FaultKind, Hello, JobId, Message, Role, Standby};
+use rpc::{FrameLimits, Receiver, Sender};
+
+use super::events::ClusterEvents;
+use crate::write_ahead::recorder::Frames;
+
+/// Longest wait for a connection to the standby, and for bytes of it before the link looks whether it is still needed.
+const WAIT_LIMIT: Duration = Duration::from_secs(1);
+/// Pause between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Sends the changes of a job to its standby, in their order.
+pub trait StandbyLink: Send {
+    /// Sends frames of `count` changes.
+    fn send(&mut self, frames: &[u8], count: u64);
+    /// Number of changes that the standby has.
+    fn confirmed_count(&self) -> u64;
+    /// Why the standby takes no more; none if it does.
+    fn refusal(&self) -> Option<LinkRefusal>;
+}
+
+/// Why a standby takes no more changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkRefusal {
+    /// It has taken the job over, or the job has ended there.
+    TakenOver,
+    /// It could not follow, for this reason.
+    Failed(String),
+}
+
+impl LinkRefusal {
+    /// What the fault of a standby means.
+    pub fn of(fault: &Fault) -> Self {
+        if fault.kind == FaultKind::NoSuchJob { Self::TakenOver } else { Self::Failed(fault.text.clone()) }
+    }
+}
+
+/// Connects to the standby of a job.
+pub type OpenLink = Box<dyn FnMut(JobId, &Standby) -> Box<dyn StandbyLink> + Send>;
+
+/// A link with a thread that sends and receives. All changes that come while it waits for the standby are sent together.
+pub(crate) struct ThreadLink(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    confirmed_count: AtomicU64,
+    outbox: Mutex<Outbox>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Outbox {
+    /// The changes that the thread has not taken.
+    frames: Frames,
+    is_closed: bool,
+    refusal: Option<LinkRefusal>,
+}
+
+/// What the thread of a link knows.
+pub(crate) struct LinkConfig {
+    pub(crate) job: JobId,
+    pub(crate) standby: Standby,
+    pub(crate) token: Vec<u8>,
+    /// The lane of the primary and the incarnation of its server.
+    pub(crate) lane: u16,
+    pub(crate) incarnation: u64,
+    pub(crate) events: ClusterEvents,
+}
+
+impl ThreadLink {
+    pub(crate) fn start(config: LinkConfig) -> Self {
+        let shared = Arc::new(Shared::default());
+        let thread = LinkThread {
+            config,
+            shared: Arc::clone(&shared),
+            connection: None,
+            unconfirmed: Frames::default(),
+            confirmed_count: 0,
+        };
+        let started = std::thread::Builder::new().name("standby".into()).spawn(move || thread.run());
+        if let Err(error) = started {
+            let reason = format!("cannot start a thread: {error}");
+            shared.lock().refusal = Some(LinkRefusal::Failed(reason));
+        }
+        Self(shared)
+    }
+}
+
+impl StandbyLink for ThreadLink {
+    fn send(&mut self, frames: &[u8], count: u64) {
+        let mut outbox = self.0.lock();
+        outbox.frames.bytes.extend_from_slice(frames);
+        outbox.frames.count += count;
+        drop(outbox);
+        self.0.changed.notify_one();
+    }
+
+    fn confirmed_count(&self) -> u64 {
+        self.0.confirmed_count.load(Ordering::Acquire)
+    }
+
+    fn refusal(&self) -> Option<LinkRefusal> {
+        self.0.lock().refusal.clone()
+    }
+}
+
+impl Drop for ThreadLink {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct LinkThread {
+    config: LinkConfig,
+    shared: Arc<Shared>,
+    connection: Option<(Sender, Receiver)>,
+    /// The changes that were taken and are not confirmed.
+    unconfirmed: Frames,
+    confirmed_count: u64,
+}
+
+/// Why the thread sends no more now.
+enum Interruption {
+    /// The connection has ended; another one is tried.
+    Disconnected(rpc::Error),
+    /// The standby takes no more.
+    Refused(LinkRefusal),
+    /// The link is not needed any more.
+    Closed,
+}
+
+impl LinkThread {
+    fn run(mut self) {
+        while self.take() {
+            loop {
+                match self.confirm_all() {
+                    Ok(()) => break,
+                    Err(Interruption::Closed) => return,
+                    Err(Interruption::Refused(reason)) => {
+                        self.shared.lock().refusal = Some(reason);
+                        return self.config.events.wake(self.config.lane);
+                    }
+                    Err(Interruption::Disconnected(error)) => {
+                        let (job, server) = (self.config.job, &self.config.standby.server);
+                        tracing::debug!(job, server, %error, "no connection to a standby");
+                        self.connection = None;
+                        std::thread::sleep(PAUSE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for changes, and takes them. False: the link is not needed any more.
+    fn take(&mut self) -> bool {
+        let mut outbox = self.shared.lock();
+        while outbox.frames.count == 0 && !outbox.is_closed {
+            outbox = self.shared.changed.wait(outbox).unwrap_or_else(PoisonError::into_inner);
+        }
+        // Both buffers are kept.
+        self.unconfirmed.bytes.clear();
+        std::mem::swap(&mut self.unconfirmed, &mut outbox.frames);
+        outbox.frames.count = 0;
+        !outbox.is_closed
+    }
+
+    /// Sends what is not confirmed, over a new connection if there is none, and waits until it is.
+    fn confirm_all(&mut self) -> Result<(), Interruption> {
+        let target = self.confirmed_count + self.unconfirmed.count;
+        let (mut sender, mut receiver) = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        sender.send_frames(&self.unconfirmed.bytes, &mut receiver).map_err(Interruption::Disconnected)?;
+        let mut confirmed = self.confirmed_count;
+        while confirmed < target {
+            match receiver.receive() {
+                Ok(Message::Done(done)) => confirmed = done.request,
+                Ok(Message::Fault(fault)) => return Err(Interruption::Refused(LinkRefusal::of(&fault))),
+                Ok(other) => {
+                    let error = rpc::Error::Unexpected { expected: "Done", actual: other.kind_name() };
+                    return Err(Interruption::Disconnected(error));
+                }
+                Err(rpc::Error::TimedOut { .. }) if self.shared.lock().is_closed => {
+                    return Err(Interruption::Closed);
+                }
+                Err(rpc::Error::TimedOut { .. }) => {}
+                Err(error) => return Err(Interruption::Disconnected(error)),
+            }
+        }
+        self.connection = Some((sender, receiver));
+        self.unconfirmed.count = 0;
+        self.set_confirmed(target);
+        Ok(())
+    }
+
+    fn set_confirmed(&mut self, count: u64) {
+        self.confirmed_count = count;
+        self.shared.confirmed_count.store(count, Ordering::Release);
+        self.config.events.wake(self.config.lane);
+    }
+
+    /// Connects, and drops the changes that have arrived over an earlier connection.
+    fn connect(&mut self) -> Result<(Sender, Receiver), Interruption> {
+        if self.shared.lock().is_closed {
+            return Err(Interruption::Closed);
+        }
+        let LinkConfig { job, incarnation, .. } = self.config;
+        let standby = &self.config.standby;
+        let role = Role::Primary { job, incarnation };
+        let hello = Hello { request: 1, token: self.config.token.clone(), role, lane: standby.lane };
+        let (sender, receiver, welcome) = match rpc::open_first(&standby.addresses, WAIT_LIMIT, &hello) {
+            Ok(opened) => opened,
+            Err(rpc::Error::Refused(fault)) if !fault.kind.retry_may_help() => {
+                return Err(Interruption::Refused(LinkRefusal::of(&fault)));
+            }
+            Err(error) => return Err(Interruption::Disconnected(error)),
+        };
+        receiver.set_timeout(Some(WAIT_LIMIT)).map_err(Interruption::Disconnected)?;
+        let known = welcome.clock.checked_sub(self.confirmed_count);
+        let Some(known) = known.filter(|known| *known <= self.unconfirmed.count) else {
+            let (has, confirmed) = (welcome.clock, self.confirmed_count);
+            let text = format!("it has {has} changes and has confirmed {confirmed}: it was started again");
+            return Err(Interruption::Refused(LinkRefusal::Failed(text)));
+        };
+        drop_first(&mut self.unconfirmed, known);
+        if known > 0 {
+            self.set_confirmed(self.confirmed_count + known);
+        }
+        Ok((sender, receiver))
+    }
+}
+
+/// Drops the first frames.
+fn drop_first(frames: &mut Frames, count: u64) {
+    let limits = FrameLimits::default();
+    let mut at = 0;
+    for _ in 0..count {
+        let head = frames.bytes[at..].first_chunk().expect("whole frames were taken");
+        let header = rpc::header::Header::from_bytes(head, &limits).expect("this process has written it");
+        at += header.frame_bytes() as usize;
+    }
+    frames.bytes.drain(..at);
+    frames.count -= count;
+}
