@@ -368,6 +368,9 @@ fn a_session_outlives_a_killed_server_with_a_log() {
     let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Log);
     let error = asked.err().expect("the service has no log").to_string();
     assert!(error.contains("--write-ahead-log"), "{error}");
+    let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Replica);
+    let error = asked.err().expect("sessions have no replicas").to_string();
+    assert!(error.contains("sessions have no replicas"), "{error}");
     let logs = folder.path("logs");
     let service = Service::start(&["--servers", "2", "--write-ahead-log", &logs]);
     let mut session =

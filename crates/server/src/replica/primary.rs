@@ -120,6 +120,9 @@ impl PrimaryLane {
         }
         let jobs = &self.state.jobs;
         self.replicas.retain(|job, replica| jobs.contains_key(job) || replica.is_behind());
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.keep_jobs(|job| jobs.contains_key(&job));
+        }
     }
 
     /// Closes a job whose standby follows no more: nothing of it can be acknowledged.

@@ -91,6 +91,13 @@ impl Recorder {
         }
     }
 
+    /// Records no more changes of other jobs than these.
+    pub(crate) fn keep_jobs(&mut self, is_kept: impl Fn(JobId) -> bool) {
+        if let Self::Standbys(jobs) = self {
+            jobs.retain(|job, _| is_kept(*job));
+        }
+    }
+
     /// Where the changes of a job go; none if they are not recorded.
     fn frames_of(&mut self, job: JobId) -> Option<&mut Frames> {
         match self {

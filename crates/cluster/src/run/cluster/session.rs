@@ -24,9 +24,13 @@ const WAIT_LIMIT_MS: u64 = 60_000;
 
 /// Runs a session from its opening to its end.
 pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
+    let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
+    if durability == Durability::Replica {
+        let text = "it cannot be opened: sessions have no replicas, ask for durability=log of a service with --write-ahead-log";
+        return Err(ended(text.into()));
+    }
     let mut lanes = Lanes::connect(link, token)?;
     let job = link.job;
-    let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
     let opened = lanes.request_all(|_, request| {
         Message::OpenJob(OpenJob {
             request,
