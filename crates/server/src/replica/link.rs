@@ -230,11 +230,10 @@ impl LinkThread {
             Err(error) => return Err(Interruption::Disconnected(error)),
         };
         receiver.set_timeout(Some(WAIT_LIMIT)).map_err(Interruption::Disconnected)?;
+        // Another process at these addresses has less. The master will say that the standby is lost.
         let known = welcome.clock.checked_sub(self.confirmed_count);
         let Some(known) = known.filter(|known| *known <= self.unconfirmed.count) else {
-            let (has, confirmed) = (welcome.clock, self.confirmed_count);
-            let text = format!("it has {has} changes and has confirmed {confirmed}: it was started again");
-            return Err(Interruption::Refused(LinkRefusal::Failed(text)));
+            return Err(Interruption::Disconnected(rpc::Error::Closed));
         };
         drop_first(&mut self.unconfirmed, known);
         if known > 0 {

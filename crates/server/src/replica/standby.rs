@@ -237,7 +237,16 @@ impl Service for StandbyLane {
     }
 
     fn on_closed(&mut self, now: Duration, at: ConnectionId, out: &mut Vec<Effect>) {
-        self.primaries.remove(&at);
+        // A primary that knows another process at this address has sent nothing.
+        if let Some(job) = self.primaries.remove(&at)
+            && let Some(copy) = self.copies.remove(&job)
+        {
+            if copy.replay.count == 0 && copy.at == at {
+                copy.replay.finish(&mut self.state);
+            } else {
+                self.copies.insert(job, copy);
+            }
+        }
         self.state.on_closed(now, at, out);
     }
 

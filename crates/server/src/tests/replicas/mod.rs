@@ -384,3 +384,13 @@ fn a_server_has_memory_for_its_partitions_and_for_those_that_it_copies() {
         }
     }
 }
+
+#[test]
+fn nothing_is_left_of_a_primary_that_has_sent_nothing() {
+    let mut pair = Pair::new(None);
+    assert_eq!(pair.open_link(), Some(0));
+    assert!(!pair.standby.state().connections.is_empty());
+    pair.standby.on_closed(Duration::ZERO, pair.link_number, &mut Vec::new());
+    assert!(pair.standby.state().connections.is_empty());
+    assert_eq!(pair.open_link(), Some(0), "another one may come");
+}
