@@ -50,7 +50,8 @@ impl LaneState {
 
     fn check_role(&mut self, role: Role) -> Result<(), Refusal> {
         match role {
-            Role::Tool | Role::JobTool { .. } => Ok(()),
+            Role::Tool => Ok(()),
+            Role::JobTool { job } => self.job(job).map(drop),
             Role::Primary { .. } => Err(Refusal::new(
                 FaultKind::Invalid,
                 "this lane is no standby: a primary connects to the lane that its job names",

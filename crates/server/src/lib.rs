@@ -8,6 +8,7 @@
 //! | `pull`, `push`, `function`, `clocks`, `barrier`, `rows` | requests of tasks and tools, one kind a file |
 //! | `stats`, `log` | counters and log entries |
 //! | `foreign_session`, `staged_chunks`, `commit`, `batch` | sessions of foreign hosts, with staged pushes |
+//! | `changes` | the changes of a lane as frames: recorded on one lane, repeated on another |
 //! | [`write_ahead`] | the write-ahead log: what changes a lane is written before it is acknowledged |
 //! | [`replica`] | replicated jobs: a second server has the same partitions, and takes over |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
@@ -16,6 +17,7 @@
 mod barrier;
 mod batch;
 mod broken;
+mod changes;
 mod clocks;
 mod commit;
 pub mod config;

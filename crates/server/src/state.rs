@@ -15,6 +15,7 @@ use rpc::message::{Durability, FaultKind, JobId, RequestId};
 use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
+use crate::changes::recorder::Recorder;
 use crate::config::{LaneConfig, ModuleCache, OpenJobs};
 use crate::connection::{Connection, QueuedRequest};
 use crate::job::{DeferredCall, DeferredRequest, Job};
@@ -22,7 +23,6 @@ use crate::log::log_deferred;
 use crate::push::PushRequest;
 use crate::refusal::Refusal;
 use crate::stats::LaneStats;
-use crate::write_ahead::recorder::Recorder;
 use rpc::service::{ConnectionId, Effect, Service};
 
 /// One lane: its partitions, its clocks and its deferred requests.

@@ -51,7 +51,7 @@ impl LaneConnection {
 const REPLICA_LIMIT: Duration = Duration::from_secs(1);
 
 /// Connects to a lane by the first address that accepts. Sockets of this machine are tried first. If it cannot be reached
-/// and has a standby, that is tried: it refuses unless it has taken the job over. Servers of which `is_lost` returns true
+/// and has a standby, that is tried, unless the role names no job: it refuses unless it has taken the job over. Servers of which `is_lost` returns true
 /// are not tried.
 pub fn connect_lane(
     place: &LaneAddress,
@@ -72,7 +72,7 @@ pub fn connect_lane(
             opened => return opened,
         };
     }
-    if is_lost(&standby.server) {
+    if is_lost(&standby.server) || hello.role.job().is_none() {
         return Err(failure);
     }
     let of_standby = Hello { lane: standby.lane, ..hello.clone() };

@@ -22,8 +22,8 @@ pub enum Role {
     },
     /// A process that joins the cluster, or a client of the master.
     Member,
-    /// A tool of one job. A lane that is the standby of the job refuses it until it has taken the job over; at any other
-    /// lane it is a tool.
+    /// A tool of one job: a lane that does not have the job refuses it, and so does the standby of the job until it has taken
+    /// the job over.
     JobTool { job: JobId },
     /// A lane that sends the changes of a replicated job to its standby. Each is answered by `Done`, whose request is the
     /// number of changes that the standby has of the job; so many says the clock of the `Welcome`.
@@ -32,6 +32,19 @@ pub enum Role {
         /// Of the server of the primary: once the standby has taken the job over, its `Welcome` repeats this number.
         incarnation: u64,
     },
+}
+
+impl Role {
+    /// The job that the role names.
+    pub fn job(self) -> Option<JobId> {
+        match self {
+            Role::Task { job, .. }
+            | Role::Session { job }
+            | Role::JobTool { job }
+            | Role::Primary { job, .. } => Some(job),
+            Role::Tool | Role::Member => None,
+        }
+    }
 }
 
 /// The first frame of a connection.

@@ -8,7 +8,7 @@ use rpc::message::{Fault, FaultKind, Hello, JobId, Message, Role, Standby};
 use rpc::{FrameLimits, Receiver, Sender};
 
 use super::events::ClusterEvents;
-use crate::write_ahead::recorder::Frames;
+use crate::changes::recorder::Frames;
 
 /// Longest wait for a connection to the standby, and for bytes of it before the link looks whether it is still needed.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
@@ -95,10 +95,14 @@ impl ThreadLink {
 impl StandbyLink for ThreadLink {
     fn send(&mut self, frames: &[u8], count: u64) {
         let mut outbox = self.0.lock();
+        // The thread waits only for the first change.
+        let may_wait = outbox.frames.count == 0;
         outbox.frames.bytes.extend_from_slice(frames);
         outbox.frames.count += count;
         drop(outbox);
-        self.0.changed.notify_one();
+        if may_wait {
+            self.0.changed.notify_one();
+        }
     }
 
     fn confirmed_count(&self) -> u64 {
@@ -171,9 +175,8 @@ impl LinkThread {
             outbox = self.shared.changed.wait(outbox).unwrap_or_else(PoisonError::into_inner);
         }
         // Both buffers are kept.
-        self.unconfirmed.bytes.clear();
+        self.unconfirmed.clear();
         std::mem::swap(&mut self.unconfirmed, &mut outbox.frames);
-        outbox.frames.count = 0;
         !outbox.is_closed
     }
 
@@ -202,7 +205,7 @@ impl LinkThread {
             }
         }
         self.connection = Some((sender, receiver));
-        self.unconfirmed.count = 0;
+        self.unconfirmed.clear();
         self.set_confirmed(target);
         Ok(())
     }

@@ -3,26 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use rpc::message::{CloseJob, Durability, Fault, FaultKind, JobId, Role};
+use rpc::message::{CloseJob, Durability, Fault, FaultKind, JobId};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
 use super::events::{ClusterEvent, ClusterEvents};
 use super::link::{LinkRefusal, OpenLink, StandbyLink};
 use crate::broken::Broken;
+use crate::changes::recorder::Recorder;
 use crate::state::LaneState;
-use crate::write_ahead::recorder::Recorder;
 
 /// A lane with the standbys of its replicated jobs.
 pub struct PrimaryLane {
     state: LaneState,
     open_link: OpenLink,
     events: ClusterEvents,
-    replicas: BTreeMap<JobId, Replica>,
+    replicas: BTreeMap<JobId, ReplicatedJob>,
 }
 
 /// A job that a standby has too.
-struct Replica {
+struct ReplicatedJob {
     link: Box<dyn StandbyLink>,
     /// Name of the server of the standby.
     server: String,
@@ -66,15 +66,14 @@ impl PrimaryLane {
 
     fn send_changes(&mut self) {
         let Some(recorder) = &mut self.state.recorder else { return };
-        while let Some(job) = recorder.next_job() {
-            let frames = recorder.take_of(job);
+        while let Some((job, frames)) = recorder.next_job() {
             if !self.replicas.contains_key(&job) {
                 let standby = self.state.jobs.get(&job).and_then(|open| open.open_request.standby.as_ref());
                 let Some(standby) = standby else {
                     recorder.forget(job);
                     continue;
                 };
-                let replica = Replica {
+                let replica = ReplicatedJob {
                     link: (self.open_link)(job, standby),
                     server: standby.server.clone(),
                     sent_count: 0,
@@ -86,6 +85,7 @@ impl PrimaryLane {
                 replica.sent_count += frames.count;
                 replica.link.send(&frames.bytes, frames.count);
             }
+            frames.clear();
         }
     }
 
@@ -168,7 +168,7 @@ impl PrimaryLane {
         self.state.run_ready(now, out);
     }
 
-    fn stop_replication(&mut self, job: JobId) -> Option<Replica> {
+    fn stop_replication(&mut self, job: JobId) -> Option<ReplicatedJob> {
         if let Some(recorder) = &mut self.state.recorder {
             recorder.forget(job);
         }
@@ -177,7 +177,7 @@ impl PrimaryLane {
 
     fn handle_events(&mut self, now: Duration, out: &mut Vec<Effect>) {
         while let Some(event) = self.events.take(self.state.config.lane) {
-            let is_over = |job: &JobId, replica: &Replica| match &event {
+            let is_over = |job: &JobId, replica: &ReplicatedJob| match &event {
                 ClusterEvent::ServerLost(name) => replica.server == *name,
                 ClusterEvent::JobsEnd(jobs) => jobs.contains(job),
             };
@@ -201,7 +201,7 @@ impl PrimaryLane {
     }
 }
 
-impl Replica {
+impl ReplicatedJob {
     /// Whether the standby has not confirmed everything.
     fn is_behind(&self) -> bool {
         !self.held.is_empty() || self.link.confirmed_count() < self.sent_count
@@ -211,21 +211,7 @@ impl Replica {
 impl LaneState {
     /// The job that a connection is about.
     fn job_at(&self, at: ConnectionId) -> Option<JobId> {
-        match self.connections.get(&at)?.role {
-            Role::Task { job, .. } | Role::Session { job } | Role::JobTool { job } => Some(job),
-            Role::Tool | Role::Member | Role::Primary { .. } => None,
-        }
-    }
-}
-
-/// The job that the role of a new connection names.
-pub(super) fn job_of_role(role: Role) -> Option<JobId> {
-    match role {
-        Role::Task { job, .. }
-        | Role::Session { job }
-        | Role::JobTool { job }
-        | Role::Primary { job, .. } => Some(job),
-        Role::Tool | Role::Member => None,
+        self.connections.get(&at)?.role.job()
     }
 }
 
@@ -233,7 +219,7 @@ impl Service for PrimaryLane {
     fn on_message(&mut self, now: Duration, at: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         let job = match &message {
             // The welcome says which pushes were applied.
-            Message::Hello(hello) => job_of_role(hello.role),
+            Message::Hello(hello) => hello.role.job(),
             message => self.state.job_at(at).or_else(|| message.request_of_job().map(|(job, _)| job)),
         };
         let first = out.len();
@@ -262,7 +248,8 @@ impl Service for PrimaryLane {
     fn metrics(&self, out: &mut Metrics) {
         self.state.metrics(out);
         let lane = self.state.config.lane.to_string();
-        let behind = |replica: &Replica| replica.sent_count.saturating_sub(replica.link.confirmed_count());
+        let behind =
+            |replica: &ReplicatedJob| replica.sent_count.saturating_sub(replica.link.confirmed_count());
         let behind: u64 = self.replicas.values().map(behind).sum();
         let help = "Changes of replicated jobs that their standbys have not confirmed";
         out.gauge("seraphim_standby_behind_changes", help, &[("lane", &lane)], behind);

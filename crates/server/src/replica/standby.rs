@@ -10,10 +10,9 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
 use super::events::{ClusterEvent, ClusterEvents};
-use super::primary::job_of_role;
 use crate::broken::Broken;
+use crate::changes::replay::Replay;
 use crate::state::LaneState;
-use crate::write_ahead::replay::Replay;
 
 /// Until the standby has taken the job over, or the task reaches the primary, it asks again after this time.
 const RETRY_MS: u32 = 50;
@@ -23,7 +22,7 @@ pub struct StandbyLane {
     state: LaneState,
     events: ClusterEvents,
     /// The jobs that their primaries have.
-    copies: BTreeMap<JobId, Copy>,
+    copies: BTreeMap<JobId, JobCopy>,
     /// The jobs that this lane has taken over, with the incarnations of their primaries.
     taken_over: BTreeMap<JobId, u64>,
     /// The connections of primaries.
@@ -31,7 +30,7 @@ pub struct StandbyLane {
 }
 
 /// The copy of a job.
-struct Copy {
+struct JobCopy {
     replay: Replay,
     incarnation: u64,
     /// The connection of the primary.
@@ -53,11 +52,11 @@ impl StandbyLane {
         &self.state
     }
 
-    fn on_hello(&mut self, now: Duration, at: ConnectionId, mut hello: Hello, out: &mut Vec<Effect>) {
+    fn on_hello(&mut self, now: Duration, at: ConnectionId, hello: Hello, out: &mut Vec<Effect>) {
         if let Role::Primary { job, incarnation } = hello.role {
             return self.on_primary(now, at, job, incarnation, hello.request, out);
         }
-        let job = job_of_role(hello.role);
+        let job = hello.role.job();
         let incarnation = job.and_then(|job| self.taken_over.get(&job)).copied();
         if let Some(job) =
             job.filter(|job| incarnation.is_none() && !self.state.close_reasons.contains_key(job))
@@ -68,9 +67,6 @@ impl StandbyLane {
             out.push(Effect::Send { connection: at, message: Message::Fault(fault) });
             out.push(Effect::Close { connection: at });
             return;
-        }
-        if let Role::JobTool { .. } = hello.role {
-            hello.role = Role::Tool;
         }
         let first = out.len();
         self.state.on_message(now, at, Message::Hello(hello), out);
@@ -108,7 +104,7 @@ impl StandbyLane {
         }
         if !self.copies.contains_key(&job) {
             let replay = Replay::new(&mut self.state);
-            self.copies.insert(job, Copy { replay, incarnation, at, problem: None });
+            self.copies.insert(job, JobCopy { replay, incarnation, at, problem: None });
         }
         let Some(copy) = self.copies.get_mut(&job) else { return };
         let before = std::mem::replace(&mut copy.at, at);
@@ -171,22 +167,25 @@ impl StandbyLane {
                 self.refuse_primary(at, fault, out);
             }
         }
-        self.forget_ended();
     }
 
     /// Forgets the copies of jobs that were closed.
     fn forget_ended(&mut self) {
         let jobs = &self.state.jobs;
-        let has_ended = |job: &JobId, copy: &Copy| copy.replay.count > 0 && !jobs.contains_key(job);
+        let has_ended = |job: &JobId, copy: &JobCopy| copy.replay.count > 0 && !jobs.contains_key(job);
         let ended: Vec<JobId> =
             self.copies.iter().filter(|(job, copy)| has_ended(job, copy)).map(|(job, _)| *job).collect();
         for job in ended {
-            if let Some(copy) = self.copies.remove(&job) {
-                copy.replay.finish(&mut self.state);
-            }
+            self.forget_copy(job);
         }
         let jobs = &self.state.jobs;
         self.taken_over.retain(|job, _| jobs.contains_key(job));
+    }
+
+    fn forget_copy(&mut self, job: JobId) {
+        if let Some(copy) = self.copies.remove(&job) {
+            copy.replay.finish(&mut self.state);
+        }
     }
 
     fn handle_events(&mut self, now: Duration, out: &mut Vec<Effect>) {
@@ -239,13 +238,11 @@ impl Service for StandbyLane {
     fn on_closed(&mut self, now: Duration, at: ConnectionId, out: &mut Vec<Effect>) {
         // A primary that knows another process at this address has sent nothing.
         if let Some(job) = self.primaries.remove(&at)
-            && let Some(copy) = self.copies.remove(&job)
+            && let Some(copy) = self.copies.get(&job)
+            && copy.replay.count == 0
+            && copy.at == at
         {
-            if copy.replay.count == 0 && copy.at == at {
-                copy.replay.finish(&mut self.state);
-            } else {
-                self.copies.insert(job, copy);
-            }
+            self.forget_copy(job);
         }
         self.state.on_closed(now, at, out);
     }

@@ -20,8 +20,8 @@ use rpc::reader::FrameReader;
 use rpc::{FrameLimits, Message};
 use serde::{Deserialize, Serialize};
 
-use super::replay::Replay;
 use crate::barrier::BarrierImage;
+use crate::changes::replay::Replay;
 use crate::job::Job;
 use crate::refusal::Refusal;
 use crate::rows::page_values;

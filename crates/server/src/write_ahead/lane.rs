@@ -16,7 +16,7 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
 use super::image::{self, LaneImage};
-use super::replay::replay_frames;
+use crate::changes::replay::replay_frames;
 use crate::error::Error;
 use crate::state::LaneState;
 

@@ -8,9 +8,8 @@
 pub mod files;
 pub(crate) mod image;
 mod lane;
-pub(crate) mod recorder;
-pub(crate) mod replay;
 
+use crate::changes::{recorder, replay};
 use crate::state::LaneState;
 
 impl LaneState {

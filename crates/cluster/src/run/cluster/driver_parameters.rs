@@ -1,7 +1,7 @@
 //! The servers of a job as its driver reaches them.
 
 use master::JobLink;
-use rpc::message::Durability;
+use rpc::message::{Durability, Role};
 use serde_json::{Map, Value, json};
 
 use super::servers::Servers;
@@ -22,7 +22,7 @@ impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
             let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
-            let servers = Servers::connect_without(&layout, self.token, self.link.lost_servers())?
+            let servers = Servers::connect_as(Role::Tool, &layout, self.token, self.link.lost_servers())?
                 .with_cancellation(move || is_lost.is_raised())
                 .with_reconnection(move || same.is_raised())
                 .with_durability(self.durability);

@@ -22,7 +22,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Connections to lanes, in their order.
 pub(super) struct LaneConnections {
-    job: JobId,
+    /// [`Role::JobTool`] of a job that is open on the lanes; [`Role::Tool`] of one that is to be opened.
+    role: Role,
     lanes: Vec<LaneConnection>,
     token: Vec<u8>,
     request: RequestId,
@@ -47,10 +48,10 @@ struct LaneConnection {
 }
 
 impl LaneConnections {
-    /// Connects to all lanes of a job. Where `is_server_lost` returns true of the server of a lane, its standby has the lane;
+    /// Connects to all lanes of a job with a role, which is that of a tool. Where `is_server_lost` returns true of the server of a lane, its standby has the lane;
     /// a connection to such a server is opened again, because a machine that is frozen or cut off does not close it.
     pub(super) fn connect(
-        job: JobId,
+        role: Role,
         lanes: &[LaneAddress],
         token: &[u8],
         is_server_lost: impl Fn(&str) -> bool + Send + 'static,
@@ -63,7 +64,7 @@ impl LaneConnections {
                 return Err(Error::Cluster { text, exit: Exit::Io });
             }
             let (sender, receiver, welcome) =
-                connect_with_retry(lane, &hello(job, token, lane), &is_server_lost)
+                connect_with_retry(lane, &hello(role, token, lane), &is_server_lost)
                     .map_err(Error::server(lane))?;
             let (address, incarnation) = (lane.clone(), welcome.incarnation);
             let (unanswered, is_at_standby) = (None, is_server_lost(&lane.server));
@@ -72,7 +73,7 @@ impl LaneConnections {
         let lanes = lanes.iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
         let (token, is_cancelled) = (token.to_vec(), Box::new(|| false));
         Ok(Self {
-            job,
+            role,
             lanes,
             token,
             request: 1,
@@ -87,6 +88,11 @@ impl LaneConnections {
     /// must be such that may be repeated.
     pub(super) fn set_reconnection(&mut self, is_lost: impl Fn() -> bool + Send + 'static) {
         self.is_lost = Some(Box::new(is_lost));
+    }
+
+    /// The job is open on all lanes from now on.
+    pub(super) fn set_open(&mut self, job: JobId) {
+        self.role = Role::JobTool { job };
     }
 
     /// Lets waits for answers end with an error once `is_cancelled` returns true.
@@ -202,7 +208,7 @@ impl LaneConnections {
         let (token, is_cancelled) = (&self.token, &self.is_cancelled);
         let is_lost = || is_cancelled() || self.is_lost.as_ref().is_none_or(|is_lost| is_lost());
         let connection = &mut self.lanes[lane];
-        let hello = hello(self.job, token, &connection.address);
+        let hello = hello(self.role, token, &connection.address);
         let has_standby = connection.address.standby.is_some();
         while !is_lost() && Instant::now() < deadline {
             match connect_lane(&connection.address, POLL_INTERVAL, &hello, &self.is_server_lost) {
@@ -227,9 +233,7 @@ impl LaneConnections {
     }
 }
 
-fn hello(job: JobId, token: &[u8], lane: &LaneAddress) -> Hello {
-    // A standby must know the job.
-    let role = if lane.standby.is_some() { Role::JobTool { job } } else { Role::Tool };
+fn hello(role: Role, token: &[u8], lane: &LaneAddress) -> Hello {
     Hello { request: 1, token: token.to_vec(), role, lane: lane.lane }
 }
 

@@ -9,7 +9,7 @@ use algo::SavedModel;
 use data::{KeyNames, Schema};
 use model::manifest::UnfinishedJob;
 use model::{Manifest, ModelFiles};
-use rpc::message::TaskStats;
+use rpc::message::{Role, TaskStats};
 
 use super::servers::{Servers, TasksReply};
 use super::shutdown_barrier::{BarrierAction, ShutdownBarrier};
@@ -56,8 +56,11 @@ impl Salvage<'_> {
         let SalvageContext { layout, worker_tasks, own_index: own, .. } = self.training;
         let job = layout.job;
         let interrupt = self.interrupt.clone();
-        let mut servers =
-            Servers::connect(layout, self.token)?.with_cancellation(move || interrupt.is_raised());
+        // The standby of a lost server has its lanes.
+        let has_standbys = layout.lanes.iter().any(|lane| lane.standby.is_some());
+        let role = if has_standbys { Role::JobTool { job } } else { Role::Tool };
+        let mut servers = Servers::connect_as(role, layout, self.token, |_| false)?
+            .with_cancellation(move || interrupt.is_raised());
         let start = Instant::now();
         let mut meeting = ShutdownBarrier::new(
             worker_tasks.clone(),

@@ -1,6 +1,7 @@
 //! The servers of a job as the tasks of a worker reach them.
 
 use matrix::{Agent, ExportedRows, FunctionTable};
+use rpc::message::Role;
 use worker::{CancellationToken, JobLayout, RemoteAgent};
 
 use super::metrics_endpoint::WorkerMetrics;
@@ -46,9 +47,11 @@ impl TaskParameters for ServerConnections {
         let (cancellation, same) = (self.cancellation.clone(), self.cancellation.clone());
         let losses = self.cancellation.clone();
         let servers =
-            Servers::connect_without(layout, &self.token, move |server| losses.is_server_lost(server))?
-                .with_cancellation(move || cancellation.is_cancelled())
-                .with_reconnection(move || same.is_cancelled());
+            Servers::connect_as(Role::JobTool { job: layout.job }, layout, &self.token, move |server| {
+                losses.is_server_lost(server)
+            })?
+            .with_cancellation(move || cancellation.is_cancelled())
+            .with_reconnection(move || same.is_cancelled());
         Ok(Box::new(servers))
     }
 

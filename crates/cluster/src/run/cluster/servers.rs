@@ -7,7 +7,7 @@ use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
     Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows, Leave,
-    OpenJob, RequestId, RestoreRows, ScanRows, Stats, StatsReply, TaskState, TaskStats,
+    OpenJob, RequestId, RestoreRows, Role, ScanRows, Stats, StatsReply, TaskState, TaskStats,
 };
 use worker::JobLayout;
 
@@ -102,18 +102,19 @@ impl MatrixSource<Error> for Servers {
 }
 
 impl Servers {
-    /// Connects to all lanes.
+    /// Connects to all lanes as a tool.
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
-        Self::connect_without(layout, token, |_| false)
+        Self::connect_as(Role::Tool, layout, token, |_| false)
     }
 
-    /// Connects to all lanes; of servers of which `is_server_lost` returns true, the standbys have the lanes, now or later.
-    pub(super) fn connect_without(
+    /// Connects to all lanes with this role, see [`LaneConnections::connect`].
+    pub(super) fn connect_as(
+        role: Role,
         layout: &JobLayout,
         token: &[u8],
         is_server_lost: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Self, Error> {
-        let lanes = LaneConnections::connect(layout.job, &layout.lanes, token, is_server_lost)?;
+        let lanes = LaneConnections::connect(role, &layout.lanes, token, is_server_lost)?;
         Ok(Self { layout: layout.clone(), durability: Durability::Checkpoint, lanes, reading: None })
     }
 
@@ -179,7 +180,9 @@ impl Servers {
                 standby: layout.lanes[lane].standby.clone(),
             })
         })
-        .map(drop)
+        .map(drop)?;
+        self.lanes.set_open(self.layout.job);
+        Ok(())
     }
 
     /// Frees the job on all lanes that are reachable; processes that wait at a lane receive `reason`. Returns the error

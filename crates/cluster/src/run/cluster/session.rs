@@ -6,7 +6,7 @@ use std::time::Duration;
 use master::{JobEvent, JobLink, SessionCommand, lanes_of};
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, SessionLane,
+    AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, Role, SessionLane,
 };
 use serde_json::{Value, json};
 use worker::LaneAddress;
@@ -115,7 +115,7 @@ impl Lanes {
             standby: None,
         };
         let lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
-        let mut connections = LaneConnections::connect(link.job, &lanes, token, |_| false)?;
+        let mut connections = LaneConnections::connect(Role::Tool, &lanes, token, |_| false)?;
         let is_lost = link.member_lost();
         connections.set_reconnection(move || is_lost.is_raised());
         Ok(Self { job: link.job, connections })

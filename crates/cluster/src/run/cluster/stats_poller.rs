@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rpc::message::{StatsReply, TaskState, TaskStats};
+use rpc::message::{Role, StatsReply, TaskState, TaskStats};
 use rpc::stop::Stop;
 use serde_json::{Value, json};
 use worker::JobLayout;
@@ -36,7 +36,11 @@ impl StatsPoller {
         let (layout, token) = (layout.clone(), token.to_vec());
         std::thread::spawn(move || {
             // A lost server ends the job elsewhere.
-            let Ok(servers) = Servers::connect_without(&layout, &token, is_server_lost) else { return };
+            let Ok(servers) =
+                Servers::connect_as(Role::JobTool { job: layout.job }, &layout, &token, is_server_lost)
+            else {
+                return;
+            };
             let (is_over, same) = (stop.clone(), stop.clone());
             let mut servers = servers
                 .with_cancellation(move || is_over.is_raised())

@@ -394,3 +394,17 @@ fn nothing_is_left_of_a_primary_that_has_sent_nothing() {
     assert!(pair.standby.state().connections.is_empty());
     assert_eq!(pair.open_link(), Some(0), "another one may come");
 }
+
+#[test]
+fn the_tool_of_a_job_goes_elsewhere_when_a_lane_does_not_have_the_job() {
+    let mut pair = Pair::new(None);
+    let refused = pair.tell_primary(TOOL, hello_of(Role::JobTool { job: JOB }));
+    assert_eq!(fault(&refused).kind, FaultKind::NoSuchJob);
+    let mut pair = Pair::with_job(1, Consistency::Asp);
+    assert!(matches!(
+        only(pair.tell_primary(TOOL + 1, hello_of(Role::JobTool { job: JOB }))),
+        Message::Welcome(_)
+    ));
+    let refused = pair.tell_standby(TOOL, hello_of(Role::JobTool { job: JOB }));
+    assert_eq!(fault(&refused).kind, FaultKind::Busy);
+}

@@ -31,6 +31,14 @@ pub(crate) struct Frames {
     pub(crate) count: u64,
 }
 
+impl Frames {
+    /// Forgets the frames, and keeps the memory for others.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.count = 0;
+    }
+}
+
 /// Where a recorded frame is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorded {
@@ -66,22 +74,14 @@ impl Recorder {
     /// Forgets the frames for the log.
     pub(crate) fn clear(&mut self) {
         if let Self::Log(frames) = self {
-            frames.bytes.clear();
+            frames.clear();
         }
     }
 
-    /// A job with frames for its standby.
-    pub(crate) fn next_job(&self) -> Option<JobId> {
+    /// A job with frames for its standby. They are to be [forgotten](Frames::clear) when they are sent.
+    pub(crate) fn next_job(&mut self) -> Option<(JobId, &mut Frames)> {
         let Self::Standbys(jobs) = self else { return None };
-        jobs.iter().find(|(_, frames)| frames.count > 0).map(|(job, _)| *job)
-    }
-
-    /// The frames for the standby of a job since the last call.
-    pub(crate) fn take_of(&mut self, job: JobId) -> Frames {
-        match self {
-            Self::Log(_) => Frames::default(),
-            Self::Standbys(jobs) => jobs.get_mut(&job).map(std::mem::take).unwrap_or_default(),
-        }
+        jobs.iter_mut().find(|(_, frames)| frames.count > 0).map(|(job, frames)| (*job, frames))
     }
 
     /// Records no more changes of a job.
