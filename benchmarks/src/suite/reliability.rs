@@ -204,6 +204,14 @@ fn plain_read(part: &Path) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
+/// Starts a training whose checkpoints are in `folder`. Its lines say what happens to it.
+fn start_job(context: &Context, words: &[std::ffi::OsString], folder: &Path) -> Result<Child> {
+    let _ = std::fs::remove_dir_all(folder);
+    let words: Vec<_> = words.iter().filter(|word| *word != "--quiet").cloned().collect();
+    let mut command = context.command(Cores::Two, &words);
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("taskset")
+}
+
 fn loss(context: &Context) -> Result<Figures> {
     let data = context.clicks(10)?.join("train.libsvm");
     let model = context.scratch_path("model_loss");
@@ -211,13 +219,9 @@ fn loss(context: &Context) -> Result<Figures> {
     let more =
         [&ON_SERVERS[..], &["--checkpoints", path_text(&folder)?, "--checkpoint-every", "500ms"]].concat();
     let words = train("lr", &data, &model, 2, &["epochs=10"], &more);
-    // The lines say when the loss was noticed.
-    let words: Vec<_> = words.into_iter().filter(|word| word != "--quiet").collect();
     let (mut noticed, mut continued) = (Vec::new(), Vec::new());
     for _ in 0..context.options.rounds {
-        let _ = std::fs::remove_dir_all(&folder);
-        let mut command = context.command(Cores::Two, &words);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("taskset")?;
+        let mut child = start_job(context, &words, &folder)?;
         let times = lose_server(&mut child, &folder);
         ensure!(child.wait()?.success(), "the job failed");
         let [told, goes_on] = times?;
@@ -235,12 +239,9 @@ fn takeover(context: &Context) -> Result<Figures> {
     let saved =
         ["--checkpoints", path_text(&folder)?, "--checkpoint-every", "100ms", "--durability", "replica"];
     let words = train("lr", &data, &model, 2, &["epochs=10"], &[&ON_SERVERS[..], &saved].concat());
-    let words: Vec<_> = words.into_iter().filter(|word| word != "--quiet").collect();
     let (mut noticed, mut continued) = (Vec::new(), Vec::new());
     for _ in 0..context.options.rounds {
-        let _ = std::fs::remove_dir_all(&folder);
-        let mut command = context.command(Cores::Two, &words);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("taskset")?;
+        let mut child = start_job(context, &words, &folder)?;
         let start = kill_server(&mut child, &folder)?;
         let lines = BufReader::new(child.stderr.take().context("it is piped")?).lines();
         let mut told = lines.map_while(Result::ok).filter(|line| line.contains("takes over"));

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::{HEADER_BYTES, Header};
 use crate::limits::FrameLimits;
+use crate::message::Message;
 
 /// Sections with at least this many missing bytes are read directly into their memory. Shorter remainders go through
 /// the buffer, where one read brings several small frames.
@@ -20,6 +21,25 @@ pub struct FrameReader {
     start: usize,
     end: usize,
     partial: Option<PartialFrame>,
+}
+
+/// The messages of whole frames, one after the other.
+pub fn read_messages(mut bytes: &[u8], limits: &FrameLimits) -> Result<Vec<Message>, Error> {
+    let mut reader = FrameReader::new(*limits, bytes.len());
+    let mut messages = Vec::new();
+    loop {
+        while let Some(frame) = reader.frame()? {
+            messages.push(Message::from_frame(frame)?);
+        }
+        if bytes.is_empty() {
+            return if reader.is_between_frames() { Ok(messages) } else { Err(Error::Closed) };
+        }
+        let space = reader.space();
+        let count = space.len().min(bytes.len());
+        space[..count].copy_from_slice(&bytes[..count]);
+        bytes = &bytes[count..];
+        reader.advance(count);
+    }
 }
 
 /// A frame whose header has arrived.

@@ -58,8 +58,8 @@ fn a_frozen_server_is_replaced_by_its_replica_and_reaches_nothing_when_it_wakes(
 
 #[test]
 fn of_three_servers_two_may_die_one_after_the_other_and_the_second_time_the_job_goes_back() {
-    let world = World::new();
-    let mut job = Local::start(&world, "three", &[&REPLICA[..], &["--servers", "3"]].concat());
+    let world = World { servers: "3", ..World::new() };
+    let mut job = Local::start(&world, "three", &REPLICA);
     for victim in ["server-0", "server-1"] {
         job.wait_for_checkpoint(newest(&job.folder) + 1);
         signal(job.pid(victim), "-KILL");

@@ -27,8 +27,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Before a tick, the agent polls each connection that has received nothing for this time: it may have broken while the
 /// task computed. A poll costs three system calls, which is little in a step of this length.
 const POLL_AFTER: Duration = Duration::from_millis(1);
-/// Longest wait before the agent checks the time and the cancellation token again.
-const WAIT_LIMIT: Duration = Duration::from_secs(1);
+/// Longest wait for one lane before the agent checks the time, the cancellation token and its other connections again.
+const WAIT_LIMIT: Duration = Duration::from_millis(100);
 
 /// An [`Agent`] of matrices on servers. If it is dropped without `finish`, the task leaves, as far as its servers can
 /// be reached.
@@ -281,7 +281,11 @@ impl RemoteAgent {
                 self.log_answer(lane as u16, now, &message);
                 self.state.on_message(now, lane as u16, message);
             }
-            Err(rpc::Error::TimedOut { .. }) => self.state.on_time(now),
+            Err(rpc::Error::TimedOut { .. }) => {
+                self.state.on_time(now);
+                // Tasks that this lane waits for may wait for what was lost with the connection to another one.
+                self.poll_connections();
+            }
             Err(error) => {
                 self.connections[lane] = None;
                 self.state.on_closed(now, lane as u16, &error.to_string());

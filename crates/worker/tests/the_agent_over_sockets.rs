@@ -26,6 +26,8 @@ struct FakeLaneService {
     incarnation: u32,
     left: u32,
     current: ConnectionId,
+    /// Whether it never releases a task from a barrier.
+    ignores_barriers: bool,
 }
 
 impl Service for FakeLaneService {
@@ -38,7 +40,8 @@ impl Service for FakeLaneService {
             out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
             return;
         }
-        if connection != self.current || self.left == 0 {
+        let is_ignored = self.ignores_barriers && matches!(message, Message::Barrier(_));
+        if connection != self.current || self.left == 0 || is_ignored {
             return;
         }
         let (answers, closes) = lane.take(message);
@@ -77,6 +80,11 @@ impl Drop for Server {
 
 /// Starts a server with all lanes of the layout, and sets its address in the layout.
 fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
+    start_with(layout, life, token, false)
+}
+
+/// Like [`start`]; the first lane may ignore barriers.
+fn start_with(layout: &mut JobLayout, life: u32, token: &[u8], ignores_barriers: bool) -> Server {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     for (lane, at) in layout.lanes.iter_mut().zip(0..) {
         // The first address does not exist here, as if it were on another host.
@@ -85,11 +93,12 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     }
     let lanes: Vec<_> =
         layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();
-    let service = |lane: &Arc<Mutex<FakeLane>>| {
-        Box::new(FakeLaneService { lane: Arc::clone(lane), incarnation: life, left: life, current: 0 })
+    let service = |(at, lane): (usize, &Arc<Mutex<FakeLane>>)| {
+        let (lane, ignores_barriers) = (Arc::clone(lane), ignores_barriers && at == 0);
+        Box::new(FakeLaneService { lane, incarnation: life, left: life, current: 0, ignores_barriers })
             as Box<dyn Service>
     };
-    let services = lanes.iter().map(service).collect();
+    let services = lanes.iter().enumerate().map(service).collect();
     let stop = Stop::new();
     let config = ServeConfig { token: token.to_vec(), ..ServeConfig::default() };
     let raised = stop.clone();
@@ -421,4 +430,28 @@ fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() 
     cancellation.cancel("only the first reason counts");
     let stopped = Error::Stopped { reason: "server-1 is gone".into() };
     assert_eq!(waits.join().unwrap(), (stopped.clone(), stopped), "the call that waits, and every later one");
+}
+
+/// Other tasks may wait for what was lost with the connection, and the first lane for them.
+#[test]
+fn a_broken_connection_is_noticed_while_the_agent_waits_for_another_lane() {
+    let mut layout = a_layout(2);
+    let _server = start_with(&mut layout, u32::MAX, b"", true);
+    "server-1".clone_into(&mut layout.lanes[1].server);
+    let cancellation = CancellationToken::default();
+    let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = agent.with_cancellation(cancellation.clone());
+    let meter = agent.shared_stats();
+    let waits = std::thread::spawn(move || agent.barrier().unwrap_err());
+    let comes = |count: u64| {
+        (0..500).any(|_| {
+            std::thread::sleep(COMPUTES);
+            meter.get().connection_count == count
+        })
+    };
+    assert!(comes(2), "it waits at the barrier");
+    cancellation.on_server_lost("server-1");
+    assert!(comes(3), "it connects to the second lane again");
+    cancellation.cancel("the test is over");
+    assert_eq!(waits.join().unwrap(), Error::Stopped { reason: "the test is over".into() });
 }

@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) folder: Folder,
     pub(crate) data: String,
     pub(crate) whole: Vec<(PathBuf, Vec<u8>)>,
+    /// Number of servers.
+    pub(crate) servers: &'static str,
 }
 
 pub(crate) const EPOCHS: &str = "epochs=500";
@@ -43,13 +45,14 @@ impl World {
         let fixed = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "3", "--quiet"];
         succeed(&[&fixed[..], &["--set", EPOCHS, "--set", "batch_size=100"]].concat());
         let whole = bytes_of(&model);
-        Self { folder, data, whole }
+        Self { folder, data, whole, servers: "2" }
     }
 
     pub(crate) fn words<'a>(&'a self, model: &'a str, folder: &'a str) -> Vec<&'a str> {
         let fixed = ["lr", "--data", &self.data, "--model", model, "--tasks", "3"];
         let checkpoints = ["--checkpoints", folder, "--checkpoint-every", "20ms"];
-        let settings = ["--set", EPOCHS, "--set", "batch_size=100", "--servers", "2", "--workers", "2"];
+        let settings =
+            ["--set", EPOCHS, "--set", "batch_size=100", "--servers", self.servers, "--workers", "2"];
         [&fixed[..], &checkpoints, &settings].concat()
     }
 }
@@ -65,13 +68,7 @@ pub(crate) struct Local<'a> {
 impl<'a> Local<'a> {
     pub(crate) fn start(world: &'a World, name: &str, more: &[&str]) -> Self {
         let (model, folder) = (world.folder.path(name), world.folder.path(&format!("{name}.saved")));
-        // What is given twice counts as it was given last.
-        let mut words = [&["train"], &world.words(&model, &folder)[..]].concat();
-        let is_replaced = |at: usize| words[at].starts_with("--servers") && more.contains(&words[at]);
-        if let Some(at) = (0..words.len()).find(|at| is_replaced(*at)) {
-            words.drain(at..at + 2);
-        }
-        let words = [&words[..], more].concat();
+        let words = [&["train"], &world.words(&model, &folder)[..], more].concat();
         let child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         Self { world, child: child.expect("the binary was built"), folder, model }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use math::random::RandomStream;
 use rpc::codec::put_frame;
 use rpc::message::RequestId;
-use rpc::reader::FrameReader;
+use rpc::reader::read_messages;
 use rpc::{FrameLimits, Message};
 
 /// Longest time from a reset until an end learns of it, in microseconds.
@@ -73,20 +73,10 @@ impl Item {
             Item::Message(message) => Some(message),
             Item::Closed => None,
             Item::Bytes(bytes) => {
-                let mut reader = FrameReader::new(FrameLimits::default(), bytes.len());
-                let mut rest = &bytes[..];
-                loop {
-                    if let Some(frame) = reader.frame().expect("the bytes of a frame") {
-                        assert!(rest.is_empty(), "a frame is taken whole");
-                        return Some(Message::from_frame(frame).expect("what was written can be read"));
-                    }
-                    let space = reader.space();
-                    let count = space.len().min(rest.len());
-                    assert!(count > 0, "a frame ends where its bytes end");
-                    space[..count].copy_from_slice(&rest[..count]);
-                    rest = &rest[count..];
-                    reader.advance(count);
-                }
+                let messages = read_messages(&bytes, &FrameLimits::default());
+                let mut messages = messages.expect("what was written can be read");
+                assert_eq!(messages.len(), 1, "a frame is taken whole");
+                messages.pop()
             }
         }
     }

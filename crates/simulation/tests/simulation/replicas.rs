@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rpc::message::{Hello, JobId, Role, Standby};
-use rpc::reader::FrameReader;
+use rpc::reader::read_messages;
 use rpc::service::Effect;
 use rpc::{FrameLimits, Message};
 use server::replica::{LinkRefusal, PrimaryLane, StandbyLane, StandbyLink};
@@ -44,23 +44,9 @@ impl SharedWire {
 
 impl StandbyLink for SharedWire {
     fn send(&mut self, frames: &[u8], count: u64) {
-        let (mut reader, mut rest) = (FrameReader::new(FrameLimits::default(), frames.len()), frames);
-        let mut wire = self.lock();
-        let before = wire.changes.len() as u64;
-        loop {
-            while let Some(frame) = reader.frame().expect("the primary has written frames") {
-                wire.changes.push(Message::from_frame(frame).expect("what was written can be read"));
-            }
-            if rest.is_empty() {
-                break;
-            }
-            let space = reader.space();
-            let size = space.len().min(rest.len());
-            space[..size].copy_from_slice(&rest[..size]);
-            reader.advance(size);
-            rest = &rest[size..];
-        }
-        assert_eq!(wire.changes.len() as u64, before + count, "whole frames are sent");
+        let changes = read_messages(frames, &FrameLimits::default()).expect("the primary has written frames");
+        assert_eq!(changes.len() as u64, count, "whole frames are sent");
+        self.lock().changes.extend(changes);
     }
 
     fn confirmed_count(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use matrix::{Consistency, OwnedValues};
 use rpc::Message;
 use rpc::message::*;
-use rpc::reader::FrameReader;
+use rpc::reader::read_messages;
 use rpc::service::{ConnectionId, Effect, Service};
 
 use super::world::*;
@@ -34,24 +34,9 @@ struct TestLink(Arc<Mutex<Wire>>);
 
 impl StandbyLink for TestLink {
     fn send(&mut self, frames: &[u8], count: u64) {
-        let mut reader = FrameReader::new(rpc::FrameLimits::default(), 1 << 16);
-        let (mut rest, mut seen) = (frames, 0);
-        let mut wire = self.0.lock().unwrap();
-        loop {
-            while let Some(frame) = reader.frame().unwrap() {
-                wire.frames.push_back(Message::from_frame(frame).unwrap());
-                seen += 1;
-            }
-            if rest.is_empty() {
-                break;
-            }
-            let space = reader.space();
-            let size = space.len().min(rest.len());
-            space[..size].copy_from_slice(&rest[..size]);
-            reader.advance(size);
-            rest = &rest[size..];
-        }
-        assert_eq!(seen, count);
+        let messages = read_messages(frames, &rpc::FrameLimits::default()).unwrap();
+        assert_eq!(messages.len() as u64, count);
+        self.0.lock().unwrap().frames.extend(messages);
     }
 
     fn confirmed_count(&self) -> u64 {
