@@ -198,7 +198,7 @@ impl Rounds {
         let mut words = [self.words(job, "killed"), on_servers(&saving)].concat();
         if matches!(victims, Victims::Master | Victims::MasterAndMember) {
             "submit".clone_into(&mut words[0]);
-            self.cluster_round(words, victims, delay)?;
+            self.cluster_round(words, victims, delay, durability)?;
             return self.compare(index);
         }
         let mut child = self.start(&words)?;
@@ -220,10 +220,16 @@ impl Rounds {
     }
 
     /// Runs a job on a cluster whose master is killed.
-    fn cluster_round(&mut self, mut words: Vec<String>, victims: Victims, delay: Duration) -> Result<()> {
+    fn cluster_round(
+        &mut self,
+        mut words: Vec<String>,
+        victims: Victims,
+        delay: Duration,
+        durability: &str,
+    ) -> Result<()> {
         let state = self.folder.join("state");
         let _ = fs::remove_dir_all(&state);
-        let mut cluster = Cluster::start(&self.program, &state)?;
+        let mut cluster = Cluster::start(&self.program, &state, durability)?;
         words.extend(["--master", cluster.address(), "--lost-limit", "60"].map(str::to_owned));
         let client = self.start(&words)?;
         std::thread::sleep(delay);

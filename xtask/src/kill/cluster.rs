@@ -13,6 +13,7 @@ const MEMBERS: [&str; 4] = ["server-0", "server-1", "worker-0", "worker-1"];
 pub(super) struct Cluster {
     program: PathBuf,
     state: PathBuf,
+    has_logs: bool,
     address: String,
     master: Child,
     members: Vec<(&'static str, Child)>,
@@ -31,10 +32,12 @@ impl Drop for Cluster {
 
 impl Cluster {
     /// Starts all processes; the master records its jobs in `state`.
-    pub(super) fn start(program: &Path, state: &Path) -> Result<Self> {
+    /// Servers with replicas have no logs.
+    pub(super) fn start(program: &Path, state: &Path, durability: &str) -> Result<Self> {
         let (master, address) = start_master(program, state, "127.0.0.1:0")?;
         let (program, state) = (program.to_owned(), state.to_owned());
-        let mut cluster = Self { program, state, address, master, members: Vec::new() };
+        let has_logs = durability != "replica";
+        let mut cluster = Self { program, state, address, master, has_logs, members: Vec::new() };
         for name in MEMBERS {
             let child = cluster.start_member(name)?;
             cluster.members.push((name, child));
@@ -64,7 +67,10 @@ impl Cluster {
         let mut command = Command::new(&self.program);
         command.args([kind, "--name", name, "--master", &self.address, "--lost-limit", "60"]);
         if kind == "server" {
-            command.args(["--listen", "127.0.0.1:0", "--lanes", "1", "--sync-log", "--write-ahead-log"]);
+            command.args(["--listen", "127.0.0.1:0", "--lanes", "1"]);
+        }
+        if kind == "server" && self.has_logs {
+            command.args(["--sync-log", "--write-ahead-log"]);
             command.arg(self.state.with_file_name(format!("log-{name}")));
         }
         let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
