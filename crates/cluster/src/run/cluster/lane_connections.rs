@@ -13,6 +13,8 @@ use crate::exit::Exit;
 
 /// Maximum wait for a connection to a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum wait for a server that refuses connections: one that was killed has so long to come back.
+const AWAY_LIMIT: Duration = Duration::from_secs(2);
 /// First pause before a full server is tried again, unless it requests another; doubled after each attempt.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum wait for the answers of the other lanes when one lane is lost.
@@ -243,13 +245,14 @@ fn is_end_of_connection(error: &rpc::Error) -> bool {
 }
 
 /// Connects to a server. If all its connection slots are taken, it retries for a while: unauthenticated connections are
-/// closed when they do not send their hello in time.
+/// closed when they do not send their hello in time. If nobody listens, it waits for a process that is started again.
 fn connect_with_retry(
     lane: &LaneAddress,
     hello: &Hello,
     is_lost: impl Fn(&str) -> bool,
 ) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
-    let deadline = Instant::now() + CONNECT_LIMIT;
+    let start = Instant::now();
+    let deadline = start + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
     loop {
         let rest = deadline.saturating_duration_since(Instant::now());
@@ -265,6 +268,11 @@ fn connect_with_retry(
             rpc::Error::Closed => pause * 2,
             rpc::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ConnectionReset => {
                 pause * 2
+            }
+            rpc::Error::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::ConnectionRefused && start.elapsed() < AWAY_LIMIT =>
+            {
+                FULL_PAUSE
             }
             _ => return Err(error),
         };
@@ -318,5 +326,34 @@ mod tests {
         drop(stranger);
         stop.raise();
         serving.join().expect("it does not panic").expect("it ends in order");
+    }
+
+    #[test]
+    fn a_server_that_is_started_again_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server");
+        // The file of a process that was killed.
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("the folder is empty"));
+        let address = rpc::Address::Unix(path);
+        let config =
+            server::ServerConfig { listen: vec![address.clone()], ..server::ServerConfig::default() };
+        let stop = rpc::Stop::new();
+        let raised = stop.clone();
+        let serving = std::thread::spawn(move || {
+            std::thread::sleep(4 * FULL_PAUSE);
+            server::run(config, raised, |_| Ok::<(), server::Error>(()))
+        });
+        let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+        let addresses = vec![address.to_string()];
+        let lane = LaneAddress { addresses, lane: 0, server: String::new(), standby: None };
+        connect_with_retry(&lane, &hello, |_| false).expect("it comes back");
+        stop.raise();
+        serving.join().expect("it does not panic").expect("it ends in order");
+        let start = Instant::now();
+        drop(std::os::unix::net::UnixListener::bind(folder.path().join("dead")).expect("a free name"));
+        let addresses = vec![format!("unix:{}", folder.path().join("dead").display())];
+        let dead = LaneAddress { addresses, ..lane };
+        assert!(connect_with_retry(&dead, &hello, |_| false).is_err(), "it does not");
+        assert!(start.elapsed() >= AWAY_LIMIT);
     }
 }
