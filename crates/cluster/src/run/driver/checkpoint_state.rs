@@ -16,7 +16,12 @@ use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings};
 /// How far ahead of the largest clock tasks are first asked to save. It doubles whenever a task was faster.
 pub(super) const FIRST_LEAD: u64 = 2;
 /// Largest lead: an epoch with fewer steps ends first, and then a checkpoint is taken at its end.
-pub(super) const MAX_LEAD: u64 = 1 << 16;
+const MAX_LEAD: u64 = 1 << 16;
+
+/// The lead after a task was faster than this one.
+pub(super) fn longer_lead(lead: u64) -> u64 {
+    (2 * lead).min(MAX_LEAD)
+}
 
 /// Without a setting, the time between two checkpoints is at least so many times that in which the last one was made: then
 /// at most a twentieth of the time is spent with them.
@@ -213,5 +218,18 @@ impl Checkpointing {
 
     pub(super) fn place(&self, number: u64) -> CheckpointPlace {
         CheckpointPlace { location: self.settings.location.clone(), number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_often_a_task_was_faster_the_lead_stays_a_number_of_steps() {
+        let leads: Vec<u64> =
+            std::iter::successors(Some(FIRST_LEAD), |lead| Some(longer_lead(*lead))).take(200).collect();
+        assert_eq!(leads[..3], [2, 4, 8]);
+        assert_eq!(leads[199], MAX_LEAD);
     }
 }

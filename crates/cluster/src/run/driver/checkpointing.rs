@@ -18,7 +18,7 @@ use matrix::Consistency;
 use rpc::WireType;
 use serde_json::json;
 
-use super::checkpoint_state::{DriverState, FIRST_LEAD, MAX_LEAD, Stage};
+use super::checkpoint_state::{DriverState, FIRST_LEAD, Stage, longer_lead};
 use super::messages::{RowsToSave, ToWorker, encode};
 use super::{Driver, Effect, ParametersRequest, Phase, RunEnd, SnapshotPurpose};
 use crate::error::Error;
@@ -106,7 +106,7 @@ impl Driver {
             (Some(largest), Some(_)) => Some(largest + checkpointing.lead),
             _ => None,
         };
-        checkpointing.lead = (2 * checkpointing.lead).min(MAX_LEAD);
+        checkpointing.lead = longer_lead(checkpointing.lead);
         checkpointing.wait(now, RETRY_INTERVAL);
         self.send_to_tasks(&ToWorker::DecideSave { plan, is_confirmed: false });
         if next.is_some() {
