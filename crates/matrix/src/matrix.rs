@@ -1,6 +1,8 @@
 //! A matrix: all of its partitions in one process, or those that a lane of a server owns. When a read is allowed is
 //! decided outside, with [`crate::clock`].
 
+use std::collections::BTreeSet;
+
 use crate::clock::Clock;
 use crate::element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 use crate::error::Error;
@@ -9,12 +11,11 @@ use crate::key_runs::check_keys;
 use crate::partitioner::Placement;
 use crate::partitions::{Partitions, VisitOrder};
 use crate::row_positions::{KeyRun, PositionedKeys, RowPositions};
-use crate::snapshot::{AnyTables, Snapshot};
+use crate::snapshot::{AnySnapshot, OTHER_MATRIX, Snapshot};
 use crate::spec::MatrixSpec;
 use crate::staged::{PushId, StagedRun};
 
-/// Some or all partitions of a matrix. The tasks of a process share it; a lane has it for itself, which its methods
-/// with `&mut self` use to do without locks.
+/// Some or all partitions of a matrix. The tasks of a process share it; a lane has it for itself.
 #[derive(Debug)]
 pub struct Matrix {
     spec: MatrixSpec,
@@ -92,7 +93,7 @@ impl Matrix {
         self.check_run(&run, positions, run.keys.len() * self.spec.columns_of_table())?;
         self.spec.check_element(out.element_type())?;
         with_partitions!(&mut self.partitions, partitions => {
-            let partition = partitions.get_mut(run.partition);
+            let mut partition = partitions.lock_own(run.partition);
             partition.prepare_read(clock)?;
             partition.pull_append(&mut positions.run(&run), Element::vec_mut(out).expect(CHECKED));
         });
@@ -138,7 +139,7 @@ impl Matrix {
     ) {
         with_partitions!(&mut self.partitions, partitions => {
             let values = Element::slice(values).expect(CHECKED);
-            partitions.get_mut(run.partition).push(positions.run(&run), id, values);
+            partitions.lock_own(run.partition).push(positions.run(&run), id, values);
         });
     }
 
@@ -250,12 +251,12 @@ impl Matrix {
 
     /// Returns all rows as they are now, after merging what is staged below `bound`.
     pub fn snapshot(&self, bound: Clock) -> Result<Snapshot, Error> {
-        let tables = match &self.partitions {
-            AnyPartitions::F32(partitions) => AnyTables::F32(partitions.share_tables(bound)?),
-            AnyPartitions::F64(partitions) => AnyTables::F64(partitions.share_tables(bound)?),
-            AnyPartitions::I64(partitions) => AnyTables::I64(partitions.share_tables(bound)?),
+        let partitions = match &self.partitions {
+            AnyPartitions::F32(partitions) => AnySnapshot::F32(partitions.snapshot(bound)?),
+            AnyPartitions::F64(partitions) => AnySnapshot::F64(partitions.snapshot(bound)?),
+            AnyPartitions::I64(partitions) => AnySnapshot::I64(partitions.snapshot(bound)?),
         };
-        Ok(Snapshot::new(self.spec.clone(), tables))
+        Ok(Snapshot::new(self.spec.clone(), partitions))
     }
 
     /// The pushes that are staged: what a snapshot does not have. `None` while functions are staged too, or one has failed.
@@ -270,7 +271,7 @@ impl Matrix {
 
     /// Size of what snapshots of this matrix have and the matrix has no more, in bytes: the memory that is needed for them.
     pub fn snapshot_bytes<'a>(&self, snapshots: impl IntoIterator<Item = &'a Snapshot>) -> u64 {
-        let mut seen = with_partitions!(&self.partitions, partitions => partitions.table_addresses());
+        let mut seen = BTreeSet::new();
         snapshots.into_iter().map(|snapshot| snapshot.unseen_bytes(&mut seen)).sum()
     }
 
@@ -279,11 +280,11 @@ impl Matrix {
     /// # Panics
     /// When the snapshot is that of another matrix.
     pub fn restore(&self, snapshot: &Snapshot) -> Result<(), Error> {
-        match (&self.partitions, snapshot.tables_of(&self.spec)) {
-            (AnyPartitions::F32(partitions), Some(AnyTables::F32(tables))) => partitions.restore(tables),
-            (AnyPartitions::F64(partitions), Some(AnyTables::F64(tables))) => partitions.restore(tables),
-            (AnyPartitions::I64(partitions), Some(AnyTables::I64(tables))) => partitions.restore(tables),
-            _ => panic!("a snapshot of another matrix than {:?}", self.spec.name),
+        match (&self.partitions, snapshot.partitions()) {
+            (AnyPartitions::F32(partitions), AnySnapshot::F32(taken)) => partitions.restore(taken),
+            (AnyPartitions::F64(partitions), AnySnapshot::F64(taken)) => partitions.restore(taken),
+            (AnyPartitions::I64(partitions), AnySnapshot::I64(taken)) => partitions.restore(taken),
+            _ => panic!("{OTHER_MATRIX}"),
         }
     }
 

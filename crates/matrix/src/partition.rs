@@ -11,19 +11,18 @@ use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
 use crate::spec::MatrixSpec;
 use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
+use crate::storage::before_images::SnapshotId;
 use crate::storage::rows::ABSENT;
 
 /// Maximum number of free buffers that are kept for staged pushes.
 const FREE_BUFFER_LIMIT: usize = 64;
 
-/// The tables of a partition, which snapshots share.
-pub(crate) type SharedTables<E> = Arc<[Table<E>]>;
-
 /// One block of a matrix. By row: one table. By column: a table for each row, over a range of the columns.
 #[derive(Debug)]
 pub(crate) struct Partition<E> {
-    /// Snapshots share them: they are copied when they change while a snapshot exists.
-    tables: SharedTables<E>,
+    tables: Vec<Table<E>>,
+    /// Number of snapshots so far.
+    snapshot_count: u64,
     rule: PushRule,
     columns: usize,
     /// Whether pushes wait for the end of their clock.
@@ -41,9 +40,10 @@ pub(crate) struct Partition<E> {
 }
 
 impl<E: RuleElement> Partition<E> {
-    pub(crate) fn new(spec: &MatrixSpec, tables: SharedTables<E>) -> Self {
+    pub(crate) fn new(spec: &MatrixSpec, tables: Vec<Table<E>>) -> Self {
         Self {
             tables,
+            snapshot_count: 0,
             rule: spec.rule,
             columns: spec.columns_of_table(),
             stages_pushes: spec.consistency.stages_pushes(),
@@ -62,7 +62,7 @@ impl<E: RuleElement> Partition<E> {
 
     /// Returns all tables, for functions. Functions change values and never move rows.
     pub(crate) fn tables_mut(&mut self) -> &mut [Table<E>] {
-        Arc::make_mut(&mut self.tables)
+        &mut self.tables
     }
 
     /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
@@ -82,9 +82,17 @@ impl<E: RuleElement> Partition<E> {
         &mut self.tables_mut()[i]
     }
 
-    /// Returns the tables as they are now, for a snapshot.
-    pub(crate) fn share_tables(&self) -> SharedTables<E> {
-        Arc::clone(&self.tables)
+    /// Keeps the rows as they are now for a snapshot, until it ends.
+    pub(crate) fn begin_snapshot(&mut self) -> SnapshotId {
+        self.snapshot_count += 1;
+        let id = SnapshotId(self.snapshot_count);
+        self.tables.iter_mut().for_each(|table| table.begin_snapshot(id));
+        id
+    }
+
+    /// Frees what is kept for a snapshot.
+    pub(crate) fn end_snapshot(&mut self, id: SnapshotId) {
+        self.tables.iter_mut().for_each(|table| table.end_snapshot(id));
     }
 
     /// The staged pushes; `None` while functions are staged or one has failed.
@@ -92,9 +100,9 @@ impl<E: RuleElement> Partition<E> {
         (self.staged_calls.is_empty() && self.staged_failure.is_none()).then_some(&self.staged)
     }
 
-    /// Replaces the tables by those of a snapshot, and discards what is staged.
-    pub(crate) fn restore(&mut self, tables: SharedTables<E>) {
-        self.tables = tables;
+    /// Replaces all rows by those of a snapshot, and discards what is staged.
+    pub(crate) fn restore(&mut self, id: SnapshotId) {
+        self.tables.iter_mut().for_each(|table| table.restore(id));
         self.discard_staged();
     }
 
@@ -116,7 +124,7 @@ impl<E: RuleElement> Partition<E> {
     /// Resets all rows to their initial values, discards what is staged, and makes room for so many rows.
     pub(crate) fn clear(&mut self, row_count: u64) {
         let share = row_count as usize / self.tables.len().max(1);
-        self.tables = self.tables.iter().map(|table| table.cleared(share)).collect();
+        self.tables.iter_mut().for_each(|table| table.clear(share));
         self.discard_staged();
     }
 
@@ -166,7 +174,7 @@ impl<E: RuleElement> Partition<E> {
     fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
         self.clear_stale_positions(&mut *run.generation, run.positions);
         let PositionedRun { table, generation, .. } = run;
-        let table = &mut Arc::make_mut(&mut self.tables)[table as usize];
+        let table = &mut self.tables[table as usize];
         let run = PositionedRun { generation: &mut self.generation, ..run };
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
         *generation = self.generation;
@@ -202,7 +210,7 @@ impl<E: RuleElement> Partition<E> {
                 self.merge_before(call.id);
                 let mode = RunMode::Commit;
                 if let Err(error) =
-                    run_program(&call.program, Arc::make_mut(&mut self.tables), mode, &mut Vec::new())
+                    run_program(&call.program, &mut self.tables, mode, &mut Vec::new())
                 {
                     self.staged_failure.get_or_insert(error);
                 }
@@ -247,7 +255,7 @@ impl<E: RuleElement> Partition<E> {
         let StagedPush { keys, positions, values, .. } = push;
         let order = ValueOrder::Contiguous { first: 0, count: keys.len() };
         let run = PositionedRun { table, keys, positions, order, generation: &mut self.generation };
-        let table = &mut Arc::make_mut(&mut self.tables)[table as usize];
+        let table = &mut self.tables[table as usize];
         E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
 

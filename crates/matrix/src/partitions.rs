@@ -1,7 +1,6 @@
 //! The partitions of a matrix that this process has, with a lock each, and the order in which tasks visit them.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::error::Error;
 use crate::initializer::InitialValues;
@@ -15,14 +14,17 @@ use crate::storage::{RowInitializer, Table};
 
 /// Partitions of one element type. Each has its own mutex: a visit holds it for microseconds, and both pulls (which
 /// merge what is staged) and pushes write. Tasks start their visits at different partitions, so that they rarely wait
-/// for each other. A lane is alone with its partitions: its pulls and pushes take no lock.
+/// for each other. Snapshots read from the partitions too.
 #[derive(Debug)]
 pub(crate) struct Partitions<E> {
     /// Name of the matrix, for errors.
     matrix: String,
     /// By number; `None` where another lane owns the partition.
-    partitions: Vec<Option<Mutex<Partition<E>>>>,
+    partitions: Vec<Option<SharedPartition<E>>>,
 }
+
+/// A partition, which snapshots share with the matrix.
+pub(crate) type SharedPartition<E> = Arc<Mutex<Partition<E>>>;
 
 /// Locked partitions with their numbers, ascending.
 pub(crate) type LockedPartitions<'a, E> = Vec<(u32, MutexGuard<'a, Partition<E>>)>;
@@ -37,11 +39,11 @@ pub(crate) struct VisitOrder {
 impl<E: RuleElement> Partitions<E> {
     /// Creates the partitions `owned`, without rows.
     pub(crate) fn new(spec: &MatrixSpec, placement: &Placement, owned: &[u32]) -> Self {
-        let mut partitions: Vec<Option<Mutex<Partition<E>>>> = Vec::new();
+        let mut partitions: Vec<Option<SharedPartition<E>>> = Vec::new();
         partitions.resize_with(placement.partition_count(), || None);
         for &i in owned {
             let tables = (0..spec.table_count()).map(|table| new_table(spec, placement, i as usize, table));
-            partitions[i as usize] = Some(Mutex::new(Partition::new(spec, tables.collect())));
+            partitions[i as usize] = Some(Arc::new(Mutex::new(Partition::new(spec, tables.collect()))));
         }
         Self { matrix: spec.name.clone(), partitions }
     }
@@ -50,13 +52,13 @@ impl<E: RuleElement> Partitions<E> {
         matches!(self.partitions.get(partition as usize), Some(Some(_)))
     }
 
-    /// Returns a partition without a lock.
+    /// Locks a partition for its lane, which waits only while somebody reads a block of a snapshot.
     ///
     /// # Panics
     /// When another lane owns the partition.
-    pub(crate) fn get_mut(&mut self, partition: u32) -> &mut Partition<E> {
-        let partition = self.partitions[partition as usize].as_mut().expect("the run was checked");
-        partition.get_mut().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_own(&self, partition: u32) -> MutexGuard<'_, Partition<E>> {
+        let partition = self.partitions[partition as usize].as_ref().expect("the run was checked");
+        partition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks one partition after the other, ascending.
@@ -139,11 +141,9 @@ impl<E: RuleElement> Partitions<E> {
         self.partitions.iter().flatten().count() as u64
     }
 
-    /// The addresses of the tables that the partitions have now.
-    pub(crate) fn table_addresses(&self) -> BTreeSet<usize> {
-        let partitions = self.partitions.iter().flatten();
-        let locked = partitions.map(|partition| partition.lock().unwrap_or_else(PoisonError::into_inner));
-        locked.map(|partition| partition.tables().as_ptr().addr()).collect()
+    /// The partitions that this process or lane has, ascending.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &SharedPartition<E>> {
+        self.partitions.iter().flatten()
     }
 
     fn partition(&self, i: usize) -> &Mutex<Partition<E>> {

@@ -1,47 +1,57 @@
 //! Snapshots: all rows of a matrix as they were at one moment.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::export::ExportedRows;
-use crate::partition::SharedTables;
-use crate::partitions::Partitions;
+use crate::partition::Partition;
+use crate::partitions::{Partitions, SharedPartition};
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
-use crate::storage::{Share, Table};
+use crate::storage::Share;
+use crate::storage::before_images::SnapshotId;
 
 /// Target size of the rows of a block, in bytes: it is read and sent in about a millisecond.
 const BLOCK_BYTES: u64 = 1 << 20;
 
+/// The panic of a restoration.
+pub(crate) const OTHER_MATRIX: &str = "the snapshot is that of another matrix";
+
 /// All rows of the partitions of a matrix that this process or lane has, as they were at one moment. Taking a snapshot
-/// copies nothing: a partition that changes while a snapshot has it is copied then.
+/// copies nothing: what changes while there is a snapshot is copied then, page by page. Clones are the same snapshot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     spec: MatrixSpec,
-    tables: AnyTables,
+    partitions: AnySnapshot,
+    /// Number of rows of each partition.
+    row_counts: Vec<u64>,
     blocks: Vec<Block>,
 }
 
-/// The tables of each partition, in the order of partitions.
+/// The partitions of a snapshot, in their order.
 #[derive(Clone, Debug)]
-pub(crate) enum AnyTables {
-    F32(Vec<SharedTables<f32>>),
-    F64(Vec<SharedTables<f64>>),
-    I64(Vec<SharedTables<i64>>),
+pub(crate) enum AnySnapshot {
+    F32(Arc<SnapshotPartitions<f32>>),
+    F64(Arc<SnapshotPartitions<f64>>),
+    I64(Arc<SnapshotPartitions<i64>>),
 }
 
 /// Expands to the same expression for each element type.
-macro_rules! with_tables {
-    ($any:expr, $tables:ident => $then:expr) => {
+macro_rules! with_partitions {
+    ($any:expr, $partitions:ident => $then:expr) => {
         match $any {
-            AnyTables::F32($tables) => $then,
-            AnyTables::F64($tables) => $then,
-            AnyTables::I64($tables) => $then,
+            AnySnapshot::F32($partitions) => $then,
+            AnySnapshot::F64($partitions) => $then,
+            AnySnapshot::I64($partitions) => $then,
         }
     };
 }
+
+/// The partitions of a matrix, and the name of the snapshot in each. They free what they have kept when it is dropped.
+#[derive(Debug)]
+pub(crate) struct SnapshotPartitions<E: RuleElement>(Vec<(SharedPartition<E>, SnapshotId)>);
 
 /// A share of the rows of each table of a partition.
 #[derive(Clone, Copy, Debug)]
@@ -51,21 +61,21 @@ struct Block {
 }
 
 impl Snapshot {
-    pub(crate) fn new(spec: MatrixSpec, tables: AnyTables) -> Self {
-        let mut blocks = Vec::new();
+    pub(crate) fn new(spec: MatrixSpec, partitions: AnySnapshot) -> Self {
+        let row_counts = with_partitions!(&partitions, all => all.row_counts());
         let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
-        for (partition, row_count) in with_tables!(&tables, all => row_counts(all)).into_iter().enumerate() {
+        let mut blocks = Vec::new();
+        for (partition, row_count) in row_counts.iter().enumerate() {
             let count = (row_count * row_bytes).div_ceil(BLOCK_BYTES);
             blocks.extend((0..count).map(|index| Block { partition, share: Share { index, count } }));
         }
         // Threads that read or import blocks one after the other are at different partitions.
         blocks.sort_by_key(|block| block.share.index);
-        Self { spec, tables, blocks }
+        Self { spec, partitions, row_counts, blocks }
     }
 
-    /// The tables, if they are those of a matrix with this spec.
-    pub(crate) fn tables_of(&self, spec: &MatrixSpec) -> Option<&AnyTables> {
-        (self.spec == *spec).then_some(&self.tables)
+    pub(crate) fn partitions(&self) -> &AnySnapshot {
+        &self.partitions
     }
 
     pub fn spec(&self) -> &MatrixSpec {
@@ -74,12 +84,13 @@ impl Snapshot {
 
     /// Number of rows.
     pub fn row_count(&self) -> u64 {
-        with_tables!(&self.tables, all => row_counts(all).into_iter().sum())
+        self.row_counts.iter().sum()
     }
 
-    /// Adds the tables that are not in `seen` to it, by their addresses. Returns their size in bytes.
+    /// Size of what the snapshot has and the matrix has no more, in bytes. What is in `seen` does not count, and is added
+    /// to it.
     pub(crate) fn unseen_bytes(&self, seen: &mut BTreeSet<usize>) -> u64 {
-        with_tables!(&self.tables, all => unseen_bytes(all, seen))
+        with_partitions!(&self.partitions, all => all.unseen_bytes(seen))
     }
 
     /// Number of blocks that together have all rows.
@@ -87,27 +98,61 @@ impl Snapshot {
         self.blocks.len() as u64
     }
 
-    /// Returns the rows of a block. Neither the blocks nor the keys in each are in an order.
+    /// Returns the rows of a block. Neither the blocks nor the keys in each are in an order. The partition of the block is
+    /// locked meanwhile.
     ///
     /// # Panics
     /// When there is no such block.
     pub fn block(&self, index: u64) -> ExportedRows {
         let Block { partition, share } = self.blocks[index as usize];
-        with_tables!(&self.tables, all => rows_of(&self.spec, &all[partition], share))
+        with_partitions!(&self.partitions, all => {
+            let (locked, id) = all.lock(partition);
+            rows_of(&self.spec, &locked, id, share, self.row_counts[partition])
+        })
     }
 }
 
-fn row_counts<E: RuleElement>(partitions: &[SharedTables<E>]) -> Vec<u64> {
-    partitions.iter().map(|tables| tables.iter().map(|table| u64::from(table.row_count())).sum()).collect()
+impl<E: RuleElement> SnapshotPartitions<E> {
+    /// Locks a partition. A task that panicked in it has left the rows of snapshots whole.
+    fn lock(&self, partition: usize) -> (MutexGuard<'_, Partition<E>>, SnapshotId) {
+        let (shared, id) = &self.0[partition];
+        (shared.lock().unwrap_or_else(PoisonError::into_inner), *id)
+    }
+
+    fn row_counts(&self) -> Vec<u64> {
+        let count = |partition| {
+            let (locked, id) = self.lock(partition);
+            locked.tables().iter().map(|table| u64::from(table.snapshot_row_count(id))).sum()
+        };
+        (0..self.0.len()).map(count).collect()
+    }
+
+    fn unseen_bytes(&self, seen: &mut BTreeSet<usize>) -> u64 {
+        let mut bytes = 0;
+        for partition in 0..self.0.len() {
+            let (locked, id) = self.lock(partition);
+            bytes += locked.tables().iter().map(|table| table.unseen_snapshot_bytes(id, seen)).sum::<u64>();
+        }
+        bytes
+    }
 }
 
-fn unseen_bytes<E: RuleElement>(partitions: &[SharedTables<E>], seen: &mut BTreeSet<usize>) -> u64 {
-    let unseen = partitions.iter().filter(|tables| seen.insert(tables.as_ptr().addr()));
-    unseen.flat_map(|tables| tables.iter()).map(Table::bytes).sum()
+impl<E: RuleElement> Drop for SnapshotPartitions<E> {
+    fn drop(&mut self) {
+        for partition in 0..self.0.len() {
+            let (mut locked, id) = self.lock(partition);
+            locked.end_snapshot(id);
+        }
+    }
 }
 
-fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share) -> ExportedRows {
-    let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
+fn rows_of<E: RuleElement>(
+    spec: &MatrixSpec,
+    partition: &Partition<E>,
+    id: SnapshotId,
+    share: Share,
+    row_count: u64,
+) -> ExportedRows {
     let room = (row_count / share.count) as usize;
     let columns = spec.columns_of_table();
     let slots = spec.rule.slots();
@@ -115,9 +160,9 @@ fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share)
     let mut keys = Vec::with_capacity(room);
     let mut parts: Vec<(Vec<E>, usize)> =
         widths.map(|width| (Vec::with_capacity(room * width), width)).collect();
-    for (i, table) in tables.iter().enumerate() {
+    for (i, table) in partition.tables().iter().enumerate() {
         let offset = spec.key_offset(i);
-        table.for_each_row(share, |key, mut row| {
+        table.for_each_snapshot_row(id, share, |key, mut row| {
             keys.push(offset + key);
             for (part, width) in &mut parts {
                 let (own, rest) = row.split_at(*width);
@@ -135,17 +180,20 @@ fn rows_of<E: RuleElement>(spec: &MatrixSpec, tables: &[Table<E>], share: Share)
 }
 
 impl<E: RuleElement> Partitions<E> {
-    /// Merges what is staged below `bound`, and returns all tables as they are then.
-    pub(crate) fn share_tables(&self, bound: Clock) -> Result<Vec<SharedTables<E>>, Error> {
+    /// Merges what is staged below `bound`, and keeps all rows as they are then.
+    pub(crate) fn snapshot(&self, bound: Clock) -> Result<Arc<SnapshotPartitions<E>>, Error> {
         let mut locked = self.lock_all()?;
         locked.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
-        Ok(locked.iter().map(|(_, partition)| partition.share_tables()).collect())
+        let ids = locked.iter_mut().map(|(_, partition)| partition.begin_snapshot());
+        Ok(Arc::new(SnapshotPartitions(self.shared().map(Arc::clone).zip(ids).collect())))
     }
 
-    /// Replaces all tables, and discards what is staged.
-    pub(crate) fn restore(&self, tables: &[SharedTables<E>]) -> Result<(), Error> {
-        for ((_, partition), tables) in self.lock_all()?.iter_mut().zip(tables) {
-            partition.restore(Arc::clone(tables));
+    /// Replaces all rows by those of a snapshot of these partitions, and discards what is staged.
+    pub(crate) fn restore(&self, snapshot: &SnapshotPartitions<E>) -> Result<(), Error> {
+        let is_own = |(own, (taken, _)): (&SharedPartition<E>, &(SharedPartition<E>, _))| Arc::ptr_eq(own, taken);
+        assert!(self.shared().zip(&snapshot.0).all(is_own), "{OTHER_MATRIX}");
+        for ((_, partition), (_, id)) in self.lock_all()?.iter_mut().zip(&snapshot.0) {
+            partition.restore(*id);
         }
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! Rows of a contiguous range of keys: the position of a row is its key minus the first key.
 
+use std::collections::BTreeSet;
+
 use crate::element::Element;
 use crate::rule::PreparedRule;
+use crate::storage::before_images::SnapshotId;
 use crate::storage::rows::RowChunks;
 use crate::storage::{RowStore, Share};
 
 /// All rows of a key range.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct DenseRows<E> {
     /// The key of position 0.
     start: u64,
@@ -105,9 +108,35 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
     }
 
     fn for_each_key(&self, share: Share, mut visit: impl FnMut(u64, u32)) {
-        let begin = |index: u64| (u64::from(self.rows.len()) * index / share.count) as u32;
-        let positions = begin(share.index)..begin(share.index + 1);
+        let positions = share.range_of(self.rows.len());
         positions.for_each(|position| visit(self.start + u64::from(position), position));
+    }
+
+    fn begin_snapshot(&mut self, id: SnapshotId) {
+        self.rows.begin_snapshot(id);
+    }
+
+    fn end_snapshot(&mut self, id: SnapshotId) {
+        self.rows.end_snapshot(id);
+    }
+
+    fn has_snapshots(&self) -> bool {
+        self.rows.has_snapshots()
+    }
+
+    fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
+        self.rows.snapshot(id).map(|rows| rows.row_count())
+    }
+
+    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+        let Some(rows) = self.rows.snapshot(id) else { return };
+        for position in share.range_of(rows.row_count()) {
+            visit(self.start + u64::from(position), rows.row(position));
+        }
+    }
+
+    fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64 {
+        self.rows.unseen_snapshot_bytes(id, seen)
     }
 
     #[inline]

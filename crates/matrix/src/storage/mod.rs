@@ -3,6 +3,7 @@
 //! The loops for pull and push prefetch what they need one block of keys later: first the cache line of the key's
 //! bucket, then, when that has arrived, the row (which may be in the same line). So the waits for memory overlap.
 
+pub(crate) mod before_images;
 mod dense;
 mod narrow;
 mod row_store;
@@ -29,7 +30,7 @@ pub(crate) const PREFETCH_DISTANCE: usize = 16;
 /// Number of keys in a block: as many cache lines as a core can fetch at once.
 const BLOCK: usize = 16;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum TableRows<E> {
     Dense(DenseRows<E>),
     Sparse(SparseRows<E>),
@@ -50,6 +51,8 @@ macro_rules! with_store {
         }
     };
 }
+
+mod snapshots;
 
 /// How new rows are initialized.
 #[derive(Clone, Copy, Debug)]
@@ -82,10 +85,12 @@ impl RowInitializer {
 }
 
 /// Rows by key, with the initializer of new rows.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Table<E> {
     rows: TableRows<E>,
     initializer: RowInitializer,
+    /// Rows that were replaced as a whole, for the snapshots that have them.
+    earlier: Vec<TableRows<E>>,
 }
 
 impl<E: RuleElement> Table<E> {
@@ -98,7 +103,7 @@ impl<E: RuleElement> Table<E> {
             3 if is_cache_line::<E, 3, 4>() => TableRows::Three(NarrowRows::new()),
             _ => TableRows::Sparse(SparseRows::new(width)),
         };
-        Self { rows, initializer: birth }
+        Self { rows, initializer: birth, earlier: Vec::new() }
     }
 
     /// Creates a table with all rows of a range.
@@ -110,11 +115,17 @@ impl<E: RuleElement> Table<E> {
                 birth.init_row(range.start + u64::from(position), rows.row_mut(position));
             }
         }
-        Self { rows: TableRows::Dense(rows), initializer: birth }
+        Self { rows: TableRows::Dense(rows), initializer: birth, earlier: Vec::new() }
+    }
+
+    /// Resets all rows to their initial values, and makes room for so many.
+    pub(crate) fn clear(&mut self, row_count: usize) {
+        let cleared = self.new_like(row_count);
+        self.replace(cleared.rows);
     }
 
     /// Creates a table as this one was when it was new, with room for so many rows.
-    pub(crate) fn cleared(&self, row_count: usize) -> Self {
+    fn new_like(&self, row_count: usize) -> Self {
         if let TableRows::Dense(dense) = &self.rows {
             let range = dense.start()..dense.start() + u64::from(dense.len());
             return Self::dense(range, self.initializer);
@@ -122,6 +133,13 @@ impl<E: RuleElement> Table<E> {
         let mut table = Self::sparse(self.initializer);
         with_store!(&mut table.rows, store => store.reserve(row_count));
         table
+    }
+
+    fn replace(&mut self, rows: TableRows<E>) {
+        let replaced = std::mem::replace(&mut self.rows, rows);
+        if with_store!(&replaced, store => store.has_snapshots()) {
+            self.earlier.push(replaced);
+        }
     }
 
     pub(crate) fn row_count(&self) -> u32 {
@@ -142,10 +160,6 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.for_each_key(share, visit));
     }
 
-    /// Visits the keys of a share with their rows, in the order of the table.
-    pub(crate) fn for_each_row(&self, share: Share, visit: impl FnMut(u64, &[E])) {
-        with_store!(&self.rows, store => store.for_each_row(share, visit));
-    }
 
     /// Returns the row at a position: values and slots.
     #[inline]
@@ -173,7 +187,7 @@ impl<E: RuleElement> Table<E> {
     /// Finds the rows of `keys` (n, in any order), creates the missing ones, and writes their positions to `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
         self.widen(keys.iter().max().copied());
-        let Self { rows, initializer: birth } = self;
+        let Self { rows, initializer: birth, .. } = self;
         with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
     }
 
@@ -204,7 +218,7 @@ impl<E: RuleElement> Table<E> {
         if widened {
             positions.fill(ABSENT);
         }
-        let Self { rows, initializer: birth } = self;
+        let Self { rows, initializer: birth, .. } = self;
         with_store!(rows, store => push_by(store, birth, keys, positions, values, place, step)) || widened
     }
 
@@ -256,7 +270,7 @@ impl<E: RuleElement> Table<E> {
                 let at = wide.add(wide.hash(key), key);
                 wide.row_mut(at).copy_from_slice(self.row(position));
             });
-            self.rows = TableRows::Sparse(wide);
+            self.replace(TableRows::Sparse(wide));
         }
         widens
     }

@@ -6,10 +6,13 @@
 //! continues in the next one. Keys are never removed. The bucket is chosen by multiply-shift from the lower half of the
 //! mixed key: it rises with the hash, so that growing reads and writes memory in order.
 
+use std::collections::BTreeSet;
+
 use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
+use crate::storage::before_images::{BeforeImages, PagesOfSnapshot, SnapshotId, page_shift};
 use crate::storage::rows::ABSENT;
 use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
@@ -55,18 +58,38 @@ pub(crate) const fn is_cache_line<E, const W: usize, const N: usize>() -> bool {
 }
 
 /// Keys with rows of `W` elements, in buckets of `N`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
     buckets: Vec<Bucket<E, W, N>>,
     len: u32,
+    images: BeforeImages<Bucket<E, W, N>>,
 }
 
 impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
     /// Number of bits of a position that hold the cell in a bucket.
     const CELL_BITS: u32 = N.next_power_of_two().ilog2();
+    /// Shift from a bucket to its page.
+    const PAGE_SHIFT: u32 = page_shift(size_of::<Bucket<E, W, N>>());
 
     pub(crate) fn new() -> Self {
-        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
+        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0, images: BeforeImages::default() }
+    }
+
+    /// Returns a bucket that is about to change.
+    #[inline]
+    fn bucket_mut(&mut self, i: usize) -> &mut Bucket<E, W, N> {
+        if !self.images.is_empty() {
+            self.preserve(i);
+        }
+        &mut self.buckets[i]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn preserve(&mut self, bucket: usize) {
+        let page = bucket >> Self::PAGE_SHIFT;
+        let (start, end) = (page << Self::PAGE_SHIFT, (page + 1) << Self::PAGE_SHIFT);
+        self.images.preserve(page, &self.buckets[start..end.min(self.buckets.len())]);
     }
 
     #[inline]
@@ -97,9 +120,10 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
         while self.buckets[i].is_full() {
             i = self.next(i);
         }
-        let place = self.buckets[i].find(EMPTY);
-        self.buckets[i].keys[place as usize] = key;
-        self.buckets[i].rows[place as usize] = row;
+        let bucket = self.bucket_mut(i);
+        let place = bucket.find(EMPTY);
+        bucket.keys[place as usize] = key;
+        bucket.rows[place as usize] = row;
         Self::position(i, place)
     }
 }
@@ -127,6 +151,41 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
                 visit(u64::from(key), Self::position(i, cell));
             }
         }
+    }
+
+    fn begin_snapshot(&mut self, id: SnapshotId) {
+        let page_count = self.buckets.len().div_ceil(1 << Self::PAGE_SHIFT);
+        self.images.begin(id, self.len, page_count);
+    }
+
+    fn end_snapshot(&mut self, id: SnapshotId) {
+        self.images.end(id);
+    }
+
+    fn has_snapshots(&self) -> bool {
+        !self.images.is_empty()
+    }
+
+    fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
+        self.images.of(id).map(PagesOfSnapshot::row_count)
+    }
+
+    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+        let Some(snapshot) = self.images.of(id) else { return };
+        let buckets = snapshot.array(&self.buckets);
+        let (first, step) = (share.index as usize, share.count as usize);
+        for i in (first..buckets.len()).step_by(step) {
+            prefetch(buckets, i + PREFETCH_DISTANCE * step);
+            let in_page = i & ((1 << Self::PAGE_SHIFT) - 1);
+            let bucket = snapshot.page(i >> Self::PAGE_SHIFT).map_or(&buckets[i], |page| &page[in_page]);
+            for (key, row) in bucket.keys.iter().zip(&bucket.rows).take_while(|(key, _)| **key != EMPTY) {
+                visit(u64::from(*key), row);
+            }
+        }
+    }
+
+    fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64 {
+        self.images.of(id).map_or(0, |snapshot| snapshot.unseen_bytes(seen))
     }
 
     #[inline]
@@ -192,10 +251,16 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
             "a partition holds fewer rows than 2^31: use more partitions"
         );
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
-        for bucket in old {
+        // What is inserted below is nothing that a snapshot has.
+        let mut images = std::mem::take(&mut self.images);
+        for bucket in &old {
             for (&key, row) in bucket.keys.iter().zip(bucket.rows).take_while(|(key, _)| **key != EMPTY) {
                 self.insert(mix64(u64::from(key)), key, row);
             }
+        }
+        if !images.is_empty() {
+            images.keep_array(old);
+            self.images = images;
         }
     }
 
@@ -214,7 +279,7 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
     #[inline]
     fn row_mut(&mut self, position: u32) -> &mut [E] {
         let (bucket, place) = Self::bucket_and_cell(position);
-        &mut self.buckets[bucket].rows[place]
+        &mut self.bucket_mut(bucket).rows[place]
     }
 
     #[inline]

@@ -1,7 +1,9 @@
 //! What the three stores of rows offer, and the shares in which all rows of one are visited.
 
-use super::BLOCK;
-use super::rows::ABSENT;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::before_images::SnapshotId;
 
 /// One of `count` shares of the keys of a table: every key is in one of them. The hashes of a share lie evenly over all
 /// hashes, so that a table into which one share after the other is imported fills evenly.
@@ -13,6 +15,12 @@ pub(crate) struct Share {
 
 impl Share {
     pub(crate) const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// The positions of the share among so many that follow each other.
+    pub(crate) fn range_of(self, len: u32) -> Range<u32> {
+        let begin = |index: u64| (u64::from(len) * index / self.count) as u32;
+        begin(self.index)..begin(self.index + 1)
+    }
 }
 
 /// Rows by key. A row has a position, which leads to it without its key.
@@ -29,28 +37,19 @@ pub(crate) trait RowStore<E> {
     fn bytes(&self) -> u64;
     /// Visits the keys of a share with the positions of their rows, in the order of the store, on which no result depends.
     fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32));
-    /// Visits the keys of a share with their rows, in the order of the store.
-    fn for_each_row<'a>(&'a self, share: Share, mut visit: impl FnMut(u64, &'a [E]))
-    where
-        E: 'a,
-    {
-        let mut block = [(0, ABSENT); BLOCK];
-        let mut len = 0;
-        self.for_each_key(share, |key, position| {
-            self.prefetch_row(position);
-            block[len] = (key, position);
-            len += 1;
-            if len == BLOCK {
-                len = 0;
-                for (key, position) in block {
-                    visit(key, self.row(position));
-                }
-            }
-        });
-        for (key, position) in &block[..len] {
-            visit(*key, self.row(*position));
-        }
-    }
+    /// Keeps the rows as they are now for a snapshot, until it ends.
+    fn begin_snapshot(&mut self, id: SnapshotId);
+    /// Frees what is kept for a snapshot, if anything is.
+    fn end_snapshot(&mut self, id: SnapshotId);
+    /// Whether anything is kept for a snapshot.
+    fn has_snapshots(&self) -> bool;
+    /// Number of rows in a snapshot; `None` if it did not begin with this store.
+    fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32>;
+    /// Visits the keys of a share of a snapshot with their rows, in the order that the store had. Does nothing if the
+    /// snapshot did not begin with this store.
+    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, visit: impl FnMut(u64, &[E]));
+    /// Size of what is kept for a snapshot, in bytes, without what is in `seen` by its address, and adds that to it.
+    fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64;
     fn hash(&self, key: u64) -> u64;
     /// Prefetches the memory that [`Self::find`] reads.
     fn prefetch_key(&self, hash: u64);

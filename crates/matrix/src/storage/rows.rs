@@ -1,8 +1,11 @@
 //! Rows in chunks. A row never moves, memory does not double when the table grows, and a position is valid until the
 //! table is cleared.
 
+use std::collections::BTreeSet;
+
 use math::prefetch::prefetch;
 
+use super::before_images::{BeforeImages, PagesOfSnapshot, SnapshotId, page_shift};
 use crate::element::Element;
 
 /// Position of a row that does not exist.
@@ -13,26 +16,77 @@ pub(crate) const ABSENT: u32 = u32::MAX;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Rows of one width, addressed by position.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RowChunks<E> {
     chunks: Vec<Box<[E]>>,
     width: usize,
     /// Shift from a position to its chunk.
     shift: u32,
     len: u32,
+    images: BeforeImages<E>,
+}
+
+/// The rows as they were when a snapshot began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotOfRows<'a, E> {
+    rows: &'a RowChunks<E>,
+    pages: &'a PagesOfSnapshot<E>,
 }
 
 impl<E: Element> RowChunks<E> {
     /// Creates an empty list of rows of `width` elements.
     pub(crate) fn new(width: usize) -> Self {
         let rows = (CHUNK_BYTES / (width * size_of::<E>())).max(1);
-        Self { chunks: Vec::new(), width, shift: rows.ilog2(), len: 0 }
+        Self { chunks: Vec::new(), width, shift: rows.ilog2(), len: 0, images: BeforeImages::default() }
     }
 
     /// Creates `len` rows of zeros in one chunk. The system allocates its pages when they are first used.
     pub(crate) fn contiguous(width: usize, len: u32) -> Self {
         let chunk = vec![E::ZERO; width * len as usize].into_boxed_slice();
-        Self { chunks: vec![chunk], width, shift: u32::BITS - 1, len }
+        Self { chunks: vec![chunk], width, shift: u32::BITS - 1, len, images: BeforeImages::default() }
+    }
+
+    /// Shift from a position to its page, which lies within a chunk.
+    fn page_shift(&self) -> u32 {
+        page_shift(self.width * size_of::<E>()).min(self.shift)
+    }
+
+    /// Keeps the rows as they are now for a snapshot.
+    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId) {
+        let page_count = (self.len as usize).div_ceil(1 << self.page_shift());
+        self.images.begin(id, self.len, page_count);
+    }
+
+    pub(crate) fn end_snapshot(&mut self, id: SnapshotId) {
+        self.images.end(id);
+    }
+
+    pub(crate) fn has_snapshots(&self) -> bool {
+        !self.images.is_empty()
+    }
+
+    /// The rows as they were when a snapshot began; `None` if it did not begin here.
+    pub(crate) fn snapshot(&self, id: SnapshotId) -> Option<SnapshotOfRows<'_, E>> {
+        Some(SnapshotOfRows { rows: self, pages: self.images.of(id)? })
+    }
+
+    /// Size of what is kept for a snapshot, without what is in `seen`.
+    pub(crate) fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64 {
+        self.images.of(id).map_or(0, |pages| pages.unseen_bytes(seen))
+    }
+
+    /// Keeps the pages of rows that are about to change.
+    #[cold]
+    #[inline(never)]
+    fn preserve(&mut self, position: u32, count: usize) {
+        let Some(last) = count.checked_sub(1) else { return };
+        let shift = self.page_shift();
+        for page in position >> shift..=(position + last as u32) >> shift {
+            let (chunk, start) = self.chunk_and_offset(page << shift);
+            let chunk = &self.chunks[chunk];
+            let end = (start + (self.width << shift)).min(chunk.len());
+            self.images.preserve(page as usize, &chunk[start..end]);
+        }
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -68,6 +122,9 @@ impl<E: Element> RowChunks<E> {
 
     #[inline]
     pub(crate) fn row_mut(&mut self, position: u32) -> &mut [E] {
+        if !self.images.is_empty() {
+            self.preserve(position, 1);
+        }
         let (chunk, start) = self.chunk_and_offset(position);
         &mut self.chunks[chunk][start..start + self.width]
     }
@@ -80,6 +137,9 @@ impl<E: Element> RowChunks<E> {
 
     /// Does the same as [`Self::contiguous_rows`], for writing.
     pub(crate) fn contiguous_rows_mut(&mut self, position: u32, count: usize) -> &mut [E] {
+        if !self.images.is_empty() {
+            self.preserve(position, count);
+        }
         let (chunk, start) = self.chunk_and_offset(position);
         &mut self.chunks[chunk][start..start + count * self.width]
     }
@@ -96,6 +156,20 @@ impl<E: Element> RowChunks<E> {
         if let Some(chunk) = self.chunks.get(chunk) {
             prefetch(chunk, start);
         }
+    }
+}
+
+impl<'a, E: Element> SnapshotOfRows<'a, E> {
+    pub(crate) fn row_count(self) -> u32 {
+        self.pages.row_count()
+    }
+
+    #[inline]
+    pub(crate) fn row(self, position: u32) -> &'a [E] {
+        let shift = self.rows.page_shift();
+        let Some(page) = self.pages.page((position >> shift) as usize) else { return self.rows.row(position) };
+        let start = (position & ((1 << shift) - 1)) as usize * self.rows.width;
+        &page[start..start + self.rows.width]
     }
 }
 

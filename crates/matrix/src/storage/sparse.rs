@@ -4,12 +4,15 @@
 //! bucket is full, the search continues in the next one. Keys are never removed. The bucket is chosen by multiply-shift
 //! from the lower half of the mixed key: it rises with the hash, so that growing reads and writes memory in order.
 
+use std::collections::BTreeSet;
+
 use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
+use crate::storage::before_images::{BeforeImages, SnapshotId};
 use crate::storage::rows::{ABSENT, RowChunks};
-use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
+use crate::storage::{BLOCK, PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
 /// Marks a free cell; keys are below 2^63.
@@ -52,23 +55,30 @@ impl Bucket {
 }
 
 /// A map from keys to positions.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct SparseIndex {
     buckets: Vec<Bucket>,
     len: usize,
+    /// The buckets before the index grew. Pages are not kept: positions show what was added after a snapshot began.
+    images: BeforeImages<Bucket>,
 }
 
 impl SparseIndex {
     fn new() -> Self {
-        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
+        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0, images: BeforeImages::default() }
     }
 
     /// Visits the keys of a share with their positions, in the order of the table: of every `count`-th cell.
-    fn for_each_key(&self, share: Share, mut visit: impl FnMut(u64, u32)) {
+    fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32)) {
+        Self::for_each_key_of(&self.buckets, share, visit);
+    }
+
+    /// Does the same as [`Self::for_each_key`], for buckets that the index may have had earlier.
+    fn for_each_key_of(buckets: &[Bucket], share: Share, mut visit: impl FnMut(u64, u32)) {
         let (first, step) = (share.index as usize, share.count as usize);
-        for cell in (first..self.buckets.len() * BUCKET_LEN).step_by(step) {
-            prefetch(&self.buckets, (cell + PREFETCH_DISTANCE * step) / BUCKET_LEN);
-            let (bucket, i) = (&self.buckets[cell / BUCKET_LEN], cell % BUCKET_LEN);
+        for cell in (first..buckets.len() * BUCKET_LEN).step_by(step) {
+            prefetch(buckets, (cell + PREFETCH_DISTANCE * step) / BUCKET_LEN);
+            let (bucket, i) = (&buckets[cell / BUCKET_LEN], cell % BUCKET_LEN);
             if i < bucket.len as usize {
                 visit(bucket.keys[i], bucket.positions[i]);
             }
@@ -129,16 +139,19 @@ impl SparseIndex {
         let needed = ((self.len + key_count) * 4).div_ceil(GROW_AT_QUARTER);
         let count = needed.max(self.buckets.len() + self.buckets.len() / 2);
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
-        for bucket in old {
+        for bucket in &old {
             for i in 0..bucket.len as usize {
                 self.insert_without_growing(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
             }
+        }
+        if !self.images.is_empty() {
+            self.images.keep_array(old);
         }
     }
 }
 
 /// An index and its rows. Rows never move.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct SparseRows<E> {
     index: SparseIndex,
     rows: RowChunks<E>,
@@ -161,6 +174,53 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
 
     fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32)) {
         self.index.for_each_key(share, visit);
+    }
+
+    fn begin_snapshot(&mut self, id: SnapshotId) {
+        self.index.images.begin(id, self.len(), 0);
+        self.rows.begin_snapshot(id);
+    }
+
+    fn end_snapshot(&mut self, id: SnapshotId) {
+        self.index.images.end(id);
+        self.rows.end_snapshot(id);
+    }
+
+    fn has_snapshots(&self) -> bool {
+        self.rows.has_snapshots()
+    }
+
+    fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
+        self.rows.snapshot(id).map(|rows| rows.row_count())
+    }
+
+    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+        let (Some(index), Some(rows)) = (self.index.images.of(id), self.rows.snapshot(id)) else { return };
+        // The rows of a block of keys are fetched together.
+        let mut block = [(0, ABSENT); BLOCK];
+        let mut len = 0;
+        SparseIndex::for_each_key_of(index.array(&self.index.buckets), share, |key, position| {
+            if position >= rows.row_count() {
+                return;
+            }
+            self.rows.prefetch(position);
+            block[len] = (key, position);
+            len += 1;
+            if len == BLOCK {
+                len = 0;
+                for (key, position) in block {
+                    visit(key, rows.row(position));
+                }
+            }
+        });
+        for (key, position) in &block[..len] {
+            visit(*key, rows.row(*position));
+        }
+    }
+
+    fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64 {
+        let index = self.index.images.of(id).map_or(0, |snapshot| snapshot.unseen_bytes(seen));
+        index + self.rows.unseen_snapshot_bytes(id, seen)
     }
 
     fn reserve(&mut self, count: usize) {

@@ -114,8 +114,8 @@ fn dense_and_sparse_tables_hold_the_same() {
         out
     };
     assert_eq!(read(&dense), read(&sparse));
-    dense = dense.cleared(0);
-    sparse = sparse.cleared(0);
+    dense.clear(0);
+    sparse.clear(0);
     assert_eq!(sparse.row_count(), 0);
     assert_eq!(read(&dense), read(&sparse), "cleared tables hold first values");
 }
