@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::element::Element;
 use crate::rule::PreparedRule;
 use crate::storage::before_images::SnapshotId;
-use crate::storage::rows::RowChunks;
+use crate::storage::rows::{RowChunks, SnapshotOfRows};
 use crate::storage::{RowStore, Share};
 
 /// All rows of a key range.
@@ -125,7 +125,7 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
     }
 
     fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
-        self.rows.snapshot(id).map(|rows| rows.row_count())
+        self.rows.snapshot(id).map(SnapshotOfRows::row_count)
     }
 
     fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {

@@ -11,7 +11,7 @@ use math::prefetch::prefetch;
 
 use crate::element::Element;
 use crate::storage::before_images::{BeforeImages, SnapshotId};
-use crate::storage::rows::{ABSENT, RowChunks};
+use crate::storage::rows::{ABSENT, RowChunks, SnapshotOfRows};
 use crate::storage::{BLOCK, PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
@@ -191,7 +191,7 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
     }
 
     fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
-        self.rows.snapshot(id).map(|rows| rows.row_count())
+        self.rows.snapshot(id).map(SnapshotOfRows::row_count)
     }
 
     fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
