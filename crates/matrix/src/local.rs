@@ -117,6 +117,11 @@ impl LocalStore {
         self.matrix(id)?.matrix.snapshot(self.barrier.minimum())
     }
 
+    /// Like [`Self::snapshot`], but records what changes from now on: see [`Matrix::snapshot_with_changes`].
+    pub fn snapshot_with_changes(&self, id: MatrixId) -> Result<Snapshot, Error> {
+        self.matrix(id)?.matrix.snapshot_with_changes(self.barrier.minimum())
+    }
+
     /// Replaces all rows by those of a snapshot of this matrix, and discards what is staged.
     pub fn restore(&self, id: MatrixId, snapshot: &Snapshot) -> Result<(), Error> {
         self.matrix(id)?.matrix.restore(snapshot)

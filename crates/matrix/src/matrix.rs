@@ -251,10 +251,20 @@ impl Matrix {
 
     /// Returns all rows as they are now, after merging what is staged below `bound`.
     pub fn snapshot(&self, bound: Clock) -> Result<Snapshot, Error> {
+        self.take_snapshot(bound, false)
+    }
+
+    /// Like [`Self::snapshot`], but records what changes from now on: the next such snapshot knows it
+    /// ([`Snapshot::changes`]). There is one record for a matrix.
+    pub fn snapshot_with_changes(&self, bound: Clock) -> Result<Snapshot, Error> {
+        self.take_snapshot(bound, true)
+    }
+
+    fn take_snapshot(&self, bound: Clock, records_changes: bool) -> Result<Snapshot, Error> {
         let partitions = match &self.partitions {
-            AnyPartitions::F32(partitions) => AnySnapshot::F32(partitions.snapshot(bound)?),
-            AnyPartitions::F64(partitions) => AnySnapshot::F64(partitions.snapshot(bound)?),
-            AnyPartitions::I64(partitions) => AnySnapshot::I64(partitions.snapshot(bound)?),
+            AnyPartitions::F32(partitions) => AnySnapshot::F32(partitions.snapshot(bound, records_changes)?),
+            AnyPartitions::F64(partitions) => AnySnapshot::F64(partitions.snapshot(bound, records_changes)?),
+            AnyPartitions::I64(partitions) => AnySnapshot::I64(partitions.snapshot(bound, records_changes)?),
         };
         Ok(Snapshot::new(self.spec.clone(), partitions))
     }

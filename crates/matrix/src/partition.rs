@@ -83,10 +83,10 @@ impl<E: RuleElement> Partition<E> {
     }
 
     /// Keeps the rows as they are now for a snapshot, until it ends.
-    pub(crate) fn begin_snapshot(&mut self) -> SnapshotId {
+    pub(crate) fn begin_snapshot(&mut self, records_changes: bool) -> SnapshotId {
         self.snapshot_count += 1;
         let id = SnapshotId(self.snapshot_count);
-        self.tables.iter_mut().for_each(|table| table.begin_snapshot(id));
+        self.tables.iter_mut().for_each(|table| table.begin_snapshot(id, records_changes));
         id
     }
 
@@ -209,9 +209,7 @@ impl<E: RuleElement> Partition<E> {
             for call in calls.drain(..ready) {
                 self.merge_before(call.id);
                 let mode = RunMode::Commit;
-                if let Err(error) =
-                    run_program(&call.program, &mut self.tables, mode, &mut Vec::new())
-                {
+                if let Err(error) = run_program(&call.program, &mut self.tables, mode, &mut Vec::new()) {
                     self.staged_failure.get_or_insert(error);
                 }
             }

@@ -11,7 +11,7 @@ use crate::partitions::{Partitions, SharedPartition};
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
 use crate::storage::Share;
-use crate::storage::before_images::SnapshotId;
+use crate::storage::before_images::{RowsOfSnapshot, SnapshotId};
 
 /// Target size of the rows of a block, in bytes: it is read and sent in about a millisecond.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -25,7 +25,8 @@ pub(crate) const OTHER_MATRIX: &str = "the snapshot is that of another matrix";
 pub struct Snapshot {
     spec: MatrixSpec,
     partitions: AnySnapshot,
-    /// Number of rows of each partition.
+    rows: RowsOfSnapshot,
+    /// About the number of these rows in each partition; exact if they are all.
     row_counts: Vec<u64>,
     blocks: Vec<Block>,
 }
@@ -62,7 +63,11 @@ struct Block {
 
 impl Snapshot {
     pub(crate) fn new(spec: MatrixSpec, partitions: AnySnapshot) -> Self {
-        let row_counts = with_partitions!(&partitions, all => all.row_counts());
+        Self::of(spec, partitions, RowsOfSnapshot::All)
+    }
+
+    fn of(spec: MatrixSpec, partitions: AnySnapshot, rows: RowsOfSnapshot) -> Self {
+        let row_counts = with_partitions!(&partitions, all => all.row_counts(rows));
         let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
         let mut blocks = Vec::new();
         for (partition, row_count) in row_counts.iter().enumerate() {
@@ -71,7 +76,14 @@ impl Snapshot {
         }
         // Threads that read or import blocks one after the other are at different partitions.
         blocks.sort_by_key(|block| block.share.index);
-        Self { spec, partitions, row_counts, blocks }
+        Self { spec, partitions, rows, row_counts, blocks }
+    }
+
+    /// The rows that may have changed since the snapshot before that recorded changes: at least those that have. All
+    /// rows if the changes are not known, as for the first such snapshot.
+    #[must_use]
+    pub fn changes(&self) -> Self {
+        Self::of(self.spec.clone(), self.partitions.clone(), RowsOfSnapshot::Changed)
     }
 
     pub(crate) fn partitions(&self) -> &AnySnapshot {
@@ -82,7 +94,7 @@ impl Snapshot {
         &self.spec
     }
 
-    /// Number of rows.
+    /// Number of rows; of changes about the number.
     pub fn row_count(&self) -> u64 {
         self.row_counts.iter().sum()
     }
@@ -107,7 +119,7 @@ impl Snapshot {
         let Block { partition, share } = self.blocks[index as usize];
         with_partitions!(&self.partitions, all => {
             let (locked, id) = all.lock(partition);
-            rows_of(&self.spec, &locked, id, share, self.row_counts[partition])
+            rows_of(&self.spec, &locked, (id, self.rows), share, self.row_counts[partition])
         })
     }
 }
@@ -119,10 +131,14 @@ impl<E: RuleElement> SnapshotPartitions<E> {
         (shared.lock().unwrap_or_else(PoisonError::into_inner), *id)
     }
 
-    fn row_counts(&self) -> Vec<u64> {
+    fn row_counts(&self, rows: RowsOfSnapshot) -> Vec<u64> {
         let count = |partition| {
             let (locked, id) = self.lock(partition);
-            locked.tables().iter().map(|table| u64::from(table.snapshot_row_count(id))).sum()
+            let counts = locked.tables().iter().map(|table| match rows {
+                RowsOfSnapshot::All => u64::from(table.snapshot_row_count(id)),
+                RowsOfSnapshot::Changed => table.changed_row_count(id),
+            });
+            counts.sum()
         };
         (0..self.0.len()).map(count).collect()
     }
@@ -149,7 +165,7 @@ impl<E: RuleElement> Drop for SnapshotPartitions<E> {
 fn rows_of<E: RuleElement>(
     spec: &MatrixSpec,
     partition: &Partition<E>,
-    id: SnapshotId,
+    (id, selection): (SnapshotId, RowsOfSnapshot),
     share: Share,
     row_count: u64,
 ) -> ExportedRows {
@@ -162,7 +178,7 @@ fn rows_of<E: RuleElement>(
         widths.map(|width| (Vec::with_capacity(room * width), width)).collect();
     for (i, table) in partition.tables().iter().enumerate() {
         let offset = spec.key_offset(i);
-        table.for_each_snapshot_row(id, share, |key, mut row| {
+        table.for_each_snapshot_row(id, selection, share, |key, mut row| {
             keys.push(offset + key);
             for (part, width) in &mut parts {
                 let (own, rest) = row.split_at(*width);
@@ -181,16 +197,21 @@ fn rows_of<E: RuleElement>(
 
 impl<E: RuleElement> Partitions<E> {
     /// Merges what is staged below `bound`, and keeps all rows as they are then.
-    pub(crate) fn snapshot(&self, bound: Clock) -> Result<Arc<SnapshotPartitions<E>>, Error> {
+    pub(crate) fn snapshot(
+        &self,
+        bound: Clock,
+        records_changes: bool,
+    ) -> Result<Arc<SnapshotPartitions<E>>, Error> {
         let mut locked = self.lock_all()?;
         locked.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
-        let ids = locked.iter_mut().map(|(_, partition)| partition.begin_snapshot());
+        let ids = locked.iter_mut().map(|(_, partition)| partition.begin_snapshot(records_changes));
         Ok(Arc::new(SnapshotPartitions(self.shared().map(Arc::clone).zip(ids).collect())))
     }
 
     /// Replaces all rows by those of a snapshot of these partitions, and discards what is staged.
     pub(crate) fn restore(&self, snapshot: &SnapshotPartitions<E>) -> Result<(), Error> {
-        let is_own = |(own, (taken, _)): (&SharedPartition<E>, &(SharedPartition<E>, _))| Arc::ptr_eq(own, taken);
+        let is_own =
+            |(own, (taken, _)): (&SharedPartition<E>, &(SharedPartition<E>, _))| Arc::ptr_eq(own, taken);
         assert!(self.shared().zip(&snapshot.0).all(is_own), "{OTHER_MATRIX}");
         for ((_, partition), (_, id)) in self.lock_all()?.iter_mut().zip(&snapshot.0) {
             partition.restore(*id);

@@ -100,8 +100,14 @@ fn a_snapshot_has_the_rows_of_its_moment_and_is_restored() {
 #[derive(Clone, Debug)]
 enum Change {
     /// Pushes to so many keys from a first one on, this far from each other.
-    Push { first: u64, step: u64, count: u64 },
+    Push {
+        first: u64,
+        step: u64,
+        count: u64,
+    },
     Take,
+    /// Takes one that records changes, and brings a copy up to date with what has changed since the one before.
+    Follow,
     /// Drops one of the snapshots.
     Drop(usize),
     Restore(usize),
@@ -113,18 +119,21 @@ fn change() -> impl Strategy<Value = Change> {
     let keys = (0u64..40_000, prop_oneof![Just(1u64), 1u64..90], prop_oneof![1u64..40, 1_000u64..4_000]);
     let push = keys.prop_map(|(first, step, count)| Change::Push { first, step, count });
     let (drop, restore) = ((0usize..4).prop_map(Change::Drop), (0usize..4).prop_map(Change::Restore));
-    prop_oneof![6 => push, 3 => Just(Change::Take), 1 => drop, 1 => restore, 1 => Just(Change::Clear)]
+    prop_oneof![6 => push, 3 => Just(Change::Take), 3 => Just(Change::Follow), 1 => drop, 1 => restore, 1 => Just(Change::Clear)]
 }
 
 fn check_snapshots(spec: &MatrixSpec, changes: &[Change]) -> Result<(), TestCaseError> {
     let store = store_of(1, [spec.clone()]);
     let mut agent = store.join().unwrap();
     let mut taken: Vec<(Snapshot, ExportedRows)> = Vec::new();
+    // Rows that have vanished are no changes of rows: after those the copy begins again.
+    let (copy, mut rows_vanished) = (store_of(1, [spec.clone()]), true);
     let bound = spec.key_bound();
     for change in changes {
         match change {
             Change::Push { first, step, count } => {
-                let keys: Vec<u64> = (0..*count).map(|i| first + i * step).take_while(|key| *key < bound).collect();
+                let keys: Vec<u64> =
+                    (0..*count).map(|i| first + i * step).take_while(|key| *key < bound).collect();
                 let values: Vec<f32> = (0..keys.len() * spec.columns_of_table()).map(|i| i as f32).collect();
                 let selection = match spec.axis {
                     Axis::Row => Selection::Rows(Keys::Sorted(&keys)),
@@ -133,13 +142,26 @@ fn check_snapshots(spec: &MatrixSpec, changes: &[Change]) -> Result<(), TestCase
                 agent.push(W, selection, Values::F32(&values)).unwrap();
             }
             Change::Take => taken.push((store.snapshot(W).unwrap(), store.export(W).unwrap())),
+            Change::Follow => {
+                if std::mem::take(&mut rows_vanished) {
+                    copy.import(W, &ExportedRows::none(spec)).unwrap();
+                }
+                let changes = store.snapshot_with_changes(W).unwrap().changes();
+                let blocks = (0..changes.block_count()).map(|block| changes.block(block));
+                blocks.for_each(|rows| copy.import_block(W, &rows, None).unwrap());
+                prop_assert_eq!(copy.export(W).unwrap(), store.export(W).unwrap());
+            }
             Change::Drop(i) if *i < taken.len() => drop(taken.remove(*i)),
             Change::Restore(i) if *i < taken.len() => {
+                rows_vanished = true;
                 store.restore(W, &taken[*i].0).unwrap();
                 prop_assert_eq!(&store.export(W).unwrap(), &taken[*i].1);
             }
             Change::Drop(_) | Change::Restore(_) => {}
-            Change::Clear => store.import(W, &ExportedRows::none(spec)).unwrap(),
+            Change::Clear => {
+                rows_vanished = true;
+                store.import(W, &ExportedRows::none(spec)).unwrap();
+            }
         }
     }
     for (snapshot, expected) in &taken {
@@ -169,6 +191,37 @@ proptest! {
             }
         }
         check_snapshots(&spec, &changes)?;
+    }
+}
+
+#[test]
+fn the_changes_between_two_snapshots_are_little_more_than_what_was_pushed() {
+    for (kind, spec) in kinds().into_iter().enumerate() {
+        let store = store_of(1, [spec.clone()]);
+        let keys: Vec<u64> = (0..spec.key_bound().min(50_000)).collect();
+        let push = |keys: &[u64]| {
+            let selection = match spec.axis {
+                Axis::Row => Selection::Rows(Keys::Sorted(keys)),
+                Axis::Column => Selection::Columns { row: 1, keys: Keys::Sorted(keys) },
+            };
+            let values = vec![1.0; keys.len() * spec.columns_of_table()];
+            let mut agent = store.join().unwrap();
+            agent.push(W, selection, Values::F32(&values)).unwrap();
+            agent.finish().unwrap();
+        };
+        push(&keys);
+        let rows_of_changes = |snapshot: &Snapshot| {
+            let changes = snapshot.changes();
+            (0..changes.block_count()).map(|block| changes.block(block).keys.len()).sum::<usize>()
+        };
+        let first = store.snapshot_with_changes(W).unwrap();
+        let all = rows_of_changes(&first);
+        assert_eq!(all as u64, first.row_count(), "{kind}: nothing is known of what was before");
+        push(&keys[100..103]);
+        let changed = rows_of_changes(&store.snapshot_with_changes(W).unwrap());
+        assert!((3..all / 30).contains(&changed), "{kind}: {changed} of {all} rows");
+        let unchanged = store.snapshot_with_changes(W).unwrap();
+        assert_eq!((rows_of_changes(&unchanged), unchanged.changes().block_count()), (0, 0), "{kind}");
     }
 }
 

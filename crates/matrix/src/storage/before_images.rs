@@ -3,6 +3,9 @@
 //! Beginning a snapshot copies nothing. The first change of a page after that copies the page, so a push pays for the
 //! pages that it changes and not for the table. Whoever reads a snapshot takes the copied pages, and the others from
 //! the array itself. An array that is replaced by a larger one goes to the snapshots as it is.
+//!
+//! The same look at each page that changes tells which pages have changed between two snapshots, for checkpoints that
+//! have only those.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,6 +18,14 @@ const PAGE_BYTES: usize = 2 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotId(pub(crate) u64);
 
+/// Which rows of a snapshot are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowsOfSnapshot {
+    All,
+    /// Those of the pages that may have changed since the snapshot before that recorded changes: all if that is not known.
+    Changed,
+}
+
 /// Shift from the index of an item of so many bytes to its page.
 pub(crate) const fn page_shift(item_bytes: usize) -> u32 {
     if item_bytes < PAGE_BYTES { (PAGE_BYTES / item_bytes).ilog2() } else { 0 }
@@ -24,11 +35,23 @@ pub(crate) const fn page_shift(item_bytes: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct BeforeImages<T> {
     snapshots: Vec<PagesOfSnapshot<T>>,
+    /// What has changed since the last snapshot that recorded changes.
+    changes: Option<ChangedPages>,
+}
+
+/// Whether each page has changed. A page that did not exist has.
+#[derive(Debug)]
+struct ChangedPages(Vec<bool>);
+
+impl ChangedPages {
+    fn has(&self, page: usize) -> bool {
+        self.0.get(page).is_none_or(|is_changed| *is_changed)
+    }
 }
 
 impl<T> Default for BeforeImages<T> {
     fn default() -> Self {
-        Self { snapshots: Vec::new() }
+        Self { snapshots: Vec::new(), changes: None }
     }
 }
 
@@ -37,22 +60,31 @@ impl<T> Default for BeforeImages<T> {
 pub(crate) struct PagesOfSnapshot<T> {
     id: SnapshotId,
     row_count: u32,
+    /// What had changed when the snapshot began; `None` if that is not known.
+    changed: Option<ChangedPages>,
     /// The array that was replaced by a larger one: nothing changes any more.
     array: Option<Arc<Vec<T>>>,
     pages: Vec<Option<Arc<[T]>>>,
 }
 
 impl<T: Copy> BeforeImages<T> {
-    /// Whether there is no snapshot, so that changes need no care.
+    /// Whether changes need no care: there is no snapshot, and they are not recorded.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.snapshots.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.snapshots.is_empty() && self.changes.is_none()
     }
 
-    /// Begins a snapshot of an array of so many rows and pages.
-    pub(crate) fn begin(&mut self, id: SnapshotId, row_count: u32, page_count: usize) {
+    pub(crate) fn has_snapshots(&self) -> bool {
+        !self.snapshots.is_empty()
+    }
+
+    /// Begins a snapshot of an array of so many rows and pages. One that records changes ends the record of the one before,
+    /// and begins another.
+    pub(crate) fn begin(&mut self, id: SnapshotId, row_count: u32, page_count: usize, records_changes: bool) {
+        let changed =
+            if records_changes { self.changes.replace(ChangedPages(vec![false; page_count])) } else { None };
         let pages = vec![None; page_count];
-        self.snapshots.push(PagesOfSnapshot { id, row_count, array: None, pages });
+        self.snapshots.push(PagesOfSnapshot { id, row_count, changed, array: None, pages });
     }
 
     /// Frees what a snapshot has.
@@ -67,6 +99,9 @@ impl<T: Copy> BeforeImages<T> {
     /// Keeps the content of a page, which is about to change, for the snapshots that do not have it yet.
     #[inline]
     pub(crate) fn preserve(&mut self, page: usize, content: &[T]) {
+        if let Some(is_changed) = self.changes.as_mut().and_then(|changes| changes.0.get_mut(page)) {
+            *is_changed = true;
+        }
         let mut copy = None;
         for snapshot in &mut self.snapshots {
             if let (Some(kept @ None), None) = (snapshot.pages.get_mut(page), &snapshot.array) {
@@ -75,8 +110,14 @@ impl<T: Copy> BeforeImages<T> {
         }
     }
 
-    /// Keeps an array that is replaced.
+    /// Keeps an array that is replaced. All pages of the new one have changed.
     pub(crate) fn keep_array(&mut self, array: Vec<T>) {
+        if let Some(changes) = &mut self.changes {
+            changes.0.clear();
+        }
+        if self.snapshots.is_empty() {
+            return;
+        }
         let array = Arc::new(array);
         for snapshot in &mut self.snapshots {
             snapshot.array.get_or_insert_with(|| Arc::clone(&array));
@@ -101,6 +142,25 @@ impl<T> PagesOfSnapshot<T> {
         self.pages.get(page)?.as_deref()
     }
 
+    /// Whether a page belongs to these rows.
+    #[inline]
+    pub(crate) fn has(&self, rows: RowsOfSnapshot, page: usize) -> bool {
+        match (rows, &self.changed) {
+            (RowsOfSnapshot::All, _) | (_, None) => true,
+            (RowsOfSnapshot::Changed, Some(changed)) => changed.has(page),
+        }
+    }
+
+    /// About the number of rows of pages that may have changed, where a page has so many. `page_count` is that of the
+    /// array when the snapshot began.
+    pub(crate) fn changed_row_count(&self, rows_per_page: usize) -> u64 {
+        let all = u64::from(self.row_count);
+        let Some(changed) = &self.changed else { return all };
+        let page_count = self.pages.len();
+        let count = (0..page_count).filter(|page| changed.has(*page)).count();
+        all.min((count * rows_per_page) as u64)
+    }
+
     /// Size of what is kept in bytes. What is in `seen` by its address does not count, and is added to it.
     pub(crate) fn unseen_bytes(&self, seen: &mut BTreeSet<usize>) -> u64 {
         let array = self.array.iter().map(|array| array.as_slice());
@@ -118,13 +178,13 @@ mod tests {
     fn a_page_is_kept_once_for_all_snapshots_that_began_before_it_changed() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second, third] = [1, 2, 3].map(SnapshotId);
-        images.begin(first, 4, 2);
+        images.begin(first, 4, 2, false);
         images.preserve(0, &[1, 2]);
-        images.begin(second, 4, 2);
+        images.begin(second, 4, 2, false);
         images.preserve(0, &[3, 4]);
         images.preserve(1, &[5, 6]);
         images.preserve(9, &[7]);
-        images.begin(third, 4, 2);
+        images.begin(third, 4, 2, false);
         let page = |id, page| images.of(id).unwrap().page(page).map(<[u64]>::to_vec);
         assert_eq!((page(first, 0), page(first, 1)), (Some(vec![1, 2]), Some(vec![5, 6])));
         assert_eq!((page(second, 0), page(second, 1)), (Some(vec![3, 4]), Some(vec![5, 6])));
@@ -138,18 +198,48 @@ mod tests {
     fn a_replaced_array_is_that_of_the_snapshots_that_have_none_and_changes_no_more() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second] = [1, 2].map(SnapshotId);
-        images.begin(first, 2, 1);
+        images.begin(first, 2, 1, false);
         images.keep_array(vec![1, 2]);
-        images.begin(second, 2, 1);
+        images.begin(second, 2, 1, false);
         images.keep_array(vec![3, 4]);
         images.preserve(0, &[9, 9]);
         let array = |id| images.of(id).unwrap().array(&[0]).to_vec();
         assert_eq!((array(first), array(second)), (vec![1, 2], vec![3, 4]));
         assert!(images.of(first).unwrap().page(0).is_none());
         images.end(first);
-        assert!(images.of(first).is_none() && !images.is_empty());
+        assert!(images.of(first).is_none() && images.has_snapshots());
         images.end(second);
-        assert!(images.is_empty());
+        assert!(images.is_idle());
+    }
+
+    #[test]
+    fn a_snapshot_knows_what_has_changed_since_the_one_before_that_recorded_changes() {
+        let mut images = BeforeImages::<u64>::default();
+        let [first, other, second, third, fourth] = [1, 2, 3, 4, 5].map(SnapshotId);
+        images.begin(first, 6, 3, true);
+        images.preserve(1, &[0, 0]);
+        images.begin(other, 6, 3, false);
+        images.end(other);
+        images.end(first);
+        images.preserve(2, &[0, 0]);
+        images.preserve(3, &[0, 0]);
+        assert!(!images.is_idle(), "changes are recorded without a snapshot");
+        images.begin(second, 8, 4, true);
+        let changed = |images: &BeforeImages<u64>, id| {
+            let snapshot = images.of(id).unwrap();
+            assert!((0..9).all(|page| snapshot.has(RowsOfSnapshot::All, page)));
+            let pages = (0..4).filter(|page| snapshot.has(RowsOfSnapshot::Changed, *page));
+            (pages.collect::<Vec<_>>(), snapshot.changed_row_count(2))
+        };
+        assert_eq!(changed(&images, second), (vec![1, 2, 3], 6), "page 3 is new");
+        images.begin(third, 8, 4, true);
+        assert_eq!(changed(&images, third), (vec![], 0));
+        images.keep_array(vec![0; 8]);
+        images.begin(fourth, 8, 4, true);
+        assert_eq!(changed(&images, fourth), (vec![0, 1, 2, 3], 8), "rows have moved");
+        let mut images = BeforeImages::<u64>::default();
+        images.begin(first, 3, 2, true);
+        assert_eq!(changed(&images, first), (vec![0, 1, 2, 3], 3), "nothing is known of what was before");
     }
 
     #[test]

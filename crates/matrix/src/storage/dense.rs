@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::element::Element;
 use crate::rule::PreparedRule;
-use crate::storage::before_images::SnapshotId;
+use crate::storage::before_images::{RowsOfSnapshot, SnapshotId};
 use crate::storage::rows::{RowChunks, SnapshotOfRows};
 use crate::storage::{RowStore, Share};
 
@@ -112,8 +112,8 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
         positions.for_each(|position| visit(self.start + u64::from(position), position));
     }
 
-    fn begin_snapshot(&mut self, id: SnapshotId) {
-        self.rows.begin_snapshot(id);
+    fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
+        self.rows.begin_snapshot(id, records_changes);
     }
 
     fn end_snapshot(&mut self, id: SnapshotId) {
@@ -128,9 +128,20 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
         self.rows.snapshot(id).map(SnapshotOfRows::row_count)
     }
 
-    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+    fn changed_row_count(&self, id: SnapshotId) -> u64 {
+        self.rows.changed_row_count(id)
+    }
+
+    fn for_each_snapshot_row(
+        &self,
+        id: SnapshotId,
+        selection: RowsOfSnapshot,
+        share: Share,
+        mut visit: impl FnMut(u64, &[E]),
+    ) {
         let Some(rows) = self.rows.snapshot(id) else { return };
-        for position in share.range_of(rows.row_count()) {
+        let positions = share.range_of(rows.row_count());
+        for position in positions.filter(|position| rows.has(selection, *position)) {
             visit(self.start + u64::from(position), rows.row(position));
         }
     }

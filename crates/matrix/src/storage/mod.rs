@@ -160,7 +160,6 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.for_each_key(share, visit));
     }
 
-
     /// Returns the row at a position: values and slots.
     #[inline]
     pub(crate) fn row(&self, position: u32) -> &[E] {

@@ -12,7 +12,7 @@ use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
-use crate::storage::before_images::{BeforeImages, PagesOfSnapshot, SnapshotId, page_shift};
+use crate::storage::before_images::{BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift};
 use crate::storage::rows::ABSENT;
 use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
@@ -78,7 +78,7 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
     /// Returns a bucket that is about to change.
     #[inline]
     fn bucket_mut(&mut self, i: usize) -> &mut Bucket<E, W, N> {
-        if !self.images.is_empty() {
+        if !self.images.is_idle() {
             self.preserve(i);
         }
         &mut self.buckets[i]
@@ -153,9 +153,9 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
         }
     }
 
-    fn begin_snapshot(&mut self, id: SnapshotId) {
+    fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
         let page_count = self.buckets.len().div_ceil(1 << Self::PAGE_SHIFT);
-        self.images.begin(id, self.len, page_count);
+        self.images.begin(id, self.len, page_count, records_changes);
     }
 
     fn end_snapshot(&mut self, id: SnapshotId) {
@@ -163,21 +163,34 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
     }
 
     fn has_snapshots(&self) -> bool {
-        !self.images.is_empty()
+        self.images.has_snapshots()
     }
 
     fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32> {
         self.images.of(id).map(PagesOfSnapshot::row_count)
     }
 
-    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+    fn changed_row_count(&self, id: SnapshotId) -> u64 {
+        self.images.of(id).map_or(0, |snapshot| snapshot.changed_row_count(N << Self::PAGE_SHIFT))
+    }
+
+    fn for_each_snapshot_row(
+        &self,
+        id: SnapshotId,
+        rows: RowsOfSnapshot,
+        share: Share,
+        mut visit: impl FnMut(u64, &[E]),
+    ) {
         let Some(snapshot) = self.images.of(id) else { return };
         let buckets = snapshot.array(&self.buckets);
         let (first, step) = (share.index as usize, share.count as usize);
         for i in (first..buckets.len()).step_by(step) {
+            let (page, in_page) = (i >> Self::PAGE_SHIFT, i & ((1 << Self::PAGE_SHIFT) - 1));
+            if !snapshot.has(rows, page) {
+                continue;
+            }
             prefetch(buckets, i + PREFETCH_DISTANCE * step);
-            let in_page = i & ((1 << Self::PAGE_SHIFT) - 1);
-            let bucket = snapshot.page(i >> Self::PAGE_SHIFT).map_or(&buckets[i], |page| &page[in_page]);
+            let bucket = snapshot.page(page).map_or(&buckets[i], |page| &page[in_page]);
             for (key, row) in bucket.keys.iter().zip(&bucket.rows).take_while(|(key, _)| **key != EMPTY) {
                 visit(u64::from(*key), row);
             }
@@ -258,10 +271,8 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
                 self.insert(mix64(u64::from(key)), key, row);
             }
         }
-        if !images.is_empty() {
-            images.keep_array(old);
-            self.images = images;
-        }
+        images.keep_array(old);
+        self.images = images;
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::before_images::SnapshotId;
+use super::before_images::{RowsOfSnapshot, SnapshotId};
 
 /// One of `count` shares of the keys of a table: every key is in one of them. The hashes of a share lie evenly over all
 /// hashes, so that a table into which one share after the other is imported fills evenly.
@@ -37,17 +37,26 @@ pub(crate) trait RowStore<E> {
     fn bytes(&self) -> u64;
     /// Visits the keys of a share with the positions of their rows, in the order of the store, on which no result depends.
     fn for_each_key(&self, share: Share, visit: impl FnMut(u64, u32));
-    /// Keeps the rows as they are now for a snapshot, until it ends.
-    fn begin_snapshot(&mut self, id: SnapshotId);
+    /// Keeps the rows as they are now for a snapshot, until it ends. `records_changes`: it is to know what has changed
+    /// since the one before that did, and changes are recorded for the next one.
+    fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool);
     /// Frees what is kept for a snapshot, if anything is.
     fn end_snapshot(&mut self, id: SnapshotId);
     /// Whether anything is kept for a snapshot.
     fn has_snapshots(&self) -> bool;
     /// Number of rows in a snapshot; `None` if it did not begin with this store.
     fn snapshot_row_count(&self, id: SnapshotId) -> Option<u32>;
-    /// Visits the keys of a share of a snapshot with their rows, in the order that the store had. Does nothing if the
-    /// snapshot did not begin with this store.
-    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, visit: impl FnMut(u64, &[E]));
+    /// About the number of rows of a snapshot that may have changed since the one before.
+    fn changed_row_count(&self, id: SnapshotId) -> u64;
+    /// Visits the keys of a share of rows of a snapshot with their rows, in the order that the store had. Does nothing if
+    /// the snapshot did not begin with this store.
+    fn for_each_snapshot_row(
+        &self,
+        id: SnapshotId,
+        rows: RowsOfSnapshot,
+        share: Share,
+        visit: impl FnMut(u64, &[E]),
+    );
     /// Size of what is kept for a snapshot, in bytes, without what is in `seen` by its address, and adds that to it.
     fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64;
     fn hash(&self, key: u64) -> u64;

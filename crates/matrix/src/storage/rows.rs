@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use math::prefetch::prefetch;
 
-use super::before_images::{BeforeImages, PagesOfSnapshot, SnapshotId, page_shift};
+use super::before_images::{BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift};
 use crate::element::Element;
 
 /// Position of a row that does not exist.
@@ -52,9 +52,9 @@ impl<E: Element> RowChunks<E> {
     }
 
     /// Keeps the rows as they are now for a snapshot.
-    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId) {
+    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
         let page_count = (self.len as usize).div_ceil(1 << self.page_shift());
-        self.images.begin(id, self.len, page_count);
+        self.images.begin(id, self.len, page_count, records_changes);
     }
 
     pub(crate) fn end_snapshot(&mut self, id: SnapshotId) {
@@ -62,12 +62,17 @@ impl<E: Element> RowChunks<E> {
     }
 
     pub(crate) fn has_snapshots(&self) -> bool {
-        !self.images.is_empty()
+        self.images.has_snapshots()
     }
 
     /// The rows as they were when a snapshot began; `None` if it did not begin here.
     pub(crate) fn snapshot(&self, id: SnapshotId) -> Option<SnapshotOfRows<'_, E>> {
         Some(SnapshotOfRows { rows: self, pages: self.images.of(id)? })
+    }
+
+    /// About the number of rows of a snapshot that may have changed since the one before.
+    pub(crate) fn changed_row_count(&self, id: SnapshotId) -> u64 {
+        self.images.of(id).map_or(0, |pages| pages.changed_row_count(1 << self.page_shift()))
     }
 
     /// Size of what is kept for a snapshot, without what is in `seen`.
@@ -105,6 +110,9 @@ impl<E: Element> RowChunks<E> {
             self.chunks.push(vec![E::ZERO; self.width << self.shift].into_boxed_slice());
         }
         self.len += 1;
+        if !self.images.is_idle() {
+            self.preserve(position, 1);
+        }
         position
     }
 
@@ -122,7 +130,7 @@ impl<E: Element> RowChunks<E> {
 
     #[inline]
     pub(crate) fn row_mut(&mut self, position: u32) -> &mut [E] {
-        if !self.images.is_empty() {
+        if !self.images.is_idle() {
             self.preserve(position, 1);
         }
         let (chunk, start) = self.chunk_and_offset(position);
@@ -137,7 +145,7 @@ impl<E: Element> RowChunks<E> {
 
     /// Does the same as [`Self::contiguous_rows`], for writing.
     pub(crate) fn contiguous_rows_mut(&mut self, position: u32, count: usize) -> &mut [E] {
-        if !self.images.is_empty() {
+        if !self.images.is_idle() {
             self.preserve(position, count);
         }
         let (chunk, start) = self.chunk_and_offset(position);
@@ -164,10 +172,18 @@ impl<'a, E: Element> SnapshotOfRows<'a, E> {
         self.pages.row_count()
     }
 
+    /// Whether a row existed and belongs to these.
+    #[inline]
+    pub(crate) fn has(self, rows: RowsOfSnapshot, position: u32) -> bool {
+        position < self.row_count() && self.pages.has(rows, (position >> self.rows.page_shift()) as usize)
+    }
+
     #[inline]
     pub(crate) fn row(self, position: u32) -> &'a [E] {
         let shift = self.rows.page_shift();
-        let Some(page) = self.pages.page((position >> shift) as usize) else { return self.rows.row(position) };
+        let Some(page) = self.pages.page((position >> shift) as usize) else {
+            return self.rows.row(position);
+        };
         let start = (position & ((1 << shift) - 1)) as usize * self.rows.width;
         &page[start..start + self.rows.width]
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::before_images::SnapshotId;
+use super::before_images::{RowsOfSnapshot, SnapshotId};
 use super::{RowStore, Share, Table, TableRows};
 use crate::rule::RuleElement;
 
@@ -11,8 +11,9 @@ const RESTORE_BLOCK: usize = 1 << 12;
 
 impl<E: RuleElement> Table<E> {
     /// Keeps the rows as they are now for a snapshot. Copies nothing.
-    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId) {
-        with_store!(&mut self.rows, store => store.begin_snapshot(id));
+    /// `records_changes`: see [`RowStore::begin_snapshot`].
+    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
+        with_store!(&mut self.rows, store => store.begin_snapshot(id, records_changes));
     }
 
     /// Frees what is kept for a snapshot.
@@ -35,10 +36,21 @@ impl<E: RuleElement> Table<E> {
         rows.and_then(|rows| with_store!(rows, store => store.snapshot_row_count(id))).unwrap_or(0)
     }
 
-    /// Visits the keys of a share of a snapshot with their rows.
-    pub(crate) fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, visit: impl FnMut(u64, &[E])) {
-        if let Some(rows) = self.rows_of(id) {
-            with_store!(rows, store => store.for_each_snapshot_row(id, share, visit));
+    /// About the number of rows of a snapshot that may have changed since the one before that recorded changes.
+    pub(crate) fn changed_row_count(&self, id: SnapshotId) -> u64 {
+        self.rows_of(id).map_or(0, |rows| with_store!(rows, store => store.changed_row_count(id)))
+    }
+
+    /// Visits the keys of a share of rows of a snapshot with their rows.
+    pub(crate) fn for_each_snapshot_row(
+        &self,
+        id: SnapshotId,
+        rows: RowsOfSnapshot,
+        share: Share,
+        visit: impl FnMut(u64, &[E]),
+    ) {
+        if let Some(version) = self.rows_of(id) {
+            with_store!(version, store => store.for_each_snapshot_row(id, rows, share, visit));
         }
     }
 
@@ -56,7 +68,7 @@ impl<E: RuleElement> Table<E> {
     pub(crate) fn restore(&mut self, id: SnapshotId) {
         let mut restored = self.new_like(self.snapshot_row_count(id) as usize);
         let (mut keys, mut rows) = (Vec::new(), Vec::new());
-        self.for_each_snapshot_row(id, Share::WHOLE, |key, row| {
+        self.for_each_snapshot_row(id, RowsOfSnapshot::All, Share::WHOLE, |key, row| {
             keys.push(key);
             rows.extend_from_slice(row);
             if keys.len() == RESTORE_BLOCK {
@@ -65,7 +77,7 @@ impl<E: RuleElement> Table<E> {
         });
         restored.set_rows(&mut keys, &mut rows);
         self.end_snapshot(id);
-        restored.begin_snapshot(id);
+        restored.begin_snapshot(id, false);
         self.replace(restored.rows);
     }
 

@@ -10,7 +10,7 @@ use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
-use crate::storage::before_images::{BeforeImages, SnapshotId};
+use crate::storage::before_images::{BeforeImages, RowsOfSnapshot, SnapshotId};
 use crate::storage::rows::{ABSENT, RowChunks, SnapshotOfRows};
 use crate::storage::{BLOCK, PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
@@ -144,9 +144,7 @@ impl SparseIndex {
                 self.insert_without_growing(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
             }
         }
-        if !self.images.is_empty() {
-            self.images.keep_array(old);
-        }
+        self.images.keep_array(old);
     }
 }
 
@@ -176,9 +174,9 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
         self.index.for_each_key(share, visit);
     }
 
-    fn begin_snapshot(&mut self, id: SnapshotId) {
-        self.index.images.begin(id, self.len(), 0);
-        self.rows.begin_snapshot(id);
+    fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
+        self.index.images.begin(id, self.len(), 0, false);
+        self.rows.begin_snapshot(id, records_changes);
     }
 
     fn end_snapshot(&mut self, id: SnapshotId) {
@@ -194,13 +192,23 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
         self.rows.snapshot(id).map(SnapshotOfRows::row_count)
     }
 
-    fn for_each_snapshot_row(&self, id: SnapshotId, share: Share, mut visit: impl FnMut(u64, &[E])) {
+    fn changed_row_count(&self, id: SnapshotId) -> u64 {
+        self.rows.changed_row_count(id)
+    }
+
+    fn for_each_snapshot_row(
+        &self,
+        id: SnapshotId,
+        selection: RowsOfSnapshot,
+        share: Share,
+        mut visit: impl FnMut(u64, &[E]),
+    ) {
         let (Some(index), Some(rows)) = (self.index.images.of(id), self.rows.snapshot(id)) else { return };
         // The rows of a block of keys are fetched together.
         let mut block = [(0, ABSENT); BLOCK];
         let mut len = 0;
         SparseIndex::for_each_key_of(index.array(&self.index.buckets), share, |key, position| {
-            if position >= rows.row_count() {
+            if !rows.has(selection, position) {
                 return;
             }
             self.rows.prefetch(position);

@@ -171,22 +171,27 @@ fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
 
 #[test]
 fn the_shares_of_a_snapshot_stay_while_the_table_grows() {
-    use before_images::SnapshotId;
+    use before_images::{RowsOfSnapshot, SnapshotId};
     for rule in [PushRule::Add, PushRule::Assign] {
         for columns in [1, 3, 7] {
             let mut table: Table<f32> = Table::sparse(birth(rule, columns, Initializer::Zero));
-            let mut push_keys = |table: &mut Table<f32>, keys: Range<u64>, value: f32| {
+            let push_keys = |table: &mut Table<f32>, keys: Range<u64>, value: f32| {
                 let keys: Vec<u64> = keys.collect();
                 push(table, &keys, &vec![value; keys.len() * columns], &mut vec![ABSENT; keys.len()]);
             };
             push_keys(&mut table, 0..1_000, 1.0);
             let id = SnapshotId(1);
-            table.begin_snapshot(id);
+            table.begin_snapshot(id, false);
             let mut rows = BTreeMap::new();
             for index in 0..4 {
-                table.for_each_snapshot_row(id, Share { index, count: 4 }, |key, row| {
-                    assert!(rows.insert(key, row.to_vec()).is_none(), "{key} is in two shares");
-                });
+                table.for_each_snapshot_row(
+                    id,
+                    RowsOfSnapshot::All,
+                    Share { index, count: 4 },
+                    |key, row| {
+                        assert!(rows.insert(key, row.to_vec()).is_none(), "{key} is in two shares");
+                    },
+                );
                 // The old rows change, and many new ones make the table grow, at the latest for the second time.
                 push_keys(&mut table, 0..1_500 << index, 2.0);
             }
