@@ -76,7 +76,7 @@ fn on_servers() -> Result<Longest> {
         .collect();
     let mut lanes = servers.iter().map(connect).collect::<Result<Vec<_>>>()?;
     measure(agents?, || {
-        let keep = Message::KeepRows(KeepRows { request: 2, job: JOB, snapshot: 1 });
+        let keep = Message::KeepRows(KeepRows { request: 2, job: JOB, snapshot: 1, records_changes: false });
         for lane in &mut lanes {
             request(lane, &keep)?;
         }
@@ -112,7 +112,7 @@ fn request((sender, receiver): &mut Lane, message: &Message) -> Result<Message> 
 fn scan(lane: &mut Lane) -> Result<u64> {
     let (mut row_count, mut next) = (0, Some(0));
     while let Some(block) = next {
-        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block };
+        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block, only_changed: false };
         let Message::ExportPage(page) = request(lane, &Message::ScanRows(scan))? else {
             bail!("the answer is no page");
         };

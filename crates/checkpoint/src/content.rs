@@ -110,6 +110,16 @@ fn little_endian<T: bytemuck::NoUninit, const N: usize>(
     }
 }
 
+const OTHER_CONTENT: &str = "a block does not have the content of its kind";
+
+/// What [`PartReader::check`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckedBlock {
+    pub row_count: u64,
+    /// Whether it has the state of a task.
+    pub is_task: bool,
+}
+
 /// Reads the contents of a file.
 pub struct PartReader<R> {
     blocks: BlockReader<R>,
@@ -131,6 +141,23 @@ impl<R: Read> PartReader<R> {
         Ok(Self { blocks: BlockReader::new(input, location, path)?, specs: specs.to_vec() })
     }
 
+    /// Checks the next block like [`Self::read`], but does not decode rows; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn check(&mut self) -> Result<Option<CheckedBlock>, Error> {
+        let start = self.blocks.offset();
+        let Some((kind, bytes)) = self.blocks.read()? else { return Ok(None) };
+        let checked = match kind {
+            DRIVER => Some(CheckedBlock { row_count: 0, is_task: false }),
+            TASK => task(&bytes).map(|_| CheckedBlock { row_count: 0, is_task: true }),
+            ROWS => RowsBlock::of(&self.specs, &bytes)
+                .map(|block| CheckedBlock { row_count: block.count as u64, is_task: false }),
+            _ => None,
+        };
+        checked.map(Some).ok_or_else(|| self.blocks.damaged(start, OTHER_CONTENT))
+    }
+
     /// The next content; `None` at the end.
     ///
     /// # Errors
@@ -144,8 +171,7 @@ impl<R: Read> PartReader<R> {
             ROWS => rows(&self.specs, &bytes),
             _ => None,
         };
-        let what = "a block does not have the content of its kind";
-        content.map(Some).ok_or_else(|| self.blocks.damaged(start, what))
+        content.map(Some).ok_or_else(|| self.blocks.damaged(start, OTHER_CONTENT))
     }
 }
 
@@ -190,16 +216,34 @@ fn task(bytes: &[u8]) -> Option<SavedTask> {
     Some(SavedTask { algorithm, task, task_count, epoch, clock, bytes: fields.0.to_vec() })
 }
 
+/// A block of rows whose length fits its number of rows.
+struct RowsBlock<'a> {
+    matrix: u32,
+    of: RowsOf,
+    spec: &'a MatrixSpec,
+    count: usize,
+    /// Keys, values and slots.
+    fields: Fields<'a>,
+}
+
+impl<'a> RowsBlock<'a> {
+    fn of(specs: &'a [MatrixSpec], bytes: &'a [u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let matrix = fields.u32()?;
+        let of = match fields.u32()? {
+            0 => RowsOf::Now,
+            1 => RowsOf::Best,
+            _ => return None,
+        };
+        let spec = specs.get(matrix as usize)?;
+        let count = usize::try_from(fields.u64()?).ok()?;
+        let row_bytes = size_of::<u64>() + spec.row_bytes() as usize;
+        (count.checked_mul(row_bytes)? == fields.0.len()).then_some(Self { matrix, of, spec, count, fields })
+    }
+}
+
 fn rows(specs: &[MatrixSpec], bytes: &[u8]) -> Option<Content> {
-    let mut fields = Fields(bytes);
-    let matrix = fields.u32()?;
-    let of = match fields.u32()? {
-        0 => RowsOf::Now,
-        1 => RowsOf::Best,
-        _ => return None,
-    };
-    let spec = specs.get(matrix as usize)?;
-    let count = usize::try_from(fields.u64()?).ok()?;
+    let RowsBlock { matrix, of, spec, count, mut fields } = RowsBlock::of(specs, bytes)?;
     let keys = fields.numbers(count, u64::from_le_bytes)?;
     let columns = spec.columns_of_table();
     let values = fields.values(spec.element, count.checked_mul(columns)?)?;

@@ -29,6 +29,12 @@ pub enum Error {
          another folder with --checkpoints, or remove the folder"
     )]
     OtherTraining { location: String, owner: String },
+    /// A checkpoint has only changes, and what they build on is missing or another one.
+    #[error(
+        "checkpoint {number} in {location} has only what changed after checkpoint {base}, which is missing or was written \
+         again: use an earlier checkpoint"
+    )]
+    MissingBase { location: String, number: u64, base: u64 },
     #[error("{location} has no complete checkpoint")]
     NoCheckpoint { location: String },
     #[error("{location} has no checkpoint {number}; it has {existing}")]

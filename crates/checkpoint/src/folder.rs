@@ -10,7 +10,7 @@ use store::{EntryKind, FileWriter, Store};
 
 use crate::content::{Content, PartReader, PartWriter, SavedTask};
 use crate::error::Error;
-use crate::manifest::{Manifest, PartFile};
+use crate::manifest::{Base, Manifest, PartFile};
 
 const CLAIM: &str = "claim";
 const MANIFEST: &str = "manifest";
@@ -145,6 +145,11 @@ impl Folder {
     /// # Errors
     /// [`Error::UnknownNumber`], [`Error::Damaged`], [`Error::NewerFormat`].
     pub fn manifest(&self, number: u64) -> Result<Manifest, Error> {
+        self.read_manifest(number).map(|(manifest, _)| manifest)
+    }
+
+    /// The manifest, and its checksum.
+    fn read_manifest(&self, number: u64) -> Result<(Manifest, u32), Error> {
         let path = format!("{}/{MANIFEST}", folder_name(number));
         let bytes = match self.store.read(&path) {
             Ok(bytes) => bytes,
@@ -152,6 +157,43 @@ impl Folder {
             Err(error) => return Err(error.into()),
         };
         Manifest::from_text(&bytes, self.location(), &path)
+    }
+
+    /// The checkpoints that have the rows of one: a full one, then those with changes, each after its base. The last is the
+    /// checkpoint itself.
+    ///
+    /// # Errors
+    /// [`Error::MissingBase`]; those of [`Self::manifest`] for a base.
+    pub fn chain(&self, manifest: &Manifest) -> Result<Vec<Manifest>, Error> {
+        let mut chain = vec![manifest.clone()];
+        while let Some((number, base)) = chain.last().and_then(|last| Some((last.number, last.base?))) {
+            let missing =
+                || Error::MissingBase { location: self.location().to_owned(), number, base: base.number };
+            let (found, crc) = match self.read_manifest(base.number) {
+                Ok(found) => found,
+                Err(Error::UnknownNumber { .. } | Error::NoCheckpoint { .. }) => return Err(missing()),
+                Err(error) => return Err(error),
+            };
+            if base.number >= number || crc != base.crc32c {
+                return Err(missing());
+            }
+            chain.push(found);
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+
+    /// The numbers, and those of the checkpoints on which they build.
+    fn with_bases(&self, numbers: impl Iterator<Item = u64>) -> BTreeSet<u64> {
+        let mut all = BTreeSet::new();
+        for number in numbers {
+            let mut next = Some(number);
+            while let Some(number) = next.filter(|number| all.insert(*number)) {
+                // What cannot be read is not removed for that, and needs no base.
+                next = self.manifest(number).ok().and_then(|manifest| Some(manifest.base?.number));
+            }
+        }
+        all
     }
 
     fn unknown_number(&self, number: u64) -> Error {
@@ -214,17 +256,19 @@ impl Folder {
         Error::Write { location: self.location().to_owned(), path, source }
     }
 
-    /// Makes a checkpoint complete, whose parts are all written.
+    /// Makes a checkpoint complete, whose parts are all written. Returns what another one needs to build on it.
     ///
     /// # Errors
     /// [`Error::OtherTraining`] if the folder has got another owner; those of the store.
-    pub fn commit(&self, manifest: &Manifest) -> Result<(), Error> {
+    pub fn commit(&self, manifest: &Manifest) -> Result<Base, Error> {
         self.check_owner(&manifest.training)?;
         let path = format!("{}/{MANIFEST}", folder_name(manifest.number));
         let mut file = self.store.create(&path)?;
-        file.write_all(manifest.to_text().as_bytes())
+        let (text, crc32c) = manifest.to_text();
+        file.write_all(text.as_bytes())
             .map_err(|source| self.write_error(manifest.number, MANIFEST, source))?;
-        Ok(file.finish()?)
+        file.finish()?;
+        Ok(Base { number: manifest.number, crc32c })
     }
 
     /// Opens a file of a checkpoint.
@@ -287,21 +331,21 @@ impl Folder {
         })
     }
 
-    /// Reads every byte of a checkpoint.
+    /// Reads every byte of a checkpoint and of those on which it builds.
     ///
     /// # Errors
-    /// Those of [`Self::states`].
+    /// Those of [`Self::states`] and [`Self::chain`].
     pub fn verify(&self, manifest: &Manifest) -> Result<Summary, Error> {
         let mut summary = Summary { part_count: manifest.parts.len(), ..Summary::default() };
-        for part in &manifest.parts {
-            summary.size_bytes += part.size_bytes;
-            let mut reader = self.open_part(manifest, part)?;
-            while let Some(content) = reader.read()? {
-                match content {
-                    Content::Driver(_) => {}
-                    Content::Task(_) => summary.task_count += 1,
-                    Content::Rows { rows, .. } => summary.row_count += rows.keys.len() as u64,
+        for each in self.chain(manifest)? {
+            let is_own = each.number == manifest.number;
+            for part in &each.parts {
+                let mut reader = self.open_part(&each, part)?;
+                while let Some(checked) = reader.check()? {
+                    summary.row_count += if is_own { checked.row_count } else { 0 };
+                    summary.task_count += usize::from(is_own && checked.is_task);
                 }
+                summary.size_bytes += if is_own { part.size_bytes } else { 0 };
             }
         }
         self.states(manifest, 0..manifest.task_count)?;
@@ -309,20 +353,20 @@ impl Folder {
     }
 
     /// Removes what is older than the checkpoint `committed`, which was just written, but the newest complete ones: `keep`
-    /// with it. Those that are newer belong to an earlier run, which may have ended because they are damaged: they stay and do
+    /// with it, and those on which they build. Those that are newer belong to an earlier run, which may have ended because they are damaged: they stay and do
     /// not count. Returns the numbers of the removed ones.
     ///
     /// # Errors
     /// Those of the store.
     pub fn prune(&self, keep: usize, committed: u64) -> Result<Vec<u64>, Error> {
         let complete = self.numbers()?.into_iter().rev().filter(|number| *number < committed);
-        let kept: BTreeSet<u64> = complete.take(keep.saturating_sub(1)).collect();
+        let kept = self.with_bases(complete.take(keep.saturating_sub(1)).chain([committed]));
         let all = self.all_numbers()?.into_iter();
         self.remove_numbers(all.filter(|number| *number < committed && !kept.contains(number)).collect())
     }
 
-    /// Removes all checkpoints that are older than the newest `keep` whole ones, all of whose bytes are read; at least one
-    /// whole one stays. Returns the numbers of the removed ones.
+    /// Removes all checkpoints that are older than the newest `keep` whole ones, all of whose bytes are read, but those on
+    /// which they build; at least one whole one stays. Returns the numbers of the removed ones.
     ///
     /// # Errors
     /// Those of the store, and [`Error::NewerFormat`].
@@ -335,8 +379,9 @@ impl Folder {
                 Err(_) => {}
             }
             if left == 0 {
-                let all = self.all_numbers()?.into_iter();
-                return self.remove_numbers(all.filter(|other| *other < number).collect());
+                let all = self.all_numbers()?;
+                let kept = self.with_bases(all.iter().copied().filter(|other| *other >= number));
+                return self.remove_numbers(all.difference(&kept).copied().collect());
             }
         }
         Ok(Vec::new())

@@ -24,4 +24,4 @@ pub mod manifest;
 pub use content::{Content, PartReader, PartWriter, RowsOf, SavedTask};
 pub use error::Error;
 pub use folder::{Folder, Summary, TrainingId};
-pub use manifest::{DataFile, Manifest, PartFile};
+pub use manifest::{Base, DataFile, Manifest, PartFile};

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::block::VERSION;
 use crate::error::Error;
 use crate::folder::TrainingId;
+
+/// Version of the format of checkpoints: of the manifest and what it means. 1 and 2: without bases.
+pub const VERSION: u32 = 3;
 
 /// What a checkpoint is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,9 +34,21 @@ pub struct Manifest {
     pub is_within_epoch: bool,
     /// The largest clock of a task since the training began.
     pub clock: u64,
+    /// The checkpoint whose rows this one completes: its parts have only rows that may have changed since. None: its parts
+    /// have all rows.
+    #[serde(default)]
+    pub base: Option<Base>,
     /// The matrices, in the order of their numbers in the parts.
     pub matrices: Vec<MatrixSpec>,
     pub parts: Vec<PartFile>,
+}
+
+/// The checkpoint on which another one builds. A number may be used again after a failure, a checksum is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    pub number: u64,
+    /// The checksum of its manifest.
+    pub crc32c: u32,
 }
 
 /// A file of the input.
@@ -65,21 +79,21 @@ pub struct PartFile {
 }
 
 impl Manifest {
-    /// The text of the file.
+    /// The text of the file, and its checksum.
     ///
     /// # Panics
     /// Never: the fields are texts, numbers, lists and maps with text keys.
-    pub fn to_text(&self) -> String {
+    pub fn to_text(&self) -> (String, u32) {
         let line = serde_json::to_string(self).expect("a manifest can be written as JSON");
         let crc = crc32c::crc32c(line.as_bytes());
-        format!("{line}\ncrc32c {crc:08x}\n")
+        (format!("{line}\ncrc32c {crc:08x}\n"), crc)
     }
 
-    /// Reads the text of the file at `path` of the store at `location`.
+    /// Reads the text of the file at `path` of the store at `location`. Returns its checksum too.
     ///
     /// # Errors
     /// [`Error::Damaged`], and [`Error::NewerFormat`] even if the rest is not understood.
-    pub fn from_text(text: &[u8], location: &str, path: &str) -> Result<Self, Error> {
+    pub fn from_text(text: &[u8], location: &str, path: &str) -> Result<(Self, u32), Error> {
         let damaged = |offset: usize, what: &str| Error::Damaged {
             location: location.to_owned(),
             path: path.to_owned(),
@@ -88,7 +102,8 @@ impl Manifest {
         };
         let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
         let (line, rest) = text.split_at(end);
-        if rest != format!("\ncrc32c {:08x}\n", crc32c::crc32c(line)).as_bytes() {
+        let crc = crc32c::crc32c(line);
+        if rest != format!("\ncrc32c {crc:08x}\n").as_bytes() {
             return Err(damaged(end, "the checksum of the manifest does not fit"));
         }
         let found: serde_json::Value =
@@ -99,7 +114,8 @@ impl Manifest {
             let version = u32::try_from(version).unwrap_or(u32::MAX);
             return Err(Error::NewerFormat { location, path, version, newest: VERSION });
         }
-        serde_json::from_value(found).map_err(|error| damaged(0, &error.to_string()))
+        let manifest = serde_json::from_value(found).map_err(|error| damaged(0, &error.to_string()))?;
+        Ok((manifest, crc))
     }
 }
 
@@ -128,6 +144,7 @@ pub(crate) mod tests {
             epoch: 3,
             is_within_epoch: true,
             clock: 77,
+            base: None,
             matrices: vec![MatrixSpec::sparse("weights", ElementType::F32, 1, PushRule::Add, 4)],
             parts: Vec::new(),
         }
@@ -136,8 +153,9 @@ pub(crate) mod tests {
     #[test]
     fn a_manifest_comes_back_and_every_changed_byte_is_noticed() {
         let manifest = manifest(12);
-        let text = manifest.to_text().into_bytes();
-        assert_eq!(Manifest::from_text(&text, "folder", "manifest").unwrap(), manifest);
+        let (text, crc) = manifest.to_text();
+        let text = text.into_bytes();
+        assert_eq!(Manifest::from_text(&text, "folder", "manifest").unwrap(), (manifest, crc));
         for at in 0..text.len() {
             let mut changed = text.clone();
             changed[at] ^= 1;
@@ -148,9 +166,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_manifest_of_a_newer_program_is_named_as_such() {
-        let line = r#"{"format_version":3,"unknown":true}"#;
+        let line = r#"{"format_version":4,"unknown":true}"#;
         let text = format!("{line}\ncrc32c {:08x}\n", crc32c::crc32c(line.as_bytes()));
         let error = Manifest::from_text(text.as_bytes(), "folder", "00000001/manifest").unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { version: 3, newest: VERSION, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { version: 4, newest: VERSION, .. }), "{error}");
     }
 }

@@ -272,7 +272,11 @@ fn checkpoint_exit(error: &checkpoint::Error) -> Exit {
     use checkpoint::Error as E;
     match error {
         E::Store(_) | E::Write { .. } => Exit::Io,
-        E::Damaged { .. } | E::FileSize { .. } | E::MissingFile { .. } | E::NewerFormat { .. } => Exit::Model,
+        E::Damaged { .. }
+        | E::FileSize { .. }
+        | E::MissingFile { .. }
+        | E::MissingBase { .. }
+        | E::NewerFormat { .. } => Exit::Model,
         E::OtherTraining { .. } | E::NoCheckpoint { .. } | E::UnknownNumber { .. } => Exit::Usage,
     }
 }

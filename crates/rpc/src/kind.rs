@@ -96,7 +96,7 @@ kinds! {
     Export = 14 [JOB MATRIX META],
     ExportPage = 15 [META KEYS VALUES],
     Import = 16 [JOB MATRIX META KEYS VALUES],
-    KeepRows = 17 [JOB INDEX],
+    KeepRows = 17 [JOB INDEX META],
     RestoreRows = 18 [JOB INDEX],
     Stats = 19 [JOB],
     StatsReply = 20 [META JSON],

@@ -75,11 +75,11 @@ impl LaneState {
     }
 
     pub(crate) fn keep_rows(&mut self, at: ConnectionId, keep: KeepRows, out: &mut Vec<Effect>) {
-        let KeepRows { request, job, snapshot } = keep;
+        let KeepRows { request, job, snapshot, records_changes } = keep;
         let dropped = self.job(job).and_then(|job| job.drop_snapshot(snapshot));
         self.count_memory();
         let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
-        let kept = |job: &mut Job| job.take_snapshot(snapshot, used, limit);
+        let kept = |job: &mut Job| job.take_snapshot((snapshot, records_changes), used, limit);
         let result = dropped.and_then(|()| self.job(job).and_then(kept));
         self.reply(at, request, job, result, out);
     }
@@ -161,10 +161,12 @@ impl Job {
 
     /// A block of a snapshot.
     fn block(&mut self, scan: &ScanRows) -> Result<ExportPage, Refusal> {
-        let ScanRows { request, matrix, snapshot, block, .. } = *scan;
+        let ScanRows { request, matrix, snapshot, block, only_changed, .. } = *scan;
         self.matrix(matrix)?;
         let taken = self.snapshot(snapshot)?.get(matrix as usize);
         let taken = taken.ok_or_else(|| missing(format!("the snapshot does not have matrix {matrix}")))?;
+        let changes = only_changed.then(|| taken.changes());
+        let taken = changes.as_ref().unwrap_or(taken);
         let row_count = taken.row_count();
         let spec = self.matrices[matrix as usize].spec();
         if taken.block_count() == 0 && block == 0 {
@@ -210,7 +212,12 @@ impl Job {
     }
 
     /// `used` and `limit` are bytes of the lane.
-    fn take_snapshot(&mut self, number: u32, used: u64, limit: u64) -> Result<(), Refusal> {
+    fn take_snapshot(
+        &mut self,
+        (number, records_changes): (u32, bool),
+        used: u64,
+        limit: u64,
+    ) -> Result<(), Refusal> {
         // Everything may change while the snapshot exists.
         let copy: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
         if used.saturating_add(copy) > limit {
@@ -220,7 +227,8 @@ impl Job {
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
         let bound = self.minimum_or_max();
-        let taken: Result<Vec<_>, _> = self.matrices.iter().map(|matrix| matrix.snapshot(bound)).collect();
+        let take = if records_changes { Matrix::snapshot_with_changes } else { Matrix::snapshot };
+        let taken: Result<Vec<_>, _> = self.matrices.iter().map(|matrix| take(matrix, bound)).collect();
         self.snapshots[number as usize] = Some(taken?);
         Ok(())
     }

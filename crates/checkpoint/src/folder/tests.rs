@@ -52,6 +52,12 @@ impl World {
         self.folder.commit(&manifest).unwrap();
         manifest
     }
+
+    /// Writes a checkpoint that builds on another one, or on none.
+    fn write_on(&self, number: u64, base: Option<Base>) -> Base {
+        let manifest = Manifest { base, ..self.parts(number) };
+        self.folder.commit(&manifest).unwrap()
+    }
 }
 
 fn state(task: u32) -> SavedTask {
@@ -165,4 +171,62 @@ fn damaged_checkpoints_do_not_count_when_others_are_removed() {
     assert_eq!(world.folder.numbers().unwrap(), [4, 5]);
     std::fs::remove_file(world.path("00000004/part-1")).unwrap();
     assert_eq!(world.folder.prune_verified(1).unwrap(), [0u64; 0], "none is whole");
+}
+
+fn numbers_of(chain: &[Manifest]) -> Vec<u64> {
+    chain.iter().map(|manifest| manifest.number).collect()
+}
+
+#[test]
+fn what_a_checkpoint_builds_on_is_read_and_kept_with_it() {
+    let world = World::new();
+    world.write(1);
+    let full = world.write_on(2, None);
+    let third = world.write_on(3, Some(full));
+    world.write_on(4, Some(third));
+    let last = world.folder.manifest(4).unwrap();
+    assert_eq!(numbers_of(&world.folder.chain(&last).unwrap()), [2, 3, 4]);
+    let summary = world.folder.verify(&last).unwrap();
+    assert_eq!((summary.part_count, summary.row_count, summary.task_count), (2, 2, 2), "its own");
+    assert_eq!(world.folder.prune(1, 4).unwrap(), [1], "2 and 3 are needed");
+    assert_eq!(world.folder.prune_verified(1).unwrap(), [0u64; 0]);
+    world.write_on(5, None);
+    assert_eq!(world.folder.prune(2, 5).unwrap(), [0u64; 0], "4 is kept with those before");
+    assert_eq!(world.folder.prune_verified(1).unwrap(), [2, 3, 4]);
+}
+
+#[test]
+fn a_checkpoint_whose_base_is_damaged_missing_or_written_again_is_not_used() {
+    let world = World::new();
+    world.write(1);
+    let full = world.write_on(2, None);
+    world.write_on(3, Some(full));
+    let last = world.folder.manifest(3).unwrap();
+    let found = |world: &World| {
+        let (latest, damages) = world.folder.latest().unwrap();
+        (latest.unwrap().number, damages.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    };
+    assert_eq!(found(&world), (3, String::new()));
+    let path = world.path("00000002/part-0");
+    let whole = std::fs::read(&path).unwrap();
+    let mut changed = whole.clone();
+    changed[40] ^= 1;
+    std::fs::write(&path, changed).unwrap();
+    let (number, text) = found(&world);
+    assert_eq!(number, 1);
+    assert!(text.contains("00000002/part-0 is damaged"), "{text}");
+    std::fs::write(&path, whole).unwrap();
+    // The same number, in another run.
+    world.folder.commit(&Manifest { created_s: 5, ..world.parts(2) }).unwrap();
+    let (number, text) = found(&world);
+    assert_eq!(number, 2);
+    assert!(
+        text.contains("checkpoint 3 in") && text.contains("only what changed after checkpoint 2"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(world.path("00000002")).unwrap();
+    assert!(matches!(world.folder.chain(&last), Err(Error::MissingBase { number: 3, base: 2, .. })));
+    // A checkpoint that names a later one as its base ends no search.
+    let later = Manifest { base: Some(Base { number: 9, crc32c: 0 }), ..manifest(7) };
+    assert!(matches!(world.folder.chain(&later), Err(Error::MissingBase { .. })));
 }

@@ -36,6 +36,8 @@ pub struct CheckpointSettings {
     pub is_temporary: bool,
     /// How many complete checkpoints are kept.
     pub keep: usize,
+    /// How many checkpoints after one with all rows may have only rows that have changed.
+    pub increments: u64,
     pub resume: Option<ResumeFrom>,
 }
 
@@ -88,6 +90,7 @@ impl CheckpointSettings {
             is_temporary: location.is_none(),
             location: location.unwrap_or_else(|| default_location(model).display().to_string()),
             keep: checker.count("checkpoint_keep")?.map_or(KEEP_DEFAULT, |count| count as usize),
+            increments: checker.count("checkpoint_increments")?.unwrap_or(0),
             resume: checker.parsed("resume", "latest, or a folder with checkpoints", ResumeFrom::parse)?,
         })
     }
@@ -176,6 +179,7 @@ const FREE_KEYS: &[&str] = &[
     "checkpoint_every",
     "checkpoints",
     "checkpoint_keep",
+    "checkpoint_increments",
     "resume",
 ];
 

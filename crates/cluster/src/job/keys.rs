@@ -346,6 +346,14 @@ pub const KEYS: &[Key] = &[
         "Number of checkpoints to keep [default: 3]",
     ),
     key(
+        "checkpoint_increments",
+        KeyKind::Count { min: 0, max: 1_000_000 },
+        "N",
+        TRAIN,
+        "After a checkpoint of all rows, so many with only the rows that changed since the one before, for models of \
+         which little changes between two checkpoints [default: 0]",
+    ),
+    key(
         "resume",
         KeyKind::Path,
         "DIR|latest",

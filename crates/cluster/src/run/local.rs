@@ -243,10 +243,12 @@ impl MatrixAccess for LocalMatrices {
     fn read_snapshot(
         &mut self,
         matrix: u32,
+        only_changed: bool,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let snapshots = self.snapshots.clone().expect("the driver has them taken first");
-        let rows = &snapshots[matrix as usize];
+        let all = &snapshots[matrix as usize];
+        let rows = &if only_changed { all.changes() } else { all.clone() };
         let threads = machine::core_count();
         let next = AtomicU64::new(0);
         let blocks = || {
@@ -290,13 +292,15 @@ impl Parameters for LocalParameters {
                 layout.matrices.into_iter().try_for_each(|spec| store.create(spec).map(drop))?;
                 assert!(self.store.store.set(Arc::new(store)).is_ok(), "the store is created once");
             }
-            ParametersRequest::TakeSnapshot(purpose) => {
+            ParametersRequest::TakeSnapshot { purpose, records_changes } => {
                 if purpose == SnapshotPurpose::Checkpoint && !self.has_memory_for_snapshot() {
                     return Ok(Value::Bool(false));
                 }
                 let store = self.store.get();
                 let matrices = (0..).map(MatrixId).take(store.specs().count());
-                let rows: Result<_, _> = matrices.map(|matrix| store.snapshot(matrix)).collect();
+                let take =
+                    if records_changes { LocalStore::snapshot_with_changes } else { LocalStore::snapshot };
+                let rows: Result<_, _> = matrices.map(|matrix| take(store, matrix)).collect();
                 self.store.set_snapshots(purpose, Some(Arc::new(rows?)));
                 return Ok(Value::Bool(true));
             }

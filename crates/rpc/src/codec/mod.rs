@@ -279,7 +279,7 @@ impl Message {
             Kind::Export => Message::Export(Export::get(&frame)?),
             Kind::ExportPage => Message::ExportPage(ExportPage::get(frame)?),
             Kind::Import => Message::Import(Import::get(frame)?),
-            Kind::KeepRows => Message::KeepRows(KeepRows::get(&frame)),
+            Kind::KeepRows => Message::KeepRows(KeepRows::get(&frame)?),
             Kind::RestoreRows => Message::RestoreRows(RestoreRows::get(&frame)),
             Kind::DropRows => Message::DropRows(DropRows::get(&frame)),
             Kind::ScanRows => Message::ScanRows(ScanRows::get(&frame)?),

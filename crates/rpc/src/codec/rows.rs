@@ -1,14 +1,15 @@
 //! [`Export`]: meta is the first key (u64). [`ExportPage`]: meta is the number of rows, the number of rows that are not
 //! zero, and the next key, or [`NO_KEY`] (u64 each). [`Import`]: meta is the flags (u32; bit 0: first, bit 1: with
 //! slots), 0 (u32), and the number of rows of the matrix (u64) if it is known. [`ScanRows`]: meta is the number of the block (u64); the
-//! number of the snapshot is the index of the header, as in [`KeepRows`], [`RestoreRows`] and [`DropRows`]. Keys and
-//! values are in their sections.
+//! number of the snapshot is the index of the header, as in [`KeepRows`], [`RestoreRows`] and [`DropRows`]. At the end of the
+//! meta of [`KeepRows`] and [`ScanRows`] may be flags (u64; bit 0: changes). Keys and values are in their sections.
 
 use super::Out;
 use super::bytes::MetaReader;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
+use crate::kind::Kind;
 use crate::message::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, ScanRows};
 
 /// No key follows. Keys are below it.
@@ -97,7 +98,36 @@ macro_rules! snapshot_requests {
     };
 }
 
-snapshot_requests! { KeepRows RestoreRows DropRows }
+snapshot_requests! { RestoreRows DropRows }
+
+/// The only flag of [`KeepRows`] and [`ScanRows`]: changes are recorded, or only they are wanted.
+const CHANGES: u64 = 1;
+
+/// The flags at the end of meta, which older programs leave out.
+fn changes(meta: &mut MetaReader<'_>, kind: Kind) -> Result<bool, Error> {
+    let flags = if meta.is_at_end() { 0 } else { meta.u64("flags")? };
+    meta.end("flags")?;
+    if flags > CHANGES {
+        return Err(field(kind, "flags", flags, "0 or 1"));
+    }
+    Ok(flags == CHANGES)
+}
+
+impl KeepRows {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.index) = (self.request, self.job, self.snapshot);
+        if self.records_changes {
+            out.meta.extend(CHANGES.to_le_bytes());
+        }
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let records_changes = changes(&mut MetaReader::new(header.kind, &frame.meta), header.kind)?;
+        Ok(Self { request: header.request, job: header.job, snapshot: header.index, records_changes })
+    }
+}
 
 impl ScanRows {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -105,14 +135,17 @@ impl ScanRows {
         (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
         header.index = self.snapshot;
         out.meta.extend(self.block.to_le_bytes());
+        if self.only_changed {
+            out.meta.extend(CHANGES.to_le_bytes());
+        }
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
         let header = &frame.header;
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let block = meta.u64("number of the block")?;
-        meta.end("number of the block")?;
+        let only_changed = changes(&mut meta, header.kind)?;
         let (request, job, matrix) = (header.request, header.job, header.matrix);
-        Ok(Self { request, job, matrix, snapshot: header.index, block })
+        Ok(Self { request, job, matrix, snapshot: header.index, block, only_changed })
     }
 }

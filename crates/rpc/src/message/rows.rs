@@ -66,6 +66,8 @@ pub struct KeepRows {
     pub request: RequestId,
     pub job: JobId,
     pub snapshot: u32,
+    /// Whether changes are recorded from now on, for a scan of what has changed at the next such snapshot.
+    pub records_changes: bool,
 }
 
 /// Replaces all rows by those of a snapshot. Answered by `Done`.
@@ -95,4 +97,7 @@ pub struct ScanRows {
     pub snapshot: u32,
     /// The number of the block: 0 first, then what the page before says.
     pub block: u64,
+    /// Whether only rows are wanted that may have changed since the snapshot before that recorded changes: all if that
+    /// is not known.
+    pub only_changed: bool,
 }

@@ -272,10 +272,38 @@ fn rows() -> Vec<(&'static str, Message)> {
                 values: floats,
             }),
         ),
-        ("keep_rows", Message::KeepRows(KeepRows { request: 27, job: 2, snapshot: 0 })),
+        (
+            "keep_rows",
+            Message::KeepRows(KeepRows { request: 27, job: 2, snapshot: 0, records_changes: false }),
+        ),
+        (
+            "keep_rows_with_changes",
+            Message::KeepRows(KeepRows { request: 27, job: 2, snapshot: 1, records_changes: true }),
+        ),
         ("restore_rows", Message::RestoreRows(RestoreRows { request: 28, job: 2, snapshot: 0 })),
         ("drop_rows", Message::DropRows(DropRows { request: 29, job: 2, snapshot: 1 })),
-        ("scan_rows", Message::ScanRows(ScanRows { request: 29, job: 2, matrix: 1, snapshot: 1, block: 77 })),
+        (
+            "scan_rows",
+            Message::ScanRows(ScanRows {
+                request: 29,
+                job: 2,
+                matrix: 1,
+                snapshot: 1,
+                block: 77,
+                only_changed: false,
+            }),
+        ),
+        (
+            "scan_changed_rows",
+            Message::ScanRows(ScanRows {
+                request: 29,
+                job: 2,
+                matrix: 1,
+                snapshot: 1,
+                block: 7,
+                only_changed: true,
+            }),
+        ),
     ]
 }
 

@@ -148,7 +148,10 @@ fn rows_are_kept_aside_and_put_back() {
     let restore = || Message::RestoreRows(RestoreRows { request: 1, job: JOB, snapshot: 0 });
     assert_eq!(fault(&world.send(TOOL, restore())).kind, FaultKind::Invalid);
     world.push(0, 0, 0);
-    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 0 }));
+    world.send(
+        TOOL,
+        Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 0, records_changes: false }),
+    );
     world.push(0, 0, 1);
     assert_eq!(world.rows(), [2.0; 2]);
     for _ in 0..2 {
@@ -165,7 +168,10 @@ fn a_snapshot_is_read_while_tasks_push() {
     let mut world = World::with(config(), open(1, vec![large]));
     let push = |clock| Push { keys: KeyList::Listed(vec![10, 200_000]), ..push(0, clock, 0, 1.0) };
     world.send(0, Message::Push(push(0)));
-    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1 }));
+    world.send(
+        TOOL,
+        Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1, records_changes: false }),
+    );
     let memory = |world: &mut World| {
         world.lane.count_memory();
         world.lane.memory_bytes
@@ -175,7 +181,7 @@ fn a_snapshot_is_read_while_tasks_push() {
     while let Some(block) = next {
         let pushed = world.send(0, Message::Push(push(block + 1)));
         assert!(pushed.is_empty(), "{pushed:?}");
-        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block };
+        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block, only_changed: false };
         let Message::ExportPage(page) = only(world.send(TOOL, Message::ScanRows(scan))) else { panic!() };
         assert_eq!((page.row_count, page.nonzero_count), (300_000, 0));
         let OwnedValues::F64(values) = page.values else { panic!() };
@@ -190,11 +196,12 @@ fn a_snapshot_is_read_while_tasks_push() {
     let copied = memory(&mut world);
     assert!(copied > shared * 3 / 2, "{shared} bytes, and {copied} with a copy");
     for number in [0, 2] {
-        let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: number, block: 0 };
+        let scan =
+            ScanRows { request: 2, job: JOB, matrix: 0, snapshot: number, block: 0, only_changed: false };
         assert_eq!(fault(&world.send(TOOL, Message::ScanRows(scan))).kind, FaultKind::Invalid);
     }
     for (matrix, block) in [(0, 1 << 40), (1, 0)] {
-        let scan = ScanRows { request: 2, job: JOB, matrix, snapshot: 1, block };
+        let scan = ScanRows { request: 2, job: JOB, matrix, snapshot: 1, block, only_changed: false };
         assert!(matches!(
             fault(&world.send(TOOL, Message::ScanRows(scan))).kind,
             FaultKind::NotFound | FaultKind::Invalid
@@ -204,7 +211,7 @@ fn a_snapshot_is_read_while_tasks_push() {
     assert!(matches!(only(world.send(TOOL, drop(1))), Message::Done(_)));
     assert!(memory(&mut world) < copied);
     assert_eq!(fault(&world.send(TOOL, drop(2))).kind, FaultKind::Invalid);
-    let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block: 0 };
+    let scan = ScanRows { request: 2, job: JOB, matrix: 0, snapshot: 1, block: 0, only_changed: false };
     assert!(fault(&world.send(TOOL, Message::ScanRows(scan))).text.contains("there is no snapshot 1"));
 }
 
@@ -214,7 +221,7 @@ fn a_snapshot_for_whose_copy_there_is_no_memory_is_refused() {
     world.push(0, 0, 0);
     world.lane.count_memory();
     world.lane.config.memory_limit_bytes = world.lane.memory_bytes * 2 - 1;
-    let keep = Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1 });
+    let keep = Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1, records_changes: false });
     let refusal = world.send(TOOL, keep);
     assert_eq!(fault(&refusal).kind, FaultKind::TooLarge);
     assert!(fault(&refusal).text.contains("a copy of the rows needs"));

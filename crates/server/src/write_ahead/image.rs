@@ -216,7 +216,7 @@ impl JobImage {
                 self.write_rows(matrix, snapshot, out)?;
             }
             if let Some(snapshot) = *number {
-                out.put(&Message::KeepRows(KeepRows { request: 0, job, snapshot }))?;
+                out.put(&Message::KeepRows(KeepRows { request: 0, job, snapshot, records_changes: false }))?;
             }
         }
         for &matrix in &self.dropped {

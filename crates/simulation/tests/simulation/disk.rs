@@ -6,14 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Error as IoError, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use checkpoint::folder::Claim;
-use checkpoint::{Content, Error, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
+use checkpoint::folder::{Claim, folder_name};
+use checkpoint::{Base, Content, Error, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{ElementType, ExportedRows, MatrixSpec, OwnedValues, PushRule};
 use store::{Entry, EntryKind, FileWriter, Store};
 
 /// Maximum number of checkpoints of a run: a damaged claim refuses them all.
 const CHECKPOINT_LIMIT: u32 = 100;
+
+/// Number of rows, and of those that an increment has.
+const ALL_ROWS: u64 = 30;
+const CHANGED_ROWS: u64 = 10;
 
 /// A rule that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub(crate) enum Broken {
     NewestIsTaken,
     /// Checkpoints of an earlier run that are newer than the one just written count when old ones are removed.
     EarlierRunsCount,
+    /// A checkpoint is removed on which another one builds.
+    BasesAreRemoved,
 }
 
 /// How often something happened in the runs of many seeds.
@@ -35,14 +41,15 @@ pub(crate) struct Facts {
     skipped_checkpoints: u64,
     frozen_writers: u64,
     nothing_left: u64,
+    increments: u64,
 }
 
 impl Facts {
-    fn counts(&mut self) -> [&mut u64; 8] {
+    fn counts(&mut self) -> [&mut u64; 9] {
         let Self { written, refused, killed, power_failures, damaged_files, .. } = self;
-        let [skipped, frozen, nothing] =
-            [&mut self.skipped_checkpoints, &mut self.frozen_writers, &mut self.nothing_left];
-        [written, refused, killed, power_failures, damaged_files, skipped, frozen, nothing]
+        let [skipped, frozen] = [&mut self.skipped_checkpoints, &mut self.frozen_writers];
+        let [nothing, increments] = [&mut self.nothing_left, &mut self.increments];
+        [written, refused, killed, power_failures, damaged_files, skipped, frozen, nothing, increments]
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -253,7 +260,7 @@ impl World {
 
     fn manifest(&self, number: u64) -> Manifest {
         Manifest {
-            format_version: checkpoint::block::VERSION,
+            format_version: checkpoint::manifest::VERSION,
             program_version: "0".into(),
             training: training(),
             number,
@@ -264,13 +271,14 @@ impl World {
             epoch: number,
             is_within_epoch: false,
             clock: number * 10,
+            base: None,
             matrices: vec![MatrixSpec::sparse("w", ElementType::F32, 1, PushRule::Add, 4)],
             parts: Vec::new(),
         }
     }
 
     /// Writes the file of a worker.
-    fn write_part(&self, number: u64, worker: u32) -> Result<PartFile, Error> {
+    fn write_part(&self, number: u64, worker: u32, row_count: u64) -> Result<PartFile, Error> {
         let name = format!("part-training-{}-{worker}", self.run);
         let failed = |source| self.folder.write_error(number, &name, source);
         let mut part = self.folder.create_part(number, &name)?;
@@ -279,32 +287,40 @@ impl World {
         }
         part.write_task(&state(number, self.run, worker, self.worker_count)).map_err(failed)?;
         if worker == 0 {
-            let values = OwnedValues::F32(vec![number as f32; 30]);
-            let rows = ExportedRows { keys: (0..30).collect(), values, slots: Vec::new() };
+            let values = OwnedValues::F32(vec![number as f32; row_count as usize]);
+            let rows = ExportedRows { keys: (0..row_count).collect(), values, slots: Vec::new() };
             part.write_rows(0, RowsOf::Now, &rows).map_err(failed)?;
         }
         let size_bytes = self.folder.finish_part(number, &name, part)?;
         let (tasks, has_rows) = (BTreeSet::from([worker]), worker == 0);
-        Ok(PartFile { name, size_bytes, tasks, has_rows, row_counts: vec![30] })
+        Ok(PartFile { name, size_bytes, tasks, has_rows, row_counts: vec![row_count] })
     }
 
-    fn write(&self, number: u64) -> Result<(), Error> {
-        let mut manifest = self.manifest(number);
+    /// Writes a checkpoint; with a base, one that has only what has changed.
+    fn write(&self, number: u64, base: Option<Base>) -> Result<Base, Error> {
+        let mut manifest = Manifest { base, ..self.manifest(number) };
+        let row_count = if base.is_some() { CHANGED_ROWS } else { ALL_ROWS };
         for worker in 0..self.worker_count {
-            manifest.parts.push(self.write_part(number, worker)?);
+            manifest.parts.push(self.write_part(number, worker, row_count)?);
         }
         self.complete(&manifest)
     }
 
-    fn complete(&self, manifest: &Manifest) -> Result<(), Error> {
+    fn complete(&self, manifest: &Manifest) -> Result<Base, Error> {
         self.folder.take(&claim())?;
-        self.folder.commit(manifest)?;
+        let base = self.folder.commit(manifest)?;
         let counted = if self.broken == Some(Broken::EarlierRunsCount) {
             self.folder.numbers()?.last().copied().unwrap_or(manifest.number)
         } else {
             manifest.number
         };
-        self.folder.prune(self.keep, counted).map(drop)
+        self.folder.prune(self.keep, counted)?;
+        if self.broken == Some(Broken::BasesAreRemoved) {
+            for old in self.folder.numbers()?.iter().rev().skip(self.keep) {
+                self.store.remove(&folder_name(*old))?;
+            }
+        }
+        Ok(base)
     }
 
     /// The checkpoints whose files all have the bytes that were written.
@@ -314,13 +330,20 @@ impl World {
             |path: &str| disk.files.get(path).is_some_and(|bytes| disk.wanted.get(path) == Some(bytes));
         let manifests = disk.files.keys().filter(|path| path.ends_with("/manifest") && is_kept(path));
         let whole = manifests.filter_map(|path| {
-            let manifest = Manifest::from_text(&disk.files[path], "disk", path).ok()?;
+            let (manifest, crc32c) = Manifest::from_text(&disk.files[path], "disk", path).ok()?;
             let folder = path.strip_suffix("/manifest")?;
             let has_parts = manifest.parts.len() == manifest.task_count as usize
                 && manifest.parts.iter().all(|part| is_kept(&format!("{folder}/{}", part.name)));
-            has_parts.then_some(manifest.number)
+            has_parts.then_some((Base { number: manifest.number, crc32c }, manifest.base))
         });
-        whole.collect()
+        // Bases have smaller numbers, and so come first.
+        let mut found: Vec<Base> = Vec::new();
+        for (own, base) in whole {
+            if base.is_none_or(|base| found.contains(&base)) {
+                found.push(own);
+            }
+        }
+        found.iter().map(|base| base.number).collect()
     }
 
     /// Does something that must leave a whole checkpoint if there is one.
@@ -375,15 +398,34 @@ impl World {
         if (0..).zip(&states).any(|(task, found)| *found != state(number, run, task, self.worker_count)) {
             return Err("the states are others".into());
         }
+        let chain = self.folder.chain(manifest).map_err(text)?;
+        if chain.iter().any(|each| each.job != manifest.job) {
+            return Err("it builds on a checkpoint of another run".into());
+        }
+        let mut rows = vec![0.0; ALL_ROWS as usize];
+        for each in &chain {
+            self.apply_rows(each, &mut rows)?;
+        }
+        let (first, changed) = (chain[0].number as f32, CHANGED_ROWS as usize);
+        let is_own = rows[..changed].iter().all(|value| *value == number as f32)
+            && rows[changed..].iter().all(|value| *value == first);
+        if is_own { Ok(()) } else { Err("the rows are others".into()) }
+    }
+
+    /// Sets the rows that a checkpoint itself has.
+    fn apply_rows(&self, manifest: &Manifest, all: &mut [f32]) -> Result<(), String> {
+        let text = |error: Error| error.to_string();
         let part = manifest.parts.iter().find(|part| part.has_rows).ok_or("it has no rows")?;
         let mut reader = self.folder.open_part(manifest, part).map_err(text)?;
         while let Some(content) = reader.read().map_err(text)? {
-            if let Content::Rows { rows, .. } = content {
-                let is_own = rows.values == OwnedValues::F32(vec![number as f32; 30]);
-                return if is_own { Ok(()) } else { Err("the rows are others".into()) };
+            if let Content::Rows {
+                rows: ExportedRows { keys, values: OwnedValues::F32(values), .. }, ..
+            } = content
+            {
+                keys.iter().zip(values).for_each(|(key, value)| all[*key as usize] = value);
             }
         }
-        Err("it has no rows".into())
+        Ok(())
     }
 
     /// A run of the training from a checkpoint until it is killed. Returns a checkpoint whose manifest a frozen process has
@@ -395,11 +437,16 @@ impl World {
             disk.left_until_kill = Some(self.random.below(6_000));
             disk.left_until_full = (self.random.below(3) == 0).then(|| self.random.below(4_000));
         }
-        let mut number = from;
+        let (mut number, mut last) = (from, None);
         for _ in 0..CHECKPOINT_LIMIT {
             number += 1;
-            match self.checked("a checkpoint is written", |world| world.write(number)) {
-                Ok(()) => self.facts.written += 1,
+            let base = last.take().filter(|_| self.random.below(3) > 0);
+            self.facts.increments += u64::from(base.is_some());
+            match self.checked("a checkpoint is written", |world| world.write(number, base)) {
+                Ok(base) => {
+                    self.facts.written += 1;
+                    last = Some(base);
+                }
                 Err(_) if self.store.disk().is_killed => break,
                 Err(_) => {
                     self.facts.refused += 1;
@@ -418,7 +465,7 @@ impl World {
         // The process was only frozen: its files are written, but not its manifest.
         let mut manifest = self.manifest(number);
         let parts: Result<Vec<_>, _> =
-            (0..self.worker_count).map(|worker| self.write_part(number, worker)).collect();
+            (0..self.worker_count).map(|worker| self.write_part(number, worker, ALL_ROWS)).collect();
         manifest.parts = parts.ok()?;
         Some(manifest)
     }

@@ -77,7 +77,8 @@ fn every_seed_keeps_checkpoints_on_a_disk_that_fails() {
 
 #[test]
 fn rules_taken_out_of_checkpoints_are_found() {
-    for broken in [disk::Broken::NewestIsTaken, disk::Broken::EarlierRunsCount] {
+    for broken in [disk::Broken::NewestIsTaken, disk::Broken::EarlierRunsCount, disk::Broken::BasesAreRemoved]
+    {
         seeds::find(broken, |seed| disk::run(seed, Some(broken)));
     }
 }

@@ -36,7 +36,10 @@ impl Cluster {
         let job = self.scenario.job;
         for lane in 0..self.lanes.len() {
             let before = self.rows_of(lane);
-            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job, snapshot: 0 })]);
+            self.tool_says_twice(
+                lane,
+                &[Message::KeepRows(KeepRows { request: 9, job, snapshot: 0, records_changes: false })],
+            );
             let mut wanted = Vec::new();
             for (matrix, rows) in before.iter().enumerate() {
                 let rows: Rows = rows.iter().step_by(2).map(|(key, value)| (*key, value + 1)).collect();
@@ -103,7 +106,7 @@ impl Cluster {
         for (matrix, wanted) in (0..).zip(wanted) {
             let (mut found, mut next) = (Rows::new(), Some(0));
             while let Some(block) = next {
-                let scan = ScanRows { request: 9, job, matrix, snapshot: 0, block };
+                let scan = ScanRows { request: 9, job, matrix, snapshot: 0, block, only_changed: false };
                 let Some(page) = self.page(lane, &Message::ScanRows(scan)) else { return };
                 found.extend(rows(&page));
                 next = page.next;

@@ -37,10 +37,12 @@ impl Parameters for ServerParameters<'_> {
         let servers = self.servers.as_mut().expect("the matrices are created first");
         match request {
             ParametersRequest::Create { .. } => unreachable!("handled above"),
-            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
-                return Ok(Value::Bool(servers.try_take_snapshot(SnapshotPurpose::Checkpoint)?));
+            ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::BestEpoch, .. } => {
+                servers.take_snapshot(SnapshotPurpose::BestEpoch)?;
             }
-            ParametersRequest::TakeSnapshot(purpose) => servers.take_snapshot(purpose)?,
+            ParametersRequest::TakeSnapshot { purpose, records_changes } => {
+                return Ok(Value::Bool(servers.try_take_snapshot(purpose, records_changes)?));
+            }
             ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
             ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
         }

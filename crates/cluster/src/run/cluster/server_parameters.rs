@@ -71,8 +71,9 @@ impl MatrixAccess for Servers {
     fn read_snapshot(
         &mut self,
         matrix: u32,
+        only_changed: bool,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.scan(matrix, SnapshotPurpose::Checkpoint, write)
+        self.scan(matrix, SnapshotPurpose::Checkpoint, only_changed, write)
     }
 }

@@ -209,13 +209,20 @@ impl Servers {
     /// Takes a snapshot of all rows. Those of the lanes are of one moment if nobody pushes meanwhile.
     pub fn take_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<(), Error> {
         let (job, snapshot) = (self.layout.job, purpose as u32);
-        self.request_all(|_, request| Message::KeepRows(KeepRows { request, job, snapshot })).map(drop)
+        let keep =
+            |_, request| Message::KeepRows(KeepRows { request, job, snapshot, records_changes: false });
+        self.request_all(keep).map(drop)
     }
 
-    /// Like [`Self::take_snapshot`]; false if a lane has not enough memory. Then there is no snapshot.
-    pub fn try_take_snapshot(&mut self, purpose: SnapshotPurpose) -> Result<bool, Error> {
+    /// Like [`Self::take_snapshot`]; false if a lane has not enough memory. Then there is no snapshot. `records_changes`: the
+    /// next one knows what has changed since this one.
+    pub fn try_take_snapshot(
+        &mut self,
+        purpose: SnapshotPurpose,
+        records_changes: bool,
+    ) -> Result<bool, Error> {
         let (job, snapshot) = (self.layout.job, purpose as u32);
-        let keep = |_, request| Message::KeepRows(KeepRows { request, job, snapshot });
+        let keep = |_, request| Message::KeepRows(KeepRows { request, job, snapshot, records_changes });
         let mut is_kept = true;
         for (lane, reply) in self.lanes.request_all(ANSWER_LIMIT, keep).into_iter().enumerate() {
             match reply? {
@@ -241,12 +248,13 @@ impl Servers {
         self.request_all(|_, request| Message::DropRows(DropRows { request, job, snapshot })).map(drop)
     }
 
-    /// Gives the rows of a snapshot to `write`, in blocks, in no order. The lanes prepare the next blocks meanwhile. After
+    /// Gives the rows of a snapshot to `write`, or only those that may have changed, in blocks, in no order. The lanes prepare the next blocks meanwhile. After
     /// an error of `write`, answers are still to come: these connections are of no more use.
     pub fn scan(
         &mut self,
         matrix: u32,
         purpose: SnapshotPurpose,
+        only_changed: bool,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (job, snapshot) = (self.layout.job, purpose as u32);
@@ -258,7 +266,7 @@ impl Servers {
             let mut blocks = due.iter();
             let sent = self.lanes.send_some(&lanes, |_, request| {
                 let block = blocks.next().expect("one block for each lane").1;
-                Message::ScanRows(ScanRows { request, job, matrix, snapshot, block })
+                Message::ScanRows(ScanRows { request, job, matrix, snapshot, block, only_changed })
             });
             for ExportPage { keys, values, .. } in pages.drain(..) {
                 write(&decode_page(&spec, keys, &values))?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use checkpoint::{DataFile, Manifest, TrainingId};
+use checkpoint::{Base, DataFile, Manifest, TrainingId};
 use serde::{Deserialize, Serialize};
 
 use super::epoch_monitor::MonitorState;
@@ -70,6 +70,7 @@ pub(super) struct Checkpointing {
     pub(super) told_memory_short: bool,
     /// Whether a user has asked for one.
     pub(super) is_requested: bool,
+    pub(super) increments: Increments,
     pub(super) stage: Stage,
 }
 
@@ -107,7 +108,40 @@ pub(super) enum Stage {
         number: u64,
         clock: u64,
         holds_tasks: bool,
+        size_bytes: u64,
+        is_increment: bool,
     },
+}
+
+/// What the next checkpoint may build on, so that it needs only the rows that have changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Increments {
+    /// The last complete checkpoint, if nothing has gone wrong since.
+    base: Option<Base>,
+    /// Number of increments since the last checkpoint with all rows, and their size.
+    count: u64,
+    size_bytes: u64,
+    /// Size of that one.
+    full_bytes: u64,
+}
+
+impl Increments {
+    /// What the next checkpoint builds on; none if it is to have all rows. There are at most `limit` increments after each
+    /// other, and what they have together stays less than about all rows: more would make a restoration slow.
+    fn next_base(&self, limit: u64) -> Option<Base> {
+        self.base.filter(|_| self.count < limit && self.size_bytes < self.full_bytes)
+    }
+
+    /// A checkpoint is complete.
+    pub(super) fn add(&mut self, base: Base, size_bytes: u64, is_increment: bool) {
+        if !is_increment {
+            *self = Self { full_bytes: size_bytes, ..Self::default() };
+        } else {
+            self.count += 1;
+            self.size_bytes += size_bytes;
+        }
+        self.base = Some(base);
+    }
 }
 
 impl Checkpointing {
@@ -133,6 +167,7 @@ impl Checkpointing {
             last_duration: Duration::ZERO,
             told_memory_short: false,
             is_requested: false,
+            increments: Increments::default(),
             stage: Stage::Waiting { until: now },
         }
     }
@@ -216,6 +251,14 @@ impl Checkpointing {
         self.stage = Stage::Waiting { until: now + interval };
     }
 
+    /// What the checkpoint builds on that is about to be written. Without a snapshot, it and the next one have all rows.
+    pub(super) fn next_base(&mut self, has_snapshot: bool) -> Option<Base> {
+        if !has_snapshot {
+            self.increments = Increments::default();
+        }
+        self.increments.next_base(self.settings.increments)
+    }
+
     pub(super) fn place(&self, number: u64) -> CheckpointPlace {
         CheckpointPlace { location: self.settings.location.clone(), number }
     }
@@ -224,6 +267,21 @@ impl Checkpointing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn increments_end_at_their_number_at_their_size_and_after_a_failure() {
+        let base = |number| Base { number, crc32c: 7 };
+        let mut increments = Increments::default();
+        assert_eq!(increments.next_base(9), None, "the first one has all rows");
+        increments.add(base(1), 100, false);
+        assert_eq!((increments.next_base(0), increments.next_base(9)), (None, Some(base(1))));
+        increments.add(base(2), 60, true);
+        assert_eq!((increments.next_base(1), increments.next_base(2)), (None, Some(base(2))));
+        increments.add(base(3), 40, true);
+        assert_eq!(increments.next_base(9), None, "they have as much as all rows");
+        increments.add(base(4), 100, false);
+        assert_eq!(increments.next_base(9), Some(base(4)), "a full one begins anew");
+    }
 
     #[test]
     fn however_often_a_task_was_faster_the_lead_stays_a_number_of_steps() {

@@ -5,6 +5,10 @@
 //! is written. They wait until the checkpoint is complete, or has failed, if there is no memory for a copy, or if they move
 //! to other workers. A training goes on without a checkpoint that could not be written, and says so.
 //!
+//! With `checkpoint_increments`, a checkpoint may have only the rows that have changed since the one before
+//! ([`Increments`]). The first one of a run has all rows, and so has one after a failure: lanes record changes since the
+//! last snapshot, whether its checkpoint became complete or not.
+//!
 //! With early stopping, the model may be that of an earlier epoch, of whose rows there is a snapshot. A checkpoint is
 //! then made only after an epoch that is the best so far, so that its rows are these too. With rounded values
 //! (`--wire bf16`), checkpoints are made between epochs, where the residuals of rounding are pushed anyway.
@@ -13,13 +17,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use algo::EpochDecision;
-use checkpoint::{Manifest, PartFile};
+use checkpoint::{Base, Manifest, PartFile};
 use matrix::Consistency;
 use rpc::WireType;
 use serde_json::json;
 
-use super::checkpoint_state::{DriverState, FIRST_LEAD, Stage, longer_lead};
-use super::messages::{RowsToSave, ToWorker, encode};
+use super::checkpoint_state::{DriverState, FIRST_LEAD, Increments, Stage, longer_lead};
+use super::messages::{RowsToSave, SourceOfRows, ToWorker, encode};
 use super::{Driver, Effect, ParametersRequest, Phase, RunEnd, SnapshotPurpose};
 use crate::error::Error;
 
@@ -158,7 +162,10 @@ impl Driver {
         let epoch = tasks.values().map(|(epoch, _)| *epoch).max().unwrap_or(0);
         let clock = tasks.values().map(|(_, clock)| *clock).max().unwrap_or(0);
         *stage = Stage::TakingSnapshot { epoch, is_within_epoch, clock };
-        self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint)));
+        self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
+            purpose: SnapshotPurpose::Checkpoint,
+            records_changes: training.checkpointing.settings.increments > 0,
+        }));
     }
 
     /// Has the checkpoint written if its snapshot was to be taken; returns false if not. `has_snapshot`: there was memory for
@@ -200,7 +207,7 @@ impl Driver {
         checkpointing.last_number += 1;
         let number = checkpointing.last_number;
         let manifest = Manifest {
-            format_version: checkpoint::block::VERSION,
+            format_version: checkpoint::manifest::VERSION,
             program_version: env!("CARGO_PKG_VERSION").into(),
             training: checkpointing.training.clone(),
             number,
@@ -211,14 +218,20 @@ impl Driver {
             epoch,
             is_within_epoch,
             clock,
+            base: checkpointing.next_base(has_snapshot),
             matrices: layout.matrices.clone(),
             parts: Vec::new(),
+        };
+        let source = match (has_snapshot, manifest.base) {
+            (false, _) => SourceOfRows::Matrices,
+            (true, None) => SourceOfRows::Snapshot,
+            (true, Some(_)) => SourceOfRows::Changes,
         };
         let place = checkpointing.place(number);
         let shares = &training.setup.plan.worker_tasks;
         let awaited_count = shares.len();
         let (training_id, run) = (checkpointing.training.clone(), checkpointing.run);
-        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state), has_snapshot }));
+        let mut rows = Some(Box::new(RowsToSave { layout, driver: encode(&state), source }));
         for share in shares {
             let name = format!("part-{training_id}-{run}-{}", share.tasks.start);
             let message = ToWorker::WritePart { checkpoint: place.clone(), name, rows: rows.take() };
@@ -266,21 +279,24 @@ impl Driver {
         }
         manifest.parts.sort_by(|a, b| a.name.cmp(&b.name));
         let (clock, holds_tasks) = (manifest.clock, *holds_tasks);
+        let size_bytes = manifest.parts.iter().map(|part| part.size_bytes).sum();
+        let is_increment = manifest.base.is_some();
         let message = ToWorker::CommitCheckpoint {
             location: checkpointing.settings.location.clone(),
             manifest: manifest.clone(),
             title,
             keep: checkpointing.settings.keep,
         };
-        checkpointing.stage = Stage::Committing { number, clock, holds_tasks };
+        checkpointing.stage = Stage::Committing { number, clock, holds_tasks, size_bytes, is_increment };
         self.effects.push(Effect::Send { worker: saver, message });
         Ok(())
     }
 
-    pub(super) fn on_checkpoint_written(&mut self, now: Instant, number: u64) -> Result<(), Error> {
+    pub(super) fn on_checkpoint_written(&mut self, now: Instant, base: Base) -> Result<(), Error> {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         match training.checkpointing.stage {
-            Stage::Committing { number: committing, clock, .. } if committing == number => {
+            Stage::Committing { number, clock, size_bytes, is_increment, .. } if number == base.number => {
+                training.checkpointing.increments.add(base, size_bytes, is_increment);
                 self.job_progress.set_checkpoint(number, clock);
                 self.end_checkpoint(now, None)
             }
@@ -323,6 +339,7 @@ impl Driver {
             return Ok(());
         }
         if let Some(error) = failure {
+            checkpointing.increments = Increments::default();
             self.job_progress.set_checkpoint_error(error);
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
             self.report_incident(&line);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use algo::metric::MetricAccumulator;
 use algo::{EpochDecision, EpochReport, SavedModel};
-use checkpoint::{DataFile, PartFile, TrainingId};
+use checkpoint::{Base, DataFile, PartFile, TrainingId};
 use data::{BadLineTotal, KeyNames, ReadSummary, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
@@ -77,8 +77,18 @@ pub struct RowsToSave {
     pub layout: JobLayout,
     /// What the driver keeps.
     pub driver: Base64Bytes,
-    /// Whether there is a snapshot for this checkpoint. If not, nothing pushes until the rows are written.
-    pub has_snapshot: bool,
+    pub source: SourceOfRows,
+}
+
+/// Where the rows of a checkpoint are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceOfRows {
+    /// The matrices themselves: nothing pushes until they are written.
+    Matrices,
+    /// All rows of the snapshot for this checkpoint.
+    Snapshot,
+    /// The rows of the snapshot that may have changed since the one before.
+    Changes,
 }
 
 /// What is known of a scoring job before its first record.
@@ -294,7 +304,7 @@ pub enum FromWorker {
     /// Reports that a file of a checkpoint is written.
     PartWritten { number: u64, part: PartFile },
     /// Reports that a checkpoint is complete.
-    CheckpointWritten { number: u64 },
+    CheckpointWritten { base: Base },
     /// Reports that a checkpoint cannot be written.
     CheckpointFailed { number: u64, error: String },
     /// Sums over the worker's tasks since the last `Progress`.

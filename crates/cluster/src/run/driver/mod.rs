@@ -155,7 +155,11 @@ pub enum ParametersRequest {
         workers: Vec<String>,
     },
     /// Takes a snapshot of all rows, in place of the one for the same purpose.
-    TakeSnapshot(SnapshotPurpose),
+    TakeSnapshot {
+        purpose: SnapshotPurpose,
+        /// Whether changes are recorded from now on, for the next checkpoint.
+        records_changes: bool,
+    },
     /// Replaces all rows by those of the best epoch.
     RestoreBest,
     /// Reads the counters.
@@ -360,7 +364,7 @@ impl Driver {
             FromWorker::CheckpointFailed { number, error } => {
                 return self.on_part_written(now, number, Err(error));
             }
-            FromWorker::CheckpointWritten { number } => return self.on_checkpoint_written(now, number),
+            FromWorker::CheckpointWritten { base } => return self.on_checkpoint_written(now, base),
             FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes, busy_s } => {
                 self.progress.add_scanned_bytes(scanned_bytes);
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);

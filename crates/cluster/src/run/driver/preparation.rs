@@ -300,8 +300,10 @@ impl Driver {
         }
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Importing(setup) if self.job.parameters.stopping().is_some() => {
-                self.effects
-                    .push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch)));
+                self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
+                    purpose: SnapshotPurpose::BestEpoch,
+                    records_changes: false,
+                }));
                 self.phase = Phase::KeepingBest(setup);
                 Ok(())
             }

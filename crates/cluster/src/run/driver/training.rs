@@ -153,8 +153,10 @@ impl Driver {
         training.pending_decision =
             Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict, line });
         if decision.save_best {
-            self.effects
-                .push(Effect::Parameters(ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch)));
+            self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
+                purpose: SnapshotPurpose::BestEpoch,
+                records_changes: false,
+            }));
         } else if decision.restore_best {
             self.effects.push(Effect::Parameters(ParametersRequest::RestoreBest));
         } else {

@@ -16,7 +16,9 @@ use crate::error::Error;
 use crate::job::TrainJob;
 use crate::job::checkpoints::{CheckpointEvery, differences};
 use crate::job::raw::RawJob;
-use crate::run::driver::messages::{CheckpointPlace, FromWorker, ResumePoint, RowsToSave, ToWorker};
+use crate::run::driver::messages::{
+    CheckpointPlace, FromWorker, ResumePoint, RowsToSave, SourceOfRows, ToWorker,
+};
 use crate::run::failure::panic_message;
 use crate::run::input::TrainingInput;
 use algo::TaskState;
@@ -231,21 +233,30 @@ pub(super) fn states(place: &CheckpointPlace, tasks: std::ops::Range<u32>) -> Re
     Ok(saved.into_iter().map(state_of).collect())
 }
 
-/// Sends the rows of a checkpoint to the matrices.
+/// Sends the rows of a checkpoint to the matrices: those of the checkpoints on which it builds first.
 pub(super) fn restore_rows(place: &CheckpointPlace, matrices: &mut dyn MatrixAccess) -> Result<(), Error> {
     let folder = Folder::open(&place.location)?;
     let manifest = folder.manifest(place.number)?;
+    let chain = folder.chain(&manifest)?;
+    for (matrix, spec) in (0..).zip(&manifest.matrices) {
+        let row_count = chain.iter().map(|each| row_count(each, matrix)).max();
+        matrices.import(matrix, &ExportedRows::none(spec), row_count)?;
+    }
+    chain.iter().try_for_each(|each| restore_rows_of(&folder, each, matrices))
+}
+
+/// Sends the rows that a checkpoint itself has to the matrices.
+fn restore_rows_of(
+    folder: &Folder,
+    manifest: &Manifest,
+    matrices: &mut dyn MatrixAccess,
+) -> Result<(), Error> {
     std::thread::scope(|scope| {
         // Blocks are read, checked and decoded while others are imported.
         let (sender, blocks) = sync_channel(READ_AHEAD_BLOCKS);
-        let (folder, manifest, mut blocks) = (&folder, &manifest, blocks.into_iter());
+        let mut blocks = blocks.into_iter();
         let reading = scope.spawn(move || read_rows(folder, manifest, &sender));
-        let imported = (0..)
-            .zip(&manifest.matrices)
-            .try_for_each(|(matrix, spec)| {
-                matrices.import(matrix, &ExportedRows::none(spec), Some(row_count(manifest, matrix)))
-            })
-            .and_then(|()| matrices.import_all(&mut blocks));
+        let imported = matrices.import_all(&mut blocks);
         // A reader that waits for the import ends with the channel.
         drop(blocks);
         let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -326,9 +337,9 @@ fn carry_out(
             let job = RawJob::from_submitted(&manifest.job)?.with_absolute_paths();
             manifest.job = serde_json::json!(job);
             folder.take(&Claim { training: manifest.training.clone(), title })?;
-            folder.commit(&manifest)?;
+            let base = folder.commit(&manifest)?;
             folder.prune(keep, manifest.number)?;
-            Ok(FromWorker::CheckpointWritten { number: manifest.number })
+            Ok(FromWorker::CheckpointWritten { base })
         }
         _ => unreachable!("only these two are carried out here"),
     }
@@ -353,7 +364,7 @@ fn write_part(
         part.write_task(&SavedTask { algorithm, task, task_count, epoch, clock, bytes }).map_err(failed)?;
     }
     let mut row_counts = Vec::new();
-    if let Some(RowsToSave { layout, has_snapshot, .. }) = rows {
+    if let Some(RowsToSave { layout, source, .. }) = rows {
         let mut matrices = coordinator.context().parameters.open(layout)?;
         for matrix in 0..layout.matrices.len() as u32 {
             let mut row_count = 0;
@@ -361,10 +372,10 @@ fn write_part(
                 row_count += rows.keys.len() as u64;
                 Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
             };
-            if *has_snapshot {
-                matrices.read_snapshot(matrix, &mut write)?;
-            } else {
-                read_current(matrix, &mut *matrices, &mut write)?;
+            match source {
+                SourceOfRows::Matrices => read_current(matrix, &mut *matrices, &mut write)?,
+                SourceOfRows::Snapshot => matrices.read_snapshot(matrix, false, &mut write)?,
+                SourceOfRows::Changes => matrices.read_snapshot(matrix, true, &mut write)?,
             }
             row_counts.push(row_count);
         }

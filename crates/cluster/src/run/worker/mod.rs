@@ -79,9 +79,11 @@ pub trait MatrixAccess: MatrixSource<Error> {
     }
 
     /// Gives the rows of the snapshot for a checkpoint, which the driver has had taken, to `write`, in blocks, in no order.
+    /// `only_changed`: those that may have changed since the snapshot before.
     fn read_snapshot(
         &mut self,
         matrix: u32,
+        only_changed: bool,
         write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
     ) -> Result<(), Error>;
 }

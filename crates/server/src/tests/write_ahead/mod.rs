@@ -182,7 +182,10 @@ impl Actors {
             Step::Restart => drop(self.restart()),
             Step::Image => self.make_image(),
             Step::Snapshot => {
-                self.world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 0 }));
+                self.world.send(
+                    TOOL,
+                    Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 0, records_changes: false }),
+                );
             }
             Step::Restore => {
                 self.world

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algo::metric::RealAccumulator;
 use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator, SavedModel};
-use checkpoint::PartFile;
+use checkpoint::{Base, PartFile};
 use cluster::run::driver::messages::{FromWorker, ToWorker};
 use cluster::run::failure::{FailureRank, ReadPosition};
 use cluster::run::totals::TaskSummary;
@@ -165,8 +165,8 @@ impl Worker {
                 }));
             }
             ToWorker::CommitCheckpoint { manifest, .. } => {
-                let number = manifest.number;
-                actions.push(WorkerAction::Send(FromWorker::CheckpointWritten { number }));
+                let base = Base { number: manifest.number, crc32c: 0 };
+                actions.push(WorkerAction::Send(FromWorker::CheckpointWritten { base }));
             }
             ToWorker::SaveModel { manifest, .. } => {
                 actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved {

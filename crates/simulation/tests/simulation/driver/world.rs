@@ -381,8 +381,10 @@ impl World {
         }
         match request {
             ParametersRequest::Create { .. } | ParametersRequest::Stats => {}
-            ParametersRequest::TakeSnapshot(SnapshotPurpose::BestEpoch) => self.copy = Some(self.rows),
-            ParametersRequest::TakeSnapshot(SnapshotPurpose::Checkpoint) => {
+            ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::BestEpoch, .. } => {
+                self.copy = Some(self.rows);
+            }
+            ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::Checkpoint, .. } => {
                 let has_memory = self.scenario.has_memory_for_snapshots;
                 if self.broken != Some(Broken::SnapshotIsNotTaken) {
                     self.note(Seen::SnapshotTaken { has_memory });
