@@ -192,9 +192,14 @@ impl Rounds {
         // The command may be killed between its model and its report.
         let _ = fs::remove_file(self.path("killed.json"));
         let durability = DURABILITIES[self.random.below(DURABILITIES.len() as u64) as usize];
+        let increments = self.random.below(4).to_string();
         let saving =
             ["--checkpoints", &checkpoints, "--checkpoint-every", "40ms", "--durability", durability];
-        println!("round {round}: {} {:?} {} {durability}, {victims:?} after {delay:?}", job.0, job.1, job.2);
+        let saving = [&saving[..], &["--checkpoint-increments", &increments]].concat();
+        println!(
+            "round {round}: {} {:?} {} {durability}, {increments} increments, {victims:?} after {delay:?}",
+            job.0, job.1, job.2
+        );
         let mut words = [self.words(job, "killed"), on_servers(&saving)].concat();
         if matches!(victims, Victims::Master | Victims::MasterAndMember) {
             "submit".clone_into(&mut words[0]);

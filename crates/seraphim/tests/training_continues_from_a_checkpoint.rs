@@ -93,7 +93,9 @@ fn every_job_ends_in_the_same_bytes_from_any_checkpoint() {
         // Checkpoints of a run in this process are continued on servers, and the other way round.
         let (first, second) = if i % 2 == 0 { (&[][..], ON_SERVERS) } else { (ON_SERVERS, &[][..]) };
         let folder = world.path("checkpoints");
+        let increments = (i % 3).to_string();
         let saving = ["--checkpoints", &folder, "--checkpoint-every", every, "--checkpoint-keep", "1000"];
+        let saving = [&saving[..], &["--checkpoint-increments", &increments]].concat();
         assert!(
             world.train(job, "saving", &[&saving[..], first].concat()) == whole,
             "{name}: saving changes bytes"
@@ -108,6 +110,77 @@ fn every_job_ends_in_the_same_bytes_from_any_checkpoint() {
             let model = world.train(job, "resumed", &[&more[..], where_to].concat());
             assert!(model == whole, "{name} from checkpoint {} of {}", names[number], names.len());
         }
+    }
+}
+
+/// The checkpoints of a folder with their size, and what each builds on.
+fn sizes_and_bases(folder: &str) -> Vec<(u64, u64, Option<u64>)> {
+    let listed: serde_json::Value =
+        serde_json::from_str(&succeed(&["checkpoints", "list", folder, "--json"])).expect("it is JSON");
+    let rows = listed.as_array().expect("it is a list").iter();
+    let number = |row: &serde_json::Value, name: &str| row[name].as_u64();
+    rows.map(|row| {
+        (
+            number(row, "number").expect("a number"),
+            number(row, "size_bytes").expect("a size"),
+            number(row, "base"),
+        )
+    })
+    .collect()
+}
+
+/// Many features in the first records, and a few of them in the others: later checkpoints find few changes.
+fn many_features_then_few(path: &str) {
+    let mut text = String::new();
+    for i in 0..4_000 {
+        let features: String = (0..50).map(|j| format!(" {}:{}", i * 50 + j + 1, 1 + i % 3)).collect();
+        text.push_str(&format!("{}{features}\n", i % 2));
+    }
+    for i in 0..100_000 {
+        text.push_str(&format!("{} {}:1 {}:2\n", i % 3 % 2, 1 + i % 37, 40 + i % 59));
+    }
+    std::fs::write(path, text).expect("the folder can be written");
+}
+
+#[test]
+fn an_increment_has_what_changed_and_the_training_continues_from_it() {
+    let mut world = World::new(1);
+    world.data = world.path("own.libsvm");
+    many_features_then_few(&world.data);
+    let job = ("lr", "epochs=1 batch_size=5 optimizer=ftrl");
+    let whole = world.train(job, "whole", &["--checkpoint-every", "off"]);
+    for (i, place) in [&[][..], ON_SERVERS].into_iter().enumerate() {
+        let folder = world.path(&format!("checkpoints{i}"));
+        let words =
+            ["--checkpoints", &folder, "--checkpoint-every", "1ticks", "--checkpoint-increments", "3"];
+        let words = [&words[..], &["--checkpoint-keep", "1000", "--overwrite"], place].concat();
+        assert!(world.train(job, "saving", &words) == whole, "saving changes bytes");
+        let all = sizes_and_bases(&folder);
+        let largest = all.iter().map(|(_, size, _)| *size).max().expect("there are checkpoints");
+        let small = all.iter().filter(|(_, size, base)| base.is_some() && *size < largest / 2);
+        let (last, _, base) = *small.last().unwrap_or_else(|| panic!("no small increment: {all:?}"));
+        let base = base.expect("it is an increment");
+        let listed = succeed(&["checkpoints", "list", &folder]);
+        assert!(listed.contains(&format!("what changed since {base:08}")), "{listed}");
+        let from = format!("{folder}/{last:08}");
+        for place in [&[][..], ON_ANOTHER_NUMBER] {
+            let more = ["--resume", &from, "--checkpoint-every", "off", "--overwrite"];
+            assert!(world.train(job, "resumed", &[&more[..], place].concat()) == whole, "from {from}");
+        }
+        // A byte of what it builds on.
+        let path = std::fs::read_dir(format!("{folder}/{base:08}")).expect("it is there");
+        let parts = path.map_while(Result::ok).map(|entry| entry.path());
+        let part = parts
+            .filter(|path| !path.ends_with("manifest"))
+            .max_by_key(|path| path.metadata().map_or(0, |m| m.len()));
+        let part = part.expect("it has parts");
+        let mut bytes = std::fs::read(&part).expect("it is a file");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&part, bytes).expect("it can be written");
+        let more = ["--resume", &from, "--checkpoint-every", "off", "--overwrite"];
+        let text = world.refused(4, job, &more);
+        assert!(text.contains("is damaged"), "{text}");
     }
 }
 

@@ -4,8 +4,8 @@
 //! pages that it changes and not for the table. Whoever reads a snapshot takes the copied pages, and the others from
 //! the array itself. An array that is replaced by a larger one goes to the snapshots as it is.
 //!
-//! The same look at each page that changes tells which pages have changed between two snapshots, for checkpoints that
-//! have only those.
+//! The same look at what changes tells which items (buckets or rows) have changed between two snapshots, for checkpoints
+//! that have only those.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct SnapshotId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowsOfSnapshot {
     All,
-    /// Those of the pages that may have changed since the snapshot before that recorded changes: all if that is not known.
+    /// Those of the items that may have changed since the snapshot before that recorded changes: all if that is not known.
     Changed,
 }
 
@@ -36,16 +36,37 @@ pub(crate) const fn page_shift(item_bytes: usize) -> u32 {
 pub(crate) struct BeforeImages<T> {
     snapshots: Vec<PagesOfSnapshot<T>>,
     /// What has changed since the last snapshot that recorded changes.
-    changes: Option<ChangedPages>,
+    changes: Option<ChangedItems>,
 }
 
-/// Whether each page has changed. A page that did not exist has.
+/// Whether each item has changed: a bit for each. An item that did not exist has.
 #[derive(Debug)]
-struct ChangedPages(Vec<bool>);
+struct ChangedItems {
+    bits: Vec<u64>,
+    len: usize,
+}
 
-impl ChangedPages {
-    fn has(&self, page: usize) -> bool {
-        self.0.get(page).is_none_or(|is_changed| *is_changed)
+impl ChangedItems {
+    fn none_of(len: usize) -> Self {
+        Self { bits: vec![0; len.div_ceil(u64::BITS as usize)], len }
+    }
+
+    #[inline]
+    fn word_and_bit(item: usize) -> (usize, u64) {
+        (item / u64::BITS as usize, 1 << (item % u64::BITS as usize))
+    }
+
+    fn has(&self, item: usize) -> bool {
+        let (word, bit) = Self::word_and_bit(item);
+        item >= self.len || self.bits[word] & bit != 0
+    }
+
+    #[inline]
+    fn add(&mut self, item: usize) {
+        if item < self.len {
+            let (word, bit) = Self::word_and_bit(item);
+            self.bits[word] |= bit;
+        }
     }
 }
 
@@ -60,8 +81,9 @@ impl<T> Default for BeforeImages<T> {
 pub(crate) struct PagesOfSnapshot<T> {
     id: SnapshotId,
     row_count: u32,
+    item_count: usize,
     /// What had changed when the snapshot began; `None` if that is not known.
-    changed: Option<ChangedPages>,
+    changed: Option<ChangedItems>,
     /// The array that was replaced by a larger one: nothing changes any more.
     array: Option<Arc<Vec<T>>>,
     pages: Vec<Option<Arc<[T]>>>,
@@ -78,13 +100,19 @@ impl<T: Copy> BeforeImages<T> {
         !self.snapshots.is_empty()
     }
 
-    /// Begins a snapshot of an array of so many rows and pages. One that records changes ends the record of the one before,
-    /// and begins another.
-    pub(crate) fn begin(&mut self, id: SnapshotId, row_count: u32, page_count: usize, records_changes: bool) {
+    /// Begins a snapshot of an array of so many rows, items and pages. One that records changes ends the record of the one
+    /// before, and begins another.
+    pub(crate) fn begin(
+        &mut self,
+        id: SnapshotId,
+        row_count: u32,
+        (item_count, page_count): (usize, usize),
+        records_changes: bool,
+    ) {
         let changed =
-            if records_changes { self.changes.replace(ChangedPages(vec![false; page_count])) } else { None };
+            if records_changes { self.changes.replace(ChangedItems::none_of(item_count)) } else { None };
         let pages = vec![None; page_count];
-        self.snapshots.push(PagesOfSnapshot { id, row_count, changed, array: None, pages });
+        self.snapshots.push(PagesOfSnapshot { id, row_count, item_count, changed, array: None, pages });
     }
 
     /// Frees what a snapshot has.
@@ -96,12 +124,17 @@ impl<T: Copy> BeforeImages<T> {
         self.snapshots.iter().find(|snapshot| snapshot.id == id)
     }
 
+    /// Records that an item is about to change.
+    #[inline]
+    pub(crate) fn record_change(&mut self, item: usize) {
+        if let Some(changes) = &mut self.changes {
+            changes.add(item);
+        }
+    }
+
     /// Keeps the content of a page, which is about to change, for the snapshots that do not have it yet.
     #[inline]
     pub(crate) fn preserve(&mut self, page: usize, content: &[T]) {
-        if let Some(is_changed) = self.changes.as_mut().and_then(|changes| changes.0.get_mut(page)) {
-            *is_changed = true;
-        }
         let mut copy = None;
         for snapshot in &mut self.snapshots {
             if let (Some(kept @ None), None) = (snapshot.pages.get_mut(page), &snapshot.array) {
@@ -110,10 +143,10 @@ impl<T: Copy> BeforeImages<T> {
         }
     }
 
-    /// Keeps an array that is replaced. All pages of the new one have changed.
+    /// Keeps an array that is replaced. All items of the new one have changed.
     pub(crate) fn keep_array(&mut self, array: Vec<T>) {
         if let Some(changes) = &mut self.changes {
-            changes.0.clear();
+            *changes = ChangedItems::none_of(0);
         }
         if self.snapshots.is_empty() {
             return;
@@ -142,23 +175,22 @@ impl<T> PagesOfSnapshot<T> {
         self.pages.get(page)?.as_deref()
     }
 
-    /// Whether a page belongs to these rows.
+    /// Whether an item belongs to these rows.
     #[inline]
-    pub(crate) fn has(&self, rows: RowsOfSnapshot, page: usize) -> bool {
+    pub(crate) fn has(&self, rows: RowsOfSnapshot, item: usize) -> bool {
         match (rows, &self.changed) {
             (RowsOfSnapshot::All, _) | (_, None) => true,
-            (RowsOfSnapshot::Changed, Some(changed)) => changed.has(page),
+            (RowsOfSnapshot::Changed, Some(changed)) => changed.has(item),
         }
     }
 
-    /// About the number of rows of pages that may have changed, where a page has so many. `page_count` is that of the
-    /// array when the snapshot began.
-    pub(crate) fn changed_row_count(&self, rows_per_page: usize) -> u64 {
+    /// At most so many rows may have changed, where an item has so many.
+    pub(crate) fn changed_row_count(&self, rows_per_item: usize) -> u64 {
         let all = u64::from(self.row_count);
         let Some(changed) = &self.changed else { return all };
-        let page_count = self.pages.len();
-        let count = (0..page_count).filter(|page| changed.has(*page)).count();
-        all.min((count * rows_per_page) as u64)
+        let recorded: usize = changed.bits.iter().map(|word| word.count_ones() as usize).sum();
+        let new = self.item_count.saturating_sub(changed.len);
+        all.min(((recorded + new) * rows_per_item) as u64)
     }
 
     /// Size of what is kept in bytes. What is in `seen` by its address does not count, and is added to it.
@@ -178,13 +210,13 @@ mod tests {
     fn a_page_is_kept_once_for_all_snapshots_that_began_before_it_changed() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second, third] = [1, 2, 3].map(SnapshotId);
-        images.begin(first, 4, 2, false);
+        images.begin(first, 4, (4, 2), false);
         images.preserve(0, &[1, 2]);
-        images.begin(second, 4, 2, false);
+        images.begin(second, 4, (4, 2), false);
         images.preserve(0, &[3, 4]);
         images.preserve(1, &[5, 6]);
         images.preserve(9, &[7]);
-        images.begin(third, 4, 2, false);
+        images.begin(third, 4, (4, 2), false);
         let page = |id, page| images.of(id).unwrap().page(page).map(<[u64]>::to_vec);
         assert_eq!((page(first, 0), page(first, 1)), (Some(vec![1, 2]), Some(vec![5, 6])));
         assert_eq!((page(second, 0), page(second, 1)), (Some(vec![3, 4]), Some(vec![5, 6])));
@@ -198,9 +230,9 @@ mod tests {
     fn a_replaced_array_is_that_of_the_snapshots_that_have_none_and_changes_no_more() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second] = [1, 2].map(SnapshotId);
-        images.begin(first, 2, 1, false);
+        images.begin(first, 2, (2, 1), false);
         images.keep_array(vec![1, 2]);
-        images.begin(second, 2, 1, false);
+        images.begin(second, 2, (2, 1), false);
         images.keep_array(vec![3, 4]);
         images.preserve(0, &[9, 9]);
         let array = |id| images.of(id).unwrap().array(&[0]).to_vec();
@@ -216,30 +248,30 @@ mod tests {
     fn a_snapshot_knows_what_has_changed_since_the_one_before_that_recorded_changes() {
         let mut images = BeforeImages::<u64>::default();
         let [first, other, second, third, fourth] = [1, 2, 3, 4, 5].map(SnapshotId);
-        images.begin(first, 6, 3, true);
-        images.preserve(1, &[0, 0]);
-        images.begin(other, 6, 3, false);
+        images.begin(first, 600, (65, 3), true);
+        images.record_change(1);
+        images.begin(other, 600, (65, 3), false);
         images.end(other);
         images.end(first);
-        images.preserve(2, &[0, 0]);
-        images.preserve(3, &[0, 0]);
+        images.record_change(63);
+        images.record_change(65);
         assert!(!images.is_idle(), "changes are recorded without a snapshot");
-        images.begin(second, 8, 4, true);
+        images.begin(second, 700, (67, 4), true);
         let changed = |images: &BeforeImages<u64>, id| {
             let snapshot = images.of(id).unwrap();
-            assert!((0..9).all(|page| snapshot.has(RowsOfSnapshot::All, page)));
-            let pages = (0..4).filter(|page| snapshot.has(RowsOfSnapshot::Changed, *page));
-            (pages.collect::<Vec<_>>(), snapshot.changed_row_count(2))
+            assert!((0..99).all(|item| snapshot.has(RowsOfSnapshot::All, item)));
+            let items = (0..67).filter(|item| snapshot.has(RowsOfSnapshot::Changed, *item));
+            (items.collect::<Vec<_>>(), snapshot.changed_row_count(10))
         };
-        assert_eq!(changed(&images, second), (vec![1, 2, 3], 6), "page 3 is new");
-        images.begin(third, 8, 4, true);
+        assert_eq!(changed(&images, second), (vec![1, 63, 65, 66], 40), "65 and 66 are new");
+        images.begin(third, 700, (67, 4), true);
         assert_eq!(changed(&images, third), (vec![], 0));
         images.keep_array(vec![0; 8]);
-        images.begin(fourth, 8, 4, true);
-        assert_eq!(changed(&images, fourth), (vec![0, 1, 2, 3], 8), "rows have moved");
+        images.begin(fourth, 300, (67, 4), true);
+        assert_eq!(changed(&images, fourth), ((0..67).collect(), 300), "rows have moved");
         let mut images = BeforeImages::<u64>::default();
-        images.begin(first, 3, 2, true);
-        assert_eq!(changed(&images, first), (vec![0, 1, 2, 3], 3), "nothing is known of what was before");
+        images.begin(first, 3, (67, 2), true);
+        assert_eq!(changed(&images, first), ((0..67).collect(), 3), "nothing is known of what was before");
     }
 
     #[test]

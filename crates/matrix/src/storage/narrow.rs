@@ -87,6 +87,7 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
     #[cold]
     #[inline(never)]
     fn preserve(&mut self, bucket: usize) {
+        self.images.record_change(bucket);
         let page = bucket >> Self::PAGE_SHIFT;
         let (start, end) = (page << Self::PAGE_SHIFT, (page + 1) << Self::PAGE_SHIFT);
         self.images.preserve(page, &self.buckets[start..end.min(self.buckets.len())]);
@@ -155,7 +156,7 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
 
     fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
         let page_count = self.buckets.len().div_ceil(1 << Self::PAGE_SHIFT);
-        self.images.begin(id, self.len, page_count, records_changes);
+        self.images.begin(id, self.len, (self.buckets.len(), page_count), records_changes);
     }
 
     fn end_snapshot(&mut self, id: SnapshotId) {
@@ -171,7 +172,7 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
     }
 
     fn changed_row_count(&self, id: SnapshotId) -> u64 {
-        self.images.of(id).map_or(0, |snapshot| snapshot.changed_row_count(N << Self::PAGE_SHIFT))
+        self.images.of(id).map_or(0, |snapshot| snapshot.changed_row_count(N))
     }
 
     fn for_each_snapshot_row(
@@ -186,7 +187,7 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
         let (first, step) = (share.index as usize, share.count as usize);
         for i in (first..buckets.len()).step_by(step) {
             let (page, in_page) = (i >> Self::PAGE_SHIFT, i & ((1 << Self::PAGE_SHIFT) - 1));
-            if !snapshot.has(rows, page) {
+            if !snapshot.has(rows, i) {
                 continue;
             }
             prefetch(buckets, i + PREFETCH_DISTANCE * step);

@@ -54,7 +54,7 @@ impl<E: Element> RowChunks<E> {
     /// Keeps the rows as they are now for a snapshot.
     pub(crate) fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
         let page_count = (self.len as usize).div_ceil(1 << self.page_shift());
-        self.images.begin(id, self.len, page_count, records_changes);
+        self.images.begin(id, self.len, (self.len as usize, page_count), records_changes);
     }
 
     pub(crate) fn end_snapshot(&mut self, id: SnapshotId) {
@@ -72,7 +72,7 @@ impl<E: Element> RowChunks<E> {
 
     /// About the number of rows of a snapshot that may have changed since the one before.
     pub(crate) fn changed_row_count(&self, id: SnapshotId) -> u64 {
-        self.images.of(id).map_or(0, |pages| pages.changed_row_count(1 << self.page_shift()))
+        self.images.of(id).map_or(0, |pages| pages.changed_row_count(1))
     }
 
     /// Size of what is kept for a snapshot, without what is in `seen`.
@@ -85,6 +85,7 @@ impl<E: Element> RowChunks<E> {
     #[inline(never)]
     fn preserve(&mut self, position: u32, count: usize) {
         let Some(last) = count.checked_sub(1) else { return };
+        (position as usize..position as usize + count).for_each(|item| self.images.record_change(item));
         let shift = self.page_shift();
         for page in position >> shift..=(position + last as u32) >> shift {
             let (chunk, start) = self.chunk_and_offset(page << shift);
@@ -175,7 +176,7 @@ impl<'a, E: Element> SnapshotOfRows<'a, E> {
     /// Whether a row existed and belongs to these.
     #[inline]
     pub(crate) fn has(self, rows: RowsOfSnapshot, position: u32) -> bool {
-        position < self.row_count() && self.pages.has(rows, (position >> self.rows.page_shift()) as usize)
+        position < self.row_count() && self.pages.has(rows, position as usize)
     }
 
     #[inline]

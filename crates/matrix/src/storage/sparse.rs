@@ -175,7 +175,7 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
     }
 
     fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
-        self.index.images.begin(id, self.len(), 0, false);
+        self.index.images.begin(id, self.len(), (0, 0), false);
         self.rows.begin_snapshot(id, records_changes);
     }
 

@@ -87,7 +87,9 @@ fn row_text(found: &Result<Manifest, checkpoint::Error>) -> String {
             let within = if manifest.is_within_epoch { "within" } else { "before" };
             let (epoch, clock) = (manifest.epoch + 1, manifest.clock);
             let (tasks, size) = (manifest.task_count.into(), bytes(size_bytes(manifest)));
-            format!("{within} epoch {epoch}, clock {clock}, {}, {size}", counted(tasks, "task"))
+            let since = manifest.base.map(|base| format!(", what changed since {:08}", base.number));
+            let since = since.unwrap_or_default();
+            format!("{within} epoch {epoch}, clock {clock}, {}, {size}{since}", counted(tasks, "task"))
         }
         Err(error) => error.to_string(),
     }
@@ -103,6 +105,7 @@ fn row_json(number: u64, found: &Result<Manifest, checkpoint::Error>) -> Value {
             "tasks": manifest.task_count,
             "size_bytes": size_bytes(manifest),
             "created_s": manifest.created_s,
+            "base": manifest.base.map(|base| base.number),
         }),
         Err(error) => json!({ "number": number, "error": error.to_string() }),
     }

@@ -138,11 +138,11 @@ fn rows_of_20_mb_are_read_from_a_snapshot_while_others_are_pushed() {
     };
     push();
     let before = servers.export(0).expect("exported");
-    assert!(servers.try_take_snapshot(SnapshotPurpose::Checkpoint).expect("there is memory"));
+    assert!(servers.try_take_snapshot(SnapshotPurpose::Checkpoint, false).expect("there is memory"));
     push();
     let mut found = Vec::new();
     servers
-        .scan(0, SnapshotPurpose::Checkpoint, &mut |block| {
+        .scan(0, SnapshotPurpose::Checkpoint, false, &mut |block| {
             let OwnedValues::F32(values) = &block.values else { panic!("f32") };
             found.extend(block.keys.iter().copied().zip(values.chunks(WIDTH).map(<[f32]>::to_vec)));
             Ok(())
@@ -155,7 +155,7 @@ fn rows_of_20_mb_are_read_from_a_snapshot_while_others_are_pushed() {
     assert!(servers.export(0).expect("exported") == before);
     servers.drop_snapshot(SnapshotPurpose::Checkpoint).expect("dropped");
     let none = servers
-        .scan(0, SnapshotPurpose::Checkpoint, &mut |_| Ok(()))
+        .scan(0, SnapshotPurpose::Checkpoint, false, &mut |_| Ok(()))
         .expect_err("it was dropped")
         .to_string();
     assert!(none.contains("there is no snapshot 1"), "{none}");
@@ -169,9 +169,9 @@ fn a_snapshot_for_which_a_server_has_no_memory_is_not_taken() {
         let served = Served::with(config, vec![spec(Axis::Row, 3, WIDTH as u64)], Vec::new());
         let (mut servers, _agent) = served.open();
         let purpose = SnapshotPurpose::Checkpoint;
-        assert_eq!(servers.try_take_snapshot(purpose).expect("that is no error"), is_taken, "{limit}");
+        assert_eq!(servers.try_take_snapshot(purpose, false).expect("that is no error"), is_taken, "{limit}");
         assert_eq!(
-            servers.scan(0, purpose, &mut |_| Ok(())).is_ok(),
+            servers.scan(0, purpose, false, &mut |_| Ok(())).is_ok(),
             is_taken,
             "no lane keeps its share alone"
         );
