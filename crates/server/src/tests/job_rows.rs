@@ -234,7 +234,7 @@ fn a_scan_of_changes_has_what_was_pushed_between_two_snapshots() {
         keys
     };
     assert_eq!(keep(&mut world, true).len(), 300_000, "nothing is known of what was before");
-    for (clock, keys) in [vec![10, 200_000], vec![11, 12]].into_iter().enumerate() {
+    for (clock, keys) in [vec![10, 200_000], vec![11, 200_001]].into_iter().enumerate() {
         let push = Push { keys: KeyList::Listed(keys.clone()), ..push(0, clock as u64, 0, 1.0) };
         world.send(0, Message::Push(push));
         assert_eq!(keep(&mut world, true), keys);
