@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use matrix::{Consistency, MatrixSpec};
 use rpc::message::{
-    FaultKind, JobId, Member, MemberKind, Message, RequestId, SessionLane, SessionMap, SessionMatrix,
+    FaultKind, JobId, Member, MemberKind, Message, RequestId, SessionLane, SessionMap, SessionMatrix, Standby,
 };
 use rpc::service::ConnectionId;
 
@@ -134,6 +134,14 @@ impl Session {
         call.map(|call| call.requesters.push(asker)).is_some()
     }
 
+    /// The lanes, with their standbys if there are some.
+    pub(crate) fn with_standbys(mut self, standbys: Vec<Standby>) -> Self {
+        for (lane, standby) in self.lanes.iter_mut().zip(standbys) {
+            lane.standby = Some(standby);
+        }
+        self
+    }
+
     /// The event that makes the runner end.
     pub(crate) fn close(&mut self, reason: Option<String>) -> JobEvent {
         self.is_ending = true;
@@ -250,10 +258,42 @@ pub fn lanes_of(servers: &[Member]) -> Vec<SessionLane> {
     let mut all = Vec::new();
     for server in servers {
         if let MemberKind::Server { addresses, lanes, .. } = &server.kind {
-            all.extend((0..*lanes).map(|lane| SessionLane { addresses: addresses.clone(), lane }));
+            let place = |lane| SessionLane { addresses: addresses.clone(), lane, standby: None };
+            all.extend((0..*lanes).map(place));
         }
     }
     all
+}
+
+/// The standby of each lane of [`lanes_of`] these servers: a lane of the next server, which has its lanes for copies after
+/// its own ones.
+///
+/// # Errors
+/// If there are fewer than two servers, or their numbers of lanes differ: the text says what is needed.
+pub fn standbys_of(servers: &[Member]) -> Result<Vec<Standby>, String> {
+    let counts = servers.iter().filter_map(|server| match &server.kind {
+        MemberKind::Server { lanes, addresses, .. } => Some((server, *lanes, addresses)),
+        MemberKind::Worker { .. } => None,
+    });
+    let all: Vec<(&Member, u16, &Vec<String>)> = counts.collect();
+    if all.len() < 2 || all.iter().any(|(_, count, _)| *count != all[0].1) {
+        let names: Vec<&str> = all.iter().map(|(server, ..)| server.name.as_str()).collect();
+        return Err(format!(
+            "replicas need at least two servers, all with the same --lanes: each has a replica of the partitions of another \
+             one; there are {}",
+            names.join(", ")
+        ));
+    }
+    let next = (0..all.len()).map(|i| (all[i], all[(i + 1) % all.len()]));
+    let standbys = next.flat_map(|((primary, count, _), (server, _, addresses))| {
+        (0..count).map(move |lane| Standby {
+            primary: primary.name.clone(),
+            server: server.name.clone(),
+            addresses: addresses.clone(),
+            lane: count + lane,
+        })
+    });
+    Ok(standbys.collect())
 }
 
 /// Distributes partitions over the lanes in blocks of nearly equal size.

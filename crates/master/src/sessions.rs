@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use control::JobSubmission;
 use matrix::MatrixSpec;
-use rpc::message::{Done, Fault, FaultKind, JobId, Message, OpenSession, PushPosition};
+use rpc::message::{Done, Durability, Fault, FaultKind, JobId, Message, OpenSession, PushPosition};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::json;
 
 use crate::session::{
-    CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_name, lanes_of,
+    CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_name, lanes_of, standbys_of,
 };
 use crate::start::is_server;
 use crate::state::MasterState;
@@ -56,11 +56,15 @@ impl MasterState {
             Refusal(FaultKind::Busy, format!("{found} of {wanted} servers are connected"))
         })?;
         let lanes = lanes_of(&servers);
+        let standbys = match open.durability {
+            Durability::Replica => standbys_of(&servers).map_err(|text| Refusal(FaultKind::Invalid, text))?,
+            _ => Vec::new(),
+        };
         let title = format!("session {}", open.name);
         let spec = json!({ "durability": open.durability });
         let order = JobSubmission { title, spec, servers: wanted, workers: 0 };
         let id = self.jobs.add_session(order);
-        self.sessions.insert(id, Session::new(now, lease, lanes, asker));
+        self.sessions.insert(id, Session::new(now, lease, lanes, asker).with_standbys(standbys));
         self.start(id, servers, Vec::new());
         Ok(())
     }

@@ -312,27 +312,41 @@ fn what_a_session_may_not_do_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_session_can_be_cancelled_and_ends_with_its_server() {
+fn a_session_can_be_cancelled_and_ends_with_its_server_and_the_service_goes_on() {
     let mut service = Service::start(&["--log", "info"]);
     let mut host = service.line("", Role::Tool, 0).expect("it is welcome");
-    let job = host.map(&open_session("first")).job;
-    succeed(&["cancel", &job.to_string(), "--master", &service.address]);
-    let fault = loop {
+    let ended = |host: &mut Line, job| loop {
         match host.ask(&Message::RenewSession(RenewSession { request: 10, job })) {
             // The master notifies the runner at once, and the runner releases the session a moment later.
-            Message::Done(_) => {}
-            Message::Fault(fault) => break fault,
+            Message::Done(_) => std::thread::sleep(Duration::from_millis(1)),
+            Message::Fault(fault) => return fault,
             other => panic!("{other:?}"),
         }
     };
+    let job = host.map(&open_session("first")).job;
+    succeed(&["cancel", &job.to_string(), "--master", &service.address]);
+    let fault = ended(&mut host, job);
     assert!(fault.kind == FaultKind::Stopped && fault.text.contains("cancelled"), "{fault:?}");
+    let second = host.map(&open_session("second")).job;
     let status: serde_json::Value =
         serde_json::from_str(&succeed(&["status", "--json", "--master", &service.address])).expect("JSON");
     let place = status["members"][0]["member"]["host"].as_str().expect("a host with its process");
     let id = place.rsplit_once(':').expect("host and process").1;
     assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill is everywhere").success());
-    service.process.wait_for("server-0 ended unexpectedly");
-    assert_eq!(service.process.end().0, Some(1));
+    service.process.wait_for("It is started again");
+    let fault = ended(&mut host, second);
+    assert!(fault.kind == FaultKind::Stopped && fault.text.contains("server server-0 is lost"), "{fault:?}");
+    let start = Instant::now();
+    let mut session = loop {
+        match ParameterSession::open(&service.address, &[], "third") {
+            Ok(session) => break session,
+            Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    let matrix = session.create_matrix(&spec("w", 10)).expect("it fits");
+    assert_eq!(pulled(&mut session, matrix, &[1, 2], 1), [0.0; 2]);
+    session.close().expect("the master is there");
+    service.end();
 }
 
 #[test]
@@ -368,9 +382,6 @@ fn a_session_outlives_a_killed_server_with_a_log() {
     let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Log);
     let error = asked.err().expect("the service has no log").to_string();
     assert!(error.contains("--write-ahead-log"), "{error}");
-    let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Replica);
-    let error = asked.err().expect("sessions have no replicas").to_string();
-    assert!(error.contains("sessions have no replicas"), "{error}");
     let logs = folder.path("logs");
     let service = Service::start(&["--servers", "2", "--write-ahead-log", &logs]);
     let mut session =
@@ -398,6 +409,47 @@ fn a_session_outlives_a_killed_server_with_a_log() {
     session.close().expect("the master is there");
     let said = service.end();
     assert_eq!(said.matches("It is started again").count(), 10, "{said}");
+}
+
+#[test]
+fn a_session_with_replicas_goes_on_when_a_server_is_killed_or_stands_still() {
+    let alone = Service::start(&[]);
+    let asked = ParameterSession::open_with(&alone.address, &[], "loop", Durability::Replica);
+    let error = asked.err().expect("there is one server").to_string();
+    assert!(error.contains("replicas need at least two servers"), "{error}");
+    for (victim, how) in [("server-1", "-KILL"), ("server-0", "-STOP")] {
+        let service = Service::start(&["--servers", "3", "--lanes", "2"]);
+        let mut session = ParameterSession::open_with(&service.address, &[], "loop", Durability::Replica)
+            .expect("there are three servers");
+        let matrix = session.create_matrix(&spec("w", 1000)).expect("it fits");
+        let keys: Vec<u64> = (0..1000).collect();
+        let (all, ones) = (Selection::Rows(Keys::Sorted(&keys)), vec![1.0; 1000]);
+        for part in 0..20 {
+            if part == 10 {
+                signal(pid_of(&service, victim), how);
+            }
+            let identity = PushIdentity { token: 1, part, attempt: 7 };
+            let start = Instant::now();
+            while let Err(error) = session.push_once(matrix, all, Values::F64(&ones), identity) {
+                assert!(start.elapsed() < PATIENCE, "{victim} {how}: {error}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        assert_eq!(pulled(&mut session, matrix, &keys, 1), vec![20.0; 1000], "{victim} {how}");
+        // Others find the standby too, and matrices can be made and dropped there.
+        let mut other = ParameterSession::join(&service.address, &[], session.job()).expect("it goes on");
+        let second = other.create_matrix(&spec("v", 100)).expect("it fits");
+        other
+            .push(second, Selection::Rows(Keys::Sorted(&keys[..100])), Values::F64(&ones[..100]))
+            .expect("it is there");
+        assert_eq!(pulled(&mut other, second, &keys[..100], 1), vec![1.0; 100]);
+        assert_eq!(pulled(&mut other, matrix, &keys, 1), vec![20.0; 1000]);
+        other.drop_matrix(second).expect("it is there");
+        session.close().expect("the master is there");
+        if how == "-STOP" {
+            signal(pid_of(&service, victim), "-CONT");
+        }
+    }
 }
 
 fn pid_of(service: &Service, name: &str) -> u32 {

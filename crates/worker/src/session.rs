@@ -73,7 +73,8 @@ impl ParameterSession {
     }
 
     /// Like [`Self::open`], on servers that have so much of the session when they have died. With a log, a server that is
-    /// started again goes on with the session: calls fail while it is away, and [`Self::push_once`] may be repeated.
+    /// started again goes on with the session, and with replicas the server that takes over: calls fail meanwhile, and
+    /// [`Self::push_once`] may be repeated.
     pub fn open_with(
         address: &str,
         token: &[u8],
@@ -82,7 +83,7 @@ impl ParameterSession {
     ) -> Result<Self, SessionError> {
         let ask = OpenSession { request: 2, name: name.to_owned(), lease_ms: 0, servers: 0, durability };
         let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
-        let line = Line::open(&[address.to_owned()], 0, token, Role::Tool)?;
+        let line = Line::to_master(address, token)?;
         let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;
         session.renewal = Some(Renewal::start(line, pause, session.map.job));
         Ok(session)
@@ -94,7 +95,7 @@ impl ParameterSession {
     }
 
     fn connect(address: &str, token: &[u8], first: Message) -> Result<Self, SessionError> {
-        let mut master = Line::open(&[address.to_owned()], 0, token, Role::Tool)?;
+        let mut master = Line::to_master(address, token)?;
         let map = master.ask_map(first, 2)?;
         let mut session = Self {
             master,
@@ -472,7 +473,7 @@ impl ParameterSession {
     fn line(&mut self, lane: usize) -> Result<&mut Line, SessionError> {
         if self.lanes[lane].is_none() {
             let (place, role) = (&self.map.lanes[lane], Role::Session { job: self.map.job });
-            self.lanes[lane] = Some(Line::open(&place.addresses, place.lane, &self.token, role)?);
+            self.lanes[lane] = Some(Line::open(place, &self.token, role)?);
         }
         Ok(self.lanes[lane].as_mut().expect("it was just opened"))
     }

@@ -11,7 +11,7 @@
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{Durability, JobId, RequestId};
+use super::{Durability, JobId, RequestId, Standby};
 
 /// Host -> master: opens a session. Answered by [`SessionMap`] when all lanes have opened it, or by a fault: `Busy`
 /// when there is no server or when there are too many sessions.
@@ -51,6 +51,10 @@ pub struct SessionLane {
     pub addresses: Vec<String>,
     /// The lane of the server, for the `Hello`.
     pub lane: u16,
+    /// Which lane has the partitions too, of a session with durability `replica`: when this lane cannot be reached, it
+    /// refuses with `Busy` until it has taken them over, and then has the incarnation of this lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<Standby>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -348,7 +348,12 @@ fn others() -> Vec<(&'static str, Message)> {
 
 fn parameters() -> Vec<(&'static str, Message)> {
     let spec = MatrixSpec { consistency: Consistency::Asp, ..spec() };
-    let lanes = vec![SessionLane { addresses: vec!["tcp:127.0.0.1:9".to_owned()], lane: 1 }];
+    let lane = SessionLane { addresses: vec!["tcp:127.0.0.1:9".to_owned()], lane: 1, standby: None };
+    let addresses = vec!["tcp:127.0.0.1:8".to_owned()];
+    let standby =
+        Standby { primary: "server-0".to_owned(), server: "server-1".to_owned(), addresses, lane: 3 };
+    let replicated = vec![SessionLane { standby: Some(standby), ..lane.clone() }];
+    let lanes = vec![lane];
     let matrices = vec![SessionMatrix { matrix: 1, spec: spec.clone(), owners: vec![0; 4] }];
     let hello = Hello { request: 1, token: vec![], role: Role::Session { job: 2 }, lane: 1 };
     vec![
@@ -364,8 +369,28 @@ fn parameters() -> Vec<(&'static str, Message)> {
             }),
         ),
         (
+            "open_session_with_replicas",
+            Message::OpenSession(OpenSession {
+                request: 33,
+                name: "fit".to_owned(),
+                lease_ms: 60_000,
+                servers: 2,
+                durability: Durability::Replica,
+            }),
+        ),
+        (
             "session_map",
             Message::SessionMap(SessionMap { request: 33, job: 2, lease_ms: 60_000, lanes, matrices }),
+        ),
+        (
+            "session_map_with_replicas",
+            Message::SessionMap(SessionMap {
+                request: 33,
+                job: 2,
+                lease_ms: 60_000,
+                lanes: replicated,
+                matrices: Vec::new(),
+            }),
         ),
         (
             "create_matrix",

@@ -1,9 +1,9 @@
 //! A blocking connection of a session, to the master or to a lane.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rpc::message::{Hello, RequestId, Role, SessionMap};
+use rpc::message::{Hello, RequestId, Role, SessionLane, SessionMap};
 use rpc::{Message, Receiver, Sender};
 
 use super::SessionError;
@@ -15,30 +15,43 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum wait for an answer: a function may compute for minutes.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 
+/// Time without an answer after which the standby of a lane is asked whether it has taken over: the server may stand still.
+const STANDBY_PAUSE: Duration = Duration::from_secs(1);
+
 /// A connection to the master or to a lane.
 pub(super) struct Line {
     pub(super) place: String,
+    /// Another lane that may take over, with the hello for it.
+    standby: Option<(Vec<String>, Hello)>,
     sender: Sender,
     receiver: Receiver,
 }
 
 impl Line {
-    pub(super) fn open(
-        addresses: &[String],
-        lane: u16,
-        token: &[u8],
-        role: Role,
-    ) -> Result<Self, SessionError> {
+    /// Connects to the master.
+    pub(super) fn to_master(address: &str, token: &[u8]) -> Result<Self, SessionError> {
+        let place = SessionLane { addresses: vec![address.to_owned()], lane: 0, standby: None };
+        Self::open(&place, token, Role::Tool)
+    }
+
+    /// Connects to a lane of a session, or to its standby, if that has taken over.
+    pub(super) fn open(lane: &SessionLane, token: &[u8], role: Role) -> Result<Self, SessionError> {
+        let SessionLane { addresses, lane, standby } = lane.clone();
         let place = addresses.first().cloned().unwrap_or_default();
         let hello = Hello { request: 1, token: token.to_vec(), role, lane };
-        let lane = LaneAddress { addresses: addresses.to_vec(), lane, server: String::new(), standby: None };
+        let of_standby = standby.clone().map(|standby| {
+            let hello = Hello { lane: standby.lane, ..hello.clone() };
+            (standby.addresses, hello)
+        });
+        let lane = LaneAddress { addresses, lane, server: String::new(), standby };
         let opened =
             connect_lane(&lane, CONNECT_LIMIT, &hello, |_| false).and_then(|(sender, receiver, _)| {
-                receiver.set_timeout(Some(ANSWER_LIMIT))?;
+                let pause = if of_standby.is_some() { STANDBY_PAUSE } else { ANSWER_LIMIT };
+                receiver.set_timeout(Some(pause))?;
                 Ok((sender, receiver))
             });
         match opened {
-            Ok((sender, receiver)) => Ok(Self { place, sender, receiver }),
+            Ok((sender, receiver)) => Ok(Self { place, standby: of_standby, sender, receiver }),
             Err(rpc::Error::Refused(fault)) => Err(SessionError::Refused { place, fault }),
             Err(source) => Err(SessionError::Connection { place, source }),
         }
@@ -53,15 +66,36 @@ impl Line {
     /// Receives the answer to a request. Those to earlier requests, which a call has given up because another lane could not
     /// be reached, are dropped.
     pub(super) fn receive(&mut self, request: RequestId) -> Result<Message, SessionError> {
-        let mut answer = self.receiver.receive().map_err(|source| self.broken(source))?;
+        let mut answer = self.receive_any()?;
         while request_of(&answer).is_some_and(|earlier| (1..request).contains(&earlier)) {
-            answer = self.receiver.receive().map_err(|source| self.broken(source))?;
+            answer = self.receive_any()?;
         }
         match answer {
             Message::Fault(fault) => Err(SessionError::Refused { place: self.place.clone(), fault }),
             answer if request_of(&answer) == Some(request) => Ok(answer),
             _ => Err(self.unexpected()),
         }
+    }
+
+    fn receive_any(&mut self) -> Result<Message, SessionError> {
+        let start = Instant::now();
+        loop {
+            match self.receiver.receive() {
+                Err(error @ rpc::Error::TimedOut { .. })
+                    if start.elapsed() >= ANSWER_LIMIT || self.standby_has_taken_over() =>
+                {
+                    return Err(self.broken(error));
+                }
+                Err(rpc::Error::TimedOut { .. }) => {}
+                received => return received.map_err(|source| self.broken(source)),
+            }
+        }
+    }
+
+    /// The standby refuses everybody until it has taken the partitions over.
+    fn standby_has_taken_over(&self) -> bool {
+        let standby = self.standby.as_ref();
+        standby.is_some_and(|(addresses, hello)| rpc::open_first(addresses, STANDBY_PAUSE, hello).is_ok())
     }
 
     pub(super) fn ask(&mut self, message: Message, request: RequestId) -> Result<Message, SessionError> {

@@ -43,14 +43,14 @@ pub struct ParameterServiceConfig {
     pub memory_limit_bytes: u64,
     /// Maximum number of sessions; `None`: the default of a master.
     pub session_limit: Option<usize>,
-    /// Folder for the write-ahead logs of the servers, which are then started again when they die; `None`: there are none,
-    /// and the death of a server ends the service.
+    /// Folder for the write-ahead logs of the servers; `None`: there are none, and a server that is started again has nothing
+    /// of what it had.
     pub write_ahead_log: Option<PathBuf>,
     /// Whether the logs are synced to the disk.
     pub sync_log: bool,
 }
 
-/// How often servers with a log are started again.
+/// How often servers are started again.
 const RESTART_LIMIT: u32 = 1000;
 
 /// Logs what happens to the processes.
@@ -86,8 +86,7 @@ pub fn serve(
         config.settings.session_limit = limit;
     }
     let master = start_master(config, runner, stop.clone())?;
-    let restarts = if service.write_ahead_log.is_some() { RESTART_LIMIT } else { 0 };
-    let mut processes = ChildProcesses::new(restarts).with_listener(Arc::new(LogListener));
+    let mut processes = ChildProcesses::new(RESTART_LIMIT).with_listener(Arc::new(LogListener));
     let served = start_servers(service, &master.address, &mut processes)
         .and_then(|()| wait_for_servers(service, &master.http, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use master::{JobEvent, JobLink, SessionCommand, lanes_of};
+use master::{JobEvent, JobLink, SessionCommand, lanes_of, standbys_of};
 use rpc::Message;
 use rpc::message::{
     AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, Role, SessionLane,
+    Standby,
 };
 use serde_json::{Value, json};
 use worker::LaneAddress;
@@ -25,20 +26,17 @@ const WAIT_LIMIT_MS: u64 = 60_000;
 /// Runs a session from its opening to its end.
 pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
-    if durability == Durability::Replica {
-        let text = "it cannot be opened: sessions have no replicas, ask for durability=log of a service with --write-ahead-log";
-        return Err(ended(text.into()));
-    }
-    let mut lanes = Lanes::connect(link, token)?;
+    let mut lanes = Lanes::connect(link, token, durability)?;
     let job = link.job;
-    let opened = lanes.request_all(|_, request| {
+    let standbys = lanes.standbys();
+    let opened = lanes.request_all(|lane, request| {
         Message::OpenJob(OpenJob {
             request,
             job,
             task_count: 0,
             wait_limit_ms: WAIT_LIMIT_MS,
             durability,
-            standby: None,
+            standby: standbys[lane].clone(),
             matrices: Vec::new(),
             held: Vec::new(),
             home: false,
@@ -47,6 +45,10 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     });
     let result = match opened {
         Ok(Ok(())) => {
+            lanes.connections.set_open(job);
+            if durability == Durability::Replica {
+                link.set_replicated();
+            }
             link.answer_session(0, Ok(()));
             handle_requests(link, &mut lanes)
         }
@@ -84,12 +86,20 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
             JobEvent::MemberLost { member, reason } => {
                 return Err(ended(format!("server {} is lost: {reason}", member.name)));
             }
+            JobEvent::ServerTakesOver { lost, reason, by } => {
+                tracing::warn!(
+                    session = link.job,
+                    lost = lost.name,
+                    reason,
+                    by,
+                    "a server of a session is lost: the server with its replica has taken over"
+                );
+            }
             JobEvent::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
             JobEvent::FromTask { .. }
             | JobEvent::MemberDisconnected { .. }
             | JobEvent::MemberReconnected { .. }
             | JobEvent::Members { .. }
-            | JobEvent::ServerTakesOver { .. }
             | JobEvent::CheckpointRequested
             | JobEvent::Timeout => {}
         }
@@ -107,18 +117,30 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn connect(link: &JobLink, token: &[u8]) -> Result<Self, Error> {
+    fn connect(link: &JobLink, token: &[u8], durability: Durability) -> Result<Self, Error> {
         let address = |lane: SessionLane| LaneAddress {
             addresses: lane.addresses,
             lane: lane.lane,
             server: String::new(),
             standby: None,
         };
-        let lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
-        let mut connections = LaneConnections::connect(Role::Tool, &lanes, token, |_| false)?;
+        let mut lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
+        if durability == Durability::Replica {
+            for (lane, standby) in lanes.iter_mut().zip(standbys_of(&link.servers).map_err(ended)?) {
+                lane.server.clone_from(&standby.primary);
+                lane.standby = Some(standby);
+            }
+        }
+        let mut connections = LaneConnections::connect(Role::Tool, &lanes, token, link.lost_servers())?;
         let is_lost = link.member_lost();
         connections.set_reconnection(move || is_lost.is_raised());
         Ok(Self { job: link.job, connections })
+    }
+
+    /// The standby of each lane, if it has one.
+    fn standbys(&self) -> Vec<Option<Standby>> {
+        let all = 0..self.connections.count();
+        all.map(|lane| self.connections.lane(lane).standby.clone()).collect()
     }
 
     /// Sends a request to all lanes. Returns the first refusal, or an error if a connection is lost.

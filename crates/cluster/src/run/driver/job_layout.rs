@@ -7,7 +7,7 @@ use std::time::Duration;
 use data::{BadLinePolicy, BadLineTotal};
 use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
-use rpc::message::{Durability, JobId, Member, MemberKind, Standby};
+use rpc::message::{Durability, JobId, Member, MemberKind};
 use worker::{JobLayout, LaneAddress, assign_partitions, can_be_rounded};
 
 use super::memory_check::check_memory;
@@ -130,25 +130,10 @@ impl ParameterPlace {
     /// Gives each lane its standby: a lane of the next server. A server has its lanes for copies after its own ones.
     fn add_standbys(&self, lanes: &mut [LaneAddress]) -> Result<(), Error> {
         let Self::Servers(servers) = self else { return Ok(()) };
-        let count = lanes.len() / servers.len();
-        let is_even = lanes.iter().zip(0..).all(|(lane, i)| usize::from(lane.lane) == i % count);
-        if servers.len() < 2 || !is_even {
-            let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-            return Err(Error::InvalidRequest {
-                what: format!("--durability replica on {}", names.join(", ")),
-                advice: "give at least two servers, all with the same --lanes: each has a replica of the partitions of \
-                         another one"
-                    .into(),
-            });
-        }
-        for i in 0..lanes.len() {
-            let next = lanes[(i + count) % lanes.len()].clone();
-            lanes[i].standby = Some(Standby {
-                primary: lanes[i].server.clone(),
-                server: next.server,
-                addresses: next.addresses,
-                lane: count as u16 + next.lane,
-            });
+        let standbys = master::standbys_of(servers)
+            .map_err(|text| Error::InvalidRequest { what: "--durability replica".into(), advice: text })?;
+        for (lane, standby) in lanes.iter_mut().zip(standbys) {
+            lane.standby = Some(standby);
         }
         Ok(())
     }

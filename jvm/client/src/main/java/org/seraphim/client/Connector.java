@@ -46,7 +46,7 @@ final class Connector {
     Deadline deadline = Deadline.in(options.reconnectLimit());
     for (long pause = FIRST_PAUSE_NANOS;; pause = Math.min(2 * pause, LAST_PAUSE_NANOS)) {
       try {
-        return tryOnce(onChannel, onIncarnation);
+        return tryEither(isFirst, onChannel, onIncarnation);
       } catch (RefusedException.Busy e) {
         if (deadline.isOver()) {
           throw e;
@@ -80,8 +80,35 @@ final class Connector {
     return e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage();
   }
 
-  private SocketChannel tryOnce(Consumer<SocketChannel> onChannel, LongConsumer onIncarnation) throws IOException {
-    InetSocketAddress address = endpoint.socketAddress();
+  /**
+   * Tries the lane, and its standby if it has one. The standby refuses until it has taken over, so after a loss it is
+   * tried first: a server that stands still answers nothing.
+   */
+  private SocketChannel tryEither(boolean isFirst, Consumer<SocketChannel> onChannel, LongConsumer onIncarnation)
+      throws IOException {
+    if (endpoint.standby == null) {
+      return tryOnce(endpoint, onChannel, onIncarnation);
+    }
+    Endpoint first = isFirst ? endpoint : endpoint.standby;
+    try {
+      return tryOnce(first, onChannel, onIncarnation);
+    } catch (IOException | RefusedException e) {
+      try {
+        return tryOnce(isFirst ? endpoint.standby : endpoint, onChannel, onIncarnation);
+      } catch (IOException | RefusedException other) {
+        if (e instanceof RefusedException.Busy) {
+          e.addSuppressed(other);
+          throw e;
+        }
+        other.addSuppressed(e);
+        throw other;
+      }
+    }
+  }
+
+  private SocketChannel tryOnce(Endpoint to, Consumer<SocketChannel> onChannel, LongConsumer onIncarnation)
+      throws IOException {
+    InetSocketAddress address = to.socketAddress();
     if (address.isUnresolved()) {
       throw new UnknownHostException("the name " + address.getHostString() + " has no address");
     }
@@ -92,10 +119,10 @@ final class Connector {
       onChannel.accept(channel);
       channel.socket().connect(address, (int) ATTEMPT.toMillis());
       channel.write(ByteBuffer.wrap(FrameCodec.bytes(
-          Requests.hello(endpoint.role, endpoint.job, endpoint.lane, token), 1, true)));
+          Requests.hello(to.role, to.job, to.lane, token), 1, true)));
       Frame answer = new FrameReader(channel, () -> {}).read(number -> null);
       if (answer.kind == Kind.FAULT) {
-        throw RefusedException.read(endpoint.toString(), answer);
+        throw RefusedException.read(to.toString(), answer);
       }
       if (answer.kind != Kind.WELCOME || answer.meta.length < Long.BYTES) {
         throw new DamagedFrameException("the answer to Hello is " + answer.kind);

@@ -15,8 +15,10 @@ final class Endpoint implements Serializable {
   final Role role;
   final int job;
   final int lane;
+  /** The lane that takes over when this one is lost, or null. */
+  final Endpoint standby;
 
-  private Endpoint(String name, String address, Role role, int job, int lane) {
+  private Endpoint(String name, String address, Role role, int job, int lane, Endpoint standby) {
     String hostAndPort = address.startsWith("tcp:") ? address.substring("tcp:".length()) : address;
     int colon = hostAndPort.lastIndexOf(':');
     String host = colon < 0 ? "" : hostAndPort.substring(0, colon);
@@ -26,6 +28,7 @@ final class Endpoint implements Serializable {
     this.role = role;
     this.job = job;
     this.lane = lane;
+    this.standby = standby;
   }
 
   private static int port(String address, String text) {
@@ -38,17 +41,20 @@ final class Endpoint implements Serializable {
 
   /** The master at {@code HOST:PORT}. */
   static Endpoint master(String address) {
-    return new Endpoint("the master", address, Role.TOOL, 0, 0);
+    return new Endpoint("the master", address, Role.TOOL, 0, 0, null);
   }
 
-  /** Lane {@code lane} of a server with these addresses, for session {@code job}. */
-  static Endpoint lane(List<String> addresses, int job, int lane) {
+  /**
+   * Lane {@code lane} of a server with these addresses, for session {@code job}. {@code standby} is the lane that takes
+   * over, or null.
+   */
+  static Endpoint lane(List<String> addresses, int job, int lane, Endpoint standby) {
     List<String> tcp = addresses.stream().filter(one -> one.startsWith("tcp:")).collect(Collectors.toList());
     if (tcp.isEmpty()) {
       throw new IllegalArgumentException("a server has the addresses " + addresses
           + ", expected one that begins with tcp: start it with --listen HOST:PORT");
     }
-    return new Endpoint("the server", tcp.get(0), Role.SESSION, job, lane);
+    return new Endpoint("the server", tcp.get(0), Role.SESSION, job, lane, standby);
   }
 
   InetSocketAddress socketAddress() {

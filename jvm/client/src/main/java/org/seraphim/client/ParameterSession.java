@@ -54,7 +54,8 @@ public final class ParameterSession implements AutoCloseable {
   public static ParameterSession open(String master, byte[] secret, String name, ClientOptions options) {
     ParameterSession session = new ParameterSession(master, secret, options, true);
     try {
-      Frame open = Requests.openSession(name, options.lease().toMillis(), options.servers());
+      Frame open = Requests.openSession(
+          name, options.lease().toMillis(), options.servers(), options.durability());
       // A repeat opens another session; the lost one ends with its lease.
       session.readMap(session.await(session.master.send(open, true), Kind.SESSION_MAP));
       session.timer.start(options.lease());

@@ -21,12 +21,15 @@ final class Requests {
     return frame;
   }
 
-  static Frame openSession(String name, long leaseMs, int servers) {
+  static Frame openSession(String name, long leaseMs, int servers, String durability) {
     Frame frame = new Frame(Kind.OPEN_SESSION);
     frame.json = new LinkedHashMap<>();
     frame.json.put("name", name);
     frame.json.put("lease_ms", leaseMs);
     frame.json.put("servers", servers);
+    if (!durability.equals("checkpoint")) {
+      frame.json.put("durability", durability);
+    }
     return frame;
   }
 

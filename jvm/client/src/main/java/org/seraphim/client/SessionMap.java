@@ -43,6 +43,8 @@ final class SessionMap {
   private static Endpoint readLane(Map<?, ?> lane, int job) {
     List<String> addresses = new ArrayList<>();
     ((List<?>) lane.get("addresses")).forEach(address -> addresses.add((String) address));
-    return Endpoint.lane(addresses, job, Math.toIntExact((Long) lane.get("lane")));
+    Map<?, ?> standby = (Map<?, ?>) lane.get("standby");
+    return Endpoint.lane(
+        addresses, job, Math.toIntExact((Long) lane.get("lane")), standby == null ? null : readLane(standby, job));
   }
 }

@@ -94,7 +94,41 @@ class FaultsTest {
       assertTrue(fault instanceof RefusedException.SessionEnded || fault instanceof SeraphimException.Unreachable,
           fault.toString());
       assertTrue(fault.getMessage().contains("server"), fault.getMessage());
-      assertThrows(SeraphimException.class, session::close);
+      session.close();
+    }
+  }
+
+  @Test
+  void replicas_need_two_servers_and_an_unknown_durability_is_refused() {
+    try (TestServers servers = TestServers.start()) {
+      RefusedException fault = assertThrows(RefusedException.class, () -> ParameterSession.open(
+          servers.address(), new byte[0], "test", FAST.withServers(1).withDurability("replica")));
+      assertTrue(fault.getMessage().contains("at least two servers"), fault.getMessage());
+    }
+    IllegalArgumentException unknown =
+        assertThrows(IllegalArgumentException.class, () -> FAST.withDurability("replicas"));
+    assertTrue(unknown.getMessage().contains("synced-log"), unknown.getMessage());
+  }
+
+  @Test
+  void when_a_server_with_replicas_is_killed_its_standby_goes_on_with_the_session() {
+    try (TestServers servers = TestServers.start();
+        ParameterSession session =
+            ParameterSession.open(servers.address(), new byte[0], "test", FAST.withDurability("replica"))) {
+      ServerMatrix matrix = session.createMatrix(SPEC);
+      double[] values = new double[COLUMNS];
+      java.util.Arrays.fill(values, 1.5);
+      for (int round = 0; round < 6; round++) {
+        StagedPush push = matrix.stage(new PushIdentity(round + 1, 0, round)).add(0, values);
+        if (round == 2) {
+          servers.killOneServer();
+        }
+        push.commit();
+      }
+      double[] expected = new double[COLUMNS];
+      java.util.Arrays.fill(expected, 9.0);
+      assertArrayEquals(expected, matrix.pull(0));
+      assertEquals(10, session.createMatrix(new MatrixSpec("later", 1, 10, 2)).pull(0).length);
     }
   }
 

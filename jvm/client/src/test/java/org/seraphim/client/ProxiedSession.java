@@ -25,7 +25,7 @@ public final class ProxiedSession implements AutoCloseable {
     for (Endpoint lane : handle.lanes) {
       proxies.add(new CuttingProxy(lane.socketAddress()));
       String address = "tcp:127.0.0.1:" + proxies.get(proxies.size() - 1).port();
-      lanes.add(Endpoint.lane(List.of(address), handle.job, lane.lane));
+      lanes.add(Endpoint.lane(List.of(address), handle.job, lane.lane, null));
     }
     session = ParameterSession.attach(new SessionHandle(
         handle.master, handle.job, handle.secret, options, lanes, handle.matrices));

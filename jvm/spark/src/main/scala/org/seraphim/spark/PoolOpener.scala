@@ -24,7 +24,8 @@ private[spark] object PoolOpener {
         "the application has no parameter servers: set spark.plugins=org.seraphim.spark.SeraphimPlugin and " +
           "spark.seraphim.servers, or spark.seraphim.master")
     }
-    val options = ClientOptions.defaults().withServers(servers)
+    val limits = ClientOptions.defaults().withServers(servers)
+    val options = conf.durability.fold(limits)(value => limits.withDurability(value))
     val end = System.nanoTime() + ServersLimit.toNanos
     var pool: Option[VectorPool] = None
     while (pool.isEmpty) {

@@ -8,6 +8,8 @@ import org.apache.spark.SparkConf
  *  - `spark.seraphim.master`: HOST:PORT of a cluster that runs already; nothing is started
  *  - `spark.seraphim.tokenFile`: the file with its shared secret, readable by the driver
  *  - `spark.seraphim.servers`: number of servers to start; 0 if it is missing
+ *  - `spark.seraphim.durability`: what of the vectors outlives the loss of a server, as in `ClientOptions.withDurability`;
+ *    `checkpoint` (nothing) if it is missing
  *  - `spark.seraphim.memory`: memory limit of each server, such as `10g`; the default is that of `seraphim server`
  *  - `spark.seraphim.binary`: the program `seraphim` on each machine; by default it is that of the jar
  *    `seraphim-program`, or found in the PATH
@@ -17,10 +19,11 @@ private[spark] final case class SeraphimConf(
     tokenFile: Option[String],
     servers: Int,
     memoryBytes: Option[Long],
+    durability: Option[String],
     binary: Option[String])
 
 private[spark] object SeraphimConf {
-  val Known: Seq[String] = Seq("master", "tokenFile", "servers", "memory", "binary").map("spark.seraphim." + _)
+  val Known: Seq[String] = Seq("master", "tokenFile", "servers", "memory", "durability", "binary").map("spark.seraphim." + _)
 
   /** Reads the settings, and refuses what cannot be meant. */
   def of(conf: SparkConf): SeraphimConf = {
@@ -37,6 +40,7 @@ private[spark] object SeraphimConf {
       conf.getOption("spark.seraphim.tokenFile"),
       servers,
       memory,
+      conf.getOption("spark.seraphim.durability"),
       conf.getOption("spark.seraphim.binary"))
   }
 }

@@ -81,7 +81,7 @@ class SeraphimPluginTest {
   }
 
   @Test def a_missing_program_and_missing_servers_are_clear_errors(): Unit = {
-    val conf = SeraphimConf(None, None, 1, None, Some("/no/such/seraphim"))
+    val conf = SeraphimConf(None, None, 1, None, None, Some("/no/such/seraphim"))
     val fault = assertThrows(classOf[IllegalStateException], () => SeraphimService.local(conf))
     assertTrue(fault.getMessage.contains("spark.seraphim.binary"), fault.getMessage)
     val context = TestSpark.start("local[1]")
