@@ -10,9 +10,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Target size of a page. A smaller one has fewer bytes copied by a push of scattered keys, and more allocations by a
-/// push of all.
-const PAGE_BYTES: usize = 2 << 10;
+/// Target size of a page. A smaller one has fewer bytes copied by a push of scattered keys, and takes longer for a push
+/// of all.
+const PAGE_BYTES: usize = 512;
+
+/// Copied pages are in blocks of this size, so that neither copying nor freeing one is a call of the allocator.
+const SLAB_BYTES: usize = 64 << 10;
+
+/// The slot of a page that has not changed.
+const NOT_COPIED: u32 = u32::MAX;
 
 /// A snapshot of a partition, as its tables know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +92,71 @@ pub(crate) struct PagesOfSnapshot<T> {
     changed: Option<ChangedItems>,
     /// The array that was replaced by a larger one: nothing changes any more.
     array: Option<Arc<Vec<T>>>,
-    pages: Vec<Option<Arc<[T]>>>,
+    copies: PageCopies<T>,
+}
+
+/// How an array is divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArrayShape {
+    /// Number of items whose changes are recorded one by one.
+    pub(crate) item_count: usize,
+    pub(crate) page_count: usize,
+    /// Number of elements of the array in a page; the last one may have fewer.
+    pub(crate) page_len: usize,
+}
+
+impl ArrayShape {
+    /// That of an array which only grows, so that none of its pages is copied.
+    pub(crate) const GROWING: Self = Self { item_count: 0, page_count: 0, page_len: 1 };
+}
+
+/// Copies of pages.
+#[derive(Debug)]
+struct PageCopies<T> {
+    /// By page: the number of its copy.
+    slots: Vec<u32>,
+    page_len: usize,
+    /// Number of copies in a slab.
+    slab_len: usize,
+    slabs: Vec<Vec<T>>,
+    count: u32,
+}
+
+impl<T: Copy> PageCopies<T> {
+    fn none_of(shape: ArrayShape) -> Self {
+        let slab_len = (SLAB_BYTES / (shape.page_len * size_of::<T>())).max(1);
+        let slots = vec![NOT_COPIED; shape.page_count];
+        Self { slots, page_len: shape.page_len, slab_len, slabs: Vec::new(), count: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, page: usize, content: &[T]) {
+        let Some(slot @ &mut NOT_COPIED) = self.slots.get_mut(page) else { return };
+        *slot = self.count;
+        if self.count as usize % self.slab_len == 0 {
+            self.slabs.push(Vec::with_capacity(self.slab_len * self.page_len));
+        }
+        self.count += 1;
+        if let (Some(slab), Some(first)) = (self.slabs.last_mut(), content.first()) {
+            slab.extend_from_slice(content);
+            // The last page of the array may be shorter.
+            slab.extend(std::iter::repeat_n(*first, self.page_len - content.len()));
+        }
+    }
+}
+
+impl<T> PageCopies<T> {
+    #[inline]
+    fn get(&self, page: usize) -> Option<&[T]> {
+        let slot = *self.slots.get(page)? as usize;
+        let slab = self.slabs.get(slot / self.slab_len)?;
+        let start = slot % self.slab_len * self.page_len;
+        slab.get(start..start + self.page_len)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.slabs.iter().map(|slab| (slab.capacity() * size_of::<T>()) as u64).sum()
+    }
 }
 
 impl<T: Copy> BeforeImages<T> {
@@ -100,19 +170,14 @@ impl<T: Copy> BeforeImages<T> {
         !self.snapshots.is_empty()
     }
 
-    /// Begins a snapshot of an array of so many rows, items and pages. One that records changes ends the record of the one
+    /// Begins a snapshot of an array with so many rows. One that records changes ends the record of the one
     /// before, and begins another.
-    pub(crate) fn begin(
-        &mut self,
-        id: SnapshotId,
-        row_count: u32,
-        (item_count, page_count): (usize, usize),
-        records_changes: bool,
-    ) {
+    pub(crate) fn begin(&mut self, id: SnapshotId, row_count: u32, shape: ArrayShape, records_changes: bool) {
+        let item_count = shape.item_count;
         let changed =
             if records_changes { self.changes.replace(ChangedItems::none_of(item_count)) } else { None };
-        let pages = vec![None; page_count];
-        self.snapshots.push(PagesOfSnapshot { id, row_count, item_count, changed, array: None, pages });
+        let copies = PageCopies::none_of(shape);
+        self.snapshots.push(PagesOfSnapshot { id, row_count, item_count, changed, array: None, copies });
     }
 
     /// Frees what a snapshot has.
@@ -135,11 +200,8 @@ impl<T: Copy> BeforeImages<T> {
     /// Keeps the content of a page, which is about to change, for the snapshots that do not have it yet.
     #[inline]
     pub(crate) fn preserve(&mut self, page: usize, content: &[T]) {
-        let mut copy = None;
-        for snapshot in &mut self.snapshots {
-            if let (Some(kept @ None), None) = (snapshot.pages.get_mut(page), &snapshot.array) {
-                *kept = Some(Arc::clone(copy.get_or_insert_with(|| Arc::from(content))));
-            }
+        for snapshot in self.snapshots.iter_mut().filter(|snapshot| snapshot.array.is_none()) {
+            snapshot.copies.add(page, content);
         }
     }
 
@@ -172,7 +234,7 @@ impl<T> PagesOfSnapshot<T> {
     /// The page as it was, if it has changed since.
     #[inline]
     pub(crate) fn page(&self, page: usize) -> Option<&[T]> {
-        self.pages.get(page)?.as_deref()
+        self.copies.get(page)
     }
 
     /// Whether an item belongs to these rows.
@@ -193,12 +255,10 @@ impl<T> PagesOfSnapshot<T> {
         all.min(((recorded + new) * rows_per_item) as u64)
     }
 
-    /// Size of what is kept in bytes. What is in `seen` by its address does not count, and is added to it.
+    /// Size of what is kept in bytes. Arrays that are in `seen` by their addresses do not count, and are added to it.
     pub(crate) fn unseen_bytes(&self, seen: &mut BTreeSet<usize>) -> u64 {
-        let array = self.array.iter().map(|array| array.as_slice());
-        let kept = array.chain(self.pages.iter().flatten().map(|page| &**page));
-        let unseen = kept.filter(|items| seen.insert(items.as_ptr().addr()));
-        unseen.map(|items| size_of_val(items) as u64).sum()
+        let array = self.array.iter().filter(|array| seen.insert(array.as_ptr().addr()));
+        self.copies.bytes() + array.map(|array| size_of_val(array.as_slice()) as u64).sum::<u64>()
     }
 }
 
@@ -206,33 +266,46 @@ impl<T> PagesOfSnapshot<T> {
 mod tests {
     use super::*;
 
+    fn shape(item_count: usize, page_count: usize) -> ArrayShape {
+        ArrayShape { item_count, page_count, page_len: 2 }
+    }
+
     #[test]
-    fn a_page_is_kept_once_for_all_snapshots_that_began_before_it_changed() {
+    fn a_page_is_kept_for_all_snapshots_that_began_before_it_changed() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second, third] = [1, 2, 3].map(SnapshotId);
-        images.begin(first, 4, (4, 2), false);
+        images.begin(first, 4, shape(4, 2), false);
         images.preserve(0, &[1, 2]);
-        images.begin(second, 4, (4, 2), false);
+        images.begin(second, 4, shape(4, 2), false);
         images.preserve(0, &[3, 4]);
         images.preserve(1, &[5, 6]);
         images.preserve(9, &[7]);
-        images.begin(third, 4, (4, 2), false);
+        images.begin(third, 4, shape(4, 2), false);
         let page = |id, page| images.of(id).unwrap().page(page).map(<[u64]>::to_vec);
         assert_eq!((page(first, 0), page(first, 1)), (Some(vec![1, 2]), Some(vec![5, 6])));
         assert_eq!((page(second, 0), page(second, 1)), (Some(vec![3, 4]), Some(vec![5, 6])));
         assert_eq!((page(third, 0), page(third, 9)), (None, None));
         let mut seen = BTreeSet::new();
         let bytes = [first, second, third].map(|id| images.of(id).unwrap().unseen_bytes(&mut seen));
-        assert_eq!(bytes, [32, 16, 0], "the page that two share counts once");
+        assert_eq!(bytes, [SLAB_BYTES as u64, SLAB_BYTES as u64, 0]);
+        // Many pages, the last one shorter.
+        let all = 3 * SLAB_BYTES / 16;
+        images.begin(SnapshotId(4), 9, shape(all, all), false);
+        for page in 0..all as u64 {
+            images.preserve(page as usize, &[page, page + 1][..if page + 1 == all as u64 { 1 } else { 2 }]);
+        }
+        let of = images.of(SnapshotId(4)).unwrap();
+        assert!((0..all as u64 - 1).all(|page| of.page(page as usize).unwrap() == [page, page + 1]));
+        assert_eq!(of.page(all - 1).unwrap()[0], all as u64 - 1);
     }
 
     #[test]
     fn a_replaced_array_is_that_of_the_snapshots_that_have_none_and_changes_no_more() {
         let mut images = BeforeImages::<u64>::default();
         let [first, second] = [1, 2].map(SnapshotId);
-        images.begin(first, 2, (2, 1), false);
+        images.begin(first, 2, shape(2, 1), false);
         images.keep_array(vec![1, 2]);
-        images.begin(second, 2, (2, 1), false);
+        images.begin(second, 2, shape(2, 1), false);
         images.keep_array(vec![3, 4]);
         images.preserve(0, &[9, 9]);
         let array = |id| images.of(id).unwrap().array(&[0]).to_vec();
@@ -248,15 +321,15 @@ mod tests {
     fn a_snapshot_knows_what_has_changed_since_the_one_before_that_recorded_changes() {
         let mut images = BeforeImages::<u64>::default();
         let [first, other, second, third, fourth] = [1, 2, 3, 4, 5].map(SnapshotId);
-        images.begin(first, 600, (65, 3), true);
+        images.begin(first, 600, shape(65, 3), true);
         images.record_change(1);
-        images.begin(other, 600, (65, 3), false);
+        images.begin(other, 600, shape(65, 3), false);
         images.end(other);
         images.end(first);
         images.record_change(63);
         images.record_change(65);
         assert!(!images.is_idle(), "changes are recorded without a snapshot");
-        images.begin(second, 700, (67, 4), true);
+        images.begin(second, 700, shape(67, 4), true);
         let changed = |images: &BeforeImages<u64>, id| {
             let snapshot = images.of(id).unwrap();
             assert!((0..99).all(|item| snapshot.has(RowsOfSnapshot::All, item)));
@@ -264,18 +337,18 @@ mod tests {
             (items.collect::<Vec<_>>(), snapshot.changed_row_count(10))
         };
         assert_eq!(changed(&images, second), (vec![1, 63, 65, 66], 40), "65 and 66 are new");
-        images.begin(third, 700, (67, 4), true);
+        images.begin(third, 700, shape(67, 4), true);
         assert_eq!(changed(&images, third), (vec![], 0));
         images.keep_array(vec![0; 8]);
-        images.begin(fourth, 300, (67, 4), true);
+        images.begin(fourth, 300, shape(67, 4), true);
         assert_eq!(changed(&images, fourth), ((0..67).collect(), 300), "rows have moved");
         let mut images = BeforeImages::<u64>::default();
-        images.begin(first, 3, (67, 2), true);
+        images.begin(first, 3, shape(67, 2), true);
         assert_eq!(changed(&images, first), ((0..67).collect(), 3), "nothing is known of what was before");
     }
 
     #[test]
     fn pages_have_about_one_size() {
-        assert_eq!([1, 4, 64, 100, 2047, 2048, 1 << 20].map(page_shift), [11, 9, 5, 4, 0, 0, 0]);
+        assert_eq!([1, 4, 64, 100, 511, 512, 1 << 20].map(page_shift), [9, 7, 3, 2, 0, 0, 0]);
     }
 }

@@ -12,7 +12,9 @@ use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
-use crate::storage::before_images::{BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift};
+use crate::storage::before_images::{
+    ArrayShape, BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift,
+};
 use crate::storage::rows::ABSENT;
 use crate::storage::{PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
@@ -155,8 +157,9 @@ impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W
     }
 
     fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
-        let page_count = self.buckets.len().div_ceil(1 << Self::PAGE_SHIFT);
-        self.images.begin(id, self.len, (self.buckets.len(), page_count), records_changes);
+        let page_len = 1 << Self::PAGE_SHIFT;
+        let (item_count, page_count) = (self.buckets.len(), self.buckets.len().div_ceil(page_len));
+        self.images.begin(id, self.len, ArrayShape { item_count, page_count, page_len }, records_changes);
     }
 
     fn end_snapshot(&mut self, id: SnapshotId) {

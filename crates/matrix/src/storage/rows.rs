@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use math::prefetch::prefetch;
 
-use super::before_images::{BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift};
+use super::before_images::{
+    ArrayShape, BeforeImages, PagesOfSnapshot, RowsOfSnapshot, SnapshotId, page_shift,
+};
 use crate::element::Element;
 
 /// Position of a row that does not exist.
@@ -53,8 +55,9 @@ impl<E: Element> RowChunks<E> {
 
     /// Keeps the rows as they are now for a snapshot.
     pub(crate) fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
-        let page_count = (self.len as usize).div_ceil(1 << self.page_shift());
-        self.images.begin(id, self.len, (self.len as usize, page_count), records_changes);
+        let (item_count, shift) = (self.len as usize, self.page_shift());
+        let (page_count, page_len) = (item_count.div_ceil(1 << shift), self.width << shift);
+        self.images.begin(id, self.len, ArrayShape { item_count, page_count, page_len }, records_changes);
     }
 
     pub(crate) fn end_snapshot(&mut self, id: SnapshotId) {

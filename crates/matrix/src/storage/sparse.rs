@@ -10,7 +10,7 @@ use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
-use crate::storage::before_images::{BeforeImages, RowsOfSnapshot, SnapshotId};
+use crate::storage::before_images::{ArrayShape, BeforeImages, RowsOfSnapshot, SnapshotId};
 use crate::storage::rows::{ABSENT, RowChunks, SnapshotOfRows};
 use crate::storage::{BLOCK, PREFETCH_DISTANCE, RowStore, Share, UNKNOWN};
 
@@ -175,7 +175,7 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
     }
 
     fn begin_snapshot(&mut self, id: SnapshotId, records_changes: bool) {
-        self.index.images.begin(id, self.len(), (0, 0), false);
+        self.index.images.begin(id, self.len(), ArrayShape::GROWING, false);
         self.rows.begin_snapshot(id, records_changes);
     }
 
