@@ -125,11 +125,11 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// The next block with its kind; `None` after the last one.
+    /// Reads the next block into `bytes`, in place of what they are; returns its kind, or `None` after the last one.
     ///
     /// # Errors
     /// [`Error::Damaged`] if a byte has changed or the file ends early, or goes on behind its end.
-    pub fn read(&mut self) -> Result<Option<(u32, Vec<u8>)>, Error> {
+    pub fn read(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u32>, Error> {
         if self.has_ended {
             return Ok(None);
         }
@@ -140,16 +140,16 @@ impl<R: Read> BlockReader<R> {
         if length > BLOCK_LIMIT_BYTES {
             return Err(self.damaged(start, "a block has an impossible length"));
         }
-        let bytes = self.bytes(length)?;
-        if header(kind, &[&bytes]) != found {
+        self.read_bytes(length, bytes)?;
+        if header(kind, &[bytes]) != found {
             return Err(self.damaged(start, "the checksum of a block does not fit its bytes"));
         }
         if kind != END {
             self.block_count += 1;
-            return Ok(Some((kind, bytes)));
+            return Ok(Some(kind));
         }
         self.has_ended = true;
-        if bytes != self.block_count.to_le_bytes() {
+        if *bytes != self.block_count.to_le_bytes() {
             return Err(self.damaged(start, "its number of blocks does not fit"));
         }
         match Read::read(&mut self.input, &mut [0]) {
@@ -187,18 +187,18 @@ impl<R: Read> BlockReader<R> {
         Ok(bytes)
     }
 
-    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
+    fn read_bytes(&mut self, length: u64, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        bytes.clear();
         while (bytes.len() as u64) < length {
             let count = READ_BYTES.min(length - bytes.len() as u64);
             bytes.reserve(count as usize);
-            let read = (&mut self.input).take(count).read_to_end(&mut bytes);
+            let read = (&mut self.input).take(count).read_to_end(bytes);
             if read.map_err(|error| self.unreadable(&error))? as u64 != count {
                 return Err(self.unreadable(&ErrorKind::UnexpectedEof.into()));
             }
         }
         self.offset += length;
-        Ok(bytes)
+        Ok(())
     }
 }
 
@@ -218,9 +218,9 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Error> {
         let mut reader = BlockReader::new(bytes, "folder", "part")?;
-        let mut blocks = Vec::new();
-        while let Some(block) = reader.read()? {
-            blocks.push(block);
+        let (mut blocks, mut bytes) = (Vec::new(), vec![9; 200]);
+        while let Some(kind) = reader.read(&mut bytes)? {
+            blocks.push((kind, bytes.clone()));
         }
         Ok(blocks)
     }

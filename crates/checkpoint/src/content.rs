@@ -124,6 +124,8 @@ pub struct CheckedBlock {
 pub struct PartReader<R> {
     blocks: BlockReader<R>,
     specs: Vec<MatrixSpec>,
+    /// The bytes of the last block: the next one needs no new memory.
+    bytes: Vec<u8>,
 }
 
 impl<R> fmt::Debug for PartReader<R> {
@@ -138,7 +140,8 @@ impl<R: Read> PartReader<R> {
     /// # Errors
     /// [`Error::Damaged`] and [`Error::NewerFormat`].
     pub fn new(input: R, specs: &[MatrixSpec], location: &str, path: &str) -> Result<Self, Error> {
-        Ok(Self { blocks: BlockReader::new(input, location, path)?, specs: specs.to_vec() })
+        let blocks = BlockReader::new(input, location, path)?;
+        Ok(Self { blocks, specs: specs.to_vec(), bytes: Vec::new() })
     }
 
     /// Checks the next block like [`Self::read`], but does not decode rows; `None` at the end.
@@ -147,11 +150,12 @@ impl<R: Read> PartReader<R> {
     /// [`Error::Damaged`].
     pub fn check(&mut self) -> Result<Option<CheckedBlock>, Error> {
         let start = self.blocks.offset();
-        let Some((kind, bytes)) = self.blocks.read()? else { return Ok(None) };
+        let Some(kind) = self.blocks.read(&mut self.bytes)? else { return Ok(None) };
+        let bytes = &self.bytes;
         let checked = match kind {
             DRIVER => Some(CheckedBlock { row_count: 0, is_task: false }),
-            TASK => task(&bytes).map(|_| CheckedBlock { row_count: 0, is_task: true }),
-            ROWS => RowsBlock::of(&self.specs, &bytes)
+            TASK => task(bytes).map(|_| CheckedBlock { row_count: 0, is_task: true }),
+            ROWS => RowsBlock::of(&self.specs, bytes)
                 .map(|block| CheckedBlock { row_count: block.count as u64, is_task: false }),
             _ => None,
         };
@@ -164,11 +168,12 @@ impl<R: Read> PartReader<R> {
     /// [`Error::Damaged`].
     pub fn read(&mut self) -> Result<Option<Content>, Error> {
         let start = self.blocks.offset();
-        let Some((kind, bytes)) = self.blocks.read()? else { return Ok(None) };
+        let Some(kind) = self.blocks.read(&mut self.bytes)? else { return Ok(None) };
+        let bytes = &self.bytes;
         let content = match kind {
-            DRIVER => Some(Content::Driver(bytes)),
-            TASK => task(&bytes).map(Content::Task),
-            ROWS => rows(&self.specs, &bytes),
+            DRIVER => Some(Content::Driver(bytes.clone())),
+            TASK => task(bytes).map(Content::Task),
+            ROWS => rows(&self.specs, bytes),
             _ => None,
         };
         content.map(Some).ok_or_else(|| self.blocks.damaged(start, OTHER_CONTENT))

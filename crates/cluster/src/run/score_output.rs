@@ -306,10 +306,11 @@ pub(super) fn join_parts(
         let shown = path.display().to_string();
         let file = File::open(&path).map_err(Error::io("read", &path))?;
         let mut blocks = BlockReader::new(BufReader::with_capacity(BUFFER_BYTES, file), &shown, "scores")?;
-        while let Some((kind, bytes)) = blocks.read()? {
+        let mut bytes = Vec::new();
+        while let Some(kind) = blocks.read(&mut bytes)? {
             interrupt.check(super::score::NOT_ENDED)?;
             let scored = match kind {
-                TEXT => ScoredBatch { text: bytes, ..ScoredBatch::default() },
+                TEXT => ScoredBatch { text: std::mem::take(&mut bytes), ..ScoredBatch::default() },
                 _ => ScoredBatch { numbers: decode(&bytes, &shown)?, text: Vec::new() },
             };
             writer.write(&scored, layout)?;
