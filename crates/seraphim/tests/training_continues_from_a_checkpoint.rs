@@ -131,15 +131,13 @@ fn sizes_and_bases(folder: &str) -> Vec<(u64, u64, Option<u64>)> {
 
 /// Many features in the first records, and a few of them in the others: later checkpoints find few changes.
 fn many_features_then_few(path: &str) {
-    let mut text = String::new();
-    for i in 0..4_000 {
-        let features: String = (0..50).map(|j| format!(" {}:{}", i * 50 + j + 1, 1 + i % 3)).collect();
-        text.push_str(&format!("{}{features}\n", i % 2));
-    }
-    for i in 0..100_000 {
-        text.push_str(&format!("{} {}:1 {}:2\n", i % 3 % 2, 1 + i % 37, 40 + i % 59));
-    }
-    std::fs::write(path, text).expect("the folder can be written");
+    let wide = (0..4_000).map(|i| {
+        let features: Vec<String> = (0..50).map(|j| format!("{}:{}", i * 50 + j + 1, 1 + i % 3)).collect();
+        format!("{} {}\n", i % 2, features.join(" "))
+    });
+    let narrow = (0..100_000).map(|i| format!("{} {}:1 {}:2\n", i % 3 % 2, 1 + i % 37, 40 + i % 59));
+    let text: Vec<String> = wide.chain(narrow).collect();
+    std::fs::write(path, text.concat()).expect("the folder can be written");
 }
 
 #[test]
@@ -157,8 +155,8 @@ fn an_increment_has_what_changed_and_the_training_continues_from_it() {
         assert!(world.train(job, "saving", &words) == whole, "saving changes bytes");
         let all = sizes_and_bases(&folder);
         let largest = all.iter().map(|(_, size, _)| *size).max().expect("there are checkpoints");
-        let small = all.iter().filter(|(_, size, base)| base.is_some() && *size < largest / 2);
-        let (last, _, base) = *small.last().unwrap_or_else(|| panic!("no small increment: {all:?}"));
+        let mut small = all.iter().filter(|(_, size, base)| base.is_some() && *size < largest / 2);
+        let (last, _, base) = *small.next_back().unwrap_or_else(|| panic!("no small increment: {all:?}"));
         let base = base.expect("it is an increment");
         let listed = succeed(&["checkpoints", "list", &folder]);
         assert!(listed.contains(&format!("what changed since {base:08}")), "{listed}");

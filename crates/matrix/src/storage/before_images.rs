@@ -133,7 +133,7 @@ impl<T: Copy> PageCopies<T> {
     fn add(&mut self, page: usize, content: &[T]) {
         let Some(slot @ &mut NOT_COPIED) = self.slots.get_mut(page) else { return };
         *slot = self.count;
-        if self.count as usize % self.slab_len == 0 {
+        if (self.count as usize).is_multiple_of(self.slab_len) {
             self.slabs.push(Vec::with_capacity(self.slab_len * self.page_len));
         }
         self.count += 1;

@@ -7,15 +7,19 @@ use matrix::{
 };
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, AskMap, Barrier, Base64Bytes, Batch, CloseJob, CloseSession, CloseToken, Commit,
-    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, DropRows, Durability,
-    Export, ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
-    OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
-    PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows, SessionLane, SessionMap, SessionMatrix,
+    Barrier, Base64Bytes, Batch, CloseJob, CloseToken, Commit, CommitFunction, Committed, Control,
+    ControlBody, Done, DropRows, Durability, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
+    Joined, KeepRows, KeyList, Leave, OpenJob, PartitionRun, Pull, PullFunction, Pulled, PulledFunction,
+    Push, PushFunction, PushPosition, PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows,
     Standby, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
+
+#[path = "session_samples.rs"]
+mod session_samples;
+
+use session_samples::parameters;
 
 pub(crate) const RUNS: [PartitionRun; 2] =
     [PartitionRun { partition: 3, count: 2 }, PartitionRun { partition: 5, count: 1 }];
@@ -233,6 +237,7 @@ fn clocks() -> Vec<(&'static str, Message)> {
 
 fn rows() -> Vec<(&'static str, Message)> {
     let floats = OwnedValues::F32(FLOATS.to_vec());
+    let scan = ScanRows { request: 29, job: 2, matrix: 1, snapshot: 1, block: 77, only_changed: false };
     vec![
         ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, from: 1000 })),
         (
@@ -282,28 +287,8 @@ fn rows() -> Vec<(&'static str, Message)> {
         ),
         ("restore_rows", Message::RestoreRows(RestoreRows { request: 28, job: 2, snapshot: 0 })),
         ("drop_rows", Message::DropRows(DropRows { request: 29, job: 2, snapshot: 1 })),
-        (
-            "scan_rows",
-            Message::ScanRows(ScanRows {
-                request: 29,
-                job: 2,
-                matrix: 1,
-                snapshot: 1,
-                block: 77,
-                only_changed: false,
-            }),
-        ),
-        (
-            "scan_changed_rows",
-            Message::ScanRows(ScanRows {
-                request: 29,
-                job: 2,
-                matrix: 1,
-                snapshot: 1,
-                block: 7,
-                only_changed: true,
-            }),
-        ),
+        ("scan_rows", Message::ScanRows(scan)),
+        ("scan_changed_rows", Message::ScanRows(ScanRows { block: 7, only_changed: true, ..scan })),
     ]
 }
 
@@ -343,73 +328,6 @@ fn others() -> Vec<(&'static str, Message)> {
             }),
         ),
         ("control", Message::Control(Control { request: 32, body: ControlBody::Heard { count: 2 } })),
-    ]
-}
-
-fn parameters() -> Vec<(&'static str, Message)> {
-    let spec = MatrixSpec { consistency: Consistency::Asp, ..spec() };
-    let lane = SessionLane { addresses: vec!["tcp:127.0.0.1:9".to_owned()], lane: 1, standby: None };
-    let addresses = vec!["tcp:127.0.0.1:8".to_owned()];
-    let standby =
-        Standby { primary: "server-0".to_owned(), server: "server-1".to_owned(), addresses, lane: 3 };
-    let replicated = vec![SessionLane { standby: Some(standby), ..lane.clone() }];
-    let lanes = vec![lane];
-    let matrices = vec![SessionMatrix { matrix: 1, spec: spec.clone(), owners: vec![0; 4] }];
-    let hello = Hello { request: 1, token: vec![], role: Role::Session { job: 2 }, lane: 1 };
-    vec![
-        ("hello_session", Message::Hello(hello)),
-        (
-            "open_session",
-            Message::OpenSession(OpenSession {
-                request: 33,
-                name: "fit".to_owned(),
-                lease_ms: 60_000,
-                servers: 2,
-                durability: Durability::Checkpoint,
-            }),
-        ),
-        (
-            "open_session_with_replicas",
-            Message::OpenSession(OpenSession {
-                request: 33,
-                name: "fit".to_owned(),
-                lease_ms: 60_000,
-                servers: 2,
-                durability: Durability::Replica,
-            }),
-        ),
-        (
-            "session_map",
-            Message::SessionMap(SessionMap { request: 33, job: 2, lease_ms: 60_000, lanes, matrices }),
-        ),
-        (
-            "session_map_with_replicas",
-            Message::SessionMap(SessionMap {
-                request: 33,
-                job: 2,
-                lease_ms: 60_000,
-                lanes: replicated,
-                matrices: Vec::new(),
-            }),
-        ),
-        (
-            "create_matrix",
-            Message::CreateMatrix(CreateMatrix { request: 34, job: 2, spec: Box::new(spec.clone()) }),
-        ),
-        ("drop_matrix", Message::DropMatrix(DropMatrix { request: 35, job: 2, matrix: 1 })),
-        ("ask_map", Message::AskMap(AskMap { request: 36, job: 2 })),
-        ("renew_session", Message::RenewSession(RenewSession { request: 37, job: 2 })),
-        ("close_session", Message::CloseSession(CloseSession { request: 38, job: 2 })),
-        (
-            "add_matrix",
-            Message::AddMatrix(AddMatrix {
-                request: 39,
-                job: 2,
-                matrix: 1,
-                spec: Box::new(spec),
-                held: vec![0, 3],
-            }),
-        ),
     ]
 }
 

@@ -194,7 +194,10 @@ fn a_snapshot_is_read_while_tasks_push() {
     let expected = (0..300_000).map(|key| (key, if key == 10 || key == 200_000 { 1.0 } else { 0.0 }));
     assert!(rows.into_iter().eq(expected), "the pushes since then are not in it");
     let copied = memory(&mut world);
-    assert!((1..shared / 4).contains(&(copied - shared)), "pages were copied, whatever was pushed: {copied} of {shared}");
+    assert!(
+        (1..shared / 4).contains(&(copied - shared)),
+        "pages were copied, whatever was pushed: {copied} of {shared}"
+    );
     for number in [0, 2] {
         let scan =
             ScanRows { request: 2, job: JOB, matrix: 0, snapshot: number, block: 0, only_changed: false };

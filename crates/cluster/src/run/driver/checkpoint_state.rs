@@ -134,11 +134,11 @@ impl Increments {
 
     /// A checkpoint is complete.
     pub(super) fn add(&mut self, base: Base, size_bytes: u64, is_increment: bool) {
-        if !is_increment {
-            *self = Self { full_bytes: size_bytes, ..Self::default() };
-        } else {
+        if is_increment {
             self.count += 1;
             self.size_bytes += size_bytes;
+        } else {
+            *self = Self { full_bytes: size_bytes, ..Self::default() };
         }
         self.base = Some(base);
     }
