@@ -1,5 +1,6 @@
 //! How long pulls and pushes wait because of a snapshot of their matrix, which is read meanwhile: 10 million rows of
-//! FTRL-Proximal, two tasks under ASP, in the store of this process and on two servers.
+//! FTRL-Proximal, two tasks under ASP, in the store of this process and on two servers. And how much of such a matrix an
+//! incremental checkpoint has after a hundredth of its buckets has changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +46,7 @@ struct Longest {
     with_snapshot: f64,
 }
 
-/// All figures as JSON, in milliseconds.
+/// All figures as JSON: in milliseconds, and a share.
 pub(super) fn run() -> Result<Value> {
     let local = in_process()?;
     let served = on_servers()?;
@@ -54,7 +55,40 @@ pub(super) fn run() -> Result<Value> {
         "process_undisturbed_ms": local.undisturbed,
         "servers_ms": served.with_snapshot,
         "servers_undisturbed_ms": served.undisturbed,
+        "changed_share": changed_share()?,
     }))
+}
+
+/// The share of the bytes of all rows that the rows have which count as changed after one bucket in a hundred has changed.
+/// All rows have the same size.
+fn changed_share() -> Result<f64> {
+    const BUCKET_BYTES: u64 = 64;
+    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+    store.create(spec(PARTITIONS))?;
+    let store = Arc::new(store);
+    let mut agent = store.agent(0);
+    fill(&mut agent)?;
+    drop(store.snapshot_with_changes(WEIGHTS)?);
+    let count = store.stats().matrices[0].size_bytes / BUCKET_BYTES / 100;
+    let mut random = stream(1, Purpose::Test, 0, 1);
+    let mut keys: Vec<u64> = (0..count).map(|_| random.below(ROWS)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    agent.push(WEIGHTS, Selection::Rows(Keys::Sorted(&keys)), Values::F32(&vec![0.5; keys.len()]))?;
+    let snapshot = store.snapshot_with_changes(WEIGHTS)?;
+    let row_count = |rows: &matrix::Snapshot| -> u64 {
+        (0..rows.block_count()).map(|block| rows.block(block).keys.len() as u64).sum()
+    };
+    Ok(row_count(&snapshot.changes()) as f64 / row_count(&snapshot) as f64)
+}
+
+/// Pushes to all rows.
+fn fill(agent: &mut dyn Agent) -> Result<()> {
+    for start in (0..ROWS).step_by(FILL_KEYS as usize) {
+        let all = Selection::Rows(Keys::Range(start, start + FILL_KEYS));
+        agent.push(WEIGHTS, all, Values::F32(&vec![0.5; FILL_KEYS as usize]))?;
+    }
+    Ok(())
 }
 
 fn in_process() -> Result<Longest> {
@@ -124,11 +158,7 @@ fn scan(lane: &mut Lane) -> Result<u64> {
 
 /// Measures pulls and pushes of all agents while `snapshot` takes one and reads it, again and again.
 fn measure(mut agents: Vec<Box<dyn Agent>>, mut snapshot: impl FnMut() -> Result<u64>) -> Result<Longest> {
-    let filler = &mut agents[0];
-    for start in (0..ROWS).step_by(FILL_KEYS as usize) {
-        let all = Selection::Rows(Keys::Range(start, start + FILL_KEYS));
-        filler.push(WEIGHTS, all, Values::F32(&vec![0.5; FILL_KEYS as usize]))?;
-    }
+    fill(&mut *agents[0])?;
     // Odd while there is a snapshot.
     let (changes, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
