@@ -76,7 +76,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     let mut write = |block: &ExportedRows| {
         interrupt.check("while the table was written; it was removed")?;
         rows += block.keys.len() as u64;
-        writer.write(block, &layout, &names)
+        writer.write(block, &layout, &names, &job.output)
     };
     match rule {
         Some(rule) => coefficients(&mut files, rule, at, width, &mut write)?,
@@ -293,16 +293,16 @@ impl TableWriter {
         })
     }
 
+    /// `output` is where the user finds the table.
     fn write(
         &mut self,
         rows: &ExportedRows,
         layout: &TableLayout<'_>,
         names: &KeyNames,
+        output: &Path,
     ) -> Result<(), Error> {
         match self {
-            Self::Text(out) => {
-                write_text(out, rows, layout, names).map_err(Error::io("write", Path::new("the table")))
-            }
+            Self::Text(out) => write_text(out, rows, layout, names).map_err(Error::io("write", output)),
             #[cfg(feature = "parquet")]
             Self::Parquet(writer) => write_parquet(writer, rows, layout, names),
         }
