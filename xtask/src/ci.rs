@@ -186,9 +186,11 @@ fn api_docs(root: &Path) -> Result<()> {
     with_all(root, "doc", "--no-deps").env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
-/// Runs the examples. Every example of the workspace must be in the table, so that none is forgotten.
+/// Runs the examples. Every example of the workspace must be in the table and the other way round, so that none is
+/// forgotten or lost.
 fn examples(root: &Path) -> Result<()> {
     let folder = metadata::target_folder(root)?.join("debug/examples");
+    let mut missing: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
     for package in metadata::packages(root)?.iter().filter(|package| package.source.is_none()) {
         for example in &package.examples {
             let row = EXAMPLES.iter().find(|(name, _)| name == example);
@@ -197,6 +199,7 @@ fn examples(root: &Path) -> Result<()> {
                     "example {example:?} is not in the table EXAMPLES of xtask/src/ci.rs: say how to run it"
                 );
             };
+            missing.retain(|other| other != name);
             if let Some(arguments) = arguments {
                 for command in arguments.split(';') {
                     Cmd::new(folder.join(name), root)
@@ -206,6 +209,12 @@ fn examples(root: &Path) -> Result<()> {
                 }
             }
         }
+    }
+    if !missing.is_empty() {
+        bail!(
+            "the table EXAMPLES of xtask/src/ci.rs has examples that no package has: {}",
+            missing.join(", ")
+        );
     }
     Ok(())
 }
