@@ -353,8 +353,8 @@ impl Folder {
     }
 
     /// Removes what is older than the checkpoint `committed`, which was just written, but the newest complete ones: `keep`
-    /// with it, and those on which they build. Those that are newer belong to an earlier run, which may have ended because they are damaged: they stay and do
-    /// not count. Returns the numbers of the removed ones.
+    /// with it, and those on which they build. Those that are newer belong to an earlier run, which may have ended because
+    /// they are damaged: they stay and do not count. Returns the numbers of the removed ones.
     ///
     /// # Errors
     /// Those of the store.

@@ -134,7 +134,7 @@ impl Session {
         call.map(|call| call.requesters.push(asker)).is_some()
     }
 
-    /// The lanes, with their standbys if there are some.
+    /// The session with these standbys of its lanes, in their order; none if it is not replicated.
     pub(crate) fn with_standbys(mut self, standbys: Vec<Standby>) -> Self {
         for (lane, standby) in self.lanes.iter_mut().zip(standbys) {
             lane.standby = Some(standby);

@@ -13,7 +13,8 @@ use crate::spec::MatrixSpec;
 use crate::storage::Share;
 use crate::storage::before_images::{RowsOfSnapshot, SnapshotId};
 
-/// Target size of the rows of a block, in bytes: it is read and sent in about a millisecond.
+/// Target size of the rows of a block, in bytes: it is read and sent in a few milliseconds, for which its
+/// partition is locked.
 const BLOCK_BYTES: u64 = 1 << 20;
 
 /// The panic of a restoration.

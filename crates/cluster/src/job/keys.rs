@@ -350,8 +350,8 @@ pub const KEYS: &[Key] = &[
         KeyKind::Count { min: 0, max: 1_000_000 },
         "N",
         TRAIN,
-        "After a checkpoint of all rows, so many with only the rows that changed since the one before, for models of \
-         which little changes between two checkpoints [default: 0]",
+        "Number of checkpoints after a full one that have only the rows changed since the checkpoint before; useful for \
+         large models that change little between two checkpoints [default: 0]",
     ),
     key(
         "resume",

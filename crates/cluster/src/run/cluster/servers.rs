@@ -248,8 +248,9 @@ impl Servers {
         self.request_all(|_, request| Message::DropRows(DropRows { request, job, snapshot })).map(drop)
     }
 
-    /// Gives the rows of a snapshot to `write`, or only those that may have changed, in blocks, in no order. The lanes prepare the next blocks meanwhile. After
-    /// an error of `write`, answers are still to come: these connections are of no more use.
+    /// Gives the rows of a snapshot to `write`, or only those that may have changed, in blocks, in no order. The lanes
+    /// prepare the next blocks meanwhile. After an error of `write`, answers are still to come: these connections are of no
+    /// more use.
     pub fn scan(
         &mut self,
         matrix: u32,
