@@ -23,7 +23,7 @@ VERSION = 2
 KINDS = ("Hello Welcome OpenJob CloseJob Pull Pulled Push Tick Leave Join Joined Barrier Released Export ExportPage Import "
          "KeepRows RestoreRows Stats StatsReply Done Fault Control OpenSession SessionMap CreateMatrix DropMatrix AskMap "
          "RenewSession CloseSession AddMatrix PushStaged Commit Committed CloseToken Batch PullFunction PulledFunction "
-         "PushFunction TryFunction CommitFunction DropRows ScanRows").split()
+         "PushFunction TryFunction CommitFunction DropRows ScanRows CheckpointSession").split()
 CODES = {name: code for code, name in enumerate(KINDS, 1)}
 ELEMENTS = ["f32", "f64", "i64"]
 ARRAYS = {"f32": "f", "f64": "d", "i64": "q"}

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use checkpoint::PartReader;
 use checkpoint::block::BlockWriter;
-use cluster::job::raw::RawJob;
 use data::{Batch, FormatOptions, FormatTable, Input, Source, SourceConfig};
 use matrix::{ElementType, MatrixSpec, PushRule};
 use model::manifest::Manifest;
@@ -24,7 +23,6 @@ pub const TARGETS: &[Target] = &[
     ("csv", csv),
     ("dense", dense),
     ("frame", frame),
-    ("job_toml", job_toml),
     ("libffm", libffm),
     ("libsvm", libsvm),
     ("manifest", manifest),
@@ -248,13 +246,6 @@ pub fn checkpoint(bytes: &[u8]) {
         if let Err(error) = checkpoint::Manifest::from_text(bytes, "folder", "manifest") {
             assert!(error.to_string().contains("folder/manifest"), "the error does not name the file: {error}");
         }
-    }
-}
-
-/// Any text is a job file or an error.
-pub fn job_toml(bytes: &[u8]) {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = RawJob::from_toml(text, Path::new("job.toml"));
     }
 }
 

@@ -106,6 +106,26 @@ impl Folder {
         self.check_owner(&claim.training)
     }
 
+    /// Makes `claim` the owner of the folder instead of `before`.
+    ///
+    /// # Errors
+    /// [`Error::OtherTraining`] if the owner is neither.
+    pub fn take_over(&self, before: &TrainingId, claim: &Claim) -> Result<(), Error> {
+        match self.claim()? {
+            Some(owner) if owner.training == *before => {
+                let mut file = self.store.create(CLAIM)?;
+                let text = serde_json::json!(claim).to_string();
+                file.write_all(text.as_bytes()).map_err(|source| Error::Write {
+                    location: self.location().to_owned(),
+                    path: CLAIM.to_owned(),
+                    source,
+                })?;
+                Ok(file.finish()?)
+            }
+            _ => self.take(claim),
+        }
+    }
+
     /// Checks that a training owns the folder, or nobody does.
     ///
     /// # Errors

@@ -79,6 +79,14 @@ pub struct PartFile {
 }
 
 impl Manifest {
+    /// The field of [`Self::job`] that a checkpoint of a session has, with the title of the session.
+    pub const SESSION: &str = "session";
+
+    /// The title of the session of the parameter service whose checkpoint it is; none: it is one of a training.
+    pub fn session(&self) -> Option<&str> {
+        self.job.get(Self::SESSION)?.as_str()
+    }
+
     /// The text of the file, and its checksum.
     ///
     /// # Panics

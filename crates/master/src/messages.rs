@@ -109,6 +109,7 @@ impl MasterState {
                 job.waits_for_members = true;
                 self.start_ready_jobs();
             }
+            RunnerReport::SessionRestored(specs) => self.on_session_restored(id, specs),
             RunnerReport::SessionReply { call, result } => self.on_session_answer(id, call, &result, out),
             RunnerReport::Ended(Ok(JobResult { report, is_complete })) => {
                 let was_cut = job.cancelled && !is_complete;

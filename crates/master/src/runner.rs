@@ -121,6 +121,12 @@ impl JobLink {
         }
     }
 
+    /// Reports the matrices of a session that its runner has made from a checkpoint, by their numbers from 0, with the owners
+    /// of [`crate::owners_of`]. Before the answer to call 0.
+    pub fn set_session_restored(&self, specs: Vec<MatrixSpec>) {
+        self.input_sender.report(self.job, RunnerReport::SessionRestored(specs));
+    }
+
     /// Reports the result of a call of a session.
     pub fn answer_session(&self, call: u64, result: Result<(), Fault>) {
         self.input_sender.report(self.job, RunnerReport::SessionReply { call, result });
@@ -262,6 +268,8 @@ pub enum SessionCommand {
     },
     /// Frees a matrix.
     Drop { matrix: u32 },
+    /// Writes a checkpoint of all matrices under a name.
+    Checkpoint { name: String },
     /// Frees everything and ends the runner, with the given error or without.
     Close {
         /// The error; `None` when the host closes the session.
@@ -278,6 +286,8 @@ pub enum RunnerReport {
         worker: u32,
         body: Base64Bytes,
     },
+    /// The matrices that a session has from a checkpoint.
+    SessionRestored(Vec<MatrixSpec>),
     /// The result of a call of a session.
     SessionReply { call: u64, result: Result<(), Fault> },
     /// The progress that users see.

@@ -64,6 +64,7 @@ pub(crate) enum SessionCallKind {
     Open,
     Create(u32),
     Drop(u32),
+    Checkpoint,
 }
 
 impl Session {
@@ -100,8 +101,13 @@ impl Session {
         (!self.is_ending).then_some(due)
     }
 
-    /// Called when the check is due. Returns whether the lease is over; otherwise the session is suspected from now on.
+    /// Called when the check is due. Returns whether the lease is over; otherwise the session is suspected from now on, or
+    /// lives on because its host waits for an answer.
     pub(crate) fn check_lease(&mut self, now: Duration) -> bool {
+        if !self.calls.is_empty() {
+            self.renew_lease(now);
+            return false;
+        }
         self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some()
     }
 
@@ -146,6 +152,23 @@ impl Session {
     pub(crate) fn close(&mut self, reason: Option<String>) -> JobEvent {
         self.is_ending = true;
         JobEvent::Session { call: self.next_call, command: SessionCommand::Close { reason } }
+    }
+
+    /// The matrices that the runner has made from a checkpoint while it opened the session.
+    pub(crate) fn set_restored(&mut self, specs: Vec<MatrixSpec>) {
+        for spec in specs {
+            let owners = owners_of(&spec, self.lanes.len());
+            self.matrices.insert(self.next_matrix, MatrixEntry { spec, owners, is_ready: true });
+            self.next_matrix += 1;
+        }
+    }
+
+    /// Has the runner write a checkpoint.
+    pub(crate) fn checkpoint(&mut self, name: String, asker: Requester) -> Result<JobEvent, Refusal> {
+        check_checkpoint_name(&name)?;
+        self.check_waiting()?;
+        let call = self.add_call(SessionCallKind::Checkpoint, asker);
+        Ok(JobEvent::Session { call, command: SessionCommand::Checkpoint { name } })
     }
 
     /// Handles the answer of the runner to a call. Returns the call with the requesters that wait for it.
@@ -209,7 +232,7 @@ impl Session {
         }
         let matrix = self.next_matrix;
         self.next_matrix += 1;
-        let owners = blocks(spec.partitioner.partition_count(), self.lanes.len());
+        let owners = owners_of(&spec, self.lanes.len());
         self.matrices
             .insert(matrix, MatrixEntry { spec: spec.clone(), owners: owners.clone(), is_ready: false });
         let call = self.add_call(SessionCallKind::Create(matrix), asker);
@@ -296,8 +319,9 @@ pub fn standbys_of(servers: &[Member]) -> Result<Vec<Standby>, String> {
     Ok(standbys.collect())
 }
 
-/// Distributes partitions over the lanes in blocks of nearly equal size.
-fn blocks(partition_count: u32, lane_count: usize) -> Vec<u16> {
+/// The lane of each partition of a matrix of a session: blocks of nearly equal size.
+pub fn owners_of(spec: &MatrixSpec, lane_count: usize) -> Vec<u16> {
+    let partition_count = spec.partitioner.partition_count();
     let lane = |i: u32| (u64::from(i) * lane_count as u64 / u64::from(partition_count)) as u16;
     (0..partition_count).map(lane).collect()
 }
@@ -307,6 +331,20 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let text = format!("the name of {what} has {} bytes, expected 1 to {NAME_LIMIT}", name.len());
+    Err(Refusal(FaultKind::Invalid, text))
+}
+
+/// Checks the name of checkpoints, which is that of a folder.
+pub(crate) fn check_checkpoint_name(name: &str) -> Result<(), Refusal> {
+    check_name("a checkpoint", name)?;
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    if name.chars().all(is_allowed) && !name.starts_with('.') {
+        return Ok(());
+    }
+    let text = format!(
+        "the name of a checkpoint is {name:?}, expected letters, digits, \"-\", \"_\" and \".\", and no \".\" at the \
+         beginning: it is the name of a folder"
+    );
     Err(Refusal(FaultKind::Invalid, text))
 }
 

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use control::JobSubmission;
 use matrix::MatrixSpec;
-use rpc::message::{Done, Durability, Fault, FaultKind, JobId, Message, OpenSession, PushPosition};
+use rpc::message::{
+    CheckpointSession, Done, Durability, Fault, FaultKind, JobId, Message, OpenSession, PushPosition,
+};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::json;
 
 use crate::session::{
-    CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_name, lanes_of, standbys_of,
+    CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_checkpoint_name, check_name,
+    lanes_of, standbys_of,
 };
 use crate::start::is_server;
 use crate::state::MasterState;
@@ -38,6 +41,9 @@ impl MasterState {
 
     fn open_session(&mut self, now: Duration, asker: Requester, open: &OpenSession) -> Result<(), Refusal> {
         check_name("the session", &open.name)?;
+        if !open.checkpoint.is_empty() {
+            check_checkpoint_name(&open.checkpoint)?;
+        }
         let lease = match open.lease_ms {
             0 => self.settings.session_lease,
             ms => Duration::from_millis(ms),
@@ -61,7 +67,7 @@ impl MasterState {
             _ => Vec::new(),
         };
         let title = format!("session {}", open.name);
-        let spec = json!({ "durability": open.durability });
+        let spec = json!({ "durability": open.durability, "checkpoint": open.checkpoint });
         let order = JobSubmission { title, spec, servers: wanted, workers: 0 };
         let id = self.jobs.add_session(order);
         self.sessions.insert(id, Session::new(now, lease, lanes, asker).with_standbys(standbys));
@@ -120,6 +126,28 @@ impl MasterState {
             Ok(CallStatus::Joined) => {}
             Ok(CallStatus::AlreadyDone) => send_done(asker, out),
             Err(no) => self.refuse_request(asker, no, out),
+        }
+    }
+
+    pub(crate) fn on_checkpoint_session(
+        &mut self,
+        now: Duration,
+        from: ConnectionId,
+        message: CheckpointSession,
+        out: &mut Vec<Effect>,
+    ) {
+        let CheckpointSession { request, job, name } = message;
+        let asker = (from, request);
+        match self.session(now, job).and_then(|session| session.checkpoint(name, asker)) {
+            Ok(event) => self.send_to_runner(job, event),
+            Err(no) => self.refuse_request(asker, no, out),
+        }
+    }
+
+    /// Records the matrices that the runner has made from a checkpoint.
+    pub(crate) fn on_session_restored(&mut self, id: JobId, specs: Vec<MatrixSpec>) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.set_restored(specs);
         }
     }
 
@@ -193,7 +221,7 @@ impl MasterState {
         for asker in askers {
             match (result, what) {
                 (Ok(()), SessionCallKind::Open | SessionCallKind::Create(_)) => self.send_map(id, asker, out),
-                (Ok(()), SessionCallKind::Drop(_)) => send_done(asker, out),
+                (Ok(()), SessionCallKind::Drop(_) | SessionCallKind::Checkpoint) => send_done(asker, out),
                 (Err(fault), _) => self.refuse_request(asker, Refusal(fault.kind, fault.text.clone()), out),
             }
         }

@@ -219,6 +219,7 @@ impl Service for MasterState {
             Message::CloseSession(close) => {
                 self.on_close_session(now, close.job, (connection, close.request), out);
             }
+            Message::CheckpointSession(message) => self.on_checkpoint_session(now, connection, message, out),
             // A fault needs no answer: its sender closes the connection if necessary.
             Message::Fault(_) => {}
             Message::Welcome(_)

@@ -123,6 +123,7 @@ kinds! {
     CommitFunction = 41 [JOB CLOCK TASK MATRIX META FUNCTION],
     DropRows = 42 [JOB INDEX],
     ScanRows = 43 [JOB MATRIX INDEX META],
+    CheckpointSession = 44 [JOB META JSON],
 }
 
 impl Kind {

@@ -292,7 +292,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         read(&bytes, &[1000], 1000).unwrap_err().to_string()
     };
     for (sample, at, value, expected) in [
-        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 43"),
+        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 44"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 3, "protocol version 3, this process uses 2"),
         ("tick", 8, 128, "frame Tick: flags is 128"),

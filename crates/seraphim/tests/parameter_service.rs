@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use common::cluster::{Process, children, signal};
+use common::cluster::signal;
+use common::service::{Service, pid_of};
 use common::{Folder, fail, succeed};
 use matrix::function::map::Set;
 use matrix::function::reduce::Dot;
@@ -21,43 +22,20 @@ use matrix::{
 use rpc::message::*;
 use rpc::transport::{Receiver, Sender, open};
 use rpc::{Address, Message};
-use worker::{ParameterSession, PushIdentity};
+use worker::{ParameterSession, PushIdentity, SessionOptions};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 const USAGE: i32 = 2;
 const IO: i32 = 5;
 
-struct Service {
-    process: Process,
-    address: String,
-}
-
 impl Service {
-    fn start(more: &[&str]) -> Self {
-        let fixed = ["serve-parameters", "--listen", "127.0.0.1:0", "--memory-limit", "64MiB"];
-        let mut process = Process::start(&[&fixed[..], more].concat());
-        let line = process.first_line();
-        let address = line.strip_prefix("parameter service at ").and_then(|rest| rest.split_once(": "));
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).0.to_owned();
-        Self { process, address }
-    }
-
     fn line(&self, address: &str, role: Role, lane: u16) -> Result<Line, rpc::Error> {
         let address: Address = if address.is_empty() { &self.address } else { address }.parse()?;
         let hello = Hello { request: 1, token: Vec::new(), role, lane };
         let (sender, receiver, _) = open(&address, PATIENCE, &hello)?;
         receiver.set_timeout(Some(PATIENCE))?;
         Ok(Line { sender, receiver })
-    }
-
-    /// Ends it with Ctrl-C; the exit must be clean.
-    fn end(self) -> String {
-        let id = self.process.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill is everywhere").success());
-        let (code, _, said) = self.process.end();
-        assert_eq!(code, Some(0), "{said}");
-        said
     }
 }
 
@@ -94,7 +72,12 @@ fn open_session(name: &str) -> Message {
         lease_ms: 0,
         servers: 0,
         durability: Durability::Checkpoint,
+        checkpoint: String::new(),
     })
+}
+
+fn with(durability: Durability) -> SessionOptions {
+    SessionOptions { durability, ..SessionOptions::default() }
 }
 
 fn spec(name: &str, rows: u64) -> MatrixSpec {
@@ -379,13 +362,13 @@ fn an_address_that_clients_cannot_use_is_refused_before_anything_starts() {
 fn a_session_outlives_a_killed_server_with_a_log() {
     let folder = Folder::new();
     let plain = Service::start(&[]);
-    let asked = ParameterSession::open_with(&plain.address, &[], "loop", Durability::Log);
+    let asked = ParameterSession::open_with(&plain.address, &[], "loop", &with(Durability::Log));
     let error = asked.err().expect("the service has no log").to_string();
     assert!(error.contains("--write-ahead-log"), "{error}");
     let logs = folder.path("logs");
     let service = Service::start(&["--servers", "2", "--write-ahead-log", &logs]);
-    let mut session =
-        ParameterSession::open_with(&service.address, &[], "loop", Durability::Log).expect("it has logs");
+    let mut session = ParameterSession::open_with(&service.address, &[], "loop", &with(Durability::Log))
+        .expect("it has logs");
     let matrix = session.create_matrix(&spec("w", 1000)).expect("it fits");
     let keys: Vec<u64> = (0..1000).collect();
     let (all, ones) = (Selection::Rows(Keys::Sorted(&keys)), vec![1.0; 1000]);
@@ -414,13 +397,14 @@ fn a_session_outlives_a_killed_server_with_a_log() {
 #[test]
 fn a_session_with_replicas_goes_on_when_a_server_is_killed_or_stands_still() {
     let alone = Service::start(&[]);
-    let asked = ParameterSession::open_with(&alone.address, &[], "loop", Durability::Replica);
+    let asked = ParameterSession::open_with(&alone.address, &[], "loop", &with(Durability::Replica));
     let error = asked.err().expect("there is one server").to_string();
     assert!(error.contains("replicas need at least two servers"), "{error}");
     for (victim, how) in [("server-1", "-KILL"), ("server-0", "-STOP")] {
         let service = Service::start(&["--servers", "3", "--lanes", "2"]);
-        let mut session = ParameterSession::open_with(&service.address, &[], "loop", Durability::Replica)
-            .expect("there are three servers");
+        let mut session =
+            ParameterSession::open_with(&service.address, &[], "loop", &with(Durability::Replica))
+                .expect("there are three servers");
         let matrix = session.create_matrix(&spec("w", 1000)).expect("it fits");
         let keys: Vec<u64> = (0..1000).collect();
         let (all, ones) = (Selection::Rows(Keys::Sorted(&keys)), vec![1.0; 1000]);
@@ -449,17 +433,5 @@ fn a_session_with_replicas_goes_on_when_a_server_is_killed_or_stands_still() {
         if how == "-STOP" {
             signal(pid_of(&service, victim), "-CONT");
         }
-    }
-}
-
-fn pid_of(service: &Service, name: &str) -> u32 {
-    let start = Instant::now();
-    loop {
-        let mut all = children(&service.process.child).into_iter();
-        if let Some((_, pid)) = all.find(|(known, _)| known == name) {
-            return pid;
-        }
-        assert!(start.elapsed() < PATIENCE, "no {name}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -211,6 +211,7 @@ impl LaneState {
             | Message::AskMap(_)
             | Message::RenewSession(_)
             | Message::CloseSession(_)
+            | Message::CheckpointSession(_)
             | Message::Committed(_) => {
                 let text =
                     "a server does not accept this message: it is an answer, or a request for the master";

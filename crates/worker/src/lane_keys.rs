@@ -89,6 +89,13 @@ pub(crate) struct DigestedRuns {
 }
 
 impl LaneKeys {
+    /// The number of keys of each partition.
+    pub(crate) fn runs(&self) -> Vec<PartitionRun> {
+        let run =
+            |slice: &PartitionSlice| PartitionRun { partition: slice.partition, count: slice.count as u32 };
+        self.slices.iter().map(run).collect()
+    }
+
     /// The keys of each slice.
     fn slice_keys<'a>(&'a self, route: &'a KeyRuns) -> impl Iterator<Item = RoutedKeys<'a>> {
         self.slices.iter().map(|slice| {
@@ -104,9 +111,7 @@ impl LaneKeys {
         route: &KeyRuns,
         known: &mut CachedKeyLists,
     ) -> (DigestedRuns, KeyList, Option<Arc<Message>>) {
-        let run =
-            |slice: &PartitionSlice| PartitionRun { partition: slice.partition, count: slice.count as u32 };
-        let runs: Vec<PartitionRun> = self.slices.iter().map(run).collect();
+        let runs = self.runs();
         if let Some((start, end)) = self.range(route) {
             return (DigestedRuns { runs, digest: None }, KeyList::Range { start, end }, None);
         }

@@ -47,6 +47,6 @@ pub use lane_connection::connect_lane;
 pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;
-pub use session::{ParameterSession, PushIdentity, SessionError};
+pub use session::{ParameterSession, PushIdentity, SessionError, SessionOptions};
 pub use state::{AgentEffect, AgentState, CallOutput};
 pub use stats::{AgentStats, SharedStats};

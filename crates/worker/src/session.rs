@@ -5,6 +5,7 @@
 
 mod error;
 mod line;
+mod options;
 mod renewal;
 
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use matrix::{
     merge_partial_answers,
 };
 use rpc::message::{
-    AskMap, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, Durability, KeyList, OpenSession,
-    PartitionRun, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
+    AskMap, CheckpointSession, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, KeyList,
+    OpenSession, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
     TryFunction,
 };
 use rpc::{Message, WireType, WireValues};
@@ -25,21 +26,11 @@ use rpc::{Message, WireType, WireValues};
 use crate::lane_keys::{LaneKeys, split_by_lane};
 pub use error::SessionError;
 use line::Line;
+pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;
-
-/// What identifies a push that counts once, however often it is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PushIdentity {
-    /// The evaluation, chosen by the driver of the host. Tokens of a matrix increase.
-    pub token: u64,
-    /// The share of the data. The same share has the same number in every attempt.
-    pub part: u32,
-    /// Unique among the attempts at the part.
-    pub attempt: u64,
-}
 
 /// A matrix of the session.
 struct SessionMatrix {
@@ -58,7 +49,9 @@ pub struct ParameterSession {
     map: SessionMap,
     matrices: BTreeMap<u32, SessionMatrix>,
     functions: FunctionTable,
+    /// The keys of the last pull or push, which was one of the matrix `routed`.
     route: KeyRuns,
+    routed: Option<MatrixId>,
     last_request: RequestId,
     /// Ends the renewal when it is dropped; none if another process renews the lease.
     renewal: Option<Renewal>,
@@ -69,19 +62,19 @@ impl ParameterSession {
     /// see it under `name`. `token` is that of the cluster, empty if it has none. It renews its lease until it is closed
     /// or dropped.
     pub fn open(address: &str, token: &[u8], name: &str) -> Result<Self, SessionError> {
-        Self::open_with(address, token, name, Durability::Checkpoint)
+        Self::open_with(address, token, name, &SessionOptions::default())
     }
 
-    /// Like [`Self::open`], on servers that have so much of the session when they have died. With a log, a server that is
-    /// started again goes on with the session, and with replicas the server that takes over: calls fail meanwhile, and
-    /// [`Self::push_once`] may be repeated.
+    /// Like [`Self::open`], with other options than the defaults.
     pub fn open_with(
         address: &str,
         token: &[u8],
         name: &str,
-        durability: Durability,
+        options: &SessionOptions,
     ) -> Result<Self, SessionError> {
-        let ask = OpenSession { request: 2, name: name.to_owned(), lease_ms: 0, servers: 0, durability };
+        let (name, durability) = (name.to_owned(), options.durability);
+        let checkpoint = options.checkpoint.clone().unwrap_or_default();
+        let ask = OpenSession { request: 2, name, lease_ms: 0, servers: 0, durability, checkpoint };
         let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
         let line = Line::to_master(address, token)?;
         let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;
@@ -105,6 +98,7 @@ impl ParameterSession {
             matrices: BTreeMap::new(),
             functions: FunctionTable::builtin(),
             route: KeyRuns::default(),
+            routed: None,
             last_request: 2,
             renewal: None,
         };
@@ -141,6 +135,18 @@ impl ParameterSession {
         self.master.ask_done(Message::DropMatrix(drop_matrix), request)?;
         self.matrices.remove(&matrix.0);
         Ok(())
+    }
+
+    /// Writes a checkpoint of all matrices under a name, from which [`SessionOptions::checkpoint`] opens another session. It
+    /// has each push that was answered before the call; of pushes during the call it has some, each as a whole on each lane.
+    /// The last two checkpoints under a name are kept.
+    ///
+    /// # Errors
+    /// The service has no folder for checkpoints, the name belongs to another session, or the store refuses; then the
+    /// checkpoints before this one are as they were.
+    pub fn checkpoint(&mut self, name: &str) -> Result<(), SessionError> {
+        let (request, job, name) = (self.next_request(), self.map.job, name.to_owned());
+        self.master.ask_done(Message::CheckpointSession(CheckpointSession { request, job, name }), request)
     }
 
     /// The matrix of this name, perhaps created by another process.
@@ -361,6 +367,10 @@ impl ParameterSession {
         value_count: usize,
     ) -> Result<Vec<LaneKeys>, SessionError> {
         let mut route = std::mem::take(&mut self.route);
+        if self.routed.replace(matrix) != Some(matrix) {
+            // Another matrix has other partitions for the same keys.
+            route = KeyRuns::default();
+        }
         let entry = self.entry(matrix)?;
         route.set(&entry.spec, &entry.placement, selection)?;
         let expected = route.key_count() * entry.spec.columns_of_table();
@@ -481,16 +491,5 @@ impl ParameterSession {
     fn unexpected(&self, lane: usize) -> SessionError {
         let place = self.lanes[lane].as_ref().map_or_else(String::new, |line| line.place.clone());
         SessionError::UnexpectedAnswer { place }
-    }
-}
-
-impl LaneKeys {
-    /// The number of keys of each partition.
-    fn runs(&self) -> Vec<PartitionRun> {
-        let run = |slice: &crate::lane_keys::PartitionSlice| PartitionRun {
-            partition: slice.partition,
-            count: slice.count as u32,
-        };
-        self.slices.iter().map(run).collect()
     }
 }

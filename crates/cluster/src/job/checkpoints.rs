@@ -127,9 +127,20 @@ pub fn saved_job(flags: &RawJob) -> Result<Option<RawJob>, Error> {
     let Some(number) = number.or(folder.numbers()?.last().copied()) else {
         return Err(checkpoint::Error::NoCheckpoint { location }.into());
     };
-    let job = RawJob::from_submitted(&folder.manifest(number)?.job)?;
+    let job = saved_job_of(&folder.manifest(number)?, &location)?;
     // What the earlier command printed and replaced says nothing about this one.
     Ok(Some(job.without(&["quiet", "json", "overwrite", "resume"])))
+}
+
+/// The job of a checkpoint.
+pub(crate) fn saved_job_of(manifest: &checkpoint::Manifest, location: &str) -> Result<RawJob, Error> {
+    if let Some(title) = manifest.session() {
+        return Err(Error::InvalidRequest {
+            what: format!("{location} has the checkpoints of a session ({title}), not of a training"),
+            advice: "open a session of the parameter service with them".into(),
+        });
+    }
+    RawJob::from_submitted(&manifest.job)
 }
 
 const EXPECTED: &str = "a time as in 30s or 5m, a number of ticks as in 100ticks, or off";

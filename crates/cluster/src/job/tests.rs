@@ -158,3 +158,36 @@ fn page_row(key: &keys::Key) -> String {
     };
     format!("| `{}` | {commands} | {} |", flag.trim_end(), key.help)
 }
+
+/// Beginnings of job files, whole and broken ones.
+const FILES: [&str; 5] = [
+    "algorithm = \"lr\"\ndata = [\"train/*.libsvm.gz\"]\nvalidate = \"test.libsvm.gz\"\nmodel = \"out\"\nseed = 1\n\
+     consistency = \"ssp:4\"\n\n[set]\nlearning_rate = 0.1\nl2 = 1e-6\n",
+    "data = [\n\"x",
+    "modle = \"out\"",
+    "data = 1979-05-27\nset = 3\nseed = [[]]\n",
+    "command = \"predict\"\nmodel = \"m\"\ndata = \"a\"\noutput = \"o\"\n",
+];
+
+#[test]
+fn any_text_is_a_job_or_an_error() {
+    let mut random = math::random::stream(7, math::random::Purpose::Test, 0, 0);
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    let words = ["=", "\n", "[set]", "\"", "{", "}", "[", "1e999", "-0", "\u{0}", "ü", "command", "true"];
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let mut text: Vec<char> = FILES[below(FILES.len())].chars().collect();
+        for _ in 0..below(4) {
+            let at = below(text.len() + 1);
+            let end = (at + below(6)).min(text.len());
+            let word = match below(3) {
+                0 => words[below(words.len())],
+                1 => KEYS[below(KEYS.len())].name,
+                _ => "",
+            };
+            text.splice(at..end, word.chars());
+        }
+        read += usize::from(file(&text.into_iter().collect::<String>()).is_ok());
+    }
+    assert!((2000..18_000).contains(&read), "{read} of 20000 are jobs");
+}

@@ -38,6 +38,7 @@ fn open_session(request: u64) -> Message {
         lease_ms: 10_000,
         servers: 0,
         durability: Durability::Checkpoint,
+        checkpoint: String::new(),
     })
 }
 
@@ -284,6 +285,7 @@ fn without_servers_or_beyond_the_limit_a_session_is_sent_away_for_a_while() {
         lease_ms: 5,
         servers: 0,
         durability: Durability::Checkpoint,
+        checkpoint: String::new(),
     };
     let told = world.send(Message::OpenSession(short));
     assert!(refused(&told).text.contains("lease_ms is 5, expected 0 or 1000 to"), "{}", refused(&told).text);
@@ -310,4 +312,69 @@ fn a_session_hears_of_the_end_of_its_server_and_is_seen_as_a_job() {
     world.master.metrics(&mut metrics);
     let text = metrics.text();
     assert!(text.contains("seraphim_master_sessions 0\n"), "{text}");
+}
+
+fn checkpoint(job: u32, request: u64, name: &str) -> Message {
+    Message::CheckpointSession(CheckpointSession { request, job, name: name.into() })
+}
+
+#[test]
+fn a_checkpoint_is_a_call_of_the_runner_and_the_lease_does_not_expire_meanwhile() {
+    let (mut world, job) = TestMaster::with_session();
+    for name in ["", "a/b", ".a", "a b", "ä"] {
+        let told = world.send(checkpoint(job, 5, name));
+        assert_eq!(refused(&told).kind, FaultKind::Invalid, "{name:?}");
+    }
+    let told = world.send(checkpoint(job, 6, "model-1_b.2"));
+    assert_eq!(told.answers, []);
+    let expected = SessionCommand::Checkpoint { name: "model-1_b.2".into() };
+    let [RunnerCommand::ToRunner { event: JobEvent::Session { call, command }, .. }] = &told.orders[..]
+    else {
+        panic!("{:?}", told.orders)
+    };
+    assert_eq!(*command, expected);
+    let call = *call;
+    // The lease is 10 s, and the host only waits.
+    world.beats_until(world.now + Duration::from_secs(35));
+    assert!(world.events_of(job).is_empty(), "the session goes on");
+    let told = world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
+    assert!(matches!(&told.answers[..], [Message::Done(done)] if done.request == 6), "{:?}", told.answers);
+    world.beats_until(world.now + Duration::from_secs(25));
+    let close = world.events_of(job);
+    let is_close = |event: &JobEvent| {
+        matches!(event, JobEvent::Session { command: SessionCommand::Close { reason: Some(_) }, .. })
+    };
+    assert!(close.iter().any(is_close), "then it expires as always: {close:?}");
+}
+
+#[test]
+fn a_session_that_begins_with_a_checkpoint_has_its_matrices_and_numbers_go_on_after_them() {
+    let mut world = TestMaster::new();
+    world.register(1, "server-1", 1, server()).expect("it may join");
+    let Message::OpenSession(open) = open_session(1) else { panic!("it is one") };
+    let bad = OpenSession { checkpoint: "../etc".into(), ..open.clone() };
+    assert!(refused(&world.send(Message::OpenSession(bad))).text.contains("the name of a folder"));
+    let told = world.send(Message::OpenSession(OpenSession { checkpoint: "fit".into(), ..open }));
+    let [RunnerCommand::StartJob(start)] = &told.orders[..] else { panic!("{:?}", told.orders) };
+    assert_eq!(start.spec["checkpoint"], "fit");
+    let job = start.job;
+    world.report(job, RunnerReport::SessionRestored(vec![spec("a"), spec("b")]));
+    let told = world.report(job, RunnerReport::SessionReply { call: 0, result: Ok(()) });
+    let names: Vec<&str> = map(&told.answers[0]).matrices.iter().map(|one| one.spec.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(map(&told.answers[0]).matrices[1].owners, crate::owners_of(&spec("b"), 2));
+    // The same name and spec is the restored matrix, and another name gets the next number.
+    let told = world.send(create(job, 2, spec("b")));
+    assert_eq!(map(&told.answers[0]).matrices.len(), 2);
+    let told = world.send(create(job, 3, spec("c")));
+    let added = |command: &RunnerCommand| {
+        matches!(
+            command,
+            RunnerCommand::ToRunner {
+                event: JobEvent::Session { command: SessionCommand::Add { matrix: 2, .. }, .. },
+                ..
+            }
+        )
+    };
+    assert!(told.orders.iter().any(added), "{:?}", told.orders);
 }

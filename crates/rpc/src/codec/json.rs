@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
 use crate::message::{
-    AddMatrix, CloseJob, Control, CreateMatrix, Fault, OpenJob, OpenSession, SessionMap, StatsReply,
+    AddMatrix, CheckpointSession, CloseJob, Control, CreateMatrix, Fault, OpenJob, OpenSession, SessionMap,
+    StatsReply,
 };
 
 /// The fields of a message that its header repeats.
@@ -41,6 +42,7 @@ named!(OpenSession, _message => 0);
 named!(SessionMap, message => message.job);
 named!(CreateMatrix, message => message.job);
 named!(AddMatrix, message => message.job);
+named!(CheckpointSession, message => message.job);
 
 pub(super) fn put<T: Named>(message: &T, out: &mut Out<'_>) -> Result<(), Error> {
     (out.header.request, out.header.job) = (message.request(), message.job());

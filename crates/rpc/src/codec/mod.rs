@@ -117,6 +117,7 @@ impl<'a> Body<'a> {
             | Message::RenewSession(_)
             | Message::CloseSession(_)
             | Message::AddMatrix(_)
+            | Message::CheckpointSession(_)
             | Message::Commit(_)
             | Message::Committed(_)
             | Message::CloseToken(_)
@@ -245,6 +246,7 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::RenewSession(message) => message.put(out),
         Message::CloseSession(message) => message.put(out),
         Message::AddMatrix(message) => json::put(message, out)?,
+        Message::CheckpointSession(message) => json::put(message, out)?,
         Message::PushStaged(message) => message.put(out),
         Message::Commit(message) => message.put(out),
         Message::Committed(message) => message.put(out),
@@ -296,6 +298,7 @@ impl Message {
             Kind::RenewSession => Message::RenewSession(RenewSession::get(&frame)),
             Kind::CloseSession => Message::CloseSession(CloseSession::get(&frame)),
             Kind::AddMatrix => Message::AddMatrix(json::get(&frame)?),
+            Kind::CheckpointSession => Message::CheckpointSession(json::get(&frame)?),
             Kind::PushStaged => Message::PushStaged(PushStaged::get(frame)?),
             Kind::Commit => Message::Commit(Commit::get(&frame)?),
             Kind::Committed => Message::Committed(Committed::get(&frame)?),

@@ -33,8 +33,8 @@ pub use pull::{KeyList, PartitionRun, Pull, Pulled};
 pub use push::Push;
 pub use rows::{DropRows, Export, ExportPage, Import, KeepRows, RestoreRows, SNAPSHOT_LIMIT, ScanRows};
 pub use session::{
-    AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
-    SessionMap, SessionMatrix,
+    AddMatrix, AskMap, CheckpointSession, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession,
+    SessionLane, SessionMap, SessionMatrix,
 };
 pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
 pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
@@ -100,6 +100,7 @@ pub enum Message {
     CommitFunction(CommitFunction),
     DropRows(DropRows),
     ScanRows(ScanRows),
+    CheckpointSession(CheckpointSession),
 }
 
 impl Message {

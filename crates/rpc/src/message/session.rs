@@ -29,6 +29,10 @@ pub struct OpenSession {
     /// What the servers must have of the session when they have died; left out for `checkpoint`.
     #[serde(default, skip_serializing_if = "Durability::is_checkpoint")]
     pub durability: Durability,
+    /// The name of checkpoints ([`CheckpointSession`]): the session begins with the matrices and rows of the newest one. Left
+    /// out: it begins without matrices.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub checkpoint: String,
 }
 
 /// Where the matrices of a session lie.
@@ -108,6 +112,17 @@ pub struct CloseSession {
     pub request: RequestId,
     /// The job of the session.
     pub job: JobId,
+}
+
+/// Host -> master: writes a checkpoint of all matrices of the session. Answered by `Done` when it is complete, or by a fault;
+/// then the checkpoints before it are as they were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointSession {
+    pub request: RequestId,
+    /// The job of the session.
+    pub job: JobId,
+    /// The name that [`OpenSession`] asks for.
+    pub name: String,
 }
 
 /// Master -> lane: creates a matrix of an open job. Answered by `Done`. Numbers ascend; a number that was left out

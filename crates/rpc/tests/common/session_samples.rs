@@ -3,11 +3,22 @@
 use matrix::{Consistency, MatrixSpec};
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, Durability, Hello, OpenSession, RenewSession,
-    Role, SessionLane, SessionMap, SessionMatrix, Standby,
+    AddMatrix, AskMap, CheckpointSession, CloseSession, CreateMatrix, DropMatrix, Durability, Hello,
+    OpenSession, RenewSession, Role, SessionLane, SessionMap, SessionMatrix, Standby,
 };
 
 use super::spec;
+
+fn open_session(durability: Durability, checkpoint: &str) -> Message {
+    Message::OpenSession(OpenSession {
+        request: 33,
+        name: "fit".to_owned(),
+        lease_ms: 60_000,
+        servers: 2,
+        durability,
+        checkpoint: checkpoint.to_owned(),
+    })
+}
 
 pub(crate) fn parameters() -> Vec<(&'static str, Message)> {
     let spec = MatrixSpec { consistency: Consistency::Asp, ..spec() };
@@ -21,26 +32,9 @@ pub(crate) fn parameters() -> Vec<(&'static str, Message)> {
     let hello = Hello { request: 1, token: vec![], role: Role::Session { job: 2 }, lane: 1 };
     vec![
         ("hello_session", Message::Hello(hello)),
-        (
-            "open_session",
-            Message::OpenSession(OpenSession {
-                request: 33,
-                name: "fit".to_owned(),
-                lease_ms: 60_000,
-                servers: 2,
-                durability: Durability::Checkpoint,
-            }),
-        ),
-        (
-            "open_session_with_replicas",
-            Message::OpenSession(OpenSession {
-                request: 33,
-                name: "fit".to_owned(),
-                lease_ms: 60_000,
-                servers: 2,
-                durability: Durability::Replica,
-            }),
-        ),
+        ("open_session", open_session(Durability::Checkpoint, "")),
+        ("open_session_with_replicas", open_session(Durability::Replica, "")),
+        ("open_session_from_a_checkpoint", open_session(Durability::Checkpoint, "model-1")),
         (
             "session_map",
             Message::SessionMap(SessionMap { request: 33, job: 2, lease_ms: 60_000, lanes, matrices }),
@@ -63,6 +57,10 @@ pub(crate) fn parameters() -> Vec<(&'static str, Message)> {
         ("ask_map", Message::AskMap(AskMap { request: 36, job: 2 })),
         ("renew_session", Message::RenewSession(RenewSession { request: 37, job: 2 })),
         ("close_session", Message::CloseSession(CloseSession { request: 38, job: 2 })),
+        (
+            "checkpoint_session",
+            Message::CheckpointSession(CheckpointSession { request: 43, job: 2, name: "model-1".into() }),
+        ),
         (
             "add_matrix",
             Message::AddMatrix(AddMatrix {

@@ -68,7 +68,10 @@ fn list(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
         print_json(&rows.iter().map(|(number, found)| row_json(*number, found)).collect::<Vec<_>>())?;
     } else {
         if let Some(claim) = folder.claim()? {
-            print_text(&format!("training {}\n", claim.title))?;
+            let is_session =
+                rows.iter().any(|(_, found)| found.as_ref().is_ok_and(|found| found.session().is_some()));
+            let what = if is_session { "" } else { "training " };
+            print_text(&format!("{what}{}\n", claim.title))?;
         }
         for (number, found) in &rows {
             print_text(&format!("{number:08}  {}\n", row_text(found)))?;
@@ -83,6 +86,12 @@ fn size_bytes(manifest: &Manifest) -> u64 {
 
 fn row_text(found: &Result<Manifest, checkpoint::Error>) -> String {
     match found {
+        Ok(manifest) if manifest.session().is_some() => {
+            let rows = manifest.parts.iter().flat_map(|part| &part.row_counts).sum();
+            let (matrices, rows) = (manifest.matrices.len() as u64, counted(rows, "row"));
+            let matrices = if matrices == 1 { "1 matrix".into() } else { format!("{matrices} matrices") };
+            format!("{matrices}, {rows}, {}", bytes(size_bytes(manifest)))
+        }
         Ok(manifest) => {
             let within = if manifest.is_within_epoch { "within" } else { "before" };
             let (epoch, clock) = (manifest.epoch + 1, manifest.clock);

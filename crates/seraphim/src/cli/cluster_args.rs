@@ -78,6 +78,21 @@ pub(super) fn listen_arg(default: &'static str) -> Arg {
         .action(clap::ArgAction::Append)
 }
 
+/// For processes that serve sessions.
+pub(super) fn session_checkpoints_arg() -> Arg {
+    Arg::new("session-checkpoints").long("session-checkpoints").value_name("DIR").help(
+        "Folder for the checkpoints of sessions, each name a folder of its own; with the features cloud and hdfs also \
+         s3://BUCKET/PATH, gs://, az:// or hdfs://HOST:PORT/PATH [default: sessions have no checkpoints]",
+    )
+}
+
+/// The place for the checkpoints of sessions; an error if a store cannot be there.
+pub(super) fn session_checkpoints(matches: &ArgMatches) -> Result<Option<String>, Error> {
+    let location = matches.get_one::<String>("session-checkpoints").cloned();
+    location.as_deref().map(checkpoint::Folder::open).transpose()?;
+    Ok(location)
+}
+
 pub(super) fn token_arg() -> Arg {
     Arg::new("token-file").long("token-file").value_name("FILE").help(
         "File with the secret that all members and clients share; required unless listening on loopback only",

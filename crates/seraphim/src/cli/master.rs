@@ -11,7 +11,8 @@ use rpc::stop::Stop;
 use rpc::transport::Address;
 
 use super::cluster_args::{
-    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, start_log, token, token_arg,
+    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, session_checkpoints, session_checkpoints_arg,
+    start_log, token, token_arg,
 };
 use crate::error::Error;
 use crate::exit::Exit;
@@ -52,6 +53,7 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("Record the jobs in this folder: a new master with it goes on with them [default: jobs end with the master]"),
         )
+        .arg(session_checkpoints_arg())
         .args(log_args())
 }
 
@@ -89,7 +91,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     // Jobs that are recorded do not end with this process.
     let interrupt = if state.is_some() { Interrupt::new() } else { interrupt.clone() };
     let runner = JobRunner::new(Arc::new(SilentProgress), token, interrupt, environment.families.clone());
-    let runner = Arc::new(runner.with_lease(lease));
+    let runner = runner.with_lease(lease).with_session_checkpoints(session_checkpoints(matches)?);
+    let runner = Arc::new(runner);
     let config = config.check().map_err(Error::process)?;
     let ready = |ports: &Ports| {
         let (addresses, http) = ports.addresses();

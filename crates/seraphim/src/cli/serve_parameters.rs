@@ -8,7 +8,8 @@ use rpc::transport::Address;
 use serde_json::json;
 
 use super::cluster_args::{
-    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, start_log, token, token_arg,
+    DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, session_checkpoints,
+    session_checkpoints_arg, start_log, token, token_arg,
 };
 use super::server_log;
 use super::{print_json, print_text};
@@ -60,6 +61,7 @@ pub(super) fn command() -> Command {
                 .help("Maximum number of sessions; further ones are refused and may retry [default: 64]"),
         )
         .args(server_log::args())
+        .arg(session_checkpoints_arg())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the address as JSON"))
         .args(log_args())
@@ -79,6 +81,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         memory_limit_bytes: 0,
         write_ahead_log: matches.get_one::<PathBuf>("write-ahead-log").cloned(),
         sync_log: matches.get_flag("sync-log"),
+        session_checkpoints: session_checkpoints(matches)?,
         session_limit: matches.get_one::<u32>("max-sessions").map(|count| *count as usize),
     };
     let all = memory_limit(matches)?;

@@ -13,6 +13,8 @@ pub(crate) mod metrics;
 pub(crate) mod parquet_file;
 #[cfg(unix)]
 pub(crate) mod probe;
+#[cfg(unix)]
+pub(crate) mod service;
 pub(crate) mod skip;
 
 use std::io::Write as _;

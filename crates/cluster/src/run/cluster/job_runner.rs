@@ -47,6 +47,8 @@ pub struct JobRunner {
     lease: Duration,
     /// The folder to which the members of its jobs resolve relative paths.
     folder: PathBase,
+    /// Where checkpoints of sessions are: a folder, or an address of a store; none: there are none.
+    session_checkpoints: Option<String>,
     /// The error of the last failed job, for code in this process.
     failed: Arc<Mutex<Option<Error>>>,
 }
@@ -60,7 +62,14 @@ impl JobRunner {
         families: Families,
     ) -> Self {
         let (lease, folder) = (master::Settings::default().lease, PathBase::Unknown);
-        Self { progress, token, interrupt, families, lease, folder, failed: Arc::default() }
+        let (session_checkpoints, failed) = (None, Arc::default());
+        Self { progress, token, interrupt, families, lease, folder, session_checkpoints, failed }
+    }
+
+    /// Returns the same runner with a place for checkpoints of sessions.
+    #[must_use]
+    pub fn with_session_checkpoints(self, location: Option<String>) -> Self {
+        Self { session_checkpoints: location, ..self }
     }
 
     /// Returns the same runner for a master with this lease of members.
@@ -339,7 +348,9 @@ impl Runner for JobRunner {
     }
 
     fn serve_session(&self, link: JobLink) -> Result<JobResult, String> {
-        super::session::serve(&link, &self.token).map(Into::into).map_err(|error| error.to_string())
+        super::session::serve(&link, &self.token, self.session_checkpoints.clone())
+            .map(Into::into)
+            .map_err(|error| error.to_string())
     }
 
     fn check(&self, order: &JobSubmission) -> Result<(), String> {

@@ -24,6 +24,7 @@ mod salvage;
 mod server_parameters;
 pub mod servers;
 mod session;
+mod session_checkpoints;
 mod shutdown_barrier;
 pub mod socket_folder;
 mod stats_poller;

@@ -48,6 +48,8 @@ pub struct ParameterServiceConfig {
     pub write_ahead_log: Option<PathBuf>,
     /// Whether the logs are synced to the disk.
     pub sync_log: bool,
+    /// Where checkpoints of sessions are: a folder, or an address of a store; `None`: there are none.
+    pub session_checkpoints: Option<String>,
 }
 
 /// How often servers are started again.
@@ -69,12 +71,9 @@ pub fn serve(
     interrupt: &Interrupt,
     ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let runner = Arc::new(JobRunner::new(
-        Arc::new(SilentProgress),
-        service.token.clone(),
-        interrupt.clone(),
-        Families::default(),
-    ));
+    let (progress, token) = (Arc::new(SilentProgress), service.token.clone());
+    let runner = JobRunner::new(progress, token, interrupt.clone(), Families::default());
+    let runner = Arc::new(runner.with_session_checkpoints(service.session_checkpoints.clone()));
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],

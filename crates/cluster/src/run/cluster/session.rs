@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use master::{JobEvent, JobLink, SessionCommand, lanes_of, standbys_of};
+use master::{JobEvent, JobLink, SessionCommand, lanes_of, owners_of, standbys_of};
+use matrix::Prefetch;
 use rpc::Message;
 use rpc::message::{
     AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, Role, SessionLane,
     Standby,
 };
 use serde_json::{Value, json};
-use worker::LaneAddress;
+use worker::{JobLayout, LaneAddress};
 
 use super::lane_connections::LaneConnections;
+use super::servers::Servers;
+use super::session_checkpoints::{SavedMatrices, SessionCheckpoints, SessionSpec};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -24,8 +27,20 @@ const RECEIVE_LIMIT: Duration = Duration::from_mins(1);
 const WAIT_LIMIT_MS: u64 = 60_000;
 
 /// Runs a session from its opening to its end.
-pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
+pub(super) fn serve(link: &JobLink, token: &[u8], checkpoints: Option<String>) -> Result<Value, Error> {
     let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
+    let mut checkpoints = SessionCheckpoints::new(checkpoints, link.title.clone());
+    let saved = match link.spec["checkpoint"].as_str() {
+        None | Some("") => None,
+        Some(name) => match checkpoints.find(name) {
+            Ok(saved) => Some(saved),
+            Err(fault) => {
+                let text = fault.text.clone();
+                link.answer_session(0, Err(fault));
+                return Err(ended(format!("it cannot be opened: {text}")));
+            }
+        },
+    };
     let mut lanes = Lanes::connect(link, token, durability)?;
     let job = link.job;
     let standbys = lanes.standbys();
@@ -49,8 +64,18 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
             if durability == Durability::Replica {
                 link.set_replicated();
             }
-            link.answer_session(0, Ok(()));
-            handle_requests(link, &mut lanes)
+            match saved.map_or(Ok(Ok(())), |saved| restore(link, &mut lanes, &saved)) {
+                Ok(Ok(())) => {
+                    link.answer_session(0, Ok(()));
+                    handle_requests(link, &mut lanes, &checkpoints)
+                }
+                Ok(Err(fault)) => {
+                    let text = fault.text.clone();
+                    link.answer_session(0, Err(fault));
+                    Err(ended(format!("it cannot begin with its checkpoint: {text}")))
+                }
+                Err(error) => Err(error),
+            }
         }
         Ok(Err(fault)) => Err(ended(format!("it cannot be opened: {}", fault.text))),
         Err(error) => Err(error),
@@ -66,8 +91,20 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     result.map(|()| json!({ "ended": reason }))
 }
 
+/// Creates the matrices of a checkpoint, and sends its rows to them.
+fn restore(link: &JobLink, lanes: &mut Lanes, saved: &SavedMatrices) -> Result<Result<(), Fault>, Error> {
+    for (matrix, spec) in (0..).zip(&saved.specs) {
+        if let Err(fault) = lanes.add(matrix, spec, &owners_of(spec, lanes.connections.count()))? {
+            return Ok(Err(fault));
+        }
+    }
+    saved.restore(&mut lanes.servers(link)?)?;
+    link.set_session_restored(saved.specs.clone());
+    Ok(Ok(()))
+}
+
 /// Executes commands until the session must end.
-fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
+fn handle_requests(link: &JobLink, lanes: &mut Lanes, checkpoints: &SessionCheckpoints) -> Result<(), Error> {
     loop {
         match link.receive(RECEIVE_LIMIT) {
             JobEvent::Session { call, command: ask } => match ask {
@@ -78,6 +115,13 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
                 SessionCommand::Drop { matrix } => {
                     let result = lanes.drop_matrix(matrix)?;
                     link.answer_session(call, result);
+                }
+                SessionCommand::Checkpoint { name } => {
+                    // On connections of their own: after an error they are of no more use.
+                    let written = lanes.servers(link).map_err(|error| busy(&error));
+                    let written = written
+                        .and_then(|mut servers| checkpoints.write(&name, &lanes.matrices(), &mut servers));
+                    link.answer_session(call, written);
                 }
                 SessionCommand::Close { reason } => {
                     return reason.map_or(Ok(()), |reason| Err(ended(reason)));
@@ -106,6 +150,11 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
     }
 }
 
+/// A server that cannot be reached may come back, or its standby takes over.
+fn busy(error: &Error) -> Fault {
+    Fault { request: 0, kind: FaultKind::Busy, text: error.to_string(), retry_after_ms: 0 }
+}
+
 fn ended(text: String) -> Error {
     Error::Cluster { text, exit: Exit::Io }
 }
@@ -113,7 +162,17 @@ fn ended(text: String) -> Error {
 /// Connections to all lanes of the session.
 struct Lanes {
     job: u32,
+    token: Vec<u8>,
     connections: LaneConnections,
+    /// Every matrix that was made, by its number.
+    made: Vec<MadeMatrix>,
+}
+
+struct MadeMatrix {
+    spec: matrix::MatrixSpec,
+    /// The lane of each partition.
+    owners: Vec<u16>,
+    is_dropped: bool,
 }
 
 impl Lanes {
@@ -134,7 +193,36 @@ impl Lanes {
         let mut connections = LaneConnections::connect(Role::Tool, &lanes, token, link.lost_servers())?;
         let is_lost = link.member_lost();
         connections.set_reconnection(move || is_lost.is_raised());
-        Ok(Self { job: link.job, connections })
+        Ok(Self { job: link.job, token: token.to_vec(), connections, made: Vec::new() })
+    }
+
+    /// The matrices that are there.
+    fn matrices(&self) -> Vec<SessionSpec> {
+        let made = (0..).zip(&self.made).filter(|(_, made)| !made.is_dropped);
+        made.map(|(number, made)| (number, made.spec.clone())).collect()
+    }
+
+    /// Connections for whole matrices.
+    fn servers(&self, link: &JobLink) -> Result<Servers, Error> {
+        let (matrices, owners) =
+            self.made.iter().map(|made| (made.spec.clone(), made.owners.clone())).unzip();
+        let layout = JobLayout {
+            job: self.job,
+            task_count: 0,
+            wait_limit: ANSWER_LIMIT,
+            window_bytes: 0,
+            matrices,
+            lanes: (0..self.connections.count()).map(|lane| self.connections.lane(lane).clone()).collect(),
+            owners,
+            home: 0,
+            wire: Vec::new(),
+            prefetch: Prefetch::default(),
+            cache_bytes: 0,
+        };
+        let is_lost = link.member_lost();
+        let role = Role::JobTool { job: self.job };
+        let servers = Servers::connect_as(role, &layout, &self.token, link.lost_servers())?;
+        Ok(servers.with_reconnection(move || is_lost.is_raised()))
     }
 
     /// The standby of each lane, if it has one.
@@ -185,11 +273,18 @@ impl Lanes {
                 })),
             };
         }
+        let made = |is_dropped| MadeMatrix { spec: spec.clone(), owners: owners.to_vec(), is_dropped };
+        // A number that was left out belongs to a matrix that a lane has refused.
+        self.made.resize_with(matrix as usize, || made(true));
+        self.made.push(made(false));
         Ok(Ok(()))
     }
 
     fn drop_matrix(&mut self, matrix: u32) -> Result<Result<(), Fault>, Error> {
         let job = self.job;
+        if let Some(made) = self.made.get_mut(matrix as usize) {
+            made.is_dropped = true;
+        }
         self.request_all(|_, request| Message::DropMatrix(DropMatrix { request, job, matrix }))
     }
 }

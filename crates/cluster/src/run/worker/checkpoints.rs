@@ -14,7 +14,7 @@ use super::MatrixAccess;
 use super::coordinator::TaskCoordinator;
 use crate::error::Error;
 use crate::job::TrainJob;
-use crate::job::checkpoints::{CheckpointEvery, differences};
+use crate::job::checkpoints::{CheckpointEvery, differences, saved_job_of};
 use crate::job::raw::RawJob;
 use crate::run::driver::messages::{
     CheckpointPlace, FromWorker, ResumePoint, RowsToSave, SourceOfRows, ToWorker,
@@ -75,7 +75,7 @@ fn digest(path: &Path, size_bytes: u64) -> std::io::Result<String> {
 }
 
 /// A new identity.
-fn new_training() -> TrainingId {
+pub(in crate::run) fn new_training() -> TrainingId {
     let random = RandomState::new().build_hasher().finish();
     TrainingId::from(format!("{random:016x}").as_str())
 }
@@ -149,7 +149,7 @@ fn damage_notice(error: &checkpoint::Error) -> String {
 }
 
 fn check_job(folder: &Folder, manifest: &Manifest, raw: &RawJob) -> Result<(), Error> {
-    let saved = RawJob::from_submitted(&manifest.job)?;
+    let saved = saved_job_of(manifest, folder.location())?;
     let differences = differences(&saved, &raw.clone().with_absolute_paths());
     if differences.is_empty() {
         return Ok(());
@@ -234,7 +234,10 @@ pub(super) fn states(place: &CheckpointPlace, tasks: std::ops::Range<u32>) -> Re
 }
 
 /// Sends the rows of a checkpoint to the matrices: those of the checkpoints on which it builds first.
-pub(super) fn restore_rows(place: &CheckpointPlace, matrices: &mut dyn MatrixAccess) -> Result<(), Error> {
+pub(in crate::run) fn restore_rows(
+    place: &CheckpointPlace,
+    matrices: &mut dyn MatrixAccess,
+) -> Result<(), Error> {
     let folder = Folder::open(&place.location)?;
     let manifest = folder.manifest(place.number)?;
     let chain = folder.chain(&manifest)?;

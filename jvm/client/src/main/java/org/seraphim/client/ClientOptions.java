@@ -8,7 +8,8 @@ import java.util.List;
 public final class ClientOptions implements Serializable {
   private static final long serialVersionUID = 1;
   private static final ClientOptions DEFAULTS = new ClientOptions(
-      Duration.ofSeconds(120), Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(60), 0, "checkpoint");
+      Duration.ofSeconds(120), Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(60), 0, "checkpoint",
+      "");
 
   private static final List<String> DURABILITIES = List.of("checkpoint", "log", "synced-log", "replica");
 
@@ -18,16 +19,18 @@ public final class ClientOptions implements Serializable {
   private final Duration lease;
   private final int servers;
   private final String durability;
+  private final String checkpoint;
 
   private ClientOptions(
       Duration deadline, Duration silenceLimit, Duration reconnectLimit, Duration lease, int servers,
-      String durability) {
+      String durability, String checkpoint) {
     this.deadline = deadline;
     this.silenceLimit = silenceLimit;
     this.reconnectLimit = reconnectLimit;
     this.lease = lease;
     this.servers = servers;
     this.durability = durability;
+    this.checkpoint = checkpoint;
   }
 
   /** A deadline of 120 s, connections cut after 30 s of silence and made again within 10 s, a lease of 60 s. */
@@ -37,27 +40,27 @@ public final class ClientOptions implements Serializable {
 
   /** The time within which each request must be answered. */
   public ClientOptions withDeadline(Duration value) {
-    return new ClientOptions(value, silenceLimit, reconnectLimit, lease, servers, durability);
+    return new ClientOptions(value, silenceLimit, reconnectLimit, lease, servers, durability, checkpoint);
   }
 
   /** The time without any byte, while requests are under way, after which a connection is cut and made again. */
   public ClientOptions withSilenceLimit(Duration value) {
-    return new ClientOptions(deadline, value, reconnectLimit, lease, servers, durability);
+    return new ClientOptions(deadline, value, reconnectLimit, lease, servers, durability, checkpoint);
   }
 
   /** The time within which a lost connection must be made again. */
   public ClientOptions withReconnectLimit(Duration value) {
-    return new ClientOptions(deadline, silenceLimit, value, lease, servers, durability);
+    return new ClientOptions(deadline, silenceLimit, value, lease, servers, durability, checkpoint);
   }
 
   /** How long the session lives after the last request to the master: from 1 s to a day. */
   public ClientOptions withLease(Duration value) {
-    return new ClientOptions(deadline, silenceLimit, reconnectLimit, value, servers, durability);
+    return new ClientOptions(deadline, silenceLimit, reconnectLimit, value, servers, durability, checkpoint);
   }
 
   /** The number of servers that the session uses; 0: all that are there. */
   public ClientOptions withServers(int value) {
-    return new ClientOptions(deadline, silenceLimit, reconnectLimit, lease, value, durability);
+    return new ClientOptions(deadline, silenceLimit, reconnectLimit, lease, value, durability, checkpoint);
   }
 
   /**
@@ -69,7 +72,19 @@ public final class ClientOptions implements Serializable {
     if (!DURABILITIES.contains(value)) {
       throw new IllegalArgumentException("the durability \"" + value + "\" is unknown; known are " + DURABILITIES);
     }
-    return new ClientOptions(deadline, silenceLimit, reconnectLimit, lease, servers, value);
+    return new ClientOptions(deadline, silenceLimit, reconnectLimit, lease, servers, value, checkpoint);
+  }
+
+  /**
+   * The name of the checkpoints ({@link ParameterSession#checkpoint}) with whose newest one the session begins; empty, the
+   * default: it begins without matrices.
+   */
+  public ClientOptions withCheckpoint(String value) {
+    return new ClientOptions(deadline, silenceLimit, reconnectLimit, lease, servers, durability, value);
+  }
+
+  String checkpoint() {
+    return checkpoint;
   }
 
   String durability() {

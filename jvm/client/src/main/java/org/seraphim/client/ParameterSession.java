@@ -55,7 +55,8 @@ public final class ParameterSession implements AutoCloseable {
     ParameterSession session = new ParameterSession(master, secret, options, true);
     try {
       Frame open = Requests.openSession(
-          name, options.lease().toMillis(), options.servers(), options.durability());
+          name, options.lease().toMillis(), options.servers(), options.durability(),
+          options.checkpoint());
       // A repeat opens another session; the lost one ends with its lease.
       session.readMap(session.await(session.master.send(open, true), Kind.SESSION_MAP));
       session.timer.start(options.lease());
@@ -120,6 +121,17 @@ public final class ParameterSession implements AutoCloseable {
 
   private MatrixMap find(String name) {
     return matrices.values().stream().filter(one -> one.name.equals(name)).findFirst().orElse(null);
+  }
+
+  /**
+   * Writes a checkpoint of all matrices, with which {@link ClientOptions#withCheckpoint} opens another session. It has what
+   * was answered before the call, and perhaps a part of what other threads and processes send during it. Training may go on
+   * meanwhile. Large sessions need a longer {@linkplain ClientOptions#withDeadline deadline}.
+   *
+   * @param name letters, digits, {@code -}, {@code _} and {@code .}; it belongs to one session at a time
+   */
+  public void checkpoint(String name) {
+    await(master.send(Requests.checkpointSession(job, name), true), Kind.DONE);
   }
 
   /** Frees a matrix. */

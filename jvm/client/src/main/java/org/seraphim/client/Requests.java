@@ -21,7 +21,7 @@ final class Requests {
     return frame;
   }
 
-  static Frame openSession(String name, long leaseMs, int servers, String durability) {
+  static Frame openSession(String name, long leaseMs, int servers, String durability, String checkpoint) {
     Frame frame = new Frame(Kind.OPEN_SESSION);
     frame.json = new LinkedHashMap<>();
     frame.json.put("name", name);
@@ -30,6 +30,16 @@ final class Requests {
     if (!durability.equals("checkpoint")) {
       frame.json.put("durability", durability);
     }
+    if (!checkpoint.isEmpty()) {
+      frame.json.put("checkpoint", checkpoint);
+    }
+    return frame;
+  }
+
+  static Frame checkpointSession(int job, String name) {
+    Frame frame = of(Kind.CHECKPOINT_SESSION, job, 0);
+    frame.json = new LinkedHashMap<>();
+    frame.json.put("name", name);
     return frame;
   }
 

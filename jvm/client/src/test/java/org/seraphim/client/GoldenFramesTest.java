@@ -55,8 +55,10 @@ class GoldenFramesTest {
     Map<String, Frame> requests = new LinkedHashMap<>();
     requests.put("hello_tool", Requests.hello(Role.TOOL, 0, 0, new byte[0]));
     requests.put("hello_session", Requests.hello(Role.SESSION, 2, 1, new byte[0]));
-    requests.put("open_session", Requests.openSession("fit", 60000, 2, "checkpoint"));
-    requests.put("open_session_with_replicas", Requests.openSession("fit", 60000, 2, "replica"));
+    requests.put("open_session", Requests.openSession("fit", 60000, 2, "checkpoint", ""));
+    requests.put("checkpoint_session", Requests.checkpointSession(2, "model-1"));
+    requests.put("open_session_with_replicas", Requests.openSession("fit", 60000, 2, "replica", ""));
+    requests.put("open_session_from_a_checkpoint", Requests.openSession("fit", 60000, 2, "checkpoint", "model-1"));
     requests.put("drop_matrix", Requests.dropMatrix(2, 1));
     requests.put("ask_map", Requests.askMap(2));
     requests.put("renew_session", Requests.renewSession(2));

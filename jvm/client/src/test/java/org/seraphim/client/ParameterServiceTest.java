@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterAll;
@@ -13,6 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What a session offers, with real servers. */
 class ParameterServiceTest {
@@ -209,5 +211,27 @@ class ParameterServiceTest {
       expected += random(t)[0];
     }
     assertEquals(expected, matrix.pull(5)[0], 1e-12);
+  }
+
+  @Test
+  void a_session_begins_with_the_checkpoint_of_another_one(@TempDir Path folder) {
+    try (TestServers service = TestServers.start("--session-checkpoints", folder.toString());
+        ParameterSession first = service.session("first")) {
+      double[] values = random(5);
+      ServerMatrix saved = first.createMatrix(new MatrixSpec("saved", 2, COLUMNS, 3));
+      saved.push(1, 0, values, 0, COLUMNS);
+      first.checkpoint("fit");
+      saved.push(1, 0, values, 0, COLUMNS);
+      ClientOptions options = ClientOptions.defaults().withCheckpoint("fit");
+      try (ParameterSession second = ParameterSession.open(service.address(), new byte[0], "second", options)) {
+        assertArrayEquals(values, second.matrix("saved").pull(1));
+        assertArrayEquals(new double[COLUMNS], second.matrix("saved").pull(0));
+      }
+      RefusedException refused = assertThrows(RefusedException.class, () -> ParameterSession.open(
+          service.address(), new byte[0], "third", options.withCheckpoint("none")));
+      assertTrue(refused.getMessage().contains("there is no checkpoint \"none\""), refused.getMessage());
+    }
+    RefusedException refused = assertThrows(RefusedException.class, () -> session.checkpoint("fit"));
+    assertTrue(refused.getMessage().contains("--session-checkpoints"), refused.getMessage());
   }
 }
