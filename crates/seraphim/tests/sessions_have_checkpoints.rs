@@ -306,3 +306,21 @@ fn what_was_restored_is_in_the_log_and_in_the_replica() {
         service.end();
     }
 }
+
+#[test]
+fn without_memory_for_a_snapshot_a_checkpoint_is_refused_and_the_session_goes_on() {
+    let folder = Folder::new();
+    let place = folder.path("saved");
+    let service = Service::start(&["--session-checkpoints", &place]);
+    let mut session = ParameterSession::open(&service.address, &[], "loop").unwrap();
+    // 48 of 64 MB.
+    let large = MatrixSpec { rows: 3_000_000, ..dense("large") };
+    let large = session.create_matrix(&large).unwrap();
+    let text = session.checkpoint("fit").err().unwrap().to_string();
+    assert!(text.contains("not enough memory for a snapshot"), "{text}");
+    add_ones(&mut session, large);
+    assert_eq!(pull_f64(&mut session, large), vec![1.0; 2 * COUNT as usize]);
+    session.drop_matrix(large).unwrap();
+    session.checkpoint("fit").unwrap();
+    service.end();
+}

@@ -10,7 +10,7 @@
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
 //! | `salvage`, `shutdown_barrier` | the end of a job whose master is lost |
-//! | [`parameter_service`], `session` | the parameter service: its processes, the runner of one session |
+//! | [`parameter_service`], `session`, `session_checkpoints` | the parameter service: its processes, the runner of one session, its checkpoints |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 mod driver_parameters;

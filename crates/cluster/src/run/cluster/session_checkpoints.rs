@@ -93,8 +93,8 @@ impl SessionCheckpoints {
             .try_take_snapshot(SnapshotPurpose::Checkpoint, false)
             .map_err(|error| failed(error.to_string()))?;
         if !is_taken {
-            let text = "the servers have not enough memory for a snapshot: a checkpoint needs 1/64 of the session's, and that \
-                        of what is pushed meanwhile";
+            let text = "the servers have not enough memory for a snapshot: all rows of the session may change while they are \
+                        written, so as much as they take must be free (--memory-limit)";
             return Err(fault(FaultKind::TooLarge, text.into()));
         }
         let written = self.write_snapshot(&folder, matrices, servers);
