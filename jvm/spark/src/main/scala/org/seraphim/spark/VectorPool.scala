@@ -16,11 +16,14 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
 final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
   private val memo = new RowMemo(matrix.rows)
   private val store = new RowStore(matrix, forget, () => memo.releaseRecent())
-  private val products = new ProductCache(matrix, () => store.rows)
+  private[spark] val products = new ProductCache(matrix, () => store.rows)
   private val evaluations = new Evaluations(this, products)
   private val tokens = new TokenBook
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
+  }
+  private val currentPlan = new ThreadLocal[Option[EvaluationPlan]] {
+    override def initialValue(): Option[EvaluationPlan] = None
   }
   private val constants = mutable.Queue[(Any, ServerVector)]()
   private var isClosed = false
@@ -158,7 +161,14 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
    * program may do so too. It changes no result.
    */
   def evaluated(w: ServerVector, gradient: ServerVector): Unit = synchronized {
-    evaluations.evaluated(EvaluationLog.Evaluation(w.row(), gradient.row()))
+    currentPlan.get.getOrElse(evaluations).evaluated(EvaluationLog.Evaluation(w.row(), gradient.row()))
+  }
+
+  /** Runs `body`, whose evaluations go to `plan`. */
+  private[spark] def planned[A](plan: EvaluationPlan)(body: => A): A = {
+    val outer = currentPlan.get
+    currentPlan.set(Some(plan))
+    try body finally currentPlan.set(outer)
   }
 
   /** Notes that a vector was computed as a difference. */
