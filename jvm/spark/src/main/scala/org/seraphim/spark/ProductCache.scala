@@ -2,14 +2,14 @@ package org.seraphim.spark
 
 import scala.collection.mutable
 
-import org.seraphim.client.{FunctionCall, PartialAnswers, ServerMatrix}
+import org.seraphim.client.{FunctionCall, PartialAnswers, ServerMatrix => ClientMatrix}
 
 /**
  * Inner products of rows. Contents never change, so a product is asked for once. When one is missing, all products that
  * are likely to be needed next are asked for in the same request: those of rows that are new with all rows that
  * products were needed of lately. The lock of the pool guards it.
  */
-private[spark] final class ProductCache(matrix: ServerMatrix, rows: () => Iterator[Row]) {
+private[spark] final class ProductCache(matrix: ClientMatrix, rows: () => Iterator[Row]) {
   import ProductCache._
 
   private val products = mutable.Map[Long, mutable.Map[Long, Double]]()

@@ -5,7 +5,7 @@ import java.time.Duration
 
 import scala.collection.mutable
 
-import org.seraphim.client.{RefusedException, ServerMatrix, Write}
+import org.seraphim.client.{RefusedException, ServerMatrix => ClientMatrix, Write}
 
 /**
  * Gives out the rows of the matrix of a pool. A row comes back when its scope ends, or when the garbage collector finds
@@ -13,7 +13,7 @@ import org.seraphim.client.{RefusedException, ServerMatrix, Write}
  * write that is sent again must find the rows as they were. When no row is free, `onFull` lets go of rows that were
  * only kept for speed. The lock of the pool guards it.
  */
-private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
+private[spark] final class RowStore(matrix: ClientMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
   import RowStore._
 
   private val free = mutable.Queue[Int]() ++= (0 until matrix.rows)

@@ -4,7 +4,8 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 
-import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, ServerMatrix}
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity}
+import org.seraphim.client.{ServerMatrix => ClientMatrix}
 
 /**
  * Makes [[ServerVector]]s of one dimension. They are rows of one matrix of doubles on the servers, `capacity` at most
@@ -13,7 +14,7 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
  * Writes are sent without a wait; a fault of a write is thrown when its result is read. All methods throw a
  * `SeraphimException` if the service refuses a request or cannot be reached. Threads may share a pool.
  */
-final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
+final class VectorPool private (val session: ParameterSession, matrix: ClientMatrix) extends AutoCloseable {
   private val memo = new RowMemo(matrix.rows)
   private val store = new RowStore(matrix, forget, () => memo.releaseRecent())
   private[spark] val products = new ProductCache(matrix, () => store.rows)
@@ -255,7 +256,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 object VectorPool {
   private val Constants = 2
   /** A pool on the rows of a matrix that nothing else uses. */
-  private[spark] def on(session: ParameterSession, matrix: ServerMatrix): VectorPool = new VectorPool(session, matrix)
+  private[spark] def on(session: ParameterSession, matrix: ClientMatrix): VectorPool = new VectorPool(session, matrix)
 
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
