@@ -328,7 +328,11 @@ fn a_row_that_is_overwritten_stays_when_a_later_block_or_function_fails() {
     for program in [&[overflow][..], &then_late] {
         fault(agent.push_function(M, program));
         for r in [2, 3] {
-            assert_eq!(row(&mut agent, r)[half..], vec![2.0; half], "the partition of the fault is as it was");
+            assert_eq!(
+                row(&mut agent, r)[half..],
+                vec![2.0; half],
+                "the partition of the fault is as it was"
+            );
         }
         assert_eq!(row(&mut agent, 1), read);
     }

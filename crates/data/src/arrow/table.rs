@@ -98,9 +98,9 @@ impl LayoutBuilder<'_> {
         let declared_tokens = is_among(&self.options.token_columns);
         match (&self.columns[column].kind, like) {
             (ArrowKind::TextList, None | Some(ColumnKind::Tokens)) => Ok(ColumnKind::Tokens),
-            (ArrowKind::TextList, Some(_)) => {
-                Err(self.schema_error(format!("column '{name}' is a list of strings here, but was none in training")))
-            }
+            (ArrowKind::TextList, Some(_)) => Err(self.schema_error(format!(
+                "column '{name}' is a list of strings here, but was none in training"
+            ))),
             (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
                 Err(self
                     .schema_error(format!("column '{name}' is a string here, but was a number in training")))
@@ -110,7 +110,9 @@ impl LayoutBuilder<'_> {
             (_, Some(ColumnKind::Tokens)) => {
                 Err(self.wrong_type(column, "tokens must be a string or a list of strings"))
             }
-            (_, None) if declared_tokens => Err(self.wrong_type(column, "tokens must be a string or a list of strings")),
+            (_, None) if declared_tokens => {
+                Err(self.wrong_type(column, "tokens must be a string or a list of strings"))
+            }
             (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
             (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
             (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),

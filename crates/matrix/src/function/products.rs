@@ -53,12 +53,7 @@ impl PullFunction for InnerProducts {
         partial_products(*left as usize, columns)
     }
 
-    fn merge(
-        &self,
-        left: &u64,
-        shape: &Shape,
-        parts: Vec<Vec<RangeSum>>,
-    ) -> Result<Vec<f64>, FunctionFault> {
+    fn merge(&self, left: &u64, shape: &Shape, parts: Vec<Vec<RangeSum>>) -> Result<Vec<f64>, FunctionFault> {
         RangeSum::totals(Self::count(*left as usize, shape.from), parts)
     }
 }
@@ -112,7 +107,12 @@ fn add_tile<E: Element, const K: usize>(left: [&[E]; K], right: &[E], of: [usize
 }
 
 /// Adds products one by one, where columns do not fill a leaf.
-fn add_terms<E: Element, const K: usize>(left: [&[E]; K], right: &[E], of: [usize; K], sums: &mut [RangeSum]) {
+fn add_terms<E: Element, const K: usize>(
+    left: [&[E]; K],
+    right: &[E],
+    of: [usize; K],
+    sums: &mut [RangeSum],
+) {
     for (index, row) in of.iter().zip(left) {
         let terms: Vec<f64> = row.iter().zip(right).map(|(x, y)| x.to_f64() * y.to_f64()).collect();
         sums[*index].add(&terms);

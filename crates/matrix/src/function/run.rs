@@ -230,11 +230,7 @@ fn run_in_place<E: BlockElement>(
         Ordering::Greater => &*behind[*from - row - 1],
     };
     let from = step.from.iter().map(of).collect();
-    change(
-        step,
-        TypedBlock { start, from, into: vec![next], into_rows: &step.into_rows },
-        is_checked,
-    )?;
+    change(step, TypedBlock { start, from, into: vec![next], into_rows: &step.into_rows }, is_checked)?;
     buffers.scratch_row_index = if is_away { None } else { Some(row) };
     Ok(true)
 }

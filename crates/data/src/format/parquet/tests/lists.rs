@@ -148,7 +148,8 @@ fn lists_of_strings_are_tokens() {
     for (r, expected) in
         [vec![("a", 2.0), ("b", 1.0)], vec![], vec![], vec![("c d", 1.0)]].iter().cycle().take(8).enumerate()
     {
-        let mut expected: Vec<(u64, f32)> = expected.iter().map(|(word, count)| (key(word), *count)).collect();
+        let mut expected: Vec<(u64, f32)> =
+            expected.iter().map(|(word, count)| (key(word), *count)).collect();
         let mut found = entries(&batch, r);
         expected.sort_by_key(|(key, _)| *key);
         found.sort_by_key(|(key, _)| *key);

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 
-import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity}
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, RefusedException}
 import org.seraphim.client.{ServerMatrix => ClientMatrix}
 
 /**
@@ -215,6 +215,20 @@ final class VectorPool private (val session: ParameterSession, matrix: ClientMat
     row.slot.throwIfFailed()
   }
 
+  /**
+   * Refuses sums over so many parts at once if the servers have no room for them beside the vectors: each part is
+   * staged as a vector until it is committed.
+   */
+  private[spark] def checkRoomForParts(parts: Int): Unit = synchronized {
+    checkOpen()
+    // The servers add up what they have when a matrix is created. Its rows take no memory, because nothing is written.
+    try session.drop(session.createMatrix(new MatrixSpec(VectorPool.PartsName, parts, dimension, 2 * session.laneCount)))
+    catch {
+      case fault: RefusedException.TooLarge =>
+        throw new NoRoomException(parts, capacity, dimension, fault)
+    }
+  }
+
   /** A row of zeros to which other processes will push. */
   private[spark] def accumulator(): Row = run(FunctionBuilder("set", Seq.empty, Some(0.0)))
 
@@ -255,6 +269,7 @@ final class VectorPool private (val session: ParameterSession, matrix: ClientMat
 
 object VectorPool {
   private val Constants = 2
+  private val PartsName = "parts of sums"
   /** A pool on the rows of a matrix that nothing else uses. */
   private[spark] def on(session: ParameterSession, matrix: ClientMatrix): VectorPool = new VectorPool(session, matrix)
 
@@ -291,3 +306,11 @@ object VectorPool {
     }
   }
 }
+
+/** The servers have no room for the parts of a sum that are under way at once. */
+final class NoRoomException(parts: Int, capacity: Int, columns: Long, cause: Throwable)
+    extends RuntimeException(
+      s"the servers have too little memory: $capacity vectors and $parts parts of sums at once, each with $columns " +
+        s"values, need ${(capacity.toLong + parts) * columns * 8} bytes on all servers together; use more servers, set " +
+        s"a higher limit (spark.seraphim.memory), or use fewer vectors (VectorPool.open, capacity). ${cause.getMessage}",
+      cause)
