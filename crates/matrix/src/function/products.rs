@@ -126,15 +126,15 @@ fn leaf_products<E: Element, const K: usize>(
     right: &[E],
     out: &mut [[f64; TILE / LEAF_LEN]; K],
 ) {
-    let left = left.map(|row| row.as_chunks::<LEAF_LEN>().0);
-    for (leaf, right) in right.as_chunks::<LEAF_LEN>().0.iter().enumerate() {
+    for leaf in 0..right.len() / LEAF_LEN {
+        let start = leaf * LEAF_LEN;
         let mut sums = [[0.0; LANES]; K];
-        for (at, right) in right.as_chunks::<LANES>().0.iter().enumerate() {
-            let right: [f64; LANES] = std::array::from_fn(|lane| right[lane].to_f64());
-            for (sums, row) in sums.iter_mut().zip(&left) {
-                let row = &row[leaf].as_chunks::<LANES>().0[at];
+        for at in (start..start + LEAF_LEN).step_by(LANES) {
+            let right = &right[at..at + LANES];
+            for (sums, row) in sums.iter_mut().zip(left) {
+                let row = &row[at..at + LANES];
                 for lane in 0..LANES {
-                    sums[lane] += row[lane].to_f64() * right[lane];
+                    sums[lane] += row[lane].to_f64() * right[lane].to_f64();
                 }
             }
         }

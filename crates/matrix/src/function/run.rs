@@ -21,6 +21,10 @@ use crate::storage::Table;
 /// Number of columns of a block: a few rows of it fit in the first-level cache.
 const BLOCK_COLUMNS: usize = 4096;
 
+/// A partition keeps the memory of a replaced row for the next one if it has at least so many rows, so that this takes
+/// little beside them.
+const ROWS_WITH_SPARE: usize = 8;
+
 /// What happens to the changes of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
@@ -42,12 +46,14 @@ pub(crate) struct StagedProgram {
 /// Runs a program on the tables of a partition. An error restores them. `kept` is a buffer.
 ///
 /// A row that is overwritten before it is read ([`PushProgram::overwritten_rows`]) gets new memory, which replaces the
-/// old when all blocks have succeeded. So its old values need not be saved.
+/// old when all blocks have succeeded. So its old values need not be saved. `spare` is memory for such a row, if there
+/// is some, and receives that of a row that was replaced.
 pub(crate) fn run_program<E: RuleElement>(
     program: &PushProgram,
     tables: &mut [Table<E>],
     mode: RunMode,
     kept: &mut Vec<E>,
+    spare: &mut Vec<E>,
 ) -> Result<(), Error> {
     let Some((start, len)) = columns_of(tables) else { return Ok(()) };
     let (saved_rows, new_rows) = match mode {
@@ -59,7 +65,7 @@ pub(crate) fn run_program<E: RuleElement>(
         kept.reserve(len * saved_rows.len());
     }
     let mut rows = rows_of(tables, program, new_rows);
-    let mut new_values: Vec<Vec<E>> = new_rows.iter().map(|_| Vec::with_capacity(len)).collect();
+    let mut new_values: Vec<Vec<E>> = new_rows.iter().map(|_| memory_of_row(spare, len)).collect();
     let mut at_step = 0;
     let mut changed = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -80,7 +86,10 @@ pub(crate) fn run_program<E: RuleElement>(
     let fault = match outcome {
         Ok(Ok(())) => {
             for (row, values) in new_rows.iter().zip(new_values) {
-                tables[program.rows[*row] as usize].replace_contiguous_values(values);
+                let replaced = tables[program.rows[*row] as usize].replace_contiguous_values(values);
+                if tables.len() >= ROWS_WITH_SPARE {
+                    *spare = replaced;
+                }
             }
             return Ok(());
         }
@@ -89,6 +98,14 @@ pub(crate) fn run_program<E: RuleElement>(
     };
     restore_all_blocks(saved_rows, &mut rows, mode, changed, kept);
     Err(program.error(at_step, fault))
+}
+
+/// Takes the spare memory if it has the right size, or allocates: asking the system for pages costs more than writing
+/// them.
+fn memory_of_row<E>(spare: &mut Vec<E>, len: usize) -> Vec<E> {
+    let mut values = std::mem::take(spare);
+    values.clear();
+    if values.capacity() == len { values } else { Vec::with_capacity(len) }
 }
 
 /// Cuts the columns of a block out of the rows. Rows with new memory have it up to the end of the block.

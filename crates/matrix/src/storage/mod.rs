@@ -252,10 +252,11 @@ impl<E: RuleElement> Table<E> {
         if let TableRows::Dense(rows) = &self.rows { rows.contiguous_values() } else { None }
     }
 
-    /// Replaces the values of all rows, where [`Self::contiguous_values`] has them.
-    pub(crate) fn replace_contiguous_values(&mut self, values: Vec<E>) {
-        if let TableRows::Dense(rows) = &mut self.rows {
-            rows.replace_contiguous_values(values);
+    /// Replaces the values of all rows, where [`Self::contiguous_values`] has them, and returns the old ones.
+    pub(crate) fn replace_contiguous_values(&mut self, values: Vec<E>) -> Vec<E> {
+        match &mut self.rows {
+            TableRows::Dense(rows) => rows.replace_contiguous_values(values),
+            TableRows::Sparse(_) | TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_) => values,
         }
     }
 

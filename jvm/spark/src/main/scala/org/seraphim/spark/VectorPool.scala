@@ -217,12 +217,12 @@ final class VectorPool private (val session: ParameterSession, matrix: ClientMat
 
   /**
    * Refuses sums over so many parts at once if the servers have no room for them beside the vectors: each part is
-   * staged as a vector until it is committed.
+   * staged, with the numbers of its columns, until it is committed.
    */
   private[spark] def checkRoomForParts(parts: Int): Unit = synchronized {
     checkOpen()
     // The servers add up what they have when a matrix is created. Its rows take no memory, because nothing is written.
-    try session.drop(session.createMatrix(new MatrixSpec(VectorPool.PartsName, parts, dimension, 2 * session.laneCount)))
+    try session.drop(session.createMatrix(new MatrixSpec(VectorPool.PartsName, 2 * parts, dimension, 2 * session.laneCount)))
     catch {
       case fault: RefusedException.TooLarge =>
         throw new NoRoomException(parts, capacity, dimension, fault)
@@ -311,6 +311,6 @@ object VectorPool {
 final class NoRoomException(parts: Int, capacity: Int, columns: Long, cause: Throwable)
     extends RuntimeException(
       s"the servers have too little memory: $capacity vectors and $parts parts of sums at once, each with $columns " +
-        s"values, need ${(capacity.toLong + parts) * columns * 8} bytes on all servers together; use more servers, set " +
+        s"values, need ${(capacity + 2L * parts) * columns * 8} bytes on all servers together; use more servers, set " +
         s"a higher limit (spark.seraphim.memory), or use fewer vectors (VectorPool.open, capacity). ${cause.getMessage}",
       cause)

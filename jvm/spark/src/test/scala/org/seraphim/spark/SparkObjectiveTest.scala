@@ -70,14 +70,14 @@ class SparkObjectiveTest {
     context = TestSpark.start("local[2]")
     val small = TestServers.start("--memory-limit", "64MiB")
     try {
-      // 60 MB for the vectors and 4 MB for each part.
-      val tight = VectorPool.open(small.address, 500000L, capacity = 15)
+      // 52 MB for the vectors, and 8 MB for each part with the numbers of its columns.
+      val tight = VectorPool.open(small.address, 500000L, capacity = 13)
       val records = context.parallelize(1 to 4, 4)
       def objective(partitions: Int): SparkObjective[Int] =
         new SparkObjective(records.coalesce(partitions), tight)((part, _, gradient) => { gradient(0) += part.sum; 0.0 })
       for (_ <- 0 until 2) {
         val text = assertThrows(classOf[NoRoomException], () => objective(4): Unit).getMessage
-        assertTrue(text.contains("15 vectors and 2 parts of sums") && text.contains("need 68000000 bytes"), text)
+        assertTrue(text.contains("13 vectors and 2 parts of sums") && text.contains("need 68000000 bytes"), text)
         assertTrue(text.contains("spark.seraphim.memory") && text.contains("the limit is"), text)
       }
       val (_, gradient) = objective(1).calculate(tight.zeros())
