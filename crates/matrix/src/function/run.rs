@@ -71,7 +71,9 @@ pub(crate) fn run_program<E: RuleElement>(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut buffers = Buffers::new(rows.len());
         for block in blocks(len) {
-            saved_rows.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
+            for row in saved_rows {
+                kept.extend_from_slice(&rows[*row][block.clone()]);
+            }
             changed = block.end;
             let mut parts = parts_of_block(&mut rows, new_rows, &mut new_values, block.clone());
             run_block(program, &mut parts, start + block.start as u64, &mut buffers, &mut at_step)?;
@@ -115,8 +117,10 @@ fn parts_of_block<'a, E: Element>(
     new_values: &'a mut [Vec<E>],
     block: Range<usize>,
 ) -> Vec<&'a mut [E]> {
-    let cut = |row: &'a mut &mut [E]| if row.is_empty() { &mut [] } else { &mut row[block.clone()] };
-    let mut parts: Vec<&mut [E]> = rows.iter_mut().map(cut).collect();
+    let mut parts: Vec<&mut [E]> = Vec::with_capacity(rows.len());
+    for row in rows {
+        parts.push(if row.is_empty() { &mut [] } else { &mut row[block.clone()] });
+    }
     for (row, values) in new_rows.iter().zip(new_values) {
         // The block stays in the cache until it is overwritten.
         values.resize(block.end, E::ZERO);

@@ -173,7 +173,7 @@ impl PushFunction for Combine {
 
     fn change(&self, factors: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         with_block!(block, block => {
-            let mut sums = [0.0; CHUNK];
+            let mut sums = vec![0.0; CHUNK.min(block.len())];
             for (i, out) in block.into[0].chunks_mut(CHUNK).enumerate() {
                 let sums = &mut sums[..out.len()];
                 sums.fill(0.0);

@@ -52,7 +52,8 @@ impl PushFunction for Direction {
 
     fn change(&self, (penalty, a, b): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         with_block!(block, block => {
-            let (mut sums, mut slopes) = ([0.0; CHUNK], [0.0; CHUNK]);
+            let len = CHUNK.min(block.len());
+            let (mut sums, mut slopes) = (vec![0.0; len], vec![0.0; len]);
             let start = block.start;
             for (i, out) in block.into[0].chunks_mut(CHUNK).enumerate() {
                 let range = i * CHUNK..i * CHUNK + out.len();
