@@ -238,18 +238,8 @@ impl RecordColumns {
                     builder.push_one(key);
                     (key, 1.0, Some(text))
                 }
-                Values::Tokens(texts) => {
-                    if let Some(text) = texts.get(r) {
-                        self.tokens.push(name.as_bytes(), text, &mut self.dictionary, builder);
-                        if self.has_fields {
-                            builder.mark_field(field);
-                        }
-                    }
-                    continue;
-                }
-                Values::TokenLists(ranges, texts) => {
-                    let tokens = ranges[r].clone().filter_map(|item| texts.get(item));
-                    self.tokens.push_each(name.as_bytes(), tokens, &mut self.dictionary, builder);
+                Values::Tokens(_) | Values::TokenLists(..) => {
+                    push_tokens(values, r, name.as_bytes(), &mut self.tokens, &mut self.dictionary, builder);
                     if self.has_fields {
                         builder.mark_field(field);
                     }
@@ -341,6 +331,29 @@ fn tokens(array: &ArrayRef) -> Values {
             Values::TokenLists(ranges, TextColumn::of(&items))
         }
         _ => Values::Tokens(TextColumn::of(array)),
+    }
+}
+
+/// Pushes the tokens of record `r`. A null has none.
+fn push_tokens(
+    values: &Values,
+    r: usize,
+    space: &[u8],
+    tokens: &mut Tokens,
+    dictionary: &mut Dictionary,
+    builder: &mut BatchBuilder,
+) {
+    match values {
+        Values::Tokens(texts) => {
+            if let Some(text) = texts.get(r) {
+                tokens.push(space, text, dictionary, builder);
+            }
+        }
+        Values::TokenLists(ranges, texts) => {
+            let each = ranges[r].clone().filter_map(|item| texts.get(item));
+            tokens.push_each(space, each, dictionary, builder);
+        }
+        Values::Numbers(..) | Values::Texts(_) => {}
     }
 }
 
