@@ -34,6 +34,8 @@ pub(crate) struct Partition<E> {
     /// readers.
     staged_failure: Option<Error>,
     free_buffers: Vec<StagedPush<E>>,
+    /// Memory for a row that a function overwrites. It is not counted.
+    spare_row: Vec<E>,
     merge_buffer: StagedPush<E>,
     /// Changes when positions become invalid: the tables were cleared, or rows have moved.
     generation: u64,
@@ -51,6 +53,7 @@ impl<E: RuleElement> Partition<E> {
             staged_calls: Vec::new(),
             staged_failure: None,
             free_buffers: Vec::new(),
+            spare_row: Vec::new(),
             merge_buffer: StagedPush::default(),
             generation: 0,
         }
@@ -60,9 +63,14 @@ impl<E: RuleElement> Partition<E> {
         &self.tables
     }
 
-    /// Returns all tables, for functions. Functions change values and never move rows.
-    pub(crate) fn tables_mut(&mut self) -> &mut [Table<E>] {
-        &mut self.tables
+    /// Runs a program on all tables. `kept` is a buffer.
+    pub(crate) fn run(
+        &mut self,
+        program: &PushProgram,
+        mode: RunMode,
+        kept: &mut Vec<E>,
+    ) -> Result<(), Error> {
+        run_program(program, &mut self.tables, mode, kept, &mut self.spare_row)
     }
 
     /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
@@ -79,7 +87,7 @@ impl<E: RuleElement> Partition<E> {
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
-        &mut self.tables_mut()[i]
+        &mut self.tables[i]
     }
 
     /// Keeps the rows as they are now for a snapshot, until it ends.
@@ -208,8 +216,7 @@ impl<E: RuleElement> Partition<E> {
             let ready = calls.partition_point(|call| call.id < bound);
             for call in calls.drain(..ready) {
                 self.merge_before(call.id);
-                let mode = RunMode::Commit;
-                if let Err(error) = run_program(&call.program, &mut self.tables, mode, &mut Vec::new()) {
+                if let Err(error) = self.run(&call.program, RunMode::Commit, &mut Vec::new()) {
                     self.staged_failure.get_or_insert(error);
                 }
             }

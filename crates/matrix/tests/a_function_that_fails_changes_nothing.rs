@@ -314,6 +314,59 @@ fn a_panic_leaves_the_rows_of_its_partition_or_of_all_when_the_function_is_tried
     assert_eq!(row(&mut agent, 0), vec![5.0; COLUMNS as usize], "the matrix goes on");
 }
 
+/// A row that is overwritten before it is read gets new memory. It must not replace the row when a later block fails.
+#[test]
+fn a_row_that_is_overwritten_stays_when_a_later_block_or_function_fails() {
+    let mut agent = agent();
+    let columns = [18_000];
+    let part = Selection::Columns { row: 1, keys: Keys::Sorted(&columns) };
+    agent.push(M, part, Values::F32(&[f32::MAX])).unwrap();
+    let (read, half) = (row(&mut agent, 1), COLUMNS as usize / 2);
+    let overflow = FunctionCall::push(&Zip::Add, &[1, 1], &[2], &());
+    let then_late =
+        [FunctionCall::push(&CopyRow, &[1], &[2], &()), FunctionCall::push(&LATE, &[], &[2, 3], &7.0)];
+    for program in [&[overflow][..], &then_late] {
+        fault(agent.push_function(M, program));
+        for r in [2, 3] {
+            assert_eq!(
+                row(&mut agent, r)[half..],
+                vec![2.0; half],
+                "the partition of the fault is as it was"
+            );
+        }
+        assert_eq!(row(&mut agent, 1), read);
+    }
+    // A row that is read first is changed, not overwritten.
+    let changed =
+        [FunctionCall::push(&Zip::Add, &[2, 2], &[3], &()), FunctionCall::push(&CopyRow, &[3], &[2], &())];
+    let before = row(&mut agent, 2);
+    agent.push_function(M, &changed).unwrap();
+    let doubled: Vec<f32> = before.iter().map(|x| x + x).collect();
+    assert_eq!((row(&mut agent, 2), row(&mut agent, 3)), (doubled.clone(), doubled));
+}
+
+/// With many rows the memory of a replaced row is that of the next one. What was in it must not be seen.
+#[test]
+fn memory_of_replaced_rows_is_used_again_without_its_values() {
+    let wide = MatrixSpec { rows: 9, ..spec(Consistency::Asp) };
+    let mut agent = store(vec![wide], 1).agent(0);
+    for round in 0..4 {
+        let value = f64::from(round) + 1.0;
+        push(&mut agent, &Set, &[], &[0], &value).unwrap();
+        push(&mut agent, &Zip::Add, &[0, 0], &[1], &()).unwrap();
+        push(&mut agent, &Set, &[], &[2], &f64::from(f32::MAX)).unwrap();
+        fault(push(&mut agent, &Zip::Add, &[2, 2], &[1], &()));
+        let both = [
+            FunctionCall::push(&CopyRow, &[1], &[3], &()),
+            FunctionCall::push(&Zip::Add, &[1, 3], &[4], &()),
+        ];
+        agent.push_function(M, &both).unwrap();
+        for (r, expected) in [(0, value), (1, 2.0 * value), (3, 2.0 * value), (4, 4.0 * value), (8, 2.0)] {
+            assert_eq!(row(&mut agent, r), vec![expected as f32; COLUMNS as usize], "row {r}, round {round}");
+        }
+    }
+}
+
 #[test]
 fn a_pull_function_that_panics_is_an_error_of_the_call() {
     let mut agent = agent();

@@ -14,6 +14,7 @@ use matrix::function::call::call_pull;
 use matrix::function::extreme::{Extreme, FirstDifference, TopK};
 use matrix::function::fill::{Diagonal, Identity, Random};
 use matrix::function::map::{Clip, Map, Scalar, Set};
+use matrix::function::products::InnerProducts;
 use matrix::function::reduce::{CountNonZero, Dot, Gram, Reduce};
 use matrix::function::sketch::Quantiles;
 use matrix::function::vector_op::VectorOp;
@@ -209,6 +210,7 @@ fn reductions_agree(all: &mut Three) {
     same("gram", &gram[Gram::index(1, 0, 3)], &dot);
     let third = sum(all.plain[3].iter().map(|x| f64::from(*x) * f64::from(*x)));
     same("gram", &gram[Gram::index(2, 2, 3)], &third);
+    inner_products_agree(all);
     same("count", &all.ask(&CountNonZero, &[0], &()), &(x.iter().filter(|x| **x != 0.0).count() as u64));
     let first = |best: fn(f64, f64) -> bool| {
         let mut at = 0;
@@ -229,6 +231,21 @@ fn reductions_agree(all: &mut Three) {
     same("first_difference", &all.ask(&FirstDifference, &[0, 1], &()), &difference);
     same("first_difference", &all.ask(&FirstDifference, &[0, 0], &()), &None);
     quantiles_agree(all, &x);
+}
+
+/// Each product of the first rows with all rows has the bytes of its own sum. The rows are more than a group.
+fn inner_products_agree(all: &mut Three) {
+    let from = [1, 0, 3, 5, 2, 0, 4];
+    let n = from.len();
+    for left in 1..=n {
+        let products = all.ask(&InnerProducts, &from, &(left as u64));
+        assert_eq!(products.len(), left * n - left * (left - 1) / 2);
+        for (i, j) in (0..left).flat_map(|i| (i..n).map(move |j| (i, j))) {
+            let (x, y) = (&all.plain[from[i] as usize], &all.plain[from[j] as usize]);
+            let expected = sum(x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)));
+            same("inner_products", &products[Gram::index(i, j, n)], &expected);
+        }
+    }
 }
 
 fn quantiles_agree(all: &mut Three, x: &[f32]) {
@@ -335,6 +352,12 @@ fn several_rows_agree(all: &mut Three) {
         .map(|((x, y), z)| (0.0 + 0.5 * f64::from(*x) + -2.0 * f64::from(*y) + 0.1 * f64::from(*z)) as f32)
         .collect();
     assert_eq!(bits(&all.result(&Combine, &[0, 1, 4], &vec![0.5, -2.0, 0.1])), bits(&combined), "combine");
+    let factors = vec![0.5, -2.0, 0.1, 0.0, 3.0, -0.7];
+    let plain: Vec<Vec<f32>> = (0..ROWS as u32).map(|row| all.row(row)).collect();
+    let of_six: Vec<f32> = (0..x.len())
+        .map(|i| factors.iter().zip(&plain).fold(0.0, |sum, (a, row)| sum + a * f64::from(row[i])) as f32)
+        .collect();
+    assert_eq!(bits(&all.result(&Combine, &[0, 1, 2, 3, 4, 5], &factors)), bits(&of_six), "combine of six");
     all.run(&CopyRow, &[1], &[2], &());
     all.run(&Axpy, &[0, 2], &[2], &0.3);
     assert_eq!(bits(&all.row(2)), twin(&|x, y| 0.3 * x + y), "a row may be read and written");

@@ -7,6 +7,7 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
+use matrix::function::zip::Zip;
 use matrix::*;
 use proptest::prelude::*;
 
@@ -305,4 +306,25 @@ fn a_snapshot_of_another_matrix_is_not_restored() {
     let one = store_of(1, [spec(ElementType::F32, PushRule::Add, Consistency::Asp)]);
     let other = store_of(1, [spec(ElementType::F32, ftrl(), Consistency::Asp)]);
     other.restore(W, &one.snapshot(W).unwrap()).unwrap();
+}
+
+/// A function that overwrites a row gives it new memory: the snapshot still has the old values.
+#[test]
+fn a_snapshot_has_a_row_as_it_was_before_a_function_has_overwritten_it() {
+    let spec = MatrixSpec { initializer: Initializer::Constant { value: 2.0 }, ..long(3, 40_000, 4) };
+    let store = store_of(1, [spec.clone()]);
+    let first = store.snapshot(W).unwrap();
+    let before = rows_of(&first, &spec);
+    let mut agent = store.join().unwrap();
+    let double = FunctionCall::push(&Zip::Add, &[0, 0], &[1], &());
+    agent.push_function(W, std::slice::from_ref(&double)).unwrap();
+    agent.push_function(W, &[double, FunctionCall::push(&Zip::Add, &[1, 1], &[1], &())]).unwrap();
+    agent.finish().unwrap();
+    assert_eq!(rows_of(&first, &spec), before);
+    let after = rows_of(&store.snapshot(W).unwrap(), &spec);
+    let OwnedValues::F32(values) = after.values else { panic!("f32") };
+    assert_eq!(values[..40_000], vec![2.0; 40_000]);
+    assert_eq!(values[40_000..80_000], vec![8.0; 40_000]);
+    store.restore(W, &first).unwrap();
+    assert_eq!(store.export(W).unwrap(), before);
 }

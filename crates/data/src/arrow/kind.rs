@@ -9,6 +9,8 @@ pub(super) enum ArrowKind {
     Text,
     IntegerList,
     FloatList,
+    /// Lists of strings, each of which is a token.
+    TextList,
     /// Lists of pairs of an integer and a number, or maps.
     PairList,
     /// A vector of Spark ML: type, size, indices, values.
@@ -41,9 +43,10 @@ impl ArrowKind {
         match item.data_type() {
             integer if integer.is_integer() => Self::IntegerList,
             number if is_number(number) => Self::FloatList,
+            text if Self::of(text) == Self::Text => Self::TextList,
             DataType::Struct(_) if pair(item).is_some() => Self::PairList,
             DataType::List(_) | DataType::LargeList(_) => Self::Other("a list of lists".to_owned()),
-            _ => Self::Other("a list of values that are not numbers".to_owned()),
+            _ => Self::Other("a list of values that are neither numbers nor strings".to_owned()),
         }
     }
 
@@ -54,6 +57,7 @@ impl ArrowKind {
             Self::Text => "a string",
             Self::IntegerList => "a list of integers",
             Self::FloatList => "a list of floats",
+            Self::TextList => "a list of strings",
             Self::PairList => "a list of pairs",
             Self::Vector => "a vector",
             Self::Other(what) => what,

@@ -92,7 +92,7 @@ impl Layout {
 
 pub(super) struct ArrowColumn {
     pub(super) name: String,
-    kind: ArrowKind,
+    pub(super) kind: ArrowKind,
     /// The kind of its values as a passthrough column.
     passthrough_kind: PassthroughKind,
 }
@@ -362,7 +362,7 @@ impl LayoutBuilder<'_> {
         Err(self.wrong_type(column, "a label must be a number or a string"))
     }
 
-    fn wrong_type(&self, column: usize, expected: &str) -> Error {
+    pub(super) fn wrong_type(&self, column: usize, expected: &str) -> Error {
         let ArrowColumn { name, kind, .. } = &self.columns[column];
         let reason = format!(
             "column '{name}' is {}; {expected}; convert it to numbers or strings, or skip it (skip_columns)",
@@ -447,30 +447,6 @@ impl LayoutBuilder<'_> {
         Ok(Features::Table(table))
     }
 
-    fn feature_kind(&self, column: usize, like: Option<ColumnKind>) -> Result<ColumnKind, Error> {
-        let name = &self.columns[column].name;
-        let is_among =
-            |asked: &[String]| asked.iter().any(|asked| self.find(asked).is_ok_and(|at| at == column));
-        let declared_text = is_among(&self.options.text_columns);
-        let declared_tokens = is_among(&self.options.token_columns);
-        match (&self.columns[column].kind, like) {
-            (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
-                Err(self
-                    .schema_error(format!("column '{name}' is a string here, but was a number in training")))
-            }
-            (ArrowKind::Text, Some(ColumnKind::Tokens)) => Ok(ColumnKind::Tokens),
-            (ArrowKind::Text, None) if declared_tokens => Ok(ColumnKind::Tokens),
-            (_, Some(ColumnKind::Tokens)) => {
-                Err(self.wrong_type(column, "a text of tokens must be a string"))
-            }
-            (_, None) if declared_tokens => Err(self.wrong_type(column, "a text of tokens must be a string")),
-            (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
-            (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
-            (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),
-            _ => Err(self.wrong_type(column, "a feature must be a number or a string")),
-        }
-    }
-
     /// Returns the columns of `schema` in its order. All of them must exist, and no others.
     fn same_columns(
         &self,
@@ -494,7 +470,7 @@ impl LayoutBuilder<'_> {
         }
     }
 
-    fn schema_error(&self, difference: String) -> Error {
+    pub(super) fn schema_error(&self, difference: String) -> Error {
         Error::SchemaDiffers { file: self.file.to_owned(), difference }
     }
 }

@@ -1,13 +1,16 @@
 //! Pushes the records of one record batch after another into a sink.
 
+use std::ops::Range;
+
 use crate::key_names::KeyNames;
 
 use arrow_array::ArrayRef;
 use math::hash::{NAMED_KEY_BIT, named_key};
 
 use super::column::{TextColumn, numbers};
+use super::kind::ArrowKind;
 use super::layout::{Feature, Features, Layout};
-use super::sparse::Sparse;
+use super::sparse::{Sparse, ranges};
 use super::{Fault, finite, loses_digits};
 use crate::batch::BatchBuilder;
 use crate::error::nearest;
@@ -73,6 +76,8 @@ enum Values {
     Numbers(u64, Vec<f64>),
     Texts(TextColumn),
     Tokens(TextColumn),
+    /// The tokens of all records, and the range of each record in them.
+    TokenLists(Vec<Range<usize>>, TextColumn),
 }
 
 impl RecordColumns {
@@ -129,7 +134,7 @@ impl RecordColumns {
             values: match feature.kind {
                 ColumnKind::Numeric => Values::Numbers(feature.key, all_numbers(column(feature.column))),
                 ColumnKind::Text => Values::Texts(TextColumn::of(column(feature.column))),
-                ColumnKind::Tokens => Values::Tokens(TextColumn::of(column(feature.column))),
+                ColumnKind::Tokens => tokens(column(feature.column)),
             },
         };
         self.multiplier
@@ -233,12 +238,10 @@ impl RecordColumns {
                     builder.push_one(key);
                     (key, 1.0, Some(text))
                 }
-                Values::Tokens(texts) => {
-                    if let Some(text) = texts.get(r) {
-                        self.tokens.push(name.as_bytes(), text, &mut self.dictionary, builder);
-                        if self.has_fields {
-                            builder.mark_field(field);
-                        }
+                Values::Tokens(_) | Values::TokenLists(..) => {
+                    push_tokens(values, r, name.as_bytes(), &mut self.tokens, &mut self.dictionary, builder);
+                    if self.has_fields {
+                        builder.mark_field(field);
                     }
                     continue;
                 }
@@ -317,6 +320,40 @@ impl RecordColumns {
         };
         let expected = || (*number, "a time: a number, or a date as in 2026-01-31".to_owned(), text);
         found.map(Some).ok_or_else(expected)
+    }
+}
+
+/// The tokens of a column of texts, or of lists of strings.
+fn tokens(array: &ArrayRef) -> Values {
+    match ArrowKind::of(array.data_type()) {
+        ArrowKind::TextList => {
+            let (ranges, items) = ranges(array);
+            Values::TokenLists(ranges, TextColumn::of(&items))
+        }
+        _ => Values::Tokens(TextColumn::of(array)),
+    }
+}
+
+/// Pushes the tokens of record `r`. A null has none.
+fn push_tokens(
+    values: &Values,
+    r: usize,
+    space: &[u8],
+    tokens: &mut Tokens,
+    dictionary: &mut Dictionary,
+    builder: &mut BatchBuilder,
+) {
+    match values {
+        Values::Tokens(texts) => {
+            if let Some(text) = texts.get(r) {
+                tokens.push(space, text, dictionary, builder);
+            }
+        }
+        Values::TokenLists(ranges, texts) => {
+            let each = ranges[r].clone().filter_map(|item| texts.get(item));
+            tokens.push_each(space, each, dictionary, builder);
+        }
+        Values::Numbers(..) | Values::Texts(_) => {}
     }
 }
 

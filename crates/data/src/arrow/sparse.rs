@@ -259,7 +259,7 @@ impl Lists<ScalarBuffer<f32>> {
 }
 
 /// Returns the range of the list of each record, and the items. A null is an empty list.
-fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
+pub(super) fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
     fn by_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<Range<usize>> {
         offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize()).collect()
     }

@@ -1,5 +1,6 @@
-//! The schema of a table, and the columns that interactions multiply.
+//! The schema of a table, the kinds of its features, and the columns that interactions multiply.
 
+use super::kind::ArrowKind;
 use super::layout::{Feature, Features, LayoutBuilder};
 use crate::error::Error;
 use crate::interactions::Interactions;
@@ -86,5 +87,36 @@ impl LayoutBuilder<'_> {
             feature.interaction_group = interactions.groups.iter().position(|group| *group == feature.name);
         }
         Ok(interactions)
+    }
+
+    /// Returns what a feature column gives: that of training or, without training, what its type and the settings say.
+    pub(super) fn feature_kind(&self, column: usize, like: Option<ColumnKind>) -> Result<ColumnKind, Error> {
+        let name = &self.columns[column].name;
+        let is_among =
+            |asked: &[String]| asked.iter().any(|asked| self.find(asked).is_ok_and(|at| at == column));
+        let declared_text = is_among(&self.options.text_columns);
+        let declared_tokens = is_among(&self.options.token_columns);
+        match (&self.columns[column].kind, like) {
+            (ArrowKind::TextList, None | Some(ColumnKind::Tokens)) => Ok(ColumnKind::Tokens),
+            (ArrowKind::TextList, Some(_)) => Err(self.schema_error(format!(
+                "column '{name}' is a list of strings here, but was none in training"
+            ))),
+            (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
+                Err(self
+                    .schema_error(format!("column '{name}' is a string here, but was a number in training")))
+            }
+            (ArrowKind::Text, Some(ColumnKind::Tokens)) => Ok(ColumnKind::Tokens),
+            (ArrowKind::Text, None) if declared_tokens => Ok(ColumnKind::Tokens),
+            (_, Some(ColumnKind::Tokens)) => {
+                Err(self.wrong_type(column, "tokens must be a string or a list of strings"))
+            }
+            (_, None) if declared_tokens => {
+                Err(self.wrong_type(column, "tokens must be a string or a list of strings"))
+            }
+            (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
+            (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
+            (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),
+            _ => Err(self.wrong_type(column, "a feature must be a number, a string or a list of strings")),
+        }
     }
 }

@@ -27,8 +27,19 @@ impl Tokens {
         dictionary: &mut Dictionary,
         out: &mut BatchBuilder,
     ) {
+        self.push_each(space, text.split(u8::is_ascii_whitespace), dictionary, out);
+    }
+
+    /// Does the same for tokens that are separate already. Empty ones are left out.
+    pub(crate) fn push_each<'a>(
+        &mut self,
+        space: &[u8],
+        tokens: impl Iterator<Item = &'a [u8]>,
+        dictionary: &mut Dictionary,
+        out: &mut BatchBuilder,
+    ) {
         self.keys.clear();
-        for token in text.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
+        for token in tokens.filter(|token| !token.is_empty()) {
             let key = named_key(space, token);
             if space.is_empty() {
                 dictionary.add_named(key, || Some(String::from_utf8_lossy(token).into_owned()));

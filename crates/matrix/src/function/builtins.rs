@@ -3,6 +3,7 @@
 use crate::function::extreme::{Extreme, FirstDifference, TopK};
 use crate::function::fill::{Diagonal, Identity, Random};
 use crate::function::map::{Clip, Map, Scalar, Set};
+use crate::function::products::InnerProducts;
 use crate::function::reduce::{CountNonZero, Dot, Gram, Reduce};
 use crate::function::sketch::Quantiles;
 use crate::function::vector_op::VectorOp;
@@ -13,7 +14,8 @@ pub(crate) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     Reduce::ALL.into_iter().try_for_each(|function| table.add_pull(function).map(drop))?;
     Extreme::ALL.into_iter().try_for_each(|function| table.add_pull(function).map(drop))?;
     table.add_pull(Dot)?.add_pull(Gram)?.add_pull(CountNonZero)?.add_pull(FirstDifference)?;
-    table.add_pull(TopK::Value)?.add_pull(TopK::Magnitude)?.add_pull(Quantiles)?;
+    table.add_pull(InnerProducts)?.add_pull(TopK::Value)?.add_pull(TopK::Magnitude)?;
+    table.add_pull(Quantiles)?;
     Map::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;
     Scalar::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;
     Zip::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;

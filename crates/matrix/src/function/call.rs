@@ -251,6 +251,10 @@ pub(crate) struct PushProgram {
     pub(crate) rows: Vec<u32>,
     /// Indices in `rows` of those that are written, ascending.
     pub(crate) written_rows: Vec<usize>,
+    /// Those of them whose old values are not read: the first function with the row overwrites it.
+    pub(crate) overwritten_rows: Vec<usize>,
+    /// The other written rows.
+    pub(crate) changed_rows: Vec<usize>,
     pub(crate) tries_first: bool,
     /// Size of the arguments in bytes.
     pub(crate) argument_bytes: usize,
@@ -296,11 +300,18 @@ impl PushProgram {
         let mut written: Vec<usize> = steps.iter().flat_map(|step| &step.into).copied().collect();
         written.sort_unstable();
         written.dedup();
+        let is_overwritten = |row: &usize| {
+            let first = steps.iter().find(|step| step.from.contains(row) || step.into.contains(row));
+            first.is_some_and(|step| step.overwrites && !step.from.contains(row))
+        };
+        let (overwritten, changed) = written.iter().partition(|row| is_overwritten(row));
         let tries_first = steps.iter().any(|step| step.function.tries_first());
         let bytes = calls.iter().map(|call| call.argument.len()).sum();
         Ok(Self {
             functions: steps,
             rows,
+            overwritten_rows: overwritten,
+            changed_rows: changed,
             written_rows: written,
             tries_first,
             argument_bytes: bytes,

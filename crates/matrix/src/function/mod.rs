@@ -11,7 +11,7 @@
 //! | [`table`] | [`FunctionTable`]: the built-ins and your own |
 //! | [`call`] | a call by name, and binding it to functions and matrix |
 //! | [`sum`] | sums that do not depend on where partitions are cut |
-//! | [`reduce`], [`extreme`], [`sketch`] | built-in pull functions |
+//! | [`reduce`], [`products`], [`extreme`], [`sketch`] | built-in pull functions |
 //! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-in push functions |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule has no slots.
@@ -32,6 +32,7 @@ pub mod extreme;
 mod fault;
 pub mod fill;
 pub mod map;
+pub mod products;
 pub mod reduce;
 mod run;
 pub mod sketch;

@@ -5,6 +5,7 @@ use multiversion::multiversion;
 
 use crate::element::with_values;
 use crate::element::{Element, Values};
+use crate::function::products::partial_products;
 use crate::function::sum::RangeSum;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
@@ -120,13 +121,7 @@ impl PullFunction for Gram {
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
-        let k = columns.row_count();
-        let pairs: Vec<(usize, usize)> = (0..k).flat_map(|i| (i..k).map(move |j| (i, j))).collect();
-        let (start, len) = (columns.range().start, columns.len());
-        Ok(RangeSum::many(pairs.len(), start, len, |pair, range, out| {
-            let (i, j) = pairs[pair];
-            value_products(columns.row(i).slice(range.clone()), columns.row(j).slice(range), out);
-        }))
+        partial_products(columns.row_count(), columns)
     }
 
     fn merge(

@@ -1,8 +1,8 @@
 //! Runs functions on partitions: the same code for one process and for the lanes of servers.
 //!
 //! A program processes a partition in blocks of columns that stay in the cache from one step to the next. Before a
-//! block is changed, its written rows are saved, so that everything can be restored when a later block or the code of a
-//! user fails.
+//! block is changed, its changed rows are saved, so that everything can be restored when a later block or the code of a
+//! user fails. Rows that are overwritten are written to new memory instead.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,6 +20,10 @@ use crate::storage::Table;
 
 /// Number of columns of a block: a few rows of it fit in the first-level cache.
 const BLOCK_COLUMNS: usize = 4096;
+
+/// A partition keeps the memory of a replaced row for the next one if it has at least so many rows, so that this takes
+/// little beside them.
+const ROWS_WITH_SPARE: usize = 8;
 
 /// What happens to the changes of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,38 +44,41 @@ pub(crate) struct StagedProgram {
 }
 
 /// Runs a program on the tables of a partition. An error restores them. `kept` is a buffer.
+///
+/// A row that is overwritten before it is read ([`PushProgram::overwritten_rows`]) gets new memory, which replaces the
+/// old when all blocks have succeeded. So its old values need not be saved. `spare` is memory for such a row, if there
+/// is some, and receives that of a row that was replaced.
 pub(crate) fn run_program<E: RuleElement>(
     program: &PushProgram,
     tables: &mut [Table<E>],
     mode: RunMode,
     kept: &mut Vec<E>,
+    spare: &mut Vec<E>,
 ) -> Result<(), Error> {
     let Some((start, len)) = columns_of(tables) else { return Ok(()) };
+    let (saved_rows, new_rows) = match mode {
+        RunMode::Try => (&program.written_rows, &[][..]),
+        RunMode::Commit => (&program.changed_rows, &program.overwritten_rows[..]),
+    };
     kept.clear();
     if mode == RunMode::Commit {
-        kept.reserve(len * program.written_rows.len());
+        kept.reserve(len * saved_rows.len());
     }
-    let mut rows = rows_of(tables, &program.rows);
+    let mut rows = rows_of(tables, program, new_rows);
+    let mut new_values: Vec<Vec<E>> = new_rows.iter().map(|_| memory_of_row(spare, len)).collect();
     let mut at_step = 0;
     let mut changed = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut buffers = Buffers::new(rows.len());
         for block in blocks(len) {
-            buffers.are_finite.fill(false);
-            program.written_rows.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
-            changed = block.end;
-            for (i, step) in program.functions.iter().enumerate() {
-                at_step = i;
-                let is_checked = !buffers.result_is_finite(step);
-                if !run_in_place(step, &mut rows, start, block.clone(), is_checked, &mut buffers)? {
-                    buffers.flush_scratch_row(&mut rows, block.clone());
-                    run_step(step, &mut rows, start, block.clone(), is_checked, &mut buffers.row_copies)?;
-                }
-                step.into.iter().for_each(|row| buffers.are_finite[*row] = true);
+            for row in saved_rows {
+                kept.extend_from_slice(&rows[*row][block.clone()]);
             }
-            buffers.flush_scratch_row(&mut rows, block.clone());
+            changed = block.end;
+            let mut parts = parts_of_block(&mut rows, new_rows, &mut new_values, block.clone());
+            run_block(program, &mut parts, start + block.start as u64, &mut buffers, &mut at_step)?;
             if mode == RunMode::Try {
-                restore_block(&program.written_rows, &mut rows, block.clone(), kept);
+                restore_block(saved_rows, &mut rows, block.clone(), kept);
                 kept.clear();
                 changed = 0;
             }
@@ -79,12 +86,69 @@ pub(crate) fn run_program<E: RuleElement>(
         Ok(())
     }));
     let fault = match outcome {
-        Ok(Ok(())) => return Ok(()),
+        Ok(Ok(())) => {
+            for (row, values) in new_rows.iter().zip(new_values) {
+                let replaced = tables[program.rows[*row] as usize].replace_contiguous_values(values);
+                if tables.len() >= ROWS_WITH_SPARE {
+                    *spare = replaced;
+                }
+            }
+            return Ok(());
+        }
         Ok(Err(fault)) => fault,
         Err(panic) => FunctionFault::Panicked { message: panic_message(&*panic) },
     };
-    restore_all_blocks(program, &mut rows, mode, changed, kept);
+    restore_all_blocks(saved_rows, &mut rows, mode, changed, kept);
     Err(program.error(at_step, fault))
+}
+
+/// Takes the spare memory if it has the right size, or allocates: asking the system for pages costs more than writing
+/// them.
+fn memory_of_row<E>(spare: &mut Vec<E>, len: usize) -> Vec<E> {
+    let mut values = std::mem::take(spare);
+    values.clear();
+    if values.capacity() == len { values } else { Vec::with_capacity(len) }
+}
+
+/// Cuts the columns of a block out of the rows. Rows with new memory have it up to the end of the block.
+fn parts_of_block<'a, E: Element>(
+    rows: &'a mut [&mut [E]],
+    new_rows: &[usize],
+    new_values: &'a mut [Vec<E>],
+    block: Range<usize>,
+) -> Vec<&'a mut [E]> {
+    let mut parts: Vec<&mut [E]> = Vec::with_capacity(rows.len());
+    for row in rows {
+        parts.push(if row.is_empty() { &mut [] } else { &mut row[block.clone()] });
+    }
+    for (row, values) in new_rows.iter().zip(new_values) {
+        // The block stays in the cache until it is overwritten.
+        values.resize(block.end, E::ZERO);
+        parts[*row] = &mut values[block.clone()];
+    }
+    parts
+}
+
+/// Runs all steps on a block, whose first column is `start`. `at_step` receives the index of the current step.
+fn run_block<E: BlockElement>(
+    program: &PushProgram,
+    rows: &mut [&mut [E]],
+    start: u64,
+    buffers: &mut Buffers<E>,
+    at_step: &mut usize,
+) -> Result<(), FunctionFault> {
+    buffers.are_finite.fill(false);
+    for (i, step) in program.functions.iter().enumerate() {
+        *at_step = i;
+        let is_checked = !buffers.result_is_finite(step);
+        if !run_in_place(step, rows, start, is_checked, buffers)? {
+            buffers.flush_scratch_row(rows);
+            run_step(step, rows, start, is_checked, &mut buffers.row_copies)?;
+        }
+        step.into.iter().for_each(|row| buffers.are_finite[*row] = true);
+    }
+    buffers.flush_scratch_row(rows);
+    Ok(())
 }
 
 /// Returns the blocks of a partition of `len` columns.
@@ -93,7 +157,7 @@ fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn restore_all_blocks<E: Element>(
-    program: &PushProgram,
+    saved_rows: &[usize],
     rows: &mut [&mut [E]],
     mode: RunMode,
     changed: usize,
@@ -104,13 +168,13 @@ fn restore_all_blocks<E: Element>(
     }
     let last = (changed - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
     if mode == RunMode::Try {
-        restore_block(&program.written_rows, rows, last..changed, kept);
+        restore_block(saved_rows, rows, last..changed, kept);
         return;
     }
     let mut kept = kept;
     for block in blocks(changed) {
-        let (own, rest) = kept.split_at(block.len() * program.written_rows.len());
-        restore_block(&program.written_rows, rows, block, own);
+        let (own, rest) = kept.split_at(block.len() * saved_rows.len());
+        restore_block(saved_rows, rows, block, own);
         kept = rest;
     }
 }
@@ -148,10 +212,10 @@ impl<E: Element> Buffers<E> {
     }
 
     /// Copies the block in the scratch row back to the table.
-    fn flush_scratch_row(&mut self, rows: &mut [&mut [E]], block: Range<usize>) {
+    fn flush_scratch_row(&mut self, rows: &mut [&mut [E]]) {
         if let Some(row) = self.scratch_row_index.take() {
-            let len = block.len();
-            rows[row][block].copy_from_slice(&self.scratch_row[..len]);
+            let len = rows[row].len();
+            rows[row].copy_from_slice(&self.scratch_row[..len]);
         }
     }
 }
@@ -163,7 +227,6 @@ fn run_in_place<E: BlockElement>(
     step: &BoundPush,
     rows: &mut [&mut [E]],
     start: u64,
-    block: Range<usize>,
     is_checked: bool,
     buffers: &mut Buffers<E>,
 ) -> Result<bool, FunctionFault> {
@@ -172,26 +235,23 @@ fn run_in_place<E: BlockElement>(
     if other_away || !step.overwrites || !step.from.contains(&row) {
         return Ok(false);
     }
-    if buffers.scratch_row.len() < block.len() {
-        buffers.scratch_row.resize(block.len(), E::ZERO);
+    let len = rows[row].len();
+    if buffers.scratch_row.len() < len {
+        buffers.scratch_row.resize(len, E::ZERO);
     }
     let (before, rest) = rows.split_at_mut(row);
     let (own, behind) = rest.split_first_mut().expect("a step has rows of its program");
-    let home = &mut own[block.clone()];
-    let away = &mut buffers.scratch_row[..block.len()];
+    let home = &mut **own;
+    let away = &mut buffers.scratch_row[..len];
     let is_away = buffers.scratch_row_index.is_some();
     let (current, next) = if is_away { (away, home) } else { (home, away) };
     let of = |from: &usize| match from.cmp(&row) {
-        Ordering::Less => &before[*from][block.clone()],
+        Ordering::Less => &*before[*from],
         Ordering::Equal => &*current,
-        Ordering::Greater => &behind[*from - row - 1][block.clone()],
+        Ordering::Greater => &*behind[*from - row - 1],
     };
     let from = step.from.iter().map(of).collect();
-    change(
-        step,
-        TypedBlock { start: start + block.start as u64, from, into: vec![next], into_rows: &step.into_rows },
-        is_checked,
-    )?;
+    change(step, TypedBlock { start, from, into: vec![next], into_rows: &step.into_rows }, is_checked)?;
     buffers.scratch_row_index = if is_away { None } else { Some(row) };
     Ok(true)
 }
@@ -201,19 +261,18 @@ fn run_step<E: BlockElement>(
     step: &BoundPush,
     rows: &mut [&mut [E]],
     start: u64,
-    block: Range<usize>,
     is_checked: bool,
     aliased: &mut Vec<E>,
 ) -> Result<(), FunctionFault> {
-    let len = block.len();
+    let len = step.from.iter().chain(&step.into).next().map_or(0, |row| rows[*row].len());
     aliased.clear();
     for row in step.from.iter().filter(|row| step.into.contains(row)) {
-        aliased.extend_from_slice(&rows[*row][block.clone()]);
+        aliased.extend_from_slice(rows[*row]);
     }
-    let mut parts: Vec<Option<&mut [E]>> = rows.iter_mut().map(|row| Some(&mut row[block.clone()])).collect();
+    let mut parts: Vec<Option<&mut [E]>> = rows.iter_mut().map(|row| Some(&mut **row)).collect();
     let into: Vec<&mut [E]> =
         step.into.iter().map(|row| parts[*row].take().expect("each row is written once")).collect();
-    let mut copies = aliased.chunks_exact(len);
+    let mut copies = aliased.chunks_exact(len.max(1));
     let from: Vec<&[E]> = step
         .from
         .iter()
@@ -222,11 +281,7 @@ fn run_step<E: BlockElement>(
             None => copies.next().expect("every row that is also written was copied"),
         })
         .collect();
-    change(
-        step,
-        TypedBlock { start: start + block.start as u64, from, into, into_rows: &step.into_rows },
-        is_checked,
-    )
+    change(step, TypedBlock { start, from, into, into_rows: &step.into_rows }, is_checked)
 }
 
 /// Calls the function of a step.
@@ -273,14 +328,22 @@ fn columns_of<E: RuleElement>(tables: &[Table<E>]) -> Option<(u64, usize)> {
     (!line.is_empty()).then_some((start, line.len()))
 }
 
-/// Returns the rows of some tables, whose numbers are ascending.
-fn rows_of<'a, E: RuleElement>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<&'a mut [E]> {
-    let mut rows = Vec::with_capacity(wanted.len());
+/// Returns the rows of a program. Those with the indices `new_rows` are empty.
+fn rows_of<'a, E: RuleElement>(
+    mut tables: &'a mut [Table<E>],
+    program: &PushProgram,
+    new_rows: &[usize],
+) -> Vec<&'a mut [E]> {
+    let mut rows = Vec::with_capacity(program.rows.len());
     let mut passed = 0;
-    for row in wanted {
+    for (i, row) in program.rows.iter().enumerate() {
         let (own, rest) = tables.split_at_mut(*row as usize - passed + 1);
         passed = *row as usize + 1;
         tables = rest;
+        if new_rows.contains(&i) {
+            rows.push(&mut [][..]);
+            continue;
+        }
         rows.push(
             own.last_mut()
                 .and_then(Table::contiguous_values_mut)

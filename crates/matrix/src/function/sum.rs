@@ -20,7 +20,7 @@ use crate::function::value::FunctionValue;
 /// Number of columns of a leaf. Partitions that are cut at multiples of it have no separate terms to send.
 pub const LEAF_LEN: usize = 256;
 /// Number of independent sums in a leaf.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 /// Number of terms that are computed at a time.
 const CHUNK: usize = 4 * LEAF_LEN;
 
@@ -119,9 +119,14 @@ impl RangeSum {
     }
 
     fn full_leaves(&mut self, terms: &[f64; CHUNK]) {
-        for sum in leaf_sums(terms) {
+        self.add_leaves(&leaf_sums(terms));
+    }
+
+    /// Adds the sums of the next leaves. The next column is the first of a leaf.
+    pub(crate) fn add_leaves(&mut self, sums: &[f64]) {
+        for sum in sums {
             self.end += LEAF_LEN as u64;
-            self.push_node(Node { level: 0, index: self.end / LEAF_LEN as u64 - 1, sum });
+            self.push_node(Node { level: 0, index: self.end / LEAF_LEN as u64 - 1, sum: *sum });
         }
     }
 
@@ -191,14 +196,19 @@ fn leaf_sum(terms: &[f64]) -> f64 {
             sums[lane] += row[lane];
         }
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            sums[lane] += sums[lane + width];
-        }
-        width /= 2;
+    fold_lanes(sums)
+}
+
+/// Adds the interleaved sums of a leaf, by halves.
+#[inline]
+pub(crate) fn fold_lanes(mut sums: [f64; LANES]) -> f64 {
+    for lane in 0..8 {
+        sums[lane] += sums[lane + 8];
     }
-    sums[0]
+    for lane in 0..4 {
+        sums[lane] += sums[lane + 4];
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
@@ -211,13 +221,7 @@ fn leaf_sums(terms: &[f64; CHUNK]) -> [f64; CHUNK / LEAF_LEN] {
                 sums[lane] += row[lane];
             }
         }
-        for lane in 0..8 {
-            sums[lane] += sums[lane + 8];
-        }
-        for lane in 0..4 {
-            sums[lane] += sums[lane + 4];
-        }
-        *sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+        *sum = fold_lanes(sums);
     }
     out
 }

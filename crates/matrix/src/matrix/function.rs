@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{AnyPartitions, Matrix};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{BoundPull, FunctionCall, FunctionTable, PushProgram, RunMode, columns, run_program};
+use crate::function::{BoundPull, FunctionCall, FunctionTable, PushProgram, RunMode, columns};
 use crate::partitions::Partitions;
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
@@ -108,16 +108,14 @@ impl<E: RuleElement> Partitions<E> {
     fn run(&self, program: &PushProgram, modes: &[RunMode]) -> Result<(), Error> {
         let mut saved = Vec::new();
         if let [mode] = modes {
-            return self
-                .lock_each()
-                .try_for_each(|locked| run_program(program, locked?.1.tables_mut(), *mode, &mut saved));
+            return self.lock_each().try_for_each(|locked| locked?.1.run(program, *mode, &mut saved));
         }
         let mut locked = self.lock_all()?;
         // A single partition is restored after a fault anyway.
         let modes = if locked.len() > 1 { modes } else { &modes[modes.len() - 1..] };
         for mode in modes {
             for (_, partition) in &mut locked {
-                run_program(program, partition.tables_mut(), *mode, &mut saved)?;
+                partition.run(program, *mode, &mut saved)?;
             }
         }
         Ok(())

@@ -85,6 +85,11 @@ impl<E: Element> DenseRows<E> {
         (self.rows.width() == 1).then(|| (self.start, self.rows.contiguous_rows(0, self.rows.len() as usize)))
     }
 
+    /// Replaces the values of all rows, each of which is one element, and returns the old ones.
+    pub(crate) fn replace_contiguous_values(&mut self, values: Vec<E>) -> Vec<E> {
+        self.rows.replace_contiguous(values)
+    }
+
     /// Does the same as [`Self::contiguous_values`], for writing.
     pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
         let len = self.rows.len() as usize;

@@ -252,6 +252,14 @@ impl<E: RuleElement> Table<E> {
         if let TableRows::Dense(rows) = &self.rows { rows.contiguous_values() } else { None }
     }
 
+    /// Replaces the values of all rows, where [`Self::contiguous_values`] has them, and returns the old ones.
+    pub(crate) fn replace_contiguous_values(&mut self, values: Vec<E>) -> Vec<E> {
+        match &mut self.rows {
+            TableRows::Dense(rows) => rows.replace_contiguous_values(values),
+            TableRows::Sparse(_) | TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_) => values,
+        }
+    }
+
     /// Does the same as [`Self::contiguous_values`], for writing.
     pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
         if let TableRows::Dense(rows) = &mut self.rows { rows.contiguous_values_mut() } else { None }

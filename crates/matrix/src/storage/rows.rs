@@ -156,6 +156,15 @@ impl<E: Element> RowChunks<E> {
         &mut self.chunks[chunk][start..start + count * self.width]
     }
 
+    /// Replaces all rows of a list that [`Self::contiguous`] has made, and returns the old ones.
+    pub(crate) fn replace_contiguous(&mut self, values: Vec<E>) -> Vec<E> {
+        assert_eq!(values.len(), self.width * self.len as usize, "all rows are replaced");
+        if !self.images.is_idle() {
+            self.preserve(0, self.len as usize);
+        }
+        std::mem::replace(&mut self.chunks[0], values.into_boxed_slice()).into_vec()
+    }
+
     /// Number of elements of a row.
     pub(crate) fn width(&self) -> usize {
         self.width

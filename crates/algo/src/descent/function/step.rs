@@ -7,8 +7,9 @@ use crate::descent::function::quasi_newton::{Penalty, check_penalty, penalized, 
 use matrix::function::{Arity, Block, Shape, check_real};
 use matrix::{Element, FunctionFault, PushFunction, with_block};
 
-/// Number of columns that are computed at a time.
-const CHUNK: usize = 512;
+/// Number of columns that are computed at a time. In shorter chunks the CPU would fetch less ahead, because each row lies
+/// in other pages of memory.
+const CHUNK: usize = 4096;
 
 /// Reads z, g, d, then any rows X, and computes `into[0] = a v + sum of b_i X_i`. With l1, a column at 0 becomes 0 if
 /// the result is not a descent direction along v there, because the step would end at once. Andrew and Gao align all
@@ -45,9 +46,14 @@ impl PushFunction for Direction {
         std::iter::once(a).chain(b).try_for_each(|x| check_real("factor", *x, |_| true, "a finite number"))
     }
 
+    fn overwrites(&self) -> bool {
+        true
+    }
+
     fn change(&self, (penalty, a, b): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         with_block!(block, block => {
-            let (mut sums, mut slopes) = ([0.0; CHUNK], [0.0; CHUNK]);
+            let len = CHUNK.min(block.len());
+            let (mut sums, mut slopes) = (vec![0.0; len], vec![0.0; len]);
             let start = block.start;
             for (i, out) in block.into[0].chunks_mut(CHUNK).enumerate() {
                 let range = i * CHUNK..i * CHUNK + out.len();
@@ -111,6 +117,10 @@ impl PushFunction for OrthantStep {
         check_real("t", *t, |t| t >= 0.0, "a finite number >= 0")
     }
 
+    fn overwrites(&self) -> bool {
+        true
+    }
+
     fn change(&self, &(penalty, t): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         with_block!(block, block => {
             let inside = if penalty.0 > 0.0 { penalized(&penalty, block.start, block.len()) } else { 0 };
@@ -158,6 +168,10 @@ impl PushFunction for PenaltyGradient {
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
         check_penalty(penalty, shape)
+    }
+
+    fn overwrites(&self) -> bool {
+        true
     }
 
     fn change(&self, penalty: &Penalty, block: &mut Block<'_>) -> Result<(), FunctionFault> {

@@ -2,6 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, Int64Array, ListArray,
@@ -16,6 +17,7 @@ use crate::arrays::{Arrays, MemoryInputs};
 use crate::format::FormatTable;
 use crate::input::Input;
 use crate::options::FormatOptions;
+use crate::schema::{ColumnKind, Schema};
 use crate::source::{Source, SourceConfig, read_bytes};
 use crate::{Batch, Error, InputPurpose, LabelRule};
 
@@ -233,6 +235,83 @@ fn a_type_that_is_no_feature_is_refused_with_its_column() {
     let bytes = encode(WAYS[0], &[RecordBatch::try_from_iter(columns).unwrap()]);
     let error = open(vec![Input::memory("bytes", bytes).unwrap()]).err().unwrap().to_string();
     assert!(error.contains("bytes: column 'words' is a list of lists"), "{error}");
+}
+
+/// Lists of words, as the Tokenizer of Spark makes them. One is null, one word is null, and one is empty.
+fn words() -> RecordBatch {
+    let lists = [Some("good film good"), None, Some("bad"), Some("")];
+    let mut words = ListBuilder::new(StringBuilder::new());
+    for list in lists {
+        match list {
+            Some(text) => {
+                text.split(' ').for_each(|word| words.values().append_value(word));
+                words.append(true);
+            }
+            None => words.append(false),
+        }
+    }
+    words.values().append_value("new york");
+    words.values().append_null();
+    words.append(true);
+    let columns: [(&str, ArrayRef); 3] = [
+        ("label", Arc::new(Float64Array::from(vec![1.0, 0.0, 0.0, 1.0, 1.0]))),
+        ("words", Arc::new(words.finish())),
+        ("size", Arc::new(Float64Array::from(vec![0.5, 0.0, 2.0, 0.0, 0.0]))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+#[test]
+fn lists_of_strings_are_tokens() {
+    let key = |word: &str| math::hash::named_key(b"words", word.as_bytes());
+    let good: Vec<(u64, f32)> = vec![(key("good"), 2.0), (key("film"), 1.0), (1, 0.5)];
+    let expected = [good, vec![], vec![(key("bad"), 1.0), (1, 2.0)], vec![], vec![(key("new york"), 1.0)]];
+    let (asked, none) = (vec!["words".to_owned()], vec![]);
+    for (way, token_columns) in WAYS.iter().flat_map(|way| [(way, &asked), (way, &none)]) {
+        let options = FormatOptions { token_columns: token_columns.clone(), ..FormatOptions::default() };
+        let config = SourceConfig { options, ..SourceConfig::default() };
+        let bytes = encode(*way, &[words().slice(0, 2), words().slice(2, 3)]);
+        let files = vec![Input::memory("bytes", bytes).unwrap()];
+        let source = Source::from_inputs(files, &config, None, &FormatTable::builtin()).unwrap();
+        assert_eq!(source.schema().columns[0].kind, ColumnKind::Tokens);
+        let found = records(&source, 1).unwrap().concat();
+        for ((_, found), expected) in found.iter().zip(&expected) {
+            let sorted = |entries: &[(u64, f32)]| {
+                let mut entries = entries.to_vec();
+                entries.sort_by_key(|(key, _)| *key);
+                entries
+            };
+            assert_eq!(sorted(found), sorted(expected), "{way:?}");
+        }
+        assert_eq!(found.len(), expected.len());
+    }
+}
+
+#[test]
+fn lists_of_strings_stand_for_tokens_of_training_only() {
+    let open_like = |batch: &RecordBatch, like: Option<&Schema>| {
+        let files = vec![Input::memory("bytes", encode(WAYS[0], std::slice::from_ref(batch))).unwrap()];
+        let options = FormatOptions { token_columns: vec![], ..FormatOptions::default() };
+        let config = SourceConfig { options, ..SourceConfig::default() };
+        Source::from_inputs(files, &config, like, &FormatTable::builtin())
+    };
+    let texts = |words: ArrayRef| {
+        let [label, size] = [0, 2].map(words_column);
+        RecordBatch::try_from_iter([("label", label), ("words", words), ("size", size)]).unwrap()
+    };
+    let lists = open_like(&words(), None).unwrap();
+    // Tokens of training may be texts here.
+    let line: ArrayRef = Arc::new(StringArray::from(vec!["good film good", "", "bad", "", "york"]));
+    let read = open_like(&texts(line.clone()), Some(lists.schema())).unwrap();
+    assert_eq!(records(&read, 1).unwrap()[0][2].1, records(&lists, 1).unwrap()[0][2].1);
+    // A string of training is one value, and no list.
+    let strings = open_like(&texts(line), None).unwrap();
+    let error = open_like(&words(), Some(strings.schema())).err().unwrap().to_string();
+    assert!(error.contains("column 'words' is a list of strings here, but was none in training"), "{error}");
+}
+
+fn words_column(column: usize) -> ArrayRef {
+    Arc::clone(words().column(column))
 }
 
 #[test]

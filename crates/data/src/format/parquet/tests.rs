@@ -354,18 +354,15 @@ fn a_type_that_cannot_be_a_feature_is_an_error_that_says_what_to_do() {
     let cases = [
         ("required group seen { required int64 a; }", "'seen' is a struct"),
         (
-            "required group seen (LIST) { repeated group list { required binary a (UTF8); } }",
-            "'seen' is a list of values that are not numbers",
+            "required group seen (LIST) { repeated group list { required group a { required int64 b; } } }",
+            "'seen' is a list of values that are neither numbers nor strings",
         ),
     ];
     for (column, expected) in cases {
         let case = Case::new();
         let message = format!("message m {{ {column} required int32 label; }}");
-        let value = if column.contains("LIST") {
-            Raw::Text(vec!["x"], vec![1], vec![0])
-        } else {
-            Raw::I64(vec![1], vec![], vec![])
-        };
+        let levels = |level| if column.contains("LIST") { vec![level] } else { vec![] };
+        let value = Raw::I64(vec![1], levels(1), levels(0));
         write(&case.path(), &message, 1, &[value, Raw::I32(vec![1], vec![], vec![])]);
         let text = case.error();
         assert!(text.contains(expected) && text.contains("skip_columns"), "{text}");

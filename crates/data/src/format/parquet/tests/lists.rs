@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use std::sync::Arc;
 
-use super::{Batch, Case, LISTS, Raw, entries, write_with};
+use super::{Batch, Case, LISTS, Raw, entries, write, write_with};
 
 /// A way in which other programs write: page version, dictionary, encodings that only the general reader supports,
 /// lists over pages, compression.
@@ -131,4 +131,28 @@ fn whole_numbers_whose_digits_are_lost_are_told_in_lists_as_in_columns() {
     let notices: Vec<String> = reader.summary().rounded.notices().collect();
     let notices = notices.join("\n");
     assert!(notices.contains("16777217 at") && notices.contains("records.parquet:2:1"), "{notices}");
+}
+
+/// Records `[a, b, a]`, null, `[]`, `[null, c d]`: each string is a token, whatever is in it.
+#[test]
+fn lists_of_strings_are_tokens() {
+    let case = Case::new();
+    let schema = "message m { required int32 label; optional group words (LIST) { repeated group list { optional \
+                  binary element (UTF8); } } }";
+    let (definitions, repetitions) = (vec![3, 3, 3, 0, 1, 2, 3], vec![0, 1, 1, 0, 0, 0, 1]);
+    let words = Raw::Text(vec!["a", "b", "a", "c d"], definitions, repetitions);
+    write(&case.path(), schema, 2, &[Raw::I32(vec![1, 0, 0, 1], vec![], vec![]), words]);
+    let batch = case.read().expect("a good file");
+    assert_eq!(batch.record_count(), 8);
+    let key = |word: &str| math::hash::named_key(b"words", word.as_bytes());
+    for (r, expected) in
+        [vec![("a", 2.0), ("b", 1.0)], vec![], vec![], vec![("c d", 1.0)]].iter().cycle().take(8).enumerate()
+    {
+        let mut expected: Vec<(u64, f32)> =
+            expected.iter().map(|(word, count)| (key(word), *count)).collect();
+        let mut found = entries(&batch, r);
+        expected.sort_by_key(|(key, _)| *key);
+        found.sort_by_key(|(key, _)| *key);
+        assert_eq!(found, expected, "record {r}");
+    }
 }

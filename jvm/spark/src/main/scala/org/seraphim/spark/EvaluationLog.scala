@@ -17,6 +17,9 @@ private[spark] final class EvaluationLog {
   private var step: Option[Row] = None
   private val pairs = mutable.Queue[(WeakReference[Row], WeakReference[Row])]()
 
+  /** The evaluation before. */
+  def previous: Option[Evaluation] = last
+
   /** The evaluation from which the next step is likely to be measured. */
   def base: Option[Evaluation] = accepted
 

@@ -2,7 +2,7 @@ package org.seraphim.spark
 
 import java.util
 
-import org.seraphim.client.{ParameterSession, ServerMatrix, SessionHandle}
+import org.seraphim.client.{ParameterSession, ServerMatrix => ClientMatrix, SessionHandle}
 
 /**
  * The sessions that this executor uses, one for each driver or pool, shared by its tasks. The least recently used are
@@ -13,7 +13,7 @@ private[spark] object ExecutorSessions {
 
   private val sessions = new util.LinkedHashMap[SessionHandle, ParameterSession](MaxSessions, 0.75f, true)
 
-  def matrix(handle: SessionHandle, name: String): ServerMatrix = session(handle).matrix(name)
+  def matrix(handle: SessionHandle, name: String): ClientMatrix = session(handle).matrix(name)
 
   private def session(handle: SessionHandle): ParameterSession = synchronized {
     val known = sessions.get(handle)

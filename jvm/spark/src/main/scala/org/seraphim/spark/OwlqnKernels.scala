@@ -74,17 +74,17 @@ private[spark] object OwlqnKernels {
       found.map { kernel =>
         val (left, right) = (a.row(), b.row())
         if (kernel.name == "projection" && isOrthantOf(a.pool, right, left)) a.copy()
-        else a.pool.memoized(Key(kernel.name, left.tag, right.tag)) {
+        else a.pool.memoized(Key(kernel.name, left.tag, right.tag, 0)) {
           a.pool.runProgram((out, scratch) => kernel.program(left, right, out, scratch))
         }
       }
     }
 
-  private final case class Key(name: String, left: Long, right: Long)
+  private final case class Key(name: String, left: Long, right: Long, scales: Long)
 
   /** Whether a row is the orthant of `x`. The projection of x to it is x. */
   private def isOrthantOf(pool: VectorPool, row: Row, x: Row): Boolean = pool.origin(row).exists {
-    case Key("orthant", left, _) => left == x.tag
+    case Key("orthant", left, _, _) => left == x.tag
     case _ => false
   }
 
@@ -107,24 +107,34 @@ private[spark] object OwlqnKernels {
       g: ServerVector,
       closure: (Int, Double, Double) => Double,
       penalties: Penalties): ServerVector = {
-    val pool = x.pool
-    val scales = penalties.vector(pool)
-    val (point, gradient, scale) = (x.row(), g.row(), scales.row())
-    val magnitude = pool.memoized(Key("abs", point.tag, 0))(pool.run(FunctionBuilder("abs", Seq(point))))
-    val result = pool.memoized(Key("pseudo-gradient", point.tag, gradient.tag)) {
-      // l1, l2, the first column without penalty, then a and b of docs/ps-functions.md: -1 times the pseudo-gradient,
-      // because the function clears columns at 0 where its result is an ascent.
-      val argument = new FunctionCall.Argument().number(1.0).number(0.0).whole(Long.MaxValue).number(-1.0).numbers()
-      pool.runProgram((out, _) =>
-        Seq(
-          call("quasi_newton_direction", Seq(point, gradient, scale), out).withVersion(2).`with`(argument),
-          call("negate", Seq(out), out)))
-    }
+    val scales = penalties.vector(x.pool)
+    val magnitude = this.magnitude(x)
+    val result = slope(x, g, scales)
     // The result has its row before the wait for this sum, so that its products come with it.
     val penalty = scales.dot(magnitude)
     val index = penalties.first
     closure(index, penalty / closure(index, Tiny, 0.0), 0.0)
     result
+  }
+
+  /** `|x|`, so that its inner product with the penalties is the penalty of x. */
+  def magnitude(x: ServerVector): ServerVector = {
+    val point = x.row()
+    x.pool.memoized(Key("abs", point.tag, 0, 0))(x.pool.run(FunctionBuilder("abs", Seq(point))))
+  }
+
+  /** The pseudo-gradient of x and the gradient g, where each column has the penalty of `scales`. */
+  def slope(x: ServerVector, g: ServerVector, scales: ServerVector): ServerVector = {
+    val (point, gradient, scale) = (x.row(), g.row(), scales.row())
+    x.pool.memoized(Key("pseudo-gradient", point.tag, gradient.tag, scale.tag)) {
+      // l1, l2, the first column without penalty, then a and b of docs/ps-functions.md: -1 times the pseudo-gradient,
+      // because the function clears columns at 0 where its result is an ascent.
+      val argument = new FunctionCall.Argument().number(1.0).number(0.0).whole(Long.MaxValue).number(-1.0).numbers()
+      x.pool.runProgram((out, _) =>
+        Seq(
+          call("quasi_newton_direction", Seq(point, gradient, scale), out).withVersion(2).`with`(argument),
+          call("negate", Seq(out), out)))
+    }
   }
 
   /** The penalties of the columns, as a closure of OWLQN has them. */

@@ -16,6 +16,7 @@ private[spark] object PoolOpener {
   private val ServersPause = Duration.ofMillis(100)
 
   def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool = {
+    SupportedVersions.check(context.version)
     val conf = SeraphimConf.of(context.getConf)
     val (master, secret, servers) = (conf.master, SeraphimPlugin.serviceOf(context)) match {
       case (Some(address), _) => (address, conf.tokenFile.fold(Array.emptyByteArray)(readSecret), 0)

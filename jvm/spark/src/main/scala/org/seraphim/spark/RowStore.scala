@@ -5,7 +5,7 @@ import java.time.Duration
 
 import scala.collection.mutable
 
-import org.seraphim.client.{RefusedException, ServerMatrix, Write}
+import org.seraphim.client.{RefusedException, ServerMatrix => ClientMatrix, Write}
 
 /**
  * Gives out the rows of the matrix of a pool. A row comes back when its scope ends, or when the garbage collector finds
@@ -13,12 +13,14 @@ import org.seraphim.client.{RefusedException, ServerMatrix, Write}
  * write that is sent again must find the rows as they were. When no row is free, `onFull` lets go of rows that were
  * only kept for speed. The lock of the pool guards it.
  */
-private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
+private[spark] final class RowStore(matrix: ClientMatrix, onFreed: Slot => Unit, onFull: () => Unit) {
   import RowStore._
 
   private val free = mutable.Queue[Int]() ++= (0 until matrix.rows)
-  private val freedSinceAnswer = mutable.ArrayBuffer[Int]()
+  /** Freed rows, each with the number of writes that were sent before: it is free when these are answered. */
+  private val freed = mutable.Queue[(Int, Long)]()
   private val underWay = mutable.Queue[Write]()
+  private var sentCount = 0L
   private val queue = new ReferenceQueue[AnyRef]()
   private val references = mutable.Set[SlotReference]()
   private val live = mutable.LinkedHashMap[Long, WeakReference[Row]]()
@@ -27,7 +29,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
   /** Number of rows that are in use. */
   def used: Int = {
     collect()
-    matrix.rows - free.size - freedSinceAnswer.size
+    matrix.rows - free.size - freed.size
   }
 
   /** The contents to which something refers, the oldest first. */
@@ -36,7 +38,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
   /** A row for a new content, freed at the end of `scope` or when nothing refers to it. */
   def take(scope: Option[Scope]): Row = {
     if (free.isEmpty) collect()
-    if (free.isEmpty) settle()
+    if (free.isEmpty && freed.size > FewRows) settle()
     if (free.isEmpty) collectGarbage()
     if (free.isEmpty) {
       onFull()
@@ -55,14 +57,17 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
 
   /** Remembers a write that was sent. */
   def sent(write: Write): Unit = {
-    while (underWay.nonEmpty && underWay.head.isDone) underWay.dequeue()
+    dropAnswered()
     underWay.enqueue(write)
+    sentCount += 1
   }
+
+  private def dropAnswered(): Unit = while (underWay.nonEmpty && underWay.head.isDone) underWay.dequeue()
 
   /** Waits for all writes that are under way. A refused write is an error of those who read its row. */
   def flush(): Unit = {
     val writes = underWay.dequeueAll(_ => true)
-    try if (writes.nonEmpty) matrix.await(java.util.Arrays.asList(writes.toSeq: _*))
+    try if (writes.exists(!_.isDone)) matrix.await(java.util.Arrays.asList(writes.toSeq: _*))
     catch {
       case _: RefusedException => ()
     }
@@ -70,16 +75,22 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
 
   def release(slot: Slot): Unit = if (!slot.isFreed) {
     slot.isFreed = true
-    freedSinceAnswer += slot.number
+    freed.enqueue((slot.number, sentCount))
     live.remove(slot.tag)
     onFreed(slot)
   }
 
-  /** Lets rows be given out again when nothing is under way. */
+  /** Waits until all freed rows can be given out again. */
   private def settle(): Unit = {
-    if (freedSinceAnswer.nonEmpty) flush()
-    free ++= freedSinceAnswer
-    freedSinceAnswer.clear()
+    if (freed.nonEmpty) flush()
+    giveOut()
+  }
+
+  /** Lets freed rows be given out again when all writes before them are answered. */
+  private def giveOut(): Unit = {
+    dropAnswered()
+    val answered = sentCount - underWay.size
+    while (freed.nonEmpty && freed.head._2 <= answered) free.enqueue(freed.dequeue()._1)
   }
 
   private def collect(): Unit = {
@@ -88,10 +99,7 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
       reclaim(reference)
       reference = queue.poll()
     }
-    if (underWay.forall(_.isDone)) {
-      free ++= freedSinceAnswer
-      freedSinceAnswer.clear()
-    }
+    giveOut()
   }
 
   private def reclaim(reference: java.lang.ref.Reference[_]): Unit = reference match {
@@ -115,9 +123,9 @@ private[spark] final class RowStore(matrix: ServerMatrix, onFreed: Slot => Unit,
       if (reference eq probe) isDone = true else if (reference != null) reclaim(reference)
     }
     // Other references of the same collection may follow.
-    if (free.isEmpty && freedSinceAnswer.isEmpty) Option(queue.remove(GarbagePauseMs)).foreach(reclaim)
+    if (free.isEmpty && freed.isEmpty) Option(queue.remove(GarbagePauseMs)).foreach(reclaim)
     collect()
-    settle()
+    if (free.isEmpty) settle()
   }
 }
 
@@ -125,6 +133,8 @@ private[spark] object RowStore {
   /** How long a full pool waits for the garbage collector. */
   private val GarbageLimit = Duration.ofSeconds(10)
   private val GarbagePauseMs = 50L
+  /** For so few freed rows nobody waits, because the garbage collector is likely to find more that are free at once. */
+  private val FewRows = 4
 
   private final class SlotReference(row: Row, queue: ReferenceQueue[AnyRef])
       extends PhantomReference[Row](row, queue) {

@@ -42,6 +42,7 @@ private[spark] final class SeraphimDriverPlugin extends DriverPlugin {
   private val withServer = mutable.Set[String]()
 
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
+    SupportedVersions.check(context.version)
     conf = SeraphimConf.of(plugin.conf)
     if (conf.master.isDefined || conf.servers == 0) Collections.emptyMap[String, String]
     else {

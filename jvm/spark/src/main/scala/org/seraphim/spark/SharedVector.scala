@@ -1,6 +1,6 @@
 package org.seraphim.spark
 
-import org.seraphim.client.{ServerMatrix, SessionHandle}
+import org.seraphim.client.{ServerMatrix => ClientMatrix, SessionHandle}
 
 /**
  * What executors need to read a vector, or to add to it. It does not own the vector: the driver keeps a
@@ -12,7 +12,7 @@ final case class SharedVector private[spark] (
     row: Int) {
 
   /** The matrix of the pool, through the session of this process. */
-  private[spark] def serverMatrix: ServerMatrix = ExecutorSessions.matrix(session, matrix)
+  private[spark] def serverMatrix: ClientMatrix = ExecutorSessions.matrix(session, matrix)
 
   /** Reads all values; at most 2^31 - 1. */
   def pull(): Array[Double] = serverMatrix.pull(row)

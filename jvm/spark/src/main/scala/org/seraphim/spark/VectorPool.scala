@@ -4,7 +4,8 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 
-import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, ServerMatrix}
+import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, RefusedException}
+import org.seraphim.client.{ServerMatrix => ClientMatrix}
 
 /**
  * Makes [[ServerVector]]s of one dimension. They are rows of one matrix of doubles on the servers, `capacity` at most
@@ -13,14 +14,17 @@ import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSe
  * Writes are sent without a wait; a fault of a write is thrown when its result is read. All methods throw a
  * `SeraphimException` if the service refuses a request or cannot be reached. Threads may share a pool.
  */
-final class VectorPool private (val session: ParameterSession, matrix: ServerMatrix) extends AutoCloseable {
+final class VectorPool private (val session: ParameterSession, matrix: ClientMatrix) extends AutoCloseable {
   private val memo = new RowMemo(matrix.rows)
   private val store = new RowStore(matrix, forget, () => memo.releaseRecent())
-  private val products = new ProductCache(matrix, () => store.rows)
+  private[spark] val products = new ProductCache(matrix, () => store.rows)
   private val evaluations = new Evaluations(this, products)
   private val tokens = new TokenBook
   private val currentScope = new ThreadLocal[Option[Scope]] {
     override def initialValue(): Option[Scope] = None
+  }
+  private val currentPlan = new ThreadLocal[Option[EvaluationPlan]] {
+    override def initialValue(): Option[EvaluationPlan] = None
   }
   private val constants = mutable.Queue[(Any, ServerVector)]()
   private var isClosed = false
@@ -158,7 +162,14 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
    * program may do so too. It changes no result.
    */
   def evaluated(w: ServerVector, gradient: ServerVector): Unit = synchronized {
-    evaluations.evaluated(EvaluationLog.Evaluation(w.row(), gradient.row()))
+    currentPlan.get.getOrElse(evaluations).evaluated(EvaluationLog.Evaluation(w.row(), gradient.row()))
+  }
+
+  /** Runs `body`, whose evaluations go to `plan`. */
+  private[spark] def planned[A](plan: EvaluationPlan)(body: => A): A = {
+    val outer = currentPlan.get
+    currentPlan.set(Some(plan))
+    try body finally currentPlan.set(outer)
   }
 
   /** Notes that a vector was computed as a difference. */
@@ -204,6 +215,20 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
     row.slot.throwIfFailed()
   }
 
+  /**
+   * Refuses sums over so many parts at once if the servers have no room for them beside the vectors: each part is
+   * staged, with the numbers of its columns, until it is committed.
+   */
+  private[spark] def checkRoomForParts(parts: Int): Unit = synchronized {
+    checkOpen()
+    // The servers add up what they have when a matrix is created. Its rows take no memory, because nothing is written.
+    try session.drop(session.createMatrix(new MatrixSpec(VectorPool.PartsName, 2 * parts, dimension, 2 * session.laneCount)))
+    catch {
+      case fault: RefusedException.TooLarge =>
+        throw new NoRoomException(parts, capacity, dimension, fault)
+    }
+  }
+
   /** A row of zeros to which other processes will push. */
   private[spark] def accumulator(): Row = run(FunctionBuilder("set", Seq.empty, Some(0.0)))
 
@@ -244,8 +269,9 @@ final class VectorPool private (val session: ParameterSession, matrix: ServerMat
 
 object VectorPool {
   private val Constants = 2
+  private val PartsName = "parts of sums"
   /** A pool on the rows of a matrix that nothing else uses. */
-  private[spark] def on(session: ParameterSession, matrix: ServerMatrix): VectorPool = new VectorPool(session, matrix)
+  private[spark] def on(session: ParameterSession, matrix: ClientMatrix): VectorPool = new VectorPool(session, matrix)
 
   /** Vectors of a pool unless told otherwise: L-BFGS with m = 10 needs about 30. */
   val DefaultCapacity = 48
@@ -280,3 +306,11 @@ object VectorPool {
     }
   }
 }
+
+/** The servers have no room for the parts of a sum that are under way at once. */
+final class NoRoomException(parts: Int, capacity: Int, columns: Long, cause: Throwable)
+    extends RuntimeException(
+      s"the servers have too little memory: $capacity vectors and $parts parts of sums at once, each with $columns " +
+        s"values, need ${(capacity + 2L * parts) * columns * 8} bytes on all servers together; use more servers, set " +
+        s"a higher limit (spark.seraphim.memory), or use fewer vectors (VectorPool.open, capacity). ${cause.getMessage}",
+      cause)

@@ -11,7 +11,8 @@ import org.seraphim.spark.ServerVectorSpace._
  * servers. The objective is `0.5 sum h_i (w_i - t)^2` with h in (0, 1]. It prints the mean over iterations when the
  * history is full.
  *
- * Arguments: number of columns, `driver` or `servers`, number of iterations, number of pairs (10).
+ * Arguments: number of columns, `driver`, `servers` or `gram` ([[GramLBFGS]] on servers), number of iterations, number of
+ * pairs (10).
  */
 object OptimizerBenchmark {
   /** The optimum: near to 0, because the first step of breeze has the length 1. */
@@ -37,7 +38,11 @@ object OptimizerBenchmark {
     val columns = arguments(0).toInt
     val iterations = arguments(2).toInt
     val pairs = arguments.lift(3).fold(10)(_.toInt)
-    if (arguments(1) == "driver") driver(columns, iterations, pairs) else servers(columns, iterations, pairs)
+    arguments(1) match {
+      case "driver" => driver(columns, iterations, pairs)
+      case "servers" => servers(columns, iterations, pairs, new LBFGS[ServerVector](iterations, pairs, 0.0))
+      case "gram" => servers(columns, iterations, pairs, new GramLBFGS(iterations, pairs, 0.0))
+    }
   }
 
   private def driver(columns: Int, iterations: Int, pairs: Int): Unit = {
@@ -59,7 +64,7 @@ object OptimizerBenchmark {
     measure(states.map(_.value), objective, pairs, () => 0L)
   }
 
-  private def servers(columns: Int, iterations: Int, pairs: Int): Unit = {
+  private def servers(columns: Int, iterations: Int, pairs: Int, optimizer: LBFGS[ServerVector]): Unit = {
     val service = TestServers.start("--memory-limit", "12GiB")
     val pool = VectorPool.open(service.address, columns.toLong, 2 * pairs + 20)
     // Random on the servers, so that the driver never has an array of all columns.
@@ -73,7 +78,6 @@ object OptimizerBenchmark {
         (0.5 * gradient.zip("mul", difference).reduce("sum"), gradient)
       }
     }
-    val optimizer = new LBFGS[ServerVector](iterations, pairs, 0.0)
     measure(optimizer.iterations(objective, pool.zeros()).map(_.value), objective, pairs, () => pool.waits)
     println(f"products per iteration ${pool.computedProducts.toDouble / iterations}%.1f")
     pool.close()

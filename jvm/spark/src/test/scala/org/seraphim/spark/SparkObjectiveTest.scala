@@ -66,6 +66,34 @@ class SparkObjectiveTest {
     gradients.foreach(gradient => assertArrayEquals(gradients.head, gradient))
   }
 
+  @Test def too_little_memory_for_the_parts_of_sums_is_told_before_the_first_evaluation(): Unit = {
+    context = TestSpark.start("local[2]")
+    val small = TestServers.start("--memory-limit", "64MiB")
+    try {
+      // 52 MB for the vectors, and 8 MB for each part with the numbers of its columns.
+      val tight = VectorPool.open(small.address, 500000L, capacity = 13)
+      val records = context.parallelize(1 to 4, 4)
+      def objective(partitions: Int): SparkObjective[Int] =
+        new SparkObjective(records.coalesce(partitions), tight)((part, _, gradient) => { gradient(0) += part.sum; 0.0 })
+      for (_ <- 0 until 2) {
+        val text = assertThrows(classOf[NoRoomException], () => objective(4): Unit).getMessage
+        assertTrue(text.contains("13 vectors and 2 parts of sums") && text.contains("need 68000000 bytes"), text)
+        assertTrue(text.contains("spark.seraphim.memory") && text.contains("the limit is"), text)
+      }
+      val (_, gradient) = objective(1).calculate(tight.zeros())
+      assertEquals(10.0, gradient(0))
+      tight.close()
+    } finally small.close()
+  }
+
+  @Test def a_reproducible_objective_needs_a_vector_for_each_partition(): Unit = {
+    context = TestSpark.start("local[2]")
+    val records = context.parallelize(1 to Records, 16)
+    val fault = assertThrows(classOf[IllegalArgumentException],
+      () => new SparkObjective(records, pool, isReproducible = true)(evaluate): Unit)
+    assertTrue(fault.getMessage.contains("each of the 16 partitions, and the pool has 16"), fault.getMessage)
+  }
+
   @Test def speculation_lost_executors_and_fetch_failures_change_nothing(@TempDir folder: Path): Unit = {
     cluster = new TestCluster
     context = cluster.start(

@@ -28,7 +28,7 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
   /** Records since the last batch. */
   def records: Int = count
 
-  /** Values of vectors since the last batch, or records where there are no vectors. */
+  /** Values of vectors and words since the last batch, or records where there are no vectors. */
   def weight: Long = math.max(entries, count.toLong)
 
   /** The size of the vectors; -1 if there was none. */
@@ -91,6 +91,7 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
     column.kind match {
       case NumberColumn => writeNumber(column, vector.asInstanceOf[Float8Vector])
       case TextColumn => writeText(column, vector.asInstanceOf[VarCharVector])
+      case WordsColumn => writeWords(column, vector.asInstanceOf[ListVector])
       case VectorColumn => writeVector(column, vector.asInstanceOf[StructVector])
     }
   }
@@ -110,6 +111,17 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
     case null => out.setNull(count)
     case text => out.setSafe(count, text.getBytes(UTF_8))
   }
+
+  private def writeWords(column: RecordColumn, out: ListVector)(row: Row): Unit =
+    if (row.isNullAt(column.index)) out.setNull(count)
+    else {
+      val words = row.getSeq[String](column.index)
+      val data = out.getDataVector.asInstanceOf[VarCharVector]
+      writeList(out, words.length) { (position, i) =>
+        if (words(i) == null) data.setNull(position) else data.setSafe(position, words(i).getBytes(UTF_8))
+      }
+      entries += words.length
+    }
 
   private def writeVector(column: RecordColumn, out: StructVector): Row => Unit = {
     val kind = out.getChild("type").asInstanceOf[TinyIntVector]

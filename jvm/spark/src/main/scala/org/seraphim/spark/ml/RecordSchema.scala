@@ -5,13 +5,14 @@ import java.util.Arrays
 import org.apache.arrow.vector.types.FloatingPointPrecision.DOUBLE
 import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
 import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
-import org.apache.spark.sql.types.{BooleanType, DataType, NumericType, StringType, StructType}
+import org.apache.spark.sql.types.{ArrayType, BooleanType, DataType, NumericType, StringType, StructType}
 
 /** What a column of a DataFrame becomes in the records of the program. */
 private[ml] sealed trait ColumnKind
 private[ml] case object VectorColumn extends ColumnKind
 private[ml] case object NumberColumn extends ColumnKind
 private[ml] case object TextColumn extends ColumnKind
+private[ml] case object WordsColumn extends ColumnKind
 
 /** A column that is encoded: its name, its place in a row, its kind, and whether each record must have a value. */
 private[ml] final case class RecordColumn(name: String, index: Int, kind: ColumnKind, isRequired: Boolean)
@@ -25,6 +26,7 @@ private[ml] final case class RecordSchema(columns: Seq[RecordColumn], validation
   private def field(column: RecordColumn): Field = column.kind match {
     case NumberColumn => RecordSchema.leaf(column.name, new ArrowType.FloatingPoint(DOUBLE))
     case TextColumn => RecordSchema.leaf(column.name, ArrowType.Utf8.INSTANCE)
+    case WordsColumn => RecordSchema.list(column.name, ArrowType.Utf8.INSTANCE)
     case VectorColumn => RecordSchema.vector(column.name)
   }
 }
@@ -53,7 +55,8 @@ private[ml] object RecordSchema {
         val kind = schema(required(schema, name)).dataType match {
           case _: NumericType | BooleanType => NumberColumn
           case StringType => TextColumn
-          case other => throw wrongType(name, other, "a number, a boolean or a string")
+          case ArrayType(StringType, _) => WordsColumn
+          case other => throw wrongType(name, other, "a number, a boolean, a string or an array of strings")
         }
         RecordColumn(name, schema.fieldIndex(name), kind, isRequired = false)
       }

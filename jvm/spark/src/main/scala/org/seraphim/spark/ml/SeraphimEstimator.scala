@@ -7,7 +7,7 @@ import org.apache.spark.ml.util.{DefaultParamsReadable, DefaultParamsWritable, I
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.StructType
 
-import org.seraphim.spark.SeraphimConf
+import org.seraphim.spark.{SeraphimConf, SupportedVersions}
 
 /**
  * Trains any algorithm of the program on a DataFrame: `new SeraphimEstimator().setAlgorithm("fm").fit(frame)`.
@@ -42,7 +42,7 @@ class SeraphimEstimator(override val uid: String)
 
   private def plan(dataset: Dataset[_]): TrainingPlan = {
     val context = dataset.sparkSession.sparkContext
-    SeraphimEstimator.checkVersion(context.version)
+    SupportedVersions.check(context.version)
     // In local mode the driver's cores are all there are; elsewhere a task has its own.
     val taskCores = context.getConf.getInt("spark.task.cpus", 1)
     val slots = context.defaultParallelism / taskCores
@@ -94,16 +94,4 @@ object SeraphimEstimator extends DefaultParamsReadable[SeraphimEstimator] {
   private val Unlabelled = Set("kmeans")
 
   override def load(path: String): SeraphimEstimator = super.load(path)
-
-  private def checkVersion(version: String): Unit = {
-    val parts = version.split("[.-]")
-    val isSupported = parts.take(2).toSeq match {
-      case Seq("3", minor) => minor.toInt >= 5
-      case Seq(major, _) => major.toInt >= 4
-      case _ => false
-    }
-    if (!isSupported) {
-      throw new IllegalStateException(s"Spark $version is not supported; Seraphim needs Spark 3.5, or 4.0 or later")
-    }
-  }
 }

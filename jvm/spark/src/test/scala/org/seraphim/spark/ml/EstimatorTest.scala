@@ -8,10 +8,10 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.ml.Pipeline
 import org.apache.spark.ml.classification.LogisticRegression
 import org.apache.spark.ml.evaluation.BinaryClassificationEvaluator
-import org.apache.spark.ml.feature.VectorAssembler
+import org.apache.spark.ml.feature.{Tokenizer, VectorAssembler}
 import org.apache.spark.ml.linalg.{Vector, Vectors}
 import org.apache.spark.ml.tuning.{CrossValidator, ParamGridBuilder}
-import org.apache.spark.sql.functions.rand
+import org.apache.spark.sql.functions.{array, col, lit, rand, when}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.junit.jupiter.api.Assertions.{assertArrayEquals, assertEquals, assertThrows, assertTrue}
 import org.junit.jupiter.api.{AfterAll, BeforeAll, Test, TestInstance}
@@ -194,6 +194,26 @@ class EstimatorTest {
     assertTrue(scored.filter("prediction = label").count() > 400)
     assertEquals(Seq("label", "a", "b", "side", "height", "rawPrediction", "probability", "prediction"),
       scored.columns.toSeq)
+  }
+
+  @Test
+  def words_of_a_tokenizer_are_features_too(): Unit = {
+    val texts = Seq("good film", "a Good  cast", "bad film", "bad bad story", null, "")
+    val rows = (0 until 300).map(i => (if (texts(i % 6) != null && texts(i % 6).contains("ood")) 1.0 else 0.0, texts(i % 6)))
+    val frame = session.createDataFrame(rows).toDF("label", "text").repartition(2)
+    val filled = frame.na.fill("nothing", Seq("text"))
+    val tokenizer = new Tokenizer().setInputCol("text").setOutputCol("words")
+    val estimator = new SeraphimLogisticRegression().setInputCols(Array("words"))
+    val model = new Pipeline().setStages(Array(tokenizer, estimator)).fit(filled)
+    val scored = model.transform(filled)
+    assertEquals(300, scored.filter("prediction = label").count())
+    // A null list has no words, and other types say what is expected.
+    val words = tokenizer.transform(filled)
+    val some = words.withColumn("words", when(col("text") === "nothing", lit(null)).otherwise(col("words")))
+    assertEquals(300, estimator.fit(some).transform(some).filter("prediction = label").count())
+    val numbers = words.withColumn("words", array(lit(1), lit(2)))
+    val error = assertThrows(classOf[IllegalArgumentException], () => estimator.fit(numbers): Unit).getMessage
+    assertTrue(error.contains("column 'words' has the type array<int>") && error.contains("an array of strings"), error)
   }
 
   @Test
