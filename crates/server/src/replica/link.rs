@@ -258,3 +258,28 @@ fn drop_first(frames: &mut Frames, count: u64) {
     frames.bytes.drain(..at);
     frames.count -= count;
 }
+
+#[cfg(test)]
+mod tests {
+    use rpc::codec::put_frame;
+    use rpc::message::Tick;
+
+    use super::*;
+
+    #[test]
+    fn the_first_frames_are_dropped_and_the_others_stay() {
+        let frame = |clock| {
+            let mut bytes = Vec::new();
+            let tick = Message::Tick(Tick { request: clock, job: 1, task: 0, clock });
+            put_frame(&tick, false, &FrameLimits::default(), &mut bytes).expect("it fits");
+            bytes
+        };
+        let mut frames = Frames { bytes: (1..=3).flat_map(frame).collect(), count: 3 };
+        drop_first(&mut frames, 0);
+        assert_eq!((frames.count, frames.bytes.len()), (3, 3 * frame(1).len()));
+        drop_first(&mut frames, 2);
+        assert_eq!((frames.count, &frames.bytes), (1, &frame(3)));
+        drop_first(&mut frames, 1);
+        assert_eq!((frames.count, frames.bytes.len()), (0, 0));
+    }
+}

@@ -412,3 +412,24 @@ fn a_full_disk_ends_the_log_and_not_the_server() {
     drop(log);
     assert_eq!(found(folder.path()), Ok(None), "what is left does not count");
 }
+
+#[test]
+fn a_job_that_asks_for_a_synced_log_is_opened_only_where_the_log_is_synced() {
+    for is_synced in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = WriteAheadLog::open(folder.path(), 1, 5, is_synced).unwrap();
+        let mut lane = log.restore(vec![LaneState::new(config())]).unwrap().remove(0);
+        let mut out = Vec::new();
+        let now = std::time::Duration::ZERO;
+        lane.on_message(now, TOOL, hello_of(Role::Tool), &mut out);
+        let asked =
+            OpenJob { durability: Durability::SyncedLog, ..open(1, vec![spec("w", Consistency::Bsp)]) };
+        lane.on_message(now, TOOL, Message::OpenJob(asked), &mut out);
+        let is_opened = matches!(out.last(), Some(Effect::Send { message: Message::Done(_), .. }));
+        assert_eq!(is_opened, is_synced, "{out:?}");
+        drop(lane);
+        drop(log);
+        let again = WriteAheadLog::open(folder.path(), 1, 9, is_synced).unwrap();
+        assert!(again.is_restored());
+    }
+}
