@@ -130,3 +130,36 @@ impl OutgoingRequest {
         self.bytes = message.frame_bytes();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rpc::message::Tick;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_lists_are_dropped_so_that_the_bytes_stay_below_the_limit() {
+        let mut lists = CachedKeyLists::default();
+        let message = |clock| Arc::new(Message::Tick(Tick { request: 0, job: 1, task: 0, clock }));
+        let large = BYTES_LIMIT / 5 * 3;
+        // At each moment there is room for one of them.
+        for digest in 1..=6 {
+            lists.insert(digest, large, &message(digest as u64));
+            assert_eq!(lists.find(digest), Some(message(digest as u64)));
+            assert_eq!(lists.find(digest - 1), None, "it makes room for list {digest}");
+            assert_eq!(lists.bytes, large);
+        }
+        lists.insert(7, BYTES_LIMIT + 1, &message(7));
+        assert_eq!((lists.find(7), lists.bytes), (None, large), "one that is too long drops no other");
+        lists.remove(6);
+        assert_eq!((lists.find(6), lists.bytes), (None, 0));
+        // Small ones are limited by their number; the one that was used last stays longest.
+        for digest in 0..LIST_LIMIT as u128 {
+            lists.insert(digest + 10, 1, &message(0));
+        }
+        assert!(lists.find(10).is_some());
+        lists.insert(1000, 1, &message(0));
+        assert!(lists.find(10).is_some() && lists.find(11).is_none());
+        assert_eq!(lists.bytes, LIST_LIMIT as u64);
+    }
+}

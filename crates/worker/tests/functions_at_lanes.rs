@@ -401,3 +401,16 @@ proptest! {
         prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
     }
 }
+
+#[test]
+fn the_answer_to_a_function_tells_how_old_the_rows_may_be() {
+    let mut world = world(Consistency::Asp);
+    for _ in 0..5 {
+        world.agent.tick(world.now);
+        world.run().unwrap();
+    }
+    sum_of(&mut world, 0);
+    let oldest = world.lanes.iter().map(|lane| lane.minimum()).min().unwrap();
+    assert_eq!(world.agent.take_staleness(), Some(5 - oldest.min(5)));
+    assert_eq!(world.agent.take_staleness(), None, "it is taken once");
+}

@@ -83,7 +83,7 @@ impl FakeLane {
         }
     }
 
-    fn minimum(&self) -> u64 {
+    pub(crate) fn minimum(&self) -> u64 {
         if self.has_left { self.other } else { self.clock.min(self.other) }
     }
 
