@@ -410,7 +410,7 @@ fn the_answer_to_a_function_tells_how_old_the_rows_may_be() {
         world.run().unwrap();
     }
     sum_of(&mut world, 0);
-    let oldest = world.lanes.iter().map(|lane| lane.minimum()).min().unwrap();
+    let oldest = world.lanes.iter().map(common::FakeLane::minimum).min().unwrap();
     assert_eq!(world.agent.take_staleness(), Some(5 - oldest.min(5)));
     assert_eq!(world.agent.take_staleness(), None, "it is taken once");
 }
