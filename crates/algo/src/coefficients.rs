@@ -31,3 +31,27 @@ impl CoefficientRule {
         scaled - lost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A column with mean 3 and deviation 2, labels with mean 10 and deviation 5: the score of the value 7 is that of the
+    /// standardized value 2.
+    #[test]
+    fn coefficients_score_values_as_they_are_in_the_data() {
+        let rule = CoefficientRule {
+            standardize: Some(Standardize::Center),
+            label_scale: Some(LabelScale { mean: 10.0, deviation: 5.0 }),
+        };
+        let (coefficient, lost) = rule.coefficient(0.6, Some(&[1.0, 3.0, 13.0]));
+        assert_eq!((coefficient, lost), (1.5, 4.5));
+        let intercept = rule.intercept(0.2, lost);
+        assert_eq!(intercept, 6.5);
+        assert_eq!(intercept + coefficient * 7.0, 10.0 + 5.0 * (0.2 + 0.6 * (7.0 - 3.0) / 2.0));
+        // Without standardized columns and scaled labels the weights are the coefficients.
+        let plain = CoefficientRule { standardize: None, label_scale: None };
+        assert_eq!(plain.coefficient(-0.6, Some(&[1.0, 3.0, 13.0])), (-0.6, 0.0));
+        assert_eq!(plain.intercept(0.2, 0.0), 0.2);
+    }
+}
