@@ -170,10 +170,14 @@ fn a_name_belongs_to_one_session_at_a_time_and_bad_requests_are_refused() {
     // A stranger does not write there; one that has begun with it does, and then the first one does not.
     let mut stranger = ParameterSession::open(&service.address, &[], "stranger").unwrap();
     let text = stranger.checkpoint("fit").err().unwrap().to_string();
-    assert!(text.contains("(session first)") && text.contains("open the session with them"), "{text}");
-    let mut heir = open(&service, &from("fit"));
+    assert!(text.contains("(session first)") && text.contains("open a session with it"), "{text}");
+    let mut late = open(&service, &from("fit"));
     add_ones(&mut first, matrix);
     first.checkpoint("fit").unwrap();
+    let text = late.checkpoint("fit").err().unwrap().to_string();
+    assert!(text.contains("has not begun with the newest"), "it would replace what it has not read: {text}");
+    let mut heir = open(&service, &from("fit"));
+    heir.checkpoint("fit").unwrap();
     heir.checkpoint("fit").unwrap();
     let text = first.checkpoint("fit").err().unwrap().to_string();
     assert!(text.contains("(session loop)"), "{text}");

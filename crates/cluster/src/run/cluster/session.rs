@@ -7,8 +7,8 @@ use master::{JobEvent, JobLink, SessionCommand, lanes_of, owners_of, standbys_of
 use matrix::Prefetch;
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, CloseJob, DropMatrix, Durability, Fault, FaultKind, OpenJob, RequestId, Role, SessionLane,
-    Standby,
+    AddMatrix, CloseJob, DropMatrix, DropRows, Durability, Fault, FaultKind, OpenJob, RequestId, Role,
+    SessionLane, Standby,
 };
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress};
@@ -18,6 +18,7 @@ use super::servers::Servers;
 use super::session_checkpoints::{SavedMatrices, SessionCheckpoints, SessionSpec};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::run::driver::SnapshotPurpose;
 
 /// Maximum wait for an answer: a lane may have to allocate gigabytes.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
@@ -121,6 +122,7 @@ fn handle_requests(link: &JobLink, lanes: &mut Lanes, checkpoints: &SessionCheck
                     let written = lanes.servers(link).map_err(|error| busy(&error));
                     let written = written
                         .and_then(|mut servers| checkpoints.write(&name, &lanes.matrices(), &mut servers));
+                    lanes.drop_snapshot()?;
                     link.answer_session(call, written);
                 }
                 SessionCommand::Close { reason } => {
@@ -278,6 +280,12 @@ impl Lanes {
         self.made.resize_with(matrix as usize, || made(true));
         self.made.push(made(false));
         Ok(Ok(()))
+    }
+
+    /// Frees the snapshot of a checkpoint, also on lanes that have none.
+    fn drop_snapshot(&mut self) -> Result<(), Error> {
+        let (job, snapshot) = (self.job, SnapshotPurpose::Checkpoint as u32);
+        self.request_all(|_, request| Message::DropRows(DropRows { request, job, snapshot })).map(drop)
     }
 
     fn drop_matrix(&mut self, matrix: u32) -> Result<Result<(), Fault>, Error> {

@@ -1,8 +1,8 @@
 //! Checkpoints of sessions of the parameter service: all matrices of a session in a folder of the name that its host
 //! chose, below the folder of the service. They have the format of the checkpoints of trainings.
 //!
-//! Invariant: a name belongs to one session at a time. A session that begins with the checkpoints of a name may go on
-//! writing there; from its first one on, those from which it was opened can write no more.
+//! Invariant: a name belongs to one session at a time. A session that has begun with the newest checkpoint of a name may
+//! go on writing there; from its first one on, the earlier owner can write no more.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,8 +30,16 @@ pub(super) struct SessionCheckpoints {
     /// The session, unlike any other one.
     identity: TrainingId,
     title: String,
-    /// The name with which the session began, and who wrote there then.
-    restored: Option<(String, TrainingId)>,
+    /// What the session began with.
+    restored: Option<Restored>,
+}
+
+/// The state of a name when a session began with it.
+struct Restored {
+    name: String,
+    owner: TrainingId,
+    /// The number of the newest checkpoint.
+    newest: Option<u64>,
 }
 
 /// A matrix of a session, by its number.
@@ -55,6 +63,7 @@ impl SessionCheckpoints {
     pub(super) fn find(&mut self, name: &str) -> Result<SavedMatrices, Fault> {
         let folder = self.folder(name)?;
         let claim = folder.claim().map_err(|error| refused(&error))?;
+        let newest = newest(&folder).map_err(|error| refused(&error))?;
         let (latest, damages) = folder.latest().map_err(|error| refused(&error))?;
         for damage in &damages {
             tracing::warn!(
@@ -75,12 +84,13 @@ impl SessionCheckpoints {
             let text = format!("{} has the checkpoints of a training, not of a session", folder.location());
             return Err(fault(FaultKind::Invalid, text));
         }
-        self.restored = claim.map(|claim| (name.to_owned(), claim.training));
+        self.restored = claim.map(|claim| Restored { name: name.to_owned(), owner: claim.training, newest });
         let place = CheckpointPlace { location: folder.location().to_owned(), number: manifest.number };
         Ok(SavedMatrices { place, specs: manifest.matrices })
     }
 
-    /// Writes a checkpoint of these matrices, which `servers` has by their numbers.
+    /// Writes a checkpoint of these matrices, which `servers` has by their numbers. Whatever happens, the caller drops the
+    /// snapshot, over connections of its own: after an error those of `servers` are of no more use.
     pub(super) fn write(
         &self,
         name: &str,
@@ -97,29 +107,25 @@ impl SessionCheckpoints {
                         written, so as much as they take must be free (--memory-limit)";
             return Err(fault(FaultKind::TooLarge, text.into()));
         }
-        let written = self.write_snapshot(&folder, matrices, servers);
-        if written.is_ok() {
-            servers.drop_snapshot(SnapshotPurpose::Checkpoint).map_err(|error| failed(error.to_string()))?;
-        }
-        written.map_err(|error| failed(error.to_string()))
+        self.write_snapshot(&folder, matrices, servers).map_err(|error| failed(error.to_string()))
     }
 
     /// Makes the session the owner of a folder.
     fn take(&self, name: &str, folder: &Folder) -> Result<(), Fault> {
         let claim = Claim { training: self.identity.clone(), title: self.title.clone() };
-        let before = match &self.restored {
-            Some((restored, before)) if restored == name => Ok(Some(before.clone())),
-            _ => unused_claim(folder),
-        };
-        let taken = before.and_then(|before| match before {
-            Some(before) => folder.take_over(&before, &claim),
-            None => folder.take(&claim),
+        // A folder that has no complete checkpoint belongs to a session that has probably died before its first one.
+        let taken = newest(folder).and_then(|newest| match (folder.claim()?, newest, &self.restored) {
+            (Some(owner), None, _) => folder.take_over(&owner.training, &claim),
+            (Some(_), _, Some(restored)) if restored.name == name && restored.newest == newest => {
+                folder.take_over(&restored.owner, &claim)
+            }
+            _ => folder.take(&claim),
         });
         taken.map_err(|error| match error {
             checkpoint::Error::OtherTraining { owner, .. } => {
                 let text = format!(
-                    "the checkpoints {name:?} belong to another one ({owner}): open the session with them, choose another \
-                     name, or remove {}",
+                    "the checkpoints {name:?} belong to another one ({owner}), and this session has not begun with the newest \
+                     of them: open a session with it, choose another name, or remove {}",
                     folder.location()
                 );
                 fault(FaultKind::Invalid, text)
@@ -134,7 +140,7 @@ impl SessionCheckpoints {
         matrices: &[SessionSpec],
         servers: &mut Servers,
     ) -> Result<(), Error> {
-        let number = folder.numbers()?.last().map_or(1, |last| last + 1);
+        let number = newest(folder)?.map_or(1, |newest| newest + 1);
         let failed = |source| folder.write_error(number, ROWS, source);
         let mut part = folder.create_part(number, ROWS)?;
         let mut row_counts = Vec::new();
@@ -172,10 +178,9 @@ impl SessionCheckpoints {
     }
 }
 
-/// The owner of a folder without a complete checkpoint: it has probably died before its first one.
-fn unused_claim(folder: &Folder) -> Result<Option<TrainingId>, checkpoint::Error> {
-    let claim = folder.claim()?.map(|claim| claim.training);
-    Ok(if claim.is_some() && folder.numbers()?.is_empty() { claim } else { None })
+/// The number of the newest complete checkpoint.
+fn newest(folder: &Folder) -> Result<Option<u64>, checkpoint::Error> {
+    Ok(folder.numbers()?.last().copied())
 }
 
 /// A checkpoint with which a session begins.
