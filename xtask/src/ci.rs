@@ -171,7 +171,7 @@ fn tests(root: &Path) -> Result<()> {
     Cmd::cargo(root, &format!("test {PACKAGES}")).env(skipped::VARIABLE, skipped).run()
 }
 
-/// Checks the build without the default feature, `parquet`, as the fuzz targets use it.
+/// Checks the build without the default feature, `parquet`.
 fn without_parquet(root: &Path) -> Result<()> {
     Cmd::cargo(root, "clippy -p data -p cluster -p seraphim --no-default-features -- -D warnings").run()
 }
