@@ -328,3 +328,23 @@ fn without_memory_for_a_snapshot_a_checkpoint_is_refused_and_the_session_goes_on
     session.checkpoint("fit").unwrap();
     service.end();
 }
+
+#[test]
+fn a_checkpoint_that_fails_while_it_is_written_leaves_no_snapshot_in_memory() {
+    let folder = Folder::new();
+    let place = folder.path("saved");
+    let service = Service::start(&["--session-checkpoints", &place]);
+    let mut session = ParameterSession::open(&service.address, &[], "loop").unwrap();
+    // 22 of 64 MB.
+    let rows = 1_400_000;
+    let large = session.create_matrix(&MatrixSpec { rows, ..dense("large") }).unwrap();
+    session.checkpoint("fit").unwrap();
+    std::fs::write(folder.path("saved/fit/00000002"), "no folder").unwrap();
+    let text = session.checkpoint("fit").err().unwrap().to_string();
+    assert!(text.contains("00000002/rows"), "{text}");
+    // A snapshot that is still there would now take as much as the matrix.
+    let ones = vec![1.0; 2 * rows as usize];
+    session.push(large, Selection::Rows(Keys::Range(0, rows)), Values::F64(&ones)).unwrap();
+    session.create_matrix(&MatrixSpec { rows, ..dense("more") }).unwrap();
+    service.end();
+}
