@@ -8,7 +8,7 @@ use crate::pb;
 use crate::request::{JobState, JobStatus, JobSubmission, Status, SubmissionId};
 
 pub(crate) fn submission(request: pb::SubmitRequest) -> Result<(SubmissionId, JobSubmission), Refusal> {
-    let pb::SubmitRequest { submission_id, title, job_json, servers, workers } = request;
+    let pb::SubmitRequest { submission_id, title, job_json, servers, workers, worker_group } = request;
     let id = submission_id.try_into().map_err(|bytes: Vec<u8>| {
         Refusal::invalid_argument(format!(
             "submission_id has {} bytes, expected 16: generate 16 random bytes for each job, and repeat a request \
@@ -18,7 +18,7 @@ pub(crate) fn submission(request: pb::SubmitRequest) -> Result<(SubmissionId, Jo
     })?;
     let spec = serde_json::from_str(&job_json)
         .map_err(|error| Refusal::invalid_argument(format!("job_json cannot be read as JSON: {error}")))?;
-    Ok((SubmissionId(id), JobSubmission { title, spec, servers, workers }))
+    Ok((SubmissionId(id), JobSubmission { title, spec, servers, workers, worker_group }))
 }
 
 pub(crate) fn submit_request(id: SubmissionId, order: &JobSubmission) -> pb::SubmitRequest {
@@ -28,6 +28,7 @@ pub(crate) fn submit_request(id: SubmissionId, order: &JobSubmission) -> pb::Sub
         job_json: order.spec.to_string(),
         servers: order.servers,
         workers: order.workers,
+        worker_group: order.worker_group.clone(),
     }
 }
 
@@ -51,7 +52,7 @@ fn from_member(member: Member, report: &Value) -> pb::Member {
         MemberKind::Server { addresses, lanes, memory_limit_bytes } => {
             pb::member::Kind::Server(pb::Server { addresses, lanes: lanes.into(), memory_limit_bytes })
         }
-        MemberKind::Worker { slots } => pb::member::Kind::Worker(pb::Worker { slots }),
+        MemberKind::Worker { slots, group } => pb::member::Kind::Worker(pb::Worker { slots, group }),
     };
     pb::Member {
         id: member.id,
@@ -70,7 +71,7 @@ fn member(member: pb::Member) -> Result<(Member, Value), String> {
             let lanes = lanes.try_into().map_err(|_| format!("server {name:?} has {lanes} lanes"))?;
             MemberKind::Server { addresses, lanes, memory_limit_bytes }
         }
-        Some(pb::member::Kind::Worker(pb::Worker { slots })) => MemberKind::Worker { slots },
+        Some(pb::member::Kind::Worker(pb::Worker { slots, group })) => MemberKind::Worker { slots, group },
         None => return Err(format!("member {name:?} is neither server nor worker")),
     };
     let report = json("report_json", &report_json)?;
@@ -137,7 +138,7 @@ mod tests {
         let status = Status {
             members: vec![
                 (member(1, server), json!(null)),
-                (member(2, MemberKind::Worker { slots: 3 }), json!({ "a": [1] })),
+                (member(2, MemberKind::Worker { slots: 3, group: "g".into() }), json!({ "a": [1] })),
             ],
             jobs: jobs.collect(),
         };
@@ -151,6 +152,7 @@ mod tests {
             spec: json!({ "seed": u64::MAX }),
             servers: 1,
             workers: u32::MAX,
+            worker_group: "g".into(),
         };
         let id = SubmissionId([7; 16]);
         assert_eq!(

@@ -34,6 +34,8 @@ pub struct JobSubmission {
     pub servers: u32,
     /// Workers that the job needs to start.
     pub workers: u32,
+    /// The group of its workers. Empty: workers without a group.
+    pub worker_group: String,
 }
 
 /// The state of a job, as clients see it.

@@ -241,9 +241,10 @@ impl Job {
 /// A digest of the submission and its number of bytes. Equal submissions have equal digests; for different ones a
 /// collision is not expected in practice.
 fn digest(order: &JobSubmission) -> (u128, u64) {
-    let JobSubmission { title, spec, servers, workers } = order;
+    let JobSubmission { title, spec, servers, workers, worker_group } = order;
     let mut bytes = spec.to_string().into_bytes();
-    for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()] {
+    let group = Some(worker_group.as_bytes()).filter(|group| !group.is_empty());
+    for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()].into_iter().chain(group) {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
         bytes.extend_from_slice(part);
     }
@@ -279,10 +280,20 @@ impl MasterState {
             );
             return self.refuse_client(client, FaultKind::Busy, text);
         }
-        let JobSubmission { title, spec, servers, workers } = order.clone();
+        let JobSubmission { title, spec, servers, workers, worker_group } = order.clone();
         let id = self.jobs.add(order, Some(SubmissionKey { id: submission, digest, bytes }));
         let (submission_id, digest) = (submission.0, format!("{digest:x}"));
-        let job = SubmittedJob { job: id, title, spec, servers, workers, submission_id, digest, bytes };
+        let job = SubmittedJob {
+            job: id,
+            title,
+            spec,
+            servers,
+            workers,
+            worker_group,
+            submission_id,
+            digest,
+            bytes,
+        };
         self.changes.push(RecordChange::Submitted(Box::new(job)));
         self.answer(client, ClientResponse::Submitted { job: id });
         self.start_ready_jobs();
@@ -303,7 +314,7 @@ impl MasterState {
         };
         let problem = match job.status.state {
             JobState::Running if job.is_session() => {
-                "is a session of the parameter service: it has no checkpoints"
+                "is a session of the parameter service: only its host writes checkpoints"
             }
             JobState::Running if job.waits_for_members => "waits for members: retry when it runs again",
             JobState::Running => {

@@ -26,6 +26,8 @@ pub struct SubmittedJob {
     pub spec: Value,
     pub servers: u32,
     pub workers: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub worker_group: String,
     /// By them a repeat of the submission is told from another job.
     pub submission_id: [u8; 16],
     /// In hexadecimal digits.
@@ -40,6 +42,7 @@ impl SubmittedJob {
             spec: self.spec.clone(),
             servers: self.servers,
             workers: self.workers,
+            worker_group: self.worker_group.clone(),
         }
     }
 

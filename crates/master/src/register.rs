@@ -199,15 +199,15 @@ fn registration_problem(registration: &Registration) -> Option<String> {
         ));
     }
     let shown = |text: &String| text.len() <= TEXT_LIMIT_BYTES && text.chars().all(is_printable);
-    let addresses = match &registration.kind {
-        MemberKind::Server { addresses, .. } => addresses.as_slice(),
-        MemberKind::Worker { .. } => &[],
+    let (addresses, group) = match &registration.kind {
+        MemberKind::Server { addresses, .. } => (addresses.as_slice(), None),
+        MemberKind::Worker { group, .. } => (&[][..], Some(group)),
     };
-    if addresses.len() > ADDRESS_LIMIT || ![name, &registration.host].into_iter().chain(addresses).all(shown)
-    {
+    let mut texts = [name, &registration.host].into_iter().chain(group).chain(addresses);
+    if addresses.len() > ADDRESS_LIMIT || !texts.all(shown) {
         return Some(format!(
-            "a member has a name, a host and at most {ADDRESS_LIMIT} addresses, each of at most {TEXT_LIMIT_BYTES} bytes \
-             without control characters"
+            "a member has a name, a host, at most one group and at most {ADDRESS_LIMIT} addresses, each of at most \
+             {TEXT_LIMIT_BYTES} bytes without control characters"
         ));
     }
     match &registration.kind {
@@ -215,7 +215,7 @@ fn registration_problem(registration: &Registration) -> Option<String> {
             "server \"{name}\" has {} addresses and {lanes} lanes: at least one of each",
             addresses.len()
         )),
-        MemberKind::Worker { slots: 0 } => Some(format!("worker \"{name}\" has 0 slots: at least one")),
+        MemberKind::Worker { slots: 0, .. } => Some(format!("worker \"{name}\" has 0 slots: at least one")),
         MemberKind::Server { .. } | MemberKind::Worker { .. } => None,
     }
 }

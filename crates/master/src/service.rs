@@ -301,7 +301,13 @@ mod tests {
     #[test]
     fn a_watcher_that_does_not_listen_any_more_gives_its_place_to_another_at_the_next_news() {
         let mut desk = service_with(Settings { watcher_limit: 1, ..Settings::default() });
-        let order = JobSubmission { title: "a".into(), spec: Value::Null, servers: 0, workers: 1 };
+        let order = JobSubmission {
+            title: "a".into(),
+            spec: Value::Null,
+            servers: 0,
+            workers: 1,
+            worker_group: String::new(),
+        };
         let submitted =
             ask(&mut desk, 1, ClientRequest::Submit { id: SubmissionId([1; 16]), submission: order });
         let Ok(ClientResponse::Submitted { job }) = submitted else { panic!("{submitted:?}") };
@@ -334,7 +340,13 @@ mod tests {
         let mut desk = service_of(Settings::default(), Arc::new(Names(names)));
         let worker = |id, name: &str| {
             let (name, host) = (name.into(), "here".into());
-            Member { id, name, incarnation: 1, kind: MemberKind::Worker { slots: 1 }, host }
+            Member {
+                id,
+                name,
+                incarnation: 1,
+                kind: MemberKind::Worker { slots: 1, group: String::new() },
+                host,
+            }
         };
         let workers = vec![worker(1, "worker-1"), worker(2, "worker-2"), worker(3, "worker-0")];
         let (title, spec, servers) = ("a".into(), Value::Null, Vec::new());

@@ -68,7 +68,7 @@ impl MasterState {
         };
         let title = format!("session {}", open.name);
         let spec = json!({ "durability": open.durability, "checkpoint": open.checkpoint });
-        let order = JobSubmission { title, spec, servers: wanted, workers: 0 };
+        let order = JobSubmission { title, spec, servers: wanted, workers: 0, worker_group: String::new() };
         let id = self.jobs.add_session(order);
         self.sessions.insert(id, Session::new(now, lease, lanes, asker).with_standbys(standbys));
         self.start(id, servers, Vec::new());

@@ -23,7 +23,8 @@ impl MasterState {
             let (wanted_servers, wanted_workers) = (job.submission.servers, job.submission.workers);
             let running_count = self.jobs.working_count();
             let servers = self.least_loaded(is_server, wanted_servers);
-            let workers = self.least_loaded(is_worker, wanted_workers);
+            let group = &job.submission.worker_group;
+            let workers = self.least_loaded(|member| is_worker_of(member, group), wanted_workers);
             let waits_for = match (&servers, &workers) {
                 (Ok(_), Ok(_)) if running_count >= self.settings.running_job_limit => {
                     format!("one of {running_count} running jobs to end (running_job_limit)")
@@ -36,8 +37,10 @@ impl MasterState {
                     let here = |found: &Result<Vec<Member>, usize>, wanted: u32| {
                         found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
                     };
+                    let of_group =
+                        if group.is_empty() { String::new() } else { format!(" of group \"{group}\"") };
                     format!(
-                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are connected",
+                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers{of_group} are connected",
                         here(servers, wanted_servers),
                         here(workers, wanted_workers)
                     )
@@ -53,7 +56,8 @@ impl MasterState {
             let Some(job) = self.jobs.all.get(&id) else { continue };
             let (server_count, worker_count) = (job.submission.servers, job.submission.workers);
             let servers = self.least_loaded(is_server, server_count);
-            let workers = self.least_loaded(is_worker, worker_count);
+            let group = &job.submission.worker_group;
+            let workers = self.least_loaded(|member| is_worker_of(member, group), worker_count);
             let (Ok(servers), Ok(workers)) = (servers, workers) else { continue };
             let run = self.jobs.next_id();
             let Some(job) = self.jobs.all.get_mut(&id) else { continue };
@@ -69,10 +73,10 @@ impl MasterState {
     /// in the order of their names: with the same names, the same worker has the same tasks in each run.
     pub(crate) fn least_loaded(
         &self,
-        is_kind: fn(&AliveMember) -> bool,
+        is_wanted: impl Fn(&AliveMember) -> bool,
         count: u32,
     ) -> Result<Vec<Member>, usize> {
-        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
+        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_wanted(living));
         let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
         if found.len() < count as usize {
             return Err(found.len());
@@ -104,6 +108,6 @@ pub(crate) fn is_server(living: &AliveMember) -> bool {
     matches!(living.member.kind, MemberKind::Server { .. })
 }
 
-fn is_worker(living: &AliveMember) -> bool {
-    matches!(living.member.kind, MemberKind::Worker { .. })
+fn is_worker_of(living: &AliveMember, wanted: &str) -> bool {
+    matches!(&living.member.kind, MemberKind::Worker { group, .. } if group == wanted)
 }

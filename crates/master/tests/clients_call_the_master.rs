@@ -15,7 +15,13 @@ use serde_json::{Value, json};
 
 /// A job without members, which lasts until it is cancelled.
 fn submission(title: &str) -> JobSubmission {
-    JobSubmission { title: title.into(), spec: json!({ "n": u64::MAX }), servers: 0, workers: 0 }
+    JobSubmission {
+        title: title.into(),
+        spec: json!({ "n": u64::MAX }),
+        servers: 0,
+        workers: 0,
+        worker_group: String::new(),
+    }
 }
 
 fn until_cancelled() -> FnRunner<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {

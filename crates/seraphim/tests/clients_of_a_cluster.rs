@@ -121,7 +121,13 @@ fn a_job_of_a_client_in_another_language_gives_the_same_model() {
     let cluster = Cluster::start(1, 2, 0);
     let spec =
         json!({ "algorithm": "lr", "data": [data], "model": model, "tasks": 2, "set": { "epochs": 2 } });
-    let order = JobSubmission { title: "from elsewhere".into(), spec, servers: 1, workers: 2 };
+    let order = JobSubmission {
+        title: "from elsewhere".into(),
+        spec,
+        servers: 1,
+        workers: 2,
+        worker_group: String::new(),
+    };
     let client = client(&cluster.address);
     let job = client.submit(SubmissionId::random(), &order, LIMIT).expect("the job is taken");
     let mut last = None;
@@ -156,7 +162,7 @@ fn the_master_refuses_what_cannot_run_whoever_submits_it() {
         (with("algorithm", json!("lrr")), 1, 1, "lrr"),
         (with("seed", json!("x")), 1, 1, "seed"),
     ] {
-        let order = JobSubmission { title: "t".into(), spec, servers, workers };
+        let order = JobSubmission { title: "t".into(), spec, servers, workers, worker_group: String::new() };
         let error = client.submit(SubmissionId::random(), &order, LIMIT).expect_err("it cannot run");
         let (code, text) = error.refusal().expect("the master answers");
         assert!(code == Code::InvalidArgument && text.contains(part), "{code:?} {text}");

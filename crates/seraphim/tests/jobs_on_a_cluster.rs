@@ -97,6 +97,43 @@ fn ctrl_c_at_submit_leaves_the_job_and_says_so_and_status_shows_its_epoch_and_lo
 }
 
 #[test]
+fn an_interrupt_of_a_command_with_cancel_on_exit_cancels_the_job() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start(1, 1, 1);
+    let mut arguments = long(&data, &model);
+    (arguments[8], arguments[10]) = ("1", "1");
+    arguments.push("--cancel-on-exit");
+    for (number, signal) in ["-INT", "-TERM"].into_iter().enumerate() {
+        let model = format!("{model}-{number}");
+        let place = arguments.iter().position(|word| *word == "--model").expect("it is there") + 1;
+        let with_model = [&arguments[..place], &[&model], &arguments[place + 1..]].concat();
+        let job = cluster.submit(&with_model);
+        cluster.wait_until(|status| {
+            status["jobs"][number]["progress"]["loss"].as_f64().is_some_and(|loss| loss > 0.0)
+        });
+        job.signal(signal);
+        let (code, _, error) = job.end();
+        assert_eq!(code, Some(130), "{error}");
+        assert!(error.contains("cancelling the job"), "{error}");
+        assert_eq!(cluster.wait_until(|_| true)["jobs"][number]["state"], "cancelled");
+        assert!(std::path::Path::new(&model).join("model.json").is_file());
+    }
+    // A job that waits for members has nothing to save.
+    (arguments[8], arguments[10]) = ("9", "1");
+    let job = cluster.submit(&arguments);
+    cluster.wait_until(|status| status["jobs"][2]["progress"]["waits_for"].is_string());
+    job.signal("-TERM");
+    let (code, _, error) = job.end();
+    assert_eq!(code, Some(130), "{error}");
+    assert!(error.contains("job 3 was cancelled before it began: there is no result"), "{error}");
+    let both = [&arguments[..], &["--detach"]].concat();
+    let (code, _, error) = cluster.submit(&both).end();
+    assert_eq!(code, Some(2), "{error}");
+}
+
+#[test]
 fn whoever_waits_for_a_job_whose_master_dies_is_told_where_its_state_will_be() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(2000, 1));

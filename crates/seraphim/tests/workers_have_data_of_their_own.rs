@@ -5,7 +5,7 @@ mod common;
 
 use std::fmt::Write;
 
-use common::cluster::Cluster;
+use common::cluster::{Cluster, Process};
 use common::{Folder, clicks, succeed};
 
 const SETTINGS: [&str; 6] = ["--set", "epochs=4", "--set", "batch_size=100", "--seed", "3"];
@@ -79,6 +79,46 @@ fn the_model_is_that_of_all_data_in_one_process() {
         let (code, out, said) = cluster.submit(&[&JOB[..], &SETTINGS].concat()).end();
         assert_eq!(code, Some(0), "{said}");
         assert!(saved(&folder) == whole(&folder, ending, &halves, &SETTINGS), "{ending}: {out}{said}");
+    }
+}
+
+#[test]
+fn a_job_of_a_group_runs_on_its_workers_only() {
+    let (folder, halves) = (Folder::new(), same_size([clicks(1000, 1), clicks(1000, 2)]));
+    write_halves(&folder, "libsvm", &halves);
+    // The last two workers have the data and are a group.
+    let cluster = Cluster::start_with(1, 4, |kind, number| {
+        let data = folder.path(&format!("worker-{}", number.saturating_sub(2)));
+        let flags = ["--local-data", &data, "--group", "clicks"].map(str::to_owned);
+        if kind == "worker" && number >= 2 { flags.to_vec() } else { Vec::new() }
+    });
+    let (code, out, said) =
+        cluster.submit(&[&JOB[..], &SETTINGS, &["--worker-group", "clicks"]].concat()).end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(saved(&folder) == whole(&folder, "libsvm", &halves, &SETTINGS), "{out}{said}");
+    let shown = succeed(&["status", "--master", &cluster.address]);
+    assert_eq!(shown.matches("slots, group \"clicks\"").count(), 2, "{shown}");
+    let waiting = cluster.submit(&[&JOB[..], &["--worker-group", "others"]].concat());
+    cluster.wait_until(|status| {
+        let waits_for = status["jobs"][1]["progress"]["waits_for"].as_str().unwrap_or_default();
+        waits_for.contains("0 of 2 workers of group \"others\"")
+    });
+    succeed(&["cancel", "2", "--master", &cluster.address]);
+    let (_, _, said) = waiting.end();
+    assert!(said.contains("cancelled"), "{said}");
+}
+
+#[test]
+fn a_name_of_a_group_is_a_short_text() {
+    let cluster = Cluster::start(1, 1, 0);
+    for group in ["two\nlines", &"long".repeat(100)] {
+        let (code, _, said) = cluster.submit(&[&JOB[..], &["--worker-group", group]].concat()).end();
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("worker_group") && said.contains("at most 200 bytes"), "{said}");
+        let worker = ["worker", "--master", &cluster.address, "--group", group];
+        let (code, _, said) = Process::start(&worker).end();
+        assert_ne!(code, Some(0));
+        assert!(said.contains("without control characters"), "{said}");
     }
 }
 

@@ -5,12 +5,16 @@ use std::path::Path;
 
 use algo::Families;
 use control::JobSubmission;
+use control::text::plain;
 
 use super::checkpoints::is_word;
 use super::keys::{KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
 use super::{RunOptions, ScoringJob, TrainJob};
 use crate::error::Error;
+
+/// Most bytes of the name of a group of workers.
+const GROUP_LIMIT_BYTES: usize = 200;
 
 /// A checked job that can run on members.
 pub struct Submission {
@@ -81,6 +85,7 @@ pub fn check(order: &JobSubmission, folder: PathBase, families: &Families) -> Re
     let raw = RawJob::from_submitted(&order.spec)?;
     let job = CheckedJob::check(&raw, families)?;
     check_size(order, &job)?;
+    check_group(&order.worker_group)?;
     check_paths(&raw, folder)?;
     Ok(Submission { raw, job })
 }
@@ -98,6 +103,18 @@ fn check_size(order: &JobSubmission, job: &CheckedJob) -> Result<(), Error> {
                 advice: "give the same number in both places".into(),
             });
         }
+    }
+    Ok(())
+}
+
+/// The group is printed in one line of the status of its job.
+fn check_group(group: &str) -> Result<(), Error> {
+    if group.len() > GROUP_LIMIT_BYTES || group.chars().any(char::is_control) {
+        return Err(Error::BadValue {
+            place: "worker_group".into(),
+            actual: plain(group, GROUP_LIMIT_BYTES),
+            expected: format!("a text of at most {GROUP_LIMIT_BYTES} bytes without control characters"),
+        });
     }
     Ok(())
 }
@@ -153,7 +170,7 @@ mod tests {
     use crate::exit::Exit;
 
     fn order(spec: Value, servers: u32, workers: u32) -> JobSubmission {
-        JobSubmission { title: String::new(), spec, servers, workers }
+        JobSubmission { title: String::new(), spec, servers, workers, worker_group: String::new() }
     }
 
     fn refused(order: &JobSubmission) -> String {

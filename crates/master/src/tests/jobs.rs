@@ -1,12 +1,12 @@
 //! Tests of jobs from submission to their end, and of the notifications about them.
 
 use control::limits::{ERROR_BYTES, TITLE_BYTES};
-use control::{ClientRequest, ClientResponse, JobState, SubmissionId};
+use control::{ClientRequest, ClientResponse, JobState, JobSubmission, SubmissionId};
 use rpc::message::{ControlBody, FaultKind};
 use rpc::service::Service;
 use serde_json::{Value, json};
 
-use super::test_master::{LEASE, TestMaster, bytes, server, submission, worker};
+use super::test_master::{LEASE, TestMaster, bytes, server, submission, worker, worker_of};
 use crate::Settings;
 use crate::runner::{JobEvent, JobResult, RunnerReport};
 
@@ -47,6 +47,43 @@ fn a_job_waits_for_its_members_and_says_for_how_many() {
     let ids = |members: &[rpc::message::control::Member]| members.iter().map(|m| m.id).collect::<Vec<_>>();
     assert_eq!((ids(&started[0].servers), ids(&started[0].workers)), (vec![1], vec![2, 3]));
     assert_eq!(world.state(job), JobState::Running);
+}
+
+#[test]
+fn a_job_runs_only_on_workers_of_its_group() {
+    let mut world = cluster();
+    let of_group = |title: &str, servers, workers| JobSubmission {
+        worker_group: "gpu".into(),
+        ..submission(title, servers, workers)
+    };
+    let job = world.submit_job(of_group("train", 1, 2));
+    world.register(4, "w3", 40, worker_of("gpu"));
+    let waits_for =
+        json!({ "waits_for": "members: 1 of 1 servers and 1 of 2 workers of group \"gpu\" are connected" });
+    assert_eq!(world.job(job).progress, waits_for);
+    world.register(5, "w4", 50, worker_of("gpu"));
+    let ids = |members: &[rpc::message::control::Member]| members.iter().map(|m| m.id).collect::<Vec<_>>();
+    assert_eq!(ids(&world.take_started()[0].workers), [4, 5]);
+    let three = world.submit("without a group", 1, 3);
+    assert_eq!(world.state(three), JobState::Queued, "two workers are in no group");
+    world.submit("without a group", 1, 2);
+    assert_eq!(ids(&world.take_started()[0].workers), [2, 3]);
+    // A lost worker is replaced by another one of the group.
+    world.receive(4, 0, ControlBody::Leave);
+    world.runner(job, RunnerReport::ReplaceMembers);
+    world.register(6, "w5", 60, worker());
+    assert!(world.job(job).progress["waits_for"].is_null() && world.events_of(job).iter().all(is_no_start));
+    world.register(7, "w6", 70, worker_of("gpu"));
+    let events = world.events_of(job);
+    let started = events.iter().find_map(|event| match event {
+        JobEvent::Members { workers, .. } => Some(ids(workers)),
+        _ => None,
+    });
+    assert_eq!(started, Some(vec![5, 7]), "{events:?}");
+}
+
+fn is_no_start(event: &JobEvent) -> bool {
+    !matches!(event, JobEvent::Members { .. })
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn what_cannot_be_is_refused_with_the_limit() {
     let mut world = TestMaster::with(Settings { member_limit: 1, ..Settings::default() });
     for (name, kind, part) in [
         ("", worker(), "expected 1 to 200"),
-        ("w", rpc::message::control::MemberKind::Worker { slots: 0 }, "0 slots"),
+        ("w", rpc::message::control::MemberKind::Worker { slots: 0, group: String::new() }, "0 slots"),
     ] {
         assert_eq!(world.register(1, name, 10, kind), None);
         let text = world.fault_to(1).unwrap().1;

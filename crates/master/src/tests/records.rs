@@ -1,10 +1,10 @@
 //! Tests of what survives a master: the changes that it reports, the folder in which they lie, and a new master with them.
 
-use control::{ClientRequest, ClientResponse, JobState, SubmissionId};
+use control::{ClientRequest, ClientResponse, JobState, JobSubmission, SubmissionId};
 use rpc::message::ControlBody;
 use serde_json::json;
 
-use super::test_master::{TestMaster, server, submission, worker};
+use super::test_master::{TestMaster, server, submission, worker, worker_of};
 use crate::record::{RecordChange, Records, Standing};
 use crate::runner::RunnerReport;
 use crate::state_folder::StateFolder;
@@ -25,7 +25,10 @@ fn write(folder: &StateFolder, world: &mut TestMaster) {
 }
 
 fn submit(world: &mut TestMaster, id: u8, title: &str) -> Option<u32> {
-    let submission = submission(title, 1, 1);
+    submit_job(world, id, submission(title, 1, 1))
+}
+
+fn submit_job(world: &mut TestMaster, id: u8, submission: JobSubmission) -> Option<u32> {
     world.call(5, ClientRequest::Submit { id: SubmissionId([id; 16]), submission });
     match world.answers_to(5).pop() {
         Some(Ok(ClientResponse::Submitted { job })) => Some(job),
@@ -80,6 +83,27 @@ fn a_new_master_goes_on_with_the_jobs_of_the_earlier_one() {
     let told = world.bodies_to(9);
     let [ControlBody::ContinuedRuns { runs }] = told.as_slice() else { panic!("{told:?}") };
     assert!([2, 4, started[0].run, started[1].run].iter().all(|run| runs.contains(run)), "{runs:?}");
+    drop(folder);
+    std::fs::remove_dir_all(place).expect("the folder is ours");
+}
+
+#[test]
+fn a_new_master_gives_a_job_to_workers_of_its_group() {
+    let place = std::env::temp_dir().join(format!("seraphim-groups-{}", std::process::id()));
+    let folder = StateFolder::open(&place).expect("the folder is ours");
+    let mut world = recorded(&folder);
+    let job = || JobSubmission { worker_group: "g".into(), ..submission("a", 1, 1) };
+    assert_eq!(submit_job(&mut world, 1, job()), Some(1));
+    write(&folder, &mut world);
+    drop(folder);
+
+    let folder = StateFolder::open(&place).expect("the earlier master has let it go");
+    let mut world = recorded(&folder);
+    assert_eq!(world.state(1), JobState::Queued);
+    assert_eq!(submit_job(&mut world, 1, job()), Some(1), "a repeat of an earlier submission");
+    assert_eq!(submit(&mut world, 1, "a"), None, "without the group it is another job");
+    world.register(3, "w2", 30, worker_of("g"));
+    assert_eq!(world.take_started()[0].workers[0].name, "w2");
     drop(folder);
     std::fs::remove_dir_all(place).expect("the folder is ours");
 }

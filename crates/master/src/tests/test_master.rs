@@ -32,7 +32,13 @@ pub(crate) fn bytes(text: &str) -> Base64Bytes {
 
 /// A job with its submission id.
 pub(crate) fn submission(title: &str, servers: u32, workers: u32) -> JobSubmission {
-    JobSubmission { title: title.into(), spec: json!({ "what": title }), servers, workers }
+    JobSubmission {
+        title: title.into(),
+        spec: json!({ "what": title }),
+        servers,
+        workers,
+        worker_group: String::new(),
+    }
 }
 
 pub(crate) fn server() -> MemberKind {
@@ -40,7 +46,11 @@ pub(crate) fn server() -> MemberKind {
 }
 
 pub(crate) fn worker() -> MemberKind {
-    MemberKind::Worker { slots: 2 }
+    worker_of("")
+}
+
+pub(crate) fn worker_of(group: &str) -> MemberKind {
+    MemberKind::Worker { slots: 2, group: group.into() }
 }
 
 impl TestMaster {
@@ -159,9 +169,13 @@ impl TestMaster {
     }
 
     pub(crate) fn submit(&mut self, title: &str, servers: u32, workers: u32) -> u32 {
+        self.submit_job(submission(title, servers, workers))
+    }
+
+    pub(crate) fn submit_job(&mut self, submission: JobSubmission) -> u32 {
         self.submission_count += 1;
         let id = SubmissionId([self.submission_count; 16]);
-        self.call(900, ClientRequest::Submit { id, submission: submission(title, servers, workers) });
+        self.call(900, ClientRequest::Submit { id, submission });
         match self.answers_to(900).as_slice() {
             [Ok(ClientResponse::Submitted { job })] => *job,
             other => panic!("{other:?}"),

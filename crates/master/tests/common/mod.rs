@@ -96,7 +96,13 @@ impl Cluster {
     }
 
     pub(crate) fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
-        let order = JobSubmission { title: "a test".into(), spec: job, servers, workers };
+        let order = JobSubmission {
+            title: "a test".into(),
+            spec: job,
+            servers,
+            workers,
+            worker_group: String::new(),
+        };
         self.client().submit(new_id(), &order, LIMIT).unwrap()
     }
 
@@ -126,7 +132,7 @@ impl Drop for Cluster {
 }
 
 pub(crate) fn worker() -> MemberKind {
-    MemberKind::Worker { slots: 1 }
+    MemberKind::Worker { slots: 1, group: String::new() }
 }
 
 pub(crate) fn server() -> MemberKind {

@@ -31,6 +31,9 @@ pub enum MemberKind {
     Worker {
         /// Most tasks that run at once.
         slots: u32,
+        /// Only jobs for this group run on it. Empty: jobs for no group.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        group: String,
     },
 }
 

@@ -125,7 +125,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let events = ClusterEvents::default();
     let http = listen("http", matches, &token)?;
     let mut listen = listen("listen", matches, &token)?;
-    let mut member = member(matches, "server", MemberKind::Worker { slots: 1 })?;
+    let mut member = member(matches, "server", MemberKind::Worker { slots: 1, group: String::new() })?;
     let log = ServerLog::open(matches, lanes, &mut listen, &mut member)?;
     let (listen, _folder) = with_socket(listen);
     let config = server::ServerConfig {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use control::text::plain_lines;
@@ -19,6 +20,7 @@ use super::flags::{raw_job, with_flags};
 use super::{evaluate, predict, print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::job::keys::JobCommand;
 use crate::job::raw::RawJob;
 use crate::job::submission::{self, CheckedJob, PathBase};
@@ -30,6 +32,8 @@ use crate::run::Environment;
 const ERROR_BYTES: usize = 16 << 10;
 /// Maximum wait for an answer of the master, including all attempts.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time between two looks for an interrupt.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two attempts to reach a lost master.
 const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -53,12 +57,22 @@ fn scoring_command(command: JobCommand, about: &'static str) -> Command {
 }
 
 /// The flags of a client that may wait for its job.
-fn client_args() -> [Arg; 5] {
+fn client_args() -> [Arg; 7] {
     let detach = Arg::new("detach")
         .long("detach")
         .action(ArgAction::SetTrue)
         .help("Print the number of the job and do not wait for its end");
-    [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), detach]
+    let group = Arg::new("worker-group")
+        .long("worker-group")
+        .value_name("NAME")
+        .value_parser(NonEmptyStringValueParser::new())
+        .help("Run on workers that were started with --group NAME [default: on workers without a group]");
+    let cancel = Arg::new("cancel-on-exit")
+        .long("cancel-on-exit")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("detach")
+        .help("Cancel the job when this command is interrupted, by Ctrl-C or the signal TERM [default: the job continues]");
+    [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel]
 }
 
 /// Returns the settings of the job, and the flags of the client.
@@ -85,6 +99,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
         servers,
         workers,
+        worker_group: matches.get_one::<String>("worker-group").cloned().unwrap_or_default(),
     };
     // An invalid job is refused here and not sent to the master.
     submission::check(&order, PathBase::Unknown, environment.families)?;
@@ -93,19 +108,45 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     }
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
-    interrupt.exit_on_interrupt(format!(
-        "unknown whether the master accepted the job: `seraphim status{flags}` lists the accepted jobs"
-    ));
+    let cancels = matches.get_flag("cancel-on-exit");
+    if cancels {
+        interrupt.set_stop_message("cancelling the job");
+    } else {
+        interrupt.exit_on_interrupt(format!(
+            "unknown whether the master accepted the job: `seraphim status{flags}` lists the accepted jobs"
+        ));
+    }
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
     let number = submitted.map_err(Error::master(&address))?;
     if matches.get_flag("detach") {
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
     }
-    interrupt
-        .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
+    if cancels {
+        let client = Client::new(address.clone(), &token);
+        let interrupt = interrupt.clone();
+        std::thread::spawn(move || cancel_when_interrupted(&client, number, &flags, &interrupt));
+    } else {
+        interrupt
+            .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
+    }
     let submitted = SubmittedJob { client, address, number, limit: lost_limit(matches) };
     finish(submitted.wait_for_end(&job)?, &job)
+}
+
+/// Waits for an interrupt and cancels the job. This command goes on until the job has ended, or until a second interrupt.
+fn cancel_when_interrupted(client: &Client, number: JobId, flags: &str, interrupt: &Interrupt) {
+    while !interrupt.is_raised() {
+        std::thread::sleep(INTERRUPT_INTERVAL);
+    }
+    interrupt.exit_on_interrupt(match client.cancel(number, ANSWER_LIMIT) {
+        Ok(_) => format!("job {number} was asked to stop; `seraphim status {number}{flags}` shows its end"),
+        Err(error) => {
+            let text = format!("job {number} continues, because the master could not be asked: {error}");
+            print_notice(&text);
+            text
+        }
+    });
 }
 
 fn check_report(job: &TrainJob, matches: &ArgMatches) -> Result<(), Error> {
@@ -252,6 +293,10 @@ fn finish(last: Option<JobStatus>, job: &CheckedJob) -> Result<Exit, Error> {
         let exit =
             status.progress["exit"].as_u64().map_or(Exit::Internal, |code| Exit::from_code(code as u8));
         return Err(Error::Cluster { text: plain_lines(&text, ERROR_BYTES), exit });
+    }
+    if status.state == JobState::Cancelled && status.progress.is_null() {
+        let text = format!("job {} was cancelled before it began: there is no result", status.id);
+        return Err(Error::Cluster { text, exit: Exit::Interrupted });
     }
     match job {
         CheckedJob::Train(job) => finish_training(status, job),

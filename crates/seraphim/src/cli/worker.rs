@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
@@ -26,6 +27,13 @@ pub(super) fn command() -> Command {
             ),
         )
         .args(member_args())
+        .arg(
+            Arg::new("group")
+                .long("group")
+                .value_name("NAME")
+                .value_parser(NonEmptyStringValueParser::new())
+                .help("Run only jobs that were submitted with --worker-group NAME [default: only jobs without a group]"),
+        )
         .arg(
             Arg::new("local-data")
                 .long("local-data")
@@ -58,10 +66,11 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let stopping = "stopping: this worker leaves, and jobs with tasks on it wait for another one; press Ctrl-C again to end at once";
     set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
+    let group = matches.get_one::<String>("group").cloned().unwrap_or_default();
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
-        member: member(matches, "worker", MemberKind::Worker { slots })?,
+        member: member(matches, "worker", MemberKind::Worker { slots, group })?,
         http: listen("http", matches, &token(matches)?)?,
         local_data: LocalData::new(matches.get_one::<PathBuf>("local-data").cloned()),
         slowness: Throttle { pause: Duration::from_millis(pause), every },

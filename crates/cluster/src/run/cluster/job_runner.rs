@@ -95,6 +95,7 @@ impl JobRunner {
             spec: link.spec.clone(),
             servers: link.servers.len() as u32,
             workers: link.workers.len() as u32,
+            worker_group: String::new(),
         };
         let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
         match job {
@@ -251,7 +252,7 @@ impl JobRunner {
 /// The workers of a job as its driver knows them.
 fn worker_infos(link: &JobLink) -> Vec<WorkerInfo> {
     let info = |member: &Member| {
-        let slots = if let MemberKind::Worker { slots } = member.kind { slots } else { 1 };
+        let slots = if let MemberKind::Worker { slots, .. } = member.kind { slots } else { 1 };
         WorkerInfo { id: member.id, name: Some(member.name.clone()), slots }
     };
     link.workers.iter().map(info).collect()

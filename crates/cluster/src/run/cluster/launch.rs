@@ -301,6 +301,7 @@ fn submit(
         spec: serde_json::to_value(raw).expect("texts are always JSON"),
         servers: size.servers,
         workers: size.workers,
+        worker_group: String::new(),
     };
     let client = Client::new(master.clone(), &[]);
     let job = client.submit(SubmissionId::random(), &order, START_LIMIT).map_err(Error::master(master))?;

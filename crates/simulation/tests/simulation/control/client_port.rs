@@ -37,7 +37,13 @@ impl ClientPort {
         let JobRequest { servers, workers } = wish;
         self.submission_count += 1;
         let id = SubmissionId(self.submission_count.to_le_bytes());
-        let order = JobSubmission { title: "a job".into(), spec: Value::Null, servers, workers };
+        let order = JobSubmission {
+            title: "a job".into(),
+            spec: Value::Null,
+            servers,
+            workers,
+            worker_group: String::new(),
+        };
         match self.ask(ClientRequest::Submit { id, submission: order })? {
             ClientResponse::Submitted { job } => Some(job),
             _ => None,

@@ -215,7 +215,7 @@ impl World {
                         let addresses = vec![format!("tcp:process{process}:1")];
                         MemberKind::Server { addresses, lanes: 1, memory_limit_bytes: 1 << 30 }
                     }
-                    Seat::Worker => MemberKind::Worker { slots: 1 },
+                    Seat::Worker => MemberKind::Worker { slots: 1, group: String::new() },
                 };
                 let body = ControlBody::Register { name, incarnation, host, member, restored: false };
                 self.send_up(line, Message::Control(Control { request: 2, body }));

@@ -1,7 +1,6 @@
 package org.seraphim.spark
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
 import java.time.Duration
 import java.util.concurrent.locks.LockSupport
 
@@ -18,19 +17,17 @@ private[spark] object PoolOpener {
   def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool = {
     SupportedVersions.check(context.version)
     val conf = SeraphimConf.of(context.getConf)
-    val (master, secret, servers) = (conf.master, SeraphimPlugin.serviceOf(context)) match {
-      case (Some(address), _) => (address, conf.tokenFile.fold(Array.emptyByteArray)(readSecret), 0)
-      case (None, Some(service)) => (service.address, service.secret.getBytes(UTF_8), service.servers)
-      case (None, None) => throw new IllegalStateException(
-        "the application has no parameter servers: set spark.plugins=org.seraphim.spark.SeraphimPlugin and " +
-          "spark.seraphim.servers, or spark.seraphim.master")
-    }
-    val limits = ClientOptions.defaults().withServers(servers)
+    val servers = ApplicationServers.of(context, conf).getOrElse(throw new IllegalStateException(
+      "the application has no parameter servers: set spark.plugins=org.seraphim.spark.SeraphimPlugin and " +
+        "spark.seraphim.servers, or spark.seraphim.master"))
+    val secret = servers.secret.getBytes(UTF_8)
+    // 0: all servers of the cluster.
+    val limits = ClientOptions.defaults().withServers(servers.startedByPlugin.getOrElse(0))
     val options = conf.durability.fold(limits)(value => limits.withDurability(value))
     val end = System.nanoTime() + ServersLimit.toNanos
     var pool: Option[VectorPool] = None
     while (pool.isEmpty) {
-      try pool = Some(VectorPool.open(master, dimension, capacity, secret, context.appName, options))
+      try pool = Some(VectorPool.open(servers.address, dimension, capacity, secret, context.appName, options))
       catch {
         // Servers register while executors start.
         case _: RefusedException.Busy if System.nanoTime() < end => LockSupport.parkNanos(ServersPause.toNanos)
@@ -38,7 +35,4 @@ private[spark] object PoolOpener {
     }
     pool.get
   }
-
-  private def readSecret(file: String): Array[Byte] =
-    new String(Files.readAllBytes(Paths.get(file)), UTF_8).trim.getBytes(UTF_8)
 }

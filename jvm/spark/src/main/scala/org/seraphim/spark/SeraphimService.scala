@@ -12,12 +12,29 @@ private[spark] final class SeraphimService(
     val secret: String,
     val servers: Int,
     process: ChildProcess,
-    val secretFile: Path)
+    secretFile: SecretFile)
     extends AutoCloseable {
 
   override def close(): Unit = {
     process.close()
-    Files.deleteIfExists(secretFile)
+    secretFile.close()
+  }
+}
+
+/** A shared secret in a file that only this user can read, for a process. Without a secret there is no file. */
+private[spark] final class SecretFile(secret: String) extends AutoCloseable {
+  private val file: Option[Path] = if (secret.isEmpty) None else Some(SecretFile.write(secret))
+
+  /** The flag of the program. */
+  val arguments: Seq[String] = file.toSeq.flatMap(path => Seq("--token-file", path.toString))
+
+  override def close(): Unit = file.foreach(path => Files.deleteIfExists(path))
+}
+
+private object SecretFile {
+  private def write(secret: String): Path = {
+    val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
+    Files.write(Files.createTempFile("seraphim", ".token", onlyOwner), secret.getBytes(UTF_8))
   }
 }
 
@@ -45,13 +62,13 @@ private[spark] object SeraphimService {
     val random = new Array[Byte](SecretBytes)
     new SecureRandom().nextBytes(random)
     val secret = random.map(byte => f"${byte & 0xff}%02x").mkString
-    val file = secretFile(secret)
-    val process = new ChildProcess(BundledProgram.find(conf.binary) +: arguments ++: Seq("--token-file", file.toString))
+    val file = new SecretFile(secret)
+    val process = new ChildProcess(BundledProgram.find(conf.binary) +: (arguments ++ file.arguments))
     try new SeraphimService(process.waitFor(address), secret, conf.servers, process, file)
     catch {
       case fault: Throwable =>
         process.close()
-        Files.deleteIfExists(file)
+        file.close()
         throw fault
     }
   }
@@ -63,22 +80,24 @@ private[spark] object SeraphimService {
     member(conf, "server", master, secret, Seq("--listen", listen, "--lanes", "1") ++ limit, Map.empty)
   }
 
-  /** A worker of such a service. Its folder has its data, and takes its temporary files. */
-  def worker(conf: SeraphimConf, master: String, secret: String, name: String, folder: Path): ChildProcess =
-    member(conf, "worker", master, secret, Seq("--name", name, "--local-data", folder.toString),
-      Map("TMPDIR" -> folder.toString))
+  /** A worker of such a service, for jobs of a group, if any. Its folder has its data, and takes its temporary files. */
+  def worker(conf: SeraphimConf, master: String, secret: String, name: String, group: Option[String],
+      folder: Path): ChildProcess = {
+    val arguments = Seq("--name", name, "--local-data", folder.toString) ++ group.toSeq.flatMap(name => Seq("--group", name))
+    member(conf, "worker", master, secret, arguments, Map("TMPDIR" -> folder.toString))
+  }
 
   private def member(conf: SeraphimConf, kind: String, master: String, secret: String, arguments: Seq[String],
       environment: Map[String, String]): ChildProcess = {
-    val file = secretFile(secret)
+    val file = new SecretFile(secret)
     try {
-      val common = Seq("--master", master, "--save-limit", "0", "--token-file", file.toString)
+      val common = Seq("--master", master, "--save-limit", "0") ++ file.arguments
       val process = new ChildProcess((BundledProgram.find(conf.binary) +: kind +: common) ++ arguments, environment)
       process.waitFor(line => if (line.contains(s"$kind joined")) Some(()) else None)
       process
     } finally {
       // The process has read it.
-      Files.deleteIfExists(file)
+      file.close()
     }
   }
 
@@ -87,11 +106,5 @@ private[spark] object SeraphimService {
     val colon = master.lastIndexOf(':')
     val socket = new Socket(master.take(colon), master.drop(colon + 1).toInt)
     try socket.getLocalAddress.getHostAddress finally socket.close()
-  }
-
-  private def secretFile(secret: String): Path = {
-    val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
-    val file = Files.createTempFile("seraphim", ".token", onlyOwner)
-    Files.write(file, secret.getBytes(UTF_8))
   }
 }

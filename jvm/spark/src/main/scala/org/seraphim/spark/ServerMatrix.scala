@@ -126,6 +126,7 @@ object ServerMatrix {
    */
   def sum[T](data: RDD[T], pool: VectorPool, rows: Int)(
       add: (Iterator[T], Array[Array[Double]]) => Unit): ServerMatrix = {
+    pool.checkRoomForSums(data, rows)
     val targets = Seq.fill(rows)(pool.accumulator())
     val matrix = new ServerMatrix(targets.map(row => pool.make(LinearCombination.of(row))).toIndexedSeq)
     val shared = matrix.share()

@@ -33,14 +33,13 @@ final class SparkObjective[T](
 
   /** What would fail in the middle of an optimization is told before it. */
   private def checkRoom(): Unit = {
-    val (partitions, context) = (data.getNumPartitions, data.sparkContext)
+    val partitions = data.getNumPartitions
     if (isReproducible && partitions >= pool.capacity) {
       throw new IllegalArgumentException(
         s"a reproducible sum needs a vector for each of the $partitions partitions, and the pool has ${pool.capacity}; " +
           s"open it with ${partitions + VectorPool.DefaultCapacity}, or use fewer partitions (coalesce)")
     }
-    val atOnce = context.defaultParallelism / context.getConf.getInt("spark.task.cpus", 1)
-    pool.checkRoomForParts(math.max(1, math.min(partitions, atOnce)))
+    pool.checkRoomForSums(data, rows = 1)
   }
 
   /** How often the objective was computed. */

@@ -3,6 +3,7 @@ package org.seraphim.spark
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
 
 import org.seraphim.client.{ClientOptions, FunctionCall, MatrixSpec, ParameterSession, PushIdentity, RefusedException}
 import org.seraphim.client.{ServerMatrix => ClientMatrix}
@@ -216,10 +217,16 @@ final class VectorPool private (val session: ParameterSession, matrix: ClientMat
   }
 
   /**
-   * Refuses sums over so many parts at once if the servers have no room for them beside the vectors: each part is
-   * staged, with the numbers of its columns, until it is committed.
+   * Refuses sums over these data if the servers have no room for the parts of `rows` sums beside the vectors: as many
+   * tasks as run at once stage a part each, with the numbers of its columns, until it is committed.
    */
-  private[spark] def checkRoomForParts(parts: Int): Unit = synchronized {
+  private[spark] def checkRoomForSums(data: RDD[_], rows: Int): Unit = {
+    val context = data.sparkContext
+    val slots = context.defaultParallelism / context.getConf.getInt("spark.task.cpus", 1)
+    checkRoomForParts(Math.multiplyExact(math.max(1, math.min(data.getNumPartitions, slots)), rows))
+  }
+
+  private def checkRoomForParts(parts: Int): Unit = synchronized {
     checkOpen()
     // The servers add up what they have when a matrix is created. Its rows take no memory, because nothing is written.
     try session.drop(session.createMatrix(new MatrixSpec(VectorPool.PartsName, 2 * parts, dimension, 2 * session.laneCount)))

@@ -2,7 +2,10 @@ package org.seraphim.spark
 
 import java.nio.file.{Files, Path, Paths}
 
-import org.apache.spark.TaskContext
+import scala.collection.mutable
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.{ExecutorLostFailure, FetchFailed, Success, TaskContext, TaskKilled}
 
 import org.seraphim.client.TestServers
 
@@ -30,6 +33,8 @@ object ChaosRuns {
       "spark.speculation.minTaskRuntime" -> "50ms",
       "spark.task.maxFailures" -> "20",
       "spark.stage.maxConsecutiveAttempts" -> "20")
+    val faults = new FaultCounts
+    context.addSparkListener(faults)
     try {
       val pool = VectorPool.open(servers.address, Dimension.toLong, capacity = 32)
       val folder = Files.createTempDirectory("chaos")
@@ -53,13 +58,31 @@ object ChaosRuns {
         val marks = Files.list(folder).toArray.length
         println(s"run $run: ${if (isSame) "the same bits" else "DIFFERENT"}; $marks faults so far")
       }
-      println(s"$runs runs, $different different")
+      println(s"$runs runs, $different different; ${faults.text}")
       pool.close()
     } finally {
       context.stop()
       cluster.close()
       servers.close()
     }
+  }
+
+  /** What Spark says of its tasks, by kind. */
+  private final class FaultCounts extends SparkListener {
+    private val counts = mutable.TreeMap[String, Int]()
+
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = synchronized {
+      val kind = end.reason match {
+        case Success => if (end.taskInfo.speculative) "speculative attempts that ended first" else "attempts that ended well"
+        case _: FetchFailed => "fetch failures"
+        case _: ExecutorLostFailure => "attempts of lost executors"
+        case _: TaskKilled => "attempts that another one has overtaken"
+        case _ => "failed attempts"
+      }
+      counts(kind) = counts.getOrElse(kind, 0) + 1
+    }
+
+    def text: String = synchronized(counts.map { case (kind, count) => s"$count $kind" }.mkString(", "))
   }
 
   private def evaluate(records: Iterator[Int], w: Array[Double], gradient: Array[Double]): Double = {

@@ -77,6 +77,9 @@ class SparkObjectiveTest {
         new SparkObjective(records.coalesce(partitions), tight)((part, _, gradient) => { gradient(0) += part.sum; 0.0 })
       for (_ <- 0 until 2) {
         val text = assertThrows(classOf[NoRoomException], () => objective(4): Unit).getMessage
+        val ofMatrix = assertThrows(classOf[NoRoomException], () => ServerMatrix.sum(records.coalesce(1), tight, 2)(
+          (part, sums) => sums.foreach(_(0) += part.sum)): Unit).getMessage
+        assertTrue(ofMatrix.contains("13 vectors and 2 parts of sums at once"), ofMatrix)
         assertTrue(text.contains("13 vectors and 2 parts of sums") && text.contains("need 68000000 bytes"), text)
         assertTrue(text.contains("spark.seraphim.memory") && text.contains("the limit is"), text)
       }

@@ -51,8 +51,11 @@ class SeraphimEstimator(override val uid: String)
         s"numWorkers is ${$(numWorkers)}, and this session runs at most $slots tasks at once (${context.master}); " +
           "its workers need to run at once")
     }
+    val conf = SeraphimConf.of(context.getConf)
     TrainingPlan(
-      conf = SeraphimConf.of(context.getConf),
+      conf = conf,
+      // One worker needs no servers.
+      cluster = if ($(numWorkers) > 1) TrainingCluster.of(context, conf) else None,
       algorithm = $(algorithm),
       schema = recordSchema(dataset.schema, hasLabel),
       features = get(inputCols).map(_.toSeq).getOrElse(Seq($(featuresCol))),

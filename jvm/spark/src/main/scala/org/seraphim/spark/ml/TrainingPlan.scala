@@ -5,9 +5,13 @@ import org.seraphim.spark.SeraphimConf
 /** What a training has given: the model directory, the report of the program, and the size of the vectors, if any. */
 private[ml] final case class Trained(archive: Array[Byte], report: String, vectorSize: Option[Int])
 
-/** A training of the program: which algorithm, which columns, which settings, on how many executors. */
+/**
+ * A training of the program: which algorithm, which columns, which settings, on how many executors, and on which servers
+ * if those of another cluster have the parameters.
+ */
 private[ml] final case class TrainingPlan(
     conf: SeraphimConf,
+    cluster: Option[TrainingCluster],
     algorithm: String,
     schema: RecordSchema,
     features: Seq[String],

@@ -1,0 +1,58 @@
+package org.seraphim.spark.ml
+
+import java.io.IOException
+
+import scala.collection.mutable
+import scala.sys.process.{Process, ProcessLogger}
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.SparkContext
+
+import org.seraphim.spark.{ApplicationServers, BundledProgram, SecretFile, SeraphimConf}
+
+/** A cluster that runs already, on whose servers a training has its parameters. */
+private[ml] final case class TrainingCluster(address: String, secret: String, servers: Int) {
+  override def toString: String = s"$servers servers of the master at $address"
+}
+
+private[ml] object TrainingCluster {
+  /**
+   * The cluster with the servers of the application, if it has any.
+   *
+   * In local mode the plugin starts a parameter service, which takes no jobs.
+   */
+  def of(context: SparkContext, conf: SeraphimConf): Option[TrainingCluster] =
+    ApplicationServers.of(context, conf).filter(_.startedByPlugin.isEmpty || !context.isLocal).map { found =>
+      val servers = found.startedByPlugin.getOrElse(serverCount(conf, found))
+      if (servers == 0) {
+        throw new ProgramFailure(
+          s"the cluster of the master at ${found.address} has no servers: start some with `seraphim server`")
+      }
+      TrainingCluster(found.address, found.secret, servers)
+    }
+
+  private def serverCount(conf: SeraphimConf, cluster: ApplicationServers): Int = {
+    val file = new SecretFile(cluster.secret)
+    val text =
+      try outputOf(conf, Seq("status", "--json", "--master", cluster.address) ++ file.arguments)
+      finally file.close()
+    var servers = 0
+    new ObjectMapper().readTree(text).path("members").forEach { one =>
+      if (one.path("member").path("kind").asText == "server") servers += 1
+    }
+    servers
+  }
+
+  /** What the program prints to its standard output. */
+  private def outputOf(conf: SeraphimConf, arguments: Seq[String]): String = {
+    val out = new StringBuilder
+    val errors = mutable.ArrayBuffer[String]()
+    val status =
+      try Process(BundledProgram.find(conf.binary) +: arguments).!(ProcessLogger(out.append(_).append('\n'), errors += _))
+      catch {
+        case fault: IOException => throw ProgramFailure.ofStart(fault)
+      }
+    if (status != 0) throw ProgramFailure.ofProgram(errors.toSeq, status)
+    out.toString
+  }
+}
