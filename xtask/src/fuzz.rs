@@ -57,6 +57,16 @@ impl FuzzOptions {
     }
 }
 
+/// Builds and runs all targets in a process of its own. Its output is part of the error, and printed only then, because
+/// other steps print meanwhile.
+pub(crate) fn run_silently(root: &Path, seconds: u64) -> Result<()> {
+    let program = std::env::current_exe().context("the path of this program")?;
+    let seconds = seconds.to_string();
+    let out = Cmd::new(program, root).args(["fuzz", "--seconds", &seconds]).output()?;
+    print!("{out}");
+    Ok(())
+}
+
 /// Builds all targets and runs the selected ones.
 pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     let folder = root.join("fuzz");
