@@ -436,7 +436,7 @@ fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() 
 #[test]
 fn a_broken_connection_is_noticed_while_the_agent_waits_for_another_lane() {
     let mut layout = a_layout(2);
-    let _server = start_with(&mut layout, u32::MAX, b"", true);
+    let server = start_with(&mut layout, u32::MAX, b"", true);
     "server-1".clone_into(&mut layout.lanes[1].server);
     let cancellation = CancellationToken::default();
     let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
@@ -452,6 +452,8 @@ fn a_broken_connection_is_noticed_while_the_agent_waits_for_another_lane() {
     assert!(comes(2), "it waits at the barrier");
     cancellation.on_server_lost("server-1");
     assert!(comes(3), "it connects to the second lane again");
+    let closed: Vec<_> = server.lanes.iter().map(|lane| lane.lock().unwrap().closed_count).collect();
+    assert_eq!(closed, [0, 1], "the connection to the other server stays");
     cancellation.cancel("the test is over");
     assert_eq!(waits.join().unwrap(), Error::Stopped { reason: "the test is over".into() });
 }
