@@ -2,6 +2,7 @@ package org.seraphim.spark
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
+import java.time.Duration
 
 import org.apache.spark.SparkContext
 
@@ -11,6 +12,10 @@ private[spark] final case class ApplicationServers(address: String, secret: Stri
 }
 
 private[spark] object ApplicationServers {
+  /** How long one waits until the servers that the plugin starts are there, and between two looks. */
+  val StartLimit: Duration = Duration.ofSeconds(60)
+  val StartPause: Duration = Duration.ofMillis(100)
+
   def of(context: SparkContext, conf: SeraphimConf): Option[ApplicationServers] = conf.master match {
     case Some(address) => Some(ApplicationServers(address, conf.tokenFile.fold("")(readSecret), None))
     case None => SeraphimPlugin.serviceOf(context).map { service =>

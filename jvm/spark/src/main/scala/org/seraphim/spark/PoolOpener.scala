@@ -1,7 +1,6 @@
 package org.seraphim.spark
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.time.Duration
 import java.util.concurrent.locks.LockSupport
 
 import org.apache.spark.SparkContext
@@ -10,10 +9,6 @@ import org.seraphim.client.{ClientOptions, RefusedException}
 
 /** Opens pools on the servers of a Spark application. */
 private[spark] object PoolOpener {
-  /** How long a pool waits until the servers that the plugin starts are there. */
-  private val ServersLimit = Duration.ofSeconds(60)
-  private val ServersPause = Duration.ofMillis(100)
-
   def open(context: SparkContext, dimension: Long, capacity: Int): VectorPool = {
     SupportedVersions.check(context.version)
     val conf = SeraphimConf.of(context.getConf)
@@ -24,13 +19,13 @@ private[spark] object PoolOpener {
     // 0: all servers of the cluster.
     val limits = ClientOptions.defaults().withServers(servers.startedByPlugin.getOrElse(0))
     val options = conf.durability.fold(limits)(value => limits.withDurability(value))
-    val end = System.nanoTime() + ServersLimit.toNanos
+    val end = System.nanoTime() + ApplicationServers.StartLimit.toNanos
     var pool: Option[VectorPool] = None
     while (pool.isEmpty) {
       try pool = Some(VectorPool.open(servers.address, dimension, capacity, secret, context.appName, options))
       catch {
         // Servers register while executors start.
-        case _: RefusedException.Busy if System.nanoTime() < end => LockSupport.parkNanos(ServersPause.toNanos)
+        case _: RefusedException.Busy if System.nanoTime() < end => LockSupport.parkNanos(ApplicationServers.StartPause.toNanos)
       }
     }
     pool.get

@@ -3,11 +3,14 @@ package org.seraphim.spark
 import java.nio.file.Paths
 import java.util.concurrent.TimeUnit
 
+import org.apache.spark.ml.linalg.Vectors
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.{SparkConf, SparkContext}
 import org.junit.jupiter.api.Assertions._
 import org.junit.jupiter.api.{Test, Timeout}
 
 import org.seraphim.client.TestServers
+import org.seraphim.spark.ml.SeraphimLogisticRegression
 
 @Timeout(120)
 class SeraphimPluginTest {
@@ -38,10 +41,25 @@ class SeraphimPluginTest {
           (records, w, gradient) => records.map { record => gradient(0) += record; record * w(1) }.sum)
         val (loss, gradient) = objective.calculate(pool.fill(2.0))
         assertEquals((110.0, 55.0), (loss, gradient(0)))
+        trainOnServers(context)
         pool.close()
       } finally context.stop()
     } finally cluster.close()
     waitUntil((services() -- before).isEmpty)
+  }
+
+  /** An Estimator with several workers has its parameters on the servers that have the vectors. */
+  private def trainOnServers(context: SparkContext): Unit = {
+    val session = SparkSession.builder().getOrCreate()
+    val rows = (1 to 100).map(n => (n % 2.0, Vectors.dense(n % 2.0, 1.0)))
+    val frame = session.createDataFrame(rows).toDF("label", "features")
+    val model = new SeraphimLogisticRegression().setNumWorkers(2).fit(frame)
+    assertEquals(100, model.transform(frame).filter("prediction = label").count())
+    val service = SeraphimPlugin.serviceOf(context).get
+    val secret = new SecretFile(service.secret)
+    val command = Seq(TestServers.binaryOrSkip().toString, "status", "--master", service.address) ++ secret.arguments
+    val status = try scala.sys.process.Process(command).!! finally secret.close()
+    assertTrue(status.linesIterator.exists(line => line.contains("done") && line.contains("lr on worker://rows")), status)
   }
 
   @Test def servers_end_when_the_driver_is_killed(): Unit = {

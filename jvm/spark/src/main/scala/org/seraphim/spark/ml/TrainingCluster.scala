@@ -1,6 +1,7 @@
 package org.seraphim.spark.ml
 
 import java.io.IOException
+import java.util.concurrent.locks.LockSupport
 
 import scala.collection.mutable
 import scala.sys.process.{Process, ProcessLogger}
@@ -23,13 +24,29 @@ private[ml] object TrainingCluster {
    */
   def of(context: SparkContext, conf: SeraphimConf): Option[TrainingCluster] =
     ApplicationServers.of(context, conf).filter(_.startedByPlugin.isEmpty || !context.isLocal).map { found =>
-      val servers = found.startedByPlugin.getOrElse(serverCount(conf, found))
-      if (servers == 0) {
-        throw new ProgramFailure(
-          s"the cluster of the master at ${found.address} has no servers: start some with `seraphim server`")
-      }
-      TrainingCluster(found.address, found.secret, servers)
+      TrainingCluster(found.address, found.secret, found.startedByPlugin match {
+        case Some(wanted) => waitForServers(conf, found, wanted)
+        case None => serverCount(conf, found)
+      })
     }
+
+  /** Servers register while executors start. */
+  private def waitForServers(conf: SeraphimConf, cluster: ApplicationServers, wanted: Int): Int = {
+    val end = System.nanoTime() + ApplicationServers.StartLimit.toNanos
+    var count = 0
+    while (count < wanted) {
+      count = serverCount(conf, cluster)
+      if (count < wanted) {
+        if (System.nanoTime() > end) {
+          throw new ProgramFailure(
+            s"only $count of $wanted servers are there after ${ApplicationServers.StartLimit.getSeconds} s: " +
+              "spark.seraphim.servers needs as many executors")
+        }
+        LockSupport.parkNanos(ApplicationServers.StartPause.toNanos)
+      }
+    }
+    count
+  }
 
   private def serverCount(conf: SeraphimConf, cluster: ApplicationServers): Int = {
     val file = new SecretFile(cluster.secret)
@@ -39,6 +56,10 @@ private[ml] object TrainingCluster {
     var servers = 0
     new ObjectMapper().readTree(text).path("members").forEach { one =>
       if (one.path("member").path("kind").asText == "server") servers += 1
+    }
+    if (servers == 0 && cluster.startedByPlugin.isEmpty) {
+      throw new ProgramFailure(
+        s"the cluster of the master at ${cluster.address} has no servers: start some with `seraphim server`")
     }
     servers
   }

@@ -33,7 +33,7 @@ class ExistingClusterTest {
     val token = Files.write(folder.resolve("token"), master.secret.getBytes("UTF-8"))
     conf = conf.copy(master = Some(master.address), tokenFile = Some(token.toString))
     TestSpark.start("local[3]", "spark.seraphim.binary" -> binary, "spark.seraphim.master" -> master.address,
-      "spark.seraphim.tokenFile" -> token.toString)
+      "spark.seraphim.tokenFile" -> token.toString, "spark.seraphim.durability" -> "replica")
     session = SparkSession.builder().getOrCreate()
   }
 
@@ -109,6 +109,36 @@ class ExistingClusterTest {
     assertTrue(outcome != null && outcome.isFailure, s"$outcome")
     waitUntil("the workers have left")(memberNames().sorted == before.sorted)
     waitUntil("the job has ended")(Set("cancelled", "failed").contains(states()(jobs.size)))
+    frame.unpersist()
+  }
+
+  @Test
+  def a_training_goes_on_when_a_server_is_killed(): Unit = {
+    val (frame, before, jobs) = (points(1000), memberNames(), states())
+    def serverProcesses(): Set[ProcessHandle] =
+      ProcessHandle.current.descendants.toArray.map(_.asInstanceOf[ProcessHandle]).filter { process =>
+        process.info.command.orElse("") == conf.binary.get && process.info.arguments.map(_.head).orElse("") == "server"
+      }.toSet
+    val first = serverProcesses()
+    val third = SeraphimService.server(conf, master.address, master.secret)
+    val process = (serverProcesses() -- first).head
+    try {
+      var killed = Try(())
+      val killing = new Thread(() => killed = Try {
+        waitUntil("the job runs") {
+          elements(status().path("jobs")).lift(jobs.size).exists(_.path("progress").path("records").asLong > 0)
+        }
+        process.destroyForcibly()
+        assertEquals("running", states()(jobs.size))
+      })
+      killing.start()
+      val model = estimator(2).setSettings(Array("optimizer=adagrad", "epochs=1000")).fit(frame)
+      killing.join()
+      killed.get
+      assertEquals("done", states()(jobs.size))
+      assertEquals(1000, new ObjectMapper().readTree(model.summary).path("epochs").size)
+      assertEquals(before.sorted, memberNames().filterNot(_.contains("spark-")).sorted)
+    } finally third.close()
     frame.unpersist()
   }
 
