@@ -117,7 +117,7 @@ class ExistingClusterTest {
     val (frame, before, jobs) = (points(1000), memberNames(), states())
     def serverProcesses(): Set[ProcessHandle] =
       ProcessHandle.current.descendants.toArray.map(_.asInstanceOf[ProcessHandle]).filter { process =>
-        process.info.command.orElse("") == conf.binary.get && process.info.arguments.map(_.head).orElse("") == "server"
+        process.info.command.orElse("") == conf.binary.get && process.info.arguments.orElse(Array.empty[String]).headOption.contains("server")
       }.toSet
     val first = serverProcesses()
     val third = SeraphimService.server(conf, master.address, master.secret)
