@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{World, layout, spec};
+use common::{World, fault, layout, spec};
 use matrix::{
     Consistency, Element, Error, Keys, MatrixId, Partitioner, Prefetch, PullTicket, Selection, ValuesMut,
 };
 use rpc::Message;
+use rpc::message::FaultKind;
 use worker::CallOutput;
 
 const W: MatrixId = MatrixId(0);
@@ -372,4 +373,23 @@ fn a_stopped_agent_refuses_the_wait_with_the_reason() {
         world.agent.wait(world.now, ticket);
         assert_eq!(world.agent.take_result(), Some(Err(stopped.clone())));
     }
+}
+
+#[test]
+fn it_is_thrown_away_when_an_earlier_pull_was_refused_and_sent_again_after_it() {
+    let mut world = world(Consistency::Asp, false);
+    settle(&mut world);
+    let first = world.agent.prefetch(world.now, W, part(&[5]), 0);
+    let second = world.agent.prefetch(world.now, W, part(&KEYS), 0);
+    (0..2).for_each(|_| world.step(0, 0, (0, 0)));
+    let Some((0, Message::Pull(sent))) = world.sent.first().cloned() else { panic!("{:?}", world.sent) };
+    // The lane is busy at the first pull, and answers the second.
+    assert!(world.wires[0].to_agent.pop_front().is_some());
+    world.agent.on_message(world.now, 0, fault(sent.request, FaultKind::Busy, 10));
+    world.step(0, 1, (0, 0));
+    // Another task pushes before the first pull is sent again.
+    world.lanes[0].rows.insert((0, 0, 5), 7);
+    world.agent.wait(world.now, &first);
+    assert_eq!(read(&mut world, 1), [7]);
+    assert_eq!(wait(&mut world, &second), [0, 7, 0], "reads never go back");
 }
