@@ -261,19 +261,114 @@ fn drop_first(frames: &mut Frames, count: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use rpc::codec::put_frame;
-    use rpc::message::Tick;
+    use rpc::message::{Done, PushPosition, Tick, Welcome};
+    use rpc::service::{ConnectionId, Effect, Service};
+    use rpc::{Address, Listener, ServeConfig, Stop, serve};
 
     use super::*;
 
+    fn frame(clock: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let tick = Message::Tick(Tick { request: clock, job: 1, task: 0, clock });
+        put_frame(&tick, false, &FrameLimits::default(), &mut bytes).expect("it fits");
+        bytes
+    }
+
+    /// Refuses a few connections, and then confirms every change.
+    struct FakeStandby {
+        refusal_count: u32,
+        refusal: FaultKind,
+        confirmed_count: u64,
+    }
+
+    impl Service for FakeStandby {
+        fn on_message(
+            &mut self,
+            _: Duration,
+            connection: ConnectionId,
+            message: Message,
+            out: &mut Vec<Effect>,
+        ) {
+            let (minimum, applied) = (0, PushPosition::default());
+            let answer = match message {
+                Message::Hello(_) if self.refusal_count > 0 => {
+                    self.refusal_count -= 1;
+                    let text = "refused".to_owned();
+                    Message::Fault(Fault { request: 1, kind: self.refusal, text, retry_after_ms: 0 })
+                }
+                Message::Hello(_) => Message::Welcome(Welcome {
+                    request: 1,
+                    incarnation: 1,
+                    lanes: 1,
+                    window_bytes: 1 << 20,
+                    applied,
+                    clock: self.confirmed_count,
+                    minimum,
+                }),
+                _ => {
+                    self.confirmed_count += 1;
+                    Message::Done(Done { request: self.confirmed_count, minimum, applied })
+                }
+            };
+            out.push(Effect::Send { connection, message: answer });
+        }
+
+        fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
+        fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
+        fn next_time(&self) -> Option<Duration> {
+            None
+        }
+        fn metrics(&self, _: &mut rpc::Metrics) {}
+    }
+
+    /// Sends two changes to a standby that refuses the first two connections. Returns how many are confirmed, and why it
+    /// takes no more.
+    fn send_to_standby_that_refuses(refusal: FaultKind) -> (u64, Option<LinkRefusal>) {
+        let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).expect("a free port");
+        let standby = Standby {
+            primary: "a".into(),
+            server: "b".into(),
+            addresses: vec![listener.address().to_string()],
+            lane: 0,
+        };
+        let stop = Stop::new();
+        let raised = stop.clone();
+        let service = Box::new(FakeStandby { refusal_count: 2, refusal, confirmed_count: 0 });
+        let serving = std::thread::spawn(move || {
+            serve(vec![listener], vec![service], ServeConfig::default(), raised, |_| Ok(()))
+                .expect("it serves");
+        });
+        let events = ClusterEvents::default();
+        let config = LinkConfig { job: 1, standby, token: Vec::new(), lane: 0, incarnation: 1, events };
+        let mut link = ThreadLink::start(config);
+        link.send(&[frame(1), frame(2)].concat(), 2);
+        let start = Instant::now();
+        while link.confirmed_count() < 2
+            && link.refusal().is_none()
+            && start.elapsed() < Duration::from_secs(20)
+        {
+            std::thread::sleep(PAUSE);
+        }
+        let end = (link.confirmed_count(), link.refusal());
+        drop(link);
+        stop.raise();
+        serving.join().expect("it has ended");
+        end
+    }
+
+    #[test]
+    fn a_standby_that_is_busy_is_tried_again_and_one_that_has_taken_over_is_not() {
+        assert_eq!(send_to_standby_that_refuses(FaultKind::Busy), (2, None));
+        assert_eq!(send_to_standby_that_refuses(FaultKind::NoSuchJob), (0, Some(LinkRefusal::TakenOver)));
+        let failed = Some(LinkRefusal::Failed("refused".into()));
+        assert_eq!(send_to_standby_that_refuses(FaultKind::Invalid), (0, failed));
+    }
+
     #[test]
     fn the_first_frames_are_dropped_and_the_others_stay() {
-        let frame = |clock| {
-            let mut bytes = Vec::new();
-            let tick = Message::Tick(Tick { request: clock, job: 1, task: 0, clock });
-            put_frame(&tick, false, &FrameLimits::default(), &mut bytes).expect("it fits");
-            bytes
-        };
         let mut frames = Frames { bytes: (1..=3).flat_map(frame).collect(), count: 3 };
         drop_first(&mut frames, 0);
         assert_eq!((frames.count, frames.bytes.len()), (3, 3 * frame(1).len()));

@@ -88,6 +88,7 @@ fn all_that_is_counted_is_shown() {
         "seraphim_pull_staleness_bucket{le=\"1.0\",lane=\"0\",job=\"7\"} 1",
         "seraphim_pull_staleness_bucket{le=\"+Inf\",lane=\"0\",job=\"7\"} 2",
         "seraphim_pull_staleness_count{lane=\"0\",job=\"7\"} 2",
+        "seraphim_pull_staleness_sum{lane=\"0\",job=\"7\"} 100",
         "seraphim_refusals_total{lane=\"0\",kind=\"not_found\"} 1",
         "seraphim_connections{lane=\"0\"} 3",
     ] {
@@ -134,4 +135,22 @@ fn a_job_has_at_most_65536_tasks() {
     assert!(matches!(only(open_with(8, 1 << 16)), Message::Done(_)));
     let out = open_with(9, (1 << 16) + 1);
     assert!(fault(&out).text.contains("65537 tasks, the limit is 65536"), "{out:?}");
+}
+
+/// 4 MiB of values and 64 KiB for the rows of a task that are read beside them.
+#[test]
+fn an_answer_of_the_largest_size_is_given_and_a_larger_one_refused() {
+    let largest = ((4 << 20) + (64 << 10)) / 8;
+    let rows = MatrixSpec { rows: 1 << 20, ..spec("w", Consistency::Asp) };
+    let mut world = World::with(config(), open(1, vec![rows]));
+    let mut pull_of = |count: u64| {
+        let runs = vec![PartitionRun { partition: 0, count: count as u32 }];
+        let keys = KeyList::Range { start: 0, end: count };
+        world.send(0, Message::Pull(Pull { runs, keys, ..pull(3, 0, 0) }))
+    };
+    assert_eq!(pulled(pull_of(largest)).len(), largest as usize);
+    let refused = pull_of(largest + 1);
+    let told = fault(&refused);
+    assert_eq!(told.kind, FaultKind::TooLarge);
+    assert!(told.text.contains("the limit of one answer is 4259840: split the request"), "{}", told.text);
 }
