@@ -116,32 +116,29 @@ impl MasterState {
     }
 
     fn on_hello(&mut self, connection: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
-        match hello.role {
-            Role::Member | Role::Tool => {
-                let welcome = Welcome {
-                    request: hello.request,
-                    incarnation: self.incarnation,
-                    lanes: 1,
-                    window_bytes: WINDOW_BYTES,
-                    applied: PushPosition::default(),
-                    clock: 0,
-                    minimum: u64::MAX,
-                };
-                out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
-            }
-            Role::Task { .. } | Role::Session { .. } | Role::JobTool { .. } | Role::Primary { .. } => {
-                let who = match hello.role {
-                    Role::Task { job, task } => format!("task {task} of job {job}"),
-                    Role::JobTool { job } => format!("a tool of job {job}"),
-                    Role::Primary { job, .. } => format!("a lane with job {job}"),
-                    _ => "the host of a session".to_owned(),
-                };
-                let text =
-                    format!("{who} connected to a master, which has no parameters: connect to a server");
-                self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
-                out.push(Effect::Close { connection });
-            }
+        let stranger = match hello.role {
+            Role::Member | Role::Tool => None,
+            Role::Task { job, task } => Some(format!("task {task} of job {job}")),
+            Role::JobTool { job } => Some(format!("a tool of job {job}")),
+            Role::Primary { job, .. } => Some(format!("a lane with job {job}")),
+            Role::Session { job } => Some(format!("a host of the session of job {job}")),
+        };
+        if let Some(who) = stranger {
+            let text = format!("{who} connected to a master, which has no parameters: connect to a server");
+            self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
+            out.push(Effect::Close { connection });
+            return;
         }
+        let welcome = Welcome {
+            request: hello.request,
+            incarnation: self.incarnation,
+            lanes: 1,
+            window_bytes: WINDOW_BYTES,
+            applied: PushPosition::default(),
+            clock: 0,
+            minimum: u64::MAX,
+        };
+        out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
     }
 
     fn on_control(&mut self, now: Duration, from: ConnectionId, control: Control, out: &mut Vec<Effect>) {

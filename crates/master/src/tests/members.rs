@@ -19,7 +19,7 @@ const RECONNECT_IN_TIME: Duration = Duration::from_nanos(2_000_000_000 - 1);
 const IN_TIME: Duration = Duration::from_nanos(5_000_000_000 - 1);
 
 #[test]
-fn a_hello_is_welcomed_and_a_task_is_sent_to_the_servers() {
+fn a_hello_is_welcomed_and_whoever_wants_parameters_is_sent_to_the_servers() {
     let mut world = TestMaster::new();
     let hello = |role| Message::Hello(Hello { request: 9, token: Vec::new(), role, lane: 0 });
     world.master.on_message(world.now, 1, hello(Role::Member), &mut world.effects);
@@ -27,9 +27,24 @@ fn a_hello_is_welcomed_and_a_task_is_sent_to_the_servers() {
         matches!(effect, Effect::Send { connection: 1, message: Message::Welcome(w) } if w.request == 9 && w.incarnation == 77)
     });
     assert!(welcomed);
-    world.master.on_message(world.now, 2, hello(Role::Task { job: 1, task: 0 }), &mut world.effects);
-    assert_eq!(world.fault_to(2).unwrap().0, FaultKind::Invalid);
-    assert!(world.is_closed(2));
+    for (role, connection) in [
+        (Role::Task { job: 1, task: 2 }, 2),
+        (Role::JobTool { job: 1 }, 3),
+        (Role::Primary { job: 1, incarnation: 9 }, 4),
+        (Role::Session { job: 1 }, 5),
+    ] {
+        world.master.on_message(world.now, connection, hello(role), &mut world.effects);
+        let (kind, text) = world.fault_to(connection).unwrap();
+        assert_eq!(kind, FaultKind::Invalid);
+        let who = match role {
+            Role::Task { .. } => "task 2 of job 1 connected",
+            Role::JobTool { .. } => "a tool of job 1 connected",
+            Role::Primary { .. } => "a lane with job 1 connected",
+            _ => "a host of the session of job 1 connected",
+        };
+        assert!(text.starts_with(who), "{text}");
+        assert!(world.is_closed(connection));
+    }
 }
 
 #[test]
