@@ -127,6 +127,26 @@ fn an_agent_that_remembers_rows_is_not_fooled_by_an_import() {
 }
 
 #[test]
+fn an_agent_that_remembers_rows_is_not_fooled_by_rows_that_come_beside_them() {
+    let sparse = MatrixSpec {
+        partitioner: Partitioner::Hash { partition_count: 1 },
+        ..spec(ElementType::F32, PushRule::Add, Consistency::Asp)
+    };
+    let store = store_of(1, [sparse]);
+    let mut agent = store.agent(0);
+    push_f32(&mut agent, &[5, 6, 7], &[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [1.0, 2.0, 3.0, 0.0]);
+    let keys: Vec<u64> = (8..1000).collect();
+    let values = OwnedValues::F32(keys.iter().map(|key| *key as f32).collect());
+    store.import_block(W, &ExportedRows { keys, values, slots: Vec::new() }, None).unwrap();
+    assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [1.0, 2.0, 3.0, 900.0]);
+    push_f32(&mut agent, &[5, 6, 7, 900], &[1.0; 4]).unwrap();
+    assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [2.0, 3.0, 4.0, 901.0]);
+    let other = pull_f32(&mut store.agent(0), &[5, 6, 7, 8, 900], 1).unwrap();
+    assert_eq!(other, [2.0, 3.0, 4.0, 8.0, 901.0]);
+}
+
+#[test]
 fn first_values_are_the_same_for_any_storage_and_number_of_partitions() {
     let read = |storage, partitioner| {
         let mut spec = with_columns(PushRule::Add, 1);

@@ -387,5 +387,6 @@ mod tests {
             assert_eq!(unpack(&pack(&values)), Ok(values));
         }
         assert!(!(1u32, vec![f64::NAN]).is_finite());
+        assert!((true, "inf".to_owned(), vec![1.5]).is_finite(), "a text has no number");
     }
 }

@@ -52,6 +52,9 @@ fn two_halves_hold_what_the_whole_holds() {
             let refused = other.push(run, &mut RowPositions::default(), name(0, 0), Values::F32(&values));
             assert!(matches!(refused, Err(Error::NoSuchPartition { .. })), "{refused:?}");
         }
+        assert_eq!(halves.iter().map(Matrix::row_count).sum::<u64>(), whole.row_count());
+        let expected = if storage == Storage::Sparse { keys.len() as u64 } else { 1000 };
+        assert_eq!(whole.row_count(), expected);
         let all = whole.export(Clock::MAX).unwrap();
         let mut imported = halves.map(|half| {
             let own = half.export(Clock::MAX).unwrap();
