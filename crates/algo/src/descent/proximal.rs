@@ -233,6 +233,23 @@ mod tests {
         }
     }
 
+    /// Where nothing was learned, the step is that of Barzilai and Borwein: `s y' / y' y'` with `y' = y + rho s`.
+    #[test]
+    fn a_direction_beside_all_pairs_has_the_scale_of_the_last_one() {
+        let point = |x: [f64; 3], gradient: [f64; 3]| Evaluation {
+            x: x.to_vec(),
+            value: 0.0,
+            gradient: gradient.to_vec(),
+        };
+        let mut solver = Proximal::new(3);
+        solver.store_pair(&point([0.0; 3], [0.0; 3]), &point([1.0, 0.0, 0.0], [2.0, 1.0, 0.0]));
+        for (rho, scale) in [(0.0, 2.0 / 5.0), (3.0, 5.0 / 26.0)] {
+            let direction = solver.direction(&[0.0, 0.0, 1.0], rho);
+            assert_eq!(direction[..2], [0.0, 0.0]);
+            assert!((direction[2] + scale).abs() < 1e-15, "rho {rho}: {direction:?}");
+        }
+    }
+
     #[test]
     fn what_was_learned_of_the_curvature_serves_another_rho_and_center() {
         let mut solver = Proximal::new(LEN);
