@@ -89,7 +89,7 @@ fn a_job_of_a_group_runs_on_its_workers_only() {
     // The last two workers have the data and are a group.
     let cluster = Cluster::start_with(1, 4, |kind, number| {
         let data = folder.path(&format!("worker-{}", number.saturating_sub(2)));
-        let flags = ["--local-data", &data, "--group", "clicks"].map(str::to_owned);
+        let flags = ["--local-data", &data, "--worker-group", "clicks"].map(str::to_owned);
         if kind == "worker" && number >= 2 { flags.to_vec() } else { Vec::new() }
     });
     let (code, out, said) =
@@ -97,7 +97,7 @@ fn a_job_of_a_group_runs_on_its_workers_only() {
     assert_eq!(code, Some(0), "{said}");
     assert!(saved(&folder) == whole(&folder, "libsvm", &halves, &SETTINGS), "{out}{said}");
     let shown = succeed(&["status", "--master", &cluster.address]);
-    assert_eq!(shown.matches("slots, group \"clicks\"").count(), 2, "{shown}");
+    assert_eq!(shown.matches("slots, worker group \"clicks\"").count(), 2, "{shown}");
     let waiting = cluster.submit(&[&JOB[..], &["--worker-group", "others"]].concat());
     cluster.wait_until(|status| {
         let waits_for = status["jobs"][1]["progress"]["waits_for"].as_str().unwrap_or_default();
@@ -115,7 +115,7 @@ fn a_name_of_a_group_is_a_short_text() {
         let (code, _, said) = cluster.submit(&[&JOB[..], &["--worker-group", group]].concat()).end();
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains("worker_group") && said.contains("at most 200 bytes"), "{said}");
-        let worker = ["worker", "--master", &cluster.address, "--group", group];
+        let worker = ["worker", "--master", &cluster.address, "--worker-group", group];
         let (code, _, said) = Process::start(&worker).end();
         assert_ne!(code, Some(0));
         assert!(said.contains("without control characters"), "{said}");

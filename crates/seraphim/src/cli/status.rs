@@ -82,7 +82,7 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
                 addresses.join(", ")
             ),
             MemberKind::Worker { slots, group } if group.is_empty() => format!("worker  {slots} slots"),
-            MemberKind::Worker { slots, group } => format!("worker  {slots} slots, group \"{group}\""),
+            MemberKind::Worker { slots, group } => format!("worker  {slots} slots, worker group \"{group}\""),
         };
         let http = report["http"].as_array().map_or(&[][..], Vec::as_slice);
         let http: Vec<&str> = http.iter().filter_map(Value::as_str).collect();

@@ -66,7 +66,9 @@ fn client_args() -> [Arg; 7] {
         .long("worker-group")
         .value_name("NAME")
         .value_parser(NonEmptyStringValueParser::new())
-        .help("Run on workers that were started with --group NAME [default: on workers without a group]");
+        .help(
+            "Run on workers that were started with the same --worker-group [default: on workers without one]",
+        );
     let cancel = Arg::new("cancel-on-exit")
         .long("cancel-on-exit")
         .action(ArgAction::SetTrue)

@@ -28,11 +28,11 @@ pub(super) fn command() -> Command {
         )
         .args(member_args())
         .arg(
-            Arg::new("group")
-                .long("group")
+            Arg::new("worker-group")
+                .long("worker-group")
                 .value_name("NAME")
                 .value_parser(NonEmptyStringValueParser::new())
-                .help("Run only jobs that were submitted with --worker-group NAME [default: only jobs without a group]"),
+                .help("Worker group: run only jobs that were submitted with the same --worker-group [default: only jobs without one]"),
         )
         .arg(
             Arg::new("local-data")
@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let stopping = "stopping: this worker leaves, and jobs with tasks on it wait for another one; press Ctrl-C again to end at once";
     set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
-    let group = matches.get_one::<String>("group").cloned().unwrap_or_default();
+    let group = matches.get_one::<String>("worker-group").cloned().unwrap_or_default();
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {

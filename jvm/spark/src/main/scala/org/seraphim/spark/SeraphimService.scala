@@ -83,7 +83,8 @@ private[spark] object SeraphimService {
   /** A worker of such a service, for jobs of a group, if any. Its folder has its data, and takes its temporary files. */
   def worker(conf: SeraphimConf, master: String, secret: String, name: String, group: Option[String],
       folder: Path): ChildProcess = {
-    val arguments = Seq("--name", name, "--local-data", folder.toString) ++ group.toSeq.flatMap(name => Seq("--group", name))
+    val arguments = Seq("--name", name, "--local-data", folder.toString) ++
+      group.toSeq.flatMap(name => Seq("--worker-group", name))
     member(conf, "worker", master, secret, arguments, Map("TMPDIR" -> folder.toString))
   }
 
