@@ -88,7 +88,7 @@ fn all_that_is_counted_is_shown() {
         "seraphim_pull_staleness_bucket{le=\"1.0\",lane=\"0\",job=\"7\"} 1",
         "seraphim_pull_staleness_bucket{le=\"+Inf\",lane=\"0\",job=\"7\"} 2",
         "seraphim_pull_staleness_count{lane=\"0\",job=\"7\"} 2",
-        "seraphim_pull_staleness_sum{lane=\"0\",job=\"7\"} 100",
+        "seraphim_pull_staleness_sum{lane=\"0\",job=\"7\"} 100.0",
         "seraphim_refusals_total{lane=\"0\",kind=\"not_found\"} 1",
         "seraphim_connections{lane=\"0\"} 3",
     ] {
@@ -141,8 +141,9 @@ fn a_job_has_at_most_65536_tasks() {
 #[test]
 fn an_answer_of_the_largest_size_is_given_and_a_larger_one_refused() {
     let largest = ((4 << 20) + (64 << 10)) / 8;
-    let rows = MatrixSpec { rows: 1 << 20, ..spec("w", Consistency::Asp) };
-    let mut world = World::with(config(), open(1, vec![rows]));
+    let partitioner = Partitioner::Range { partition_count: 1 };
+    let rows = MatrixSpec { rows: 1 << 20, partitioner, ..spec("w", Consistency::Asp) };
+    let mut world = World::with(config(), OpenJob { held: vec![vec![0]], ..open(1, vec![rows]) });
     let mut pull_of = |count: u64| {
         let runs = vec![PartitionRun { partition: 0, count: count as u32 }];
         let keys = KeyList::Range { start: 0, end: count };
