@@ -108,7 +108,7 @@ const STAGES: &[CiStage] = &[
 /// The stage that runs beside others, because it has a target folder of its own, and those do not use all cores: tests
 /// with Spark and Hadoop wait a third of their time.
 const BACKGROUND_STAGE: CiStage =
-    CiStage { name: "fuzz", run: |root| fuzz::run_silently(root, FUZZ_SECONDS) };
+    CiStage { name: "fuzz", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS).silently()) };
 /// The first of the stages beside which it runs.
 const BACKGROUND_START: &str = "jvm";
 

@@ -30,12 +30,23 @@ const INPUT_LIMIT_BYTES: u32 = 4096;
 pub(crate) struct FuzzOptions {
     seconds: u64,
     targets: Vec<String>,
+    /// Whether the output of the programs is part of an error and printed only then, because other steps print meanwhile.
+    is_silent: bool,
 }
 
 impl FuzzOptions {
     /// Every target for this time.
     pub(crate) fn all(seconds: u64) -> Self {
-        Self { seconds, targets: Vec::new() }
+        Self { seconds, targets: Vec::new(), is_silent: false }
+    }
+
+    /// The same without output.
+    pub(crate) fn silently(self) -> Self {
+        Self { is_silent: true, ..self }
+    }
+
+    fn execute(&self, command: Cmd) -> Result<()> {
+        if self.is_silent { command.output().map(drop) } else { command.run() }
     }
 
     /// Parses the words after `fuzz`.
@@ -57,16 +68,6 @@ impl FuzzOptions {
     }
 }
 
-/// Builds and runs all targets in a process of its own. Its output is part of the error, and printed only then, because
-/// other steps print meanwhile.
-pub(crate) fn run_silently(root: &Path, seconds: u64) -> Result<()> {
-    let program = std::env::current_exe().context("the path of this program")?;
-    let seconds = seconds.to_string();
-    let out = Cmd::new(program, root).args(["fuzz", "--seconds", &seconds]).output()?;
-    print!("{out}");
-    Ok(())
-}
-
 /// Builds all targets and runs the selected ones.
 pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     let folder = root.join("fuzz");
@@ -76,16 +77,13 @@ pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     }
     if !is_available("c++", &["--version"]) {
         println!("skipped: no C++ compiler (libFuzzer needs one); replaying the kept corpus instead");
-        return Cmd::cargo(&folder, "test --locked").run();
+        return request.execute(Cmd::cargo(&folder, "test --locked"));
     }
     let host = host_triple(root)?;
     // With --target, build scripts and macros are built without the flags.
     let built = folder.join("target");
-    Cmd::cargo(&folder, "build --locked --release --bins --target")
-        .args([&host])
-        .env("RUSTFLAGS", RUSTFLAGS)
-        .env("CARGO_TARGET_DIR", &built)
-        .run()?;
+    let build = Cmd::cargo(&folder, "build --locked --release --bins --target").args([&host]);
+    request.execute(build.env("RUSTFLAGS", RUSTFLAGS).env("CARGO_TARGET_DIR", &built))?;
     let programs = built.join(&host).join("release");
     let is_selected = |name: &&String| request.targets.is_empty() || request.targets.contains(name);
     let selected: Vec<&String> = known.iter().filter(is_selected).collect();
@@ -93,7 +91,7 @@ pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     for group in selected.chunks(at_a_time) {
         std::thread::scope(|scope| {
-            let run = |target| run_target(root, &folder, &programs, target, request.seconds);
+            let run = |target| run_target(root, &folder, &programs, target, request);
             let runs: Vec<_> = group.iter().map(|target| scope.spawn(move || run(target))).collect();
             runs.into_iter().try_for_each(|run| run.join().expect("running a program does not panic"))
         })?;
@@ -102,12 +100,19 @@ pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
 }
 
 /// Runs one target on its stored corpus and on new inputs.
-fn run_target(root: &Path, folder: &Path, programs: &Path, target: &str, seconds: u64) -> Result<()> {
+fn run_target(
+    root: &Path,
+    folder: &Path,
+    programs: &Path,
+    target: &str,
+    request: &FuzzOptions,
+) -> Result<()> {
+    let seconds = request.seconds;
     let grown = folder.join("target/corpus").join(target);
     let artifacts = folder.join("artifacts").join(target);
     std::fs::create_dir_all(&grown)?;
     std::fs::create_dir_all(&artifacts)?;
-    Cmd::new(programs.join(target), root)
+    let command = Cmd::new(programs.join(target), root)
         .args([
             format!("-max_total_time={seconds}"),
             format!("-artifact_prefix={}/", artifacts.display()),
@@ -117,8 +122,9 @@ fn run_target(root: &Path, folder: &Path, programs: &Path, target: &str, seconds
             "-print_final_stats=0".to_owned(),
             "-verbosity=0".to_owned(),
         ])
-        .args([grown, folder.join("corpus").join(target)])
-        .run()
+        .args([grown, folder.join("corpus").join(target)]);
+    request
+        .execute(command)
         .with_context(|| format!("fuzz target {target:?}: the input lies in fuzz/artifacts/{target}"))
 }
 
@@ -146,7 +152,10 @@ mod tests {
     #[test]
     fn seconds_and_targets_are_read() {
         let request = FuzzOptions::parse(&["--seconds", "30", "csv", "vw"]).unwrap();
-        assert_eq!(request, FuzzOptions { seconds: 30, targets: vec!["csv".into(), "vw".into()] });
+        assert_eq!(
+            request,
+            FuzzOptions { seconds: 30, targets: vec!["csv".into(), "vw".into()], is_silent: false }
+        );
     }
 
     #[test]
