@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 REPOSITORY = Path(__file__).parents[2]
@@ -15,10 +14,13 @@ def _code(page: str) -> str:
     return blocks[0]
 
 
-def test_the_code_of_the_package_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    # `getOrCreate` takes the session of the tests, which has the jars.
-    exec(_code("python/README.md"), {})
+def test_the_code_of_the_package_runs(spark: SparkSession, tmp_path: Path) -> None:
+    # `getOrCreate` takes the session of the tests, which has the jars. Java resolves a relative path in the folder where
+    # it was started, not in that of the test.
+    code, place = _code("python/README.md"), str(tmp_path / "model")
+    assert code.count('"model"') == 2, "save and load"
+    exec(code.replace('"model"', repr(place)), {})
+    assert (tmp_path / "model" / "model.json").is_file()
 
 
 def test_the_code_of_the_page_about_spark_runs(vectors: DataFrame, tmp_path: Path) -> None:
