@@ -66,6 +66,16 @@ fn read(world: &mut World, count: usize) -> Vec<i64> {
     out
 }
 
+/// Prefetches one row and then all, and delivers both requests. The first answer is lost.
+fn two_prefetches_without_the_first_answer(world: &mut World) -> [PullTicket; 2] {
+    settle(world);
+    let first = world.agent.prefetch(world.now, W, part(&[5]), 0);
+    let second = world.agent.prefetch(world.now, W, part(&KEYS), 0);
+    (0..2).for_each(|_| world.step(0, 0, (0, 0)));
+    assert!(world.wires[0].to_agent.pop_front().is_some());
+    [first, second]
+}
+
 fn tick(world: &mut World) {
     world.agent.tick(world.now);
     assert_eq!(world.run(), Ok(CallOutput::Done));
@@ -134,12 +144,8 @@ fn it_is_thrown_away_when_something_newer_was_read() {
 #[test]
 fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
     let mut world = world(Consistency::Asp, false);
-    settle(&mut world);
-    let first = world.agent.prefetch(world.now, W, part(&[5]), 0);
-    let second = world.agent.prefetch(world.now, W, part(&KEYS), 0);
-    (0..2).for_each(|_| world.step(0, 0, (0, 0)));
-    // The first answer is lost, and the connection breaks while its pull waits.
-    assert!(world.wires[0].to_agent.pop_front().is_some());
+    let [first, second] = two_prefetches_without_the_first_answer(&mut world);
+    // The connection breaks while the first pull waits.
     world.step(0, 1, (0, 0));
     world.agent.wait(world.now, &first);
     world.step(0, 3, (0, 0));
@@ -378,13 +384,9 @@ fn a_stopped_agent_refuses_the_wait_with_the_reason() {
 #[test]
 fn it_is_thrown_away_when_an_earlier_pull_was_refused_and_sent_again_after_it() {
     let mut world = world(Consistency::Asp, false);
-    settle(&mut world);
-    let first = world.agent.prefetch(world.now, W, part(&[5]), 0);
-    let second = world.agent.prefetch(world.now, W, part(&KEYS), 0);
-    (0..2).for_each(|_| world.step(0, 0, (0, 0)));
+    let [first, second] = two_prefetches_without_the_first_answer(&mut world);
     let Some((0, Message::Pull(sent))) = world.sent.first().cloned() else { panic!("{:?}", world.sent) };
-    // The lane is busy at the first pull, and answers the second.
-    assert!(world.wires[0].to_agent.pop_front().is_some());
+    // The lane was busy at the first pull.
     world.agent.on_message(world.now, 0, fault(sent.request, FaultKind::Busy, 10));
     world.step(0, 1, (0, 0));
     // Another task pushes before the first pull is sent again.
