@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Longest answer: the status of thousands of members.
 pub const RESPONSE_BYTES: usize = 64 << 20;
+/// Longest name of a worker group.
+pub const WORKER_GROUP_BYTES: usize = 200;
 /// Longest title of a job that is stored.
 pub const TITLE_BYTES: usize = 300;
 /// Longest text of an error that is stored: it may quote a line of the data.

@@ -1,5 +1,7 @@
 //! Untrusted text, made safe to store and print.
 
+use crate::limits::WORKER_GROUP_BYTES;
+
 /// Replaces a character that cannot be printed.
 const REPLACEMENT: char = '\u{fffd}';
 
@@ -37,6 +39,11 @@ pub fn is_printable(character: char) -> bool {
     let turns =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !character.is_control() && !turns && !matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+/// Whether a worker group may have this name: `status` prints it within a line. No group has the empty one.
+pub fn is_worker_group(name: &str) -> bool {
+    name.len() <= WORKER_GROUP_BYTES && name.chars().all(is_printable)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use control::text::is_printable;
+use control::limits::WORKER_GROUP_BYTES;
+use control::text::{is_printable, is_worker_group};
 use rpc::message::{ControlBody, FaultKind, Member, MemberKind, RequestId};
 use rpc::reliable_queue::ReliableQueue;
 use rpc::service::{ConnectionId, Effect};
@@ -199,21 +200,26 @@ fn registration_problem(registration: &Registration) -> Option<String> {
         ));
     }
     let shown = |text: &String| text.len() <= TEXT_LIMIT_BYTES && text.chars().all(is_printable);
-    let (addresses, group) = match &registration.kind {
-        MemberKind::Server { addresses, .. } => (addresses.as_slice(), None),
-        MemberKind::Worker { group, .. } => (&[][..], Some(group)),
+    let addresses = match &registration.kind {
+        MemberKind::Server { addresses, .. } => addresses.as_slice(),
+        MemberKind::Worker { .. } => &[],
     };
-    let mut texts = [name, &registration.host].into_iter().chain(group).chain(addresses);
+    let mut texts = [name, &registration.host].into_iter().chain(addresses);
     if addresses.len() > ADDRESS_LIMIT || !texts.all(shown) {
         return Some(format!(
-            "a member has a name, a host, at most one group and at most {ADDRESS_LIMIT} addresses, each of at most \
-             {TEXT_LIMIT_BYTES} bytes without control characters"
+            "a member has a name, a host and at most {ADDRESS_LIMIT} addresses, each of at most {TEXT_LIMIT_BYTES} bytes \
+             without control characters"
         ));
     }
     match &registration.kind {
         MemberKind::Server { addresses, lanes, .. } if addresses.is_empty() || *lanes == 0 => Some(format!(
             "server \"{name}\" has {} addresses and {lanes} lanes: at least one of each",
             addresses.len()
+        )),
+        MemberKind::Worker { group, .. } if !is_worker_group(group) => Some(format!(
+            "the worker group of worker \"{name}\" has {} bytes, expected at most {WORKER_GROUP_BYTES} without control \
+                 characters",
+            group.len()
         )),
         MemberKind::Worker { slots: 0, .. } => Some(format!("worker \"{name}\" has 0 slots: at least one")),
         MemberKind::Server { .. } | MemberKind::Worker { .. } => None,

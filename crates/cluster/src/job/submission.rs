@@ -5,16 +5,14 @@ use std::path::Path;
 
 use algo::Families;
 use control::JobSubmission;
-use control::text::plain;
+use control::limits::WORKER_GROUP_BYTES;
+use control::text::{is_worker_group, plain};
 
 use super::checkpoints::is_word;
 use super::keys::{KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
 use super::{RunOptions, ScoringJob, TrainJob};
 use crate::error::Error;
-
-/// Most bytes of the name of a group of workers.
-const GROUP_LIMIT_BYTES: usize = 200;
 
 /// A checked job that can run on members.
 pub struct Submission {
@@ -109,11 +107,11 @@ fn check_size(order: &JobSubmission, job: &CheckedJob) -> Result<(), Error> {
 
 /// The group is printed in one line of the status of its job.
 fn check_group(group: &str) -> Result<(), Error> {
-    if group.len() > GROUP_LIMIT_BYTES || group.chars().any(char::is_control) {
+    if !is_worker_group(group) {
         return Err(Error::BadValue {
             place: "worker_group".into(),
-            actual: plain(group, GROUP_LIMIT_BYTES),
-            expected: format!("a text of at most {GROUP_LIMIT_BYTES} bytes without control characters"),
+            actual: plain(group, WORKER_GROUP_BYTES),
+            expected: format!("a text of at most {WORKER_GROUP_BYTES} bytes without control characters"),
         });
     }
     Ok(())
@@ -186,6 +184,10 @@ mod tests {
         for (servers, workers, field) in [(0, 1, "servers"), (1, 0, "workers"), (1, 100_000, "workers")] {
             let text = refused(&order(good.clone(), servers, workers));
             assert!(text.contains(field) && text.contains("from 1 to"), "{text}");
+        }
+        for group in ["two\nlines", &"long".repeat(100)] {
+            let text = refused(&JobSubmission { worker_group: group.into(), ..order(good.clone(), 1, 1) });
+            assert!(text.contains("worker_group") && text.contains("at most 200 bytes"), "{text}");
         }
         for (key, value) in [("data", json!(["x"])), ("model", json!("m")), ("from", json!("old"))] {
             let mut spec = good.clone();

@@ -7,7 +7,7 @@ use rpc::Message;
 use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
 
-use super::test_master::{HEARTBEAT, LEASE, TestMaster, bytes, server, worker};
+use super::test_master::{HEARTBEAT, LEASE, TestMaster, bytes, server, worker, worker_of};
 use crate::Settings;
 use crate::runner::{JobEvent, RunnerReport};
 
@@ -205,6 +205,8 @@ fn what_cannot_be_is_refused_with_the_limit() {
     for (name, kind, part) in [
         ("", worker(), "expected 1 to 200"),
         ("w", rpc::message::control::MemberKind::Worker { slots: 0, group: String::new() }, "0 slots"),
+        ("w", worker_of("two\nlines"), "the worker group of worker \"w\""),
+        ("w", worker_of(&"long".repeat(100)), "has 400 bytes, expected at most 200"),
     ] {
         assert_eq!(world.register(1, name, 10, kind), None);
         let text = world.fault_to(1).unwrap().1;

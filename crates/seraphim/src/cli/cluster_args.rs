@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
+use control::limits::WORKER_GROUP_BYTES;
+use control::text::is_worker_group;
 use rpc::transport::Address;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -227,6 +229,18 @@ pub(super) fn host() -> String {
 pub(super) fn incarnation() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     math::hash::mix64(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+}
+
+/// The worker group of a worker or of a job.
+pub(super) fn worker_group_arg(help: &'static str) -> Arg {
+    Arg::new("worker-group").long("worker-group").value_name("NAME").value_parser(worker_group).help(help)
+}
+
+fn worker_group(name: &str) -> Result<String, String> {
+    if name.is_empty() || !is_worker_group(name) {
+        return Err(format!("expected 1 to {WORKER_GROUP_BYTES} bytes without control characters"));
+    }
+    Ok(name.to_owned())
 }
 
 #[cfg(test)]

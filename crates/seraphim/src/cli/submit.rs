@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use control::text::plain_lines;
@@ -14,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cluster_args::{
-    lost_limit, lost_limit_arg, master_arg, master_http, master_http_arg, token, token_arg,
+    lost_limit, lost_limit_arg, master_arg, master_http, master_http_arg, token, token_arg, worker_group_arg,
 };
 use super::flags::{raw_job, with_flags};
 use super::{evaluate, predict, print_json, print_text, train};
@@ -62,13 +61,9 @@ fn client_args() -> [Arg; 7] {
         .long("detach")
         .action(ArgAction::SetTrue)
         .help("Print the number of the job and do not wait for its end");
-    let group = Arg::new("worker-group")
-        .long("worker-group")
-        .value_name("NAME")
-        .value_parser(NonEmptyStringValueParser::new())
-        .help(
-            "Run on workers that were started with the same --worker-group [default: on workers without one]",
-        );
+    let group = worker_group_arg(
+        "Run on workers that were started with the same --worker-group [default: on workers without one]",
+    );
     let cancel = Arg::new("cancel-on-exit")
         .long("cancel-on-exit")
         .action(ArgAction::SetTrue)

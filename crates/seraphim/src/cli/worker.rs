@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
-use super::cluster_args::{http_arg, listen, log_args, master_arg, start_log, token, token_arg};
+use super::cluster_args::{
+    http_arg, listen, log_args, master_arg, start_log, token, token_arg, worker_group_arg,
+};
 use super::server::{member, member_args, save_limit, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,13 +28,9 @@ pub(super) fn command() -> Command {
             ),
         )
         .args(member_args())
-        .arg(
-            Arg::new("worker-group")
-                .long("worker-group")
-                .value_name("NAME")
-                .value_parser(NonEmptyStringValueParser::new())
-                .help("Worker group: run only jobs that were submitted with the same --worker-group [default: only jobs without one]"),
-        )
+        .arg(worker_group_arg(
+            "Worker group: run only jobs that were submitted with the same --worker-group [default: only jobs without one]",
+        ))
         .arg(
             Arg::new("local-data")
                 .long("local-data")
