@@ -25,7 +25,8 @@ private[spark] object PoolOpener {
       try pool = Some(VectorPool.open(servers.address, dimension, capacity, secret, context.appName, options))
       catch {
         // Servers register while executors start.
-        case _: RefusedException.Busy if System.nanoTime() < end => LockSupport.parkNanos(ApplicationServers.StartPause.toNanos)
+        case _: RefusedException.Busy if System.nanoTime() < end =>
+          LockSupport.parkNanos(ApplicationServers.StartPause.toNanos)
       }
     }
     pool.get

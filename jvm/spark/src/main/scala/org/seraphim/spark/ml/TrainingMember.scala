@@ -64,10 +64,11 @@ private[ml] object TrainingMember extends Logging {
       val words = Seq("submit", plan.algorithm, "--master", master.address, "--servers", servers.toString, "--workers",
         plan.workers.toString) ++ file.arguments
       // The cluster outlives this task: without its workers the job must not stay there.
-      val group = master.group.toSeq.flatMap(name => Seq("--worker-group", name, "--cancel-on-exit")) ++
-        plan.conf.durability.filter(_ => plan.cluster.nonEmpty).toSeq.flatMap(value => Seq("--durability", value))
+      val group = master.group.toSeq.flatMap(name => Seq("--worker-group", name, "--cancel-on-exit"))
+      val durability =
+        if (plan.cluster.isEmpty) Nil else plan.conf.durability.toSeq.flatMap(value => Seq("--durability", value))
       val arguments = NativeTraining.arguments(plan, totals, folder, name => s"worker://$name")
-      NativeTraining.runProgram(plan, words ++ group ++ arguments)
+      NativeTraining.runProgram(plan, words ++ group ++ durability ++ arguments)
     } finally file.close()
   }
 

@@ -6,8 +6,8 @@ import org.seraphim.spark.SeraphimConf
 private[ml] final case class Trained(archive: Array[Byte], report: String, vectorSize: Option[Int])
 
 /**
- * A training of the program: which algorithm, which columns, which settings, on how many executors, and on which servers
- * if those of another cluster have the parameters.
+ * A training of the program: which algorithm, which columns, which settings, and on how many executors. `cluster` has the
+ * parameters; without it the training starts servers of its own, or needs none.
  */
 private[ml] final case class TrainingPlan(
     conf: SeraphimConf,
