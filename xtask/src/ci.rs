@@ -207,9 +207,14 @@ fn clippy(root: &Path) -> Result<()> {
     with_all(root, "clippy", "--all-targets -- -D warnings").run()
 }
 
+/// Runs two tests a core at once, because most of the long ones wait for processes.
 fn tests(root: &Path) -> Result<()> {
     let skipped = skipped::file(root)?;
-    Cmd::cargo(root, &format!("test {PACKAGES}")).env(skipped::VARIABLE, skipped).run()
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Cmd::cargo(root, &format!("test {PACKAGES}"))
+        .env(skipped::VARIABLE, skipped)
+        .env("RUST_TEST_THREADS", (2 * cores).to_string())
+        .run()
 }
 
 /// Checks the build without the default feature, `parquet`.

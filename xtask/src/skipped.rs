@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::metadata;
 
-/// The variable that contains the path of the file; see `crates/seraphim/tests/common/skip.rs`.
+/// The variable that contains the path of the file; see `crates/seraphim/tests/program/common/skip.rs`.
 pub(crate) const VARIABLE: &str = "SERAPHIM_SKIPPED";
 
 /// Path of the file. It has one line per skipped test: its name, a tab and the reason.

@@ -13,28 +13,25 @@ use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
 use crate::metadata;
 
 const MOTO: &str = "moto[server]==5.2.5";
-const TESTS: &str =
-    "test -p store -p seraphim --features cloud,hdfs --test every_store --test checkpoints_in_other_stores";
+const TESTS: [&str; 2] = ["--test every_store", "--test program checkpoints_in_other_stores"];
 const DATA_NODES: usize = 2;
 /// Starts the servers that can run here and runs the tests with them.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let folder = metadata::target_folder(root)?.join("stores");
     fs::create_dir_all(&folder)?;
-    let (mut locations, mut servers, mut test) = (Vec::new(), Vec::new(), Cmd::cargo(root, TESTS));
+    let (mut locations, mut servers, mut variables) = (Vec::new(), Vec::new(), Vec::new());
     if is_available("python3", &["-c", "import venv, ensurepip"]) {
         let port = free_port()?;
         servers.push(start_s3(&folder, port)?);
         locations.push("s3://seraphim/tests".to_owned());
         let endpoint = format!("http://127.0.0.1:{port}");
-        for (name, value) in [
-            ("AWS_ENDPOINT_URL", endpoint.as_str()),
-            ("AWS_ALLOW_HTTP", "true"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "test"),
-        ] {
-            test = test.env(name, value);
-        }
+        variables.extend([
+            ("AWS_ENDPOINT_URL", endpoint),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+        ]);
     } else {
         println!("stores: S3 is not tested, python3 with venv is missing");
     }
@@ -45,7 +42,14 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     } else {
         println!("stores: HDFS is not tested, java or mvn is missing");
     }
-    test.env("SERAPHIM_STORES", locations.join(" ")).run()
+    variables.push(("SERAPHIM_STORES", locations.join(" ")));
+    for tests in TESTS {
+        let words = format!("test -p store -p seraphim --features cloud,hdfs {tests}");
+        let test =
+            variables.iter().fold(Cmd::cargo(root, &words), |test, (name, value)| test.env(name, value));
+        test.run()?;
+    }
+    Ok(())
 }
 
 fn start_s3(folder: &Path, port: u16) -> Result<Server> {

@@ -366,7 +366,7 @@ fn a_stream_is_recognized_and_read_once_by_the_first_task() {
     }
 }
 
-#[path = "../../seraphim/tests/common/skip.rs"]
+#[path = "../../seraphim/tests/program/common/skip.rs"]
 #[allow(clippy::print_stdout, reason = "says that a test is skipped")]
 mod skip;
 

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "says that it is skipped")]
 
 mod common;
-#[path = "../../seraphim/tests/common/skip.rs"]
+#[path = "../../seraphim/tests/program/common/skip.rs"]
 mod skip;
 
 use std::path::Path;

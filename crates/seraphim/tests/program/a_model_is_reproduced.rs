@@ -1,0 +1,95 @@
+//! Promise: `seraphim reproduce MODEL` trains a model again from what its manifest says, wherever it is told to, and finds
+//! the same bytes; if not, it says what differs.
+
+use std::path::Path;
+
+use crate::common::{Folder, clicks, fail, seraphim, succeed};
+
+const ON_SERVERS: [&str; 4] = ["--servers", "2", "--workers", "2"];
+
+fn train(algorithm: &str, data: &str, model: &str, more: &[&str]) {
+    let fixed = ["train", algorithm, "--data", data, "--model", model, "--quiet"];
+    succeed(&[&fixed[..], more].concat());
+}
+
+#[test]
+fn models_of_every_family_are_reproduced_in_process_and_on_servers() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(500, 1));
+    let rows: Vec<String> = (0..300).map(|i| format!("{},{},{}", i % 7, (i * i) % 11, i % 2)).collect();
+    let table = folder.write("table.csv", format!("a,b,good\n{}\n", rows.join("\n")));
+    for (name, algorithm, data, more) in [
+        ("lr", "lr", &data, &["--set", "epochs=2", "--seed", "7", "--tasks", "3"][..]),
+        ("table", "lr", &table, &["--label", "good", "--interactions", "a:b", "--keep-optimizer", "false"]),
+        ("lbfgs", "lr", &data, &["--set", "optimizer=lbfgs", "--set", "l2=1", "--validate", &data]),
+        ("fm", "fm", &data, &["--set", "k=3", "--set", "k=2", "--set", "epochs=1", "--tasks", "2"]),
+        ("kmeans", "kmeans", &data, &["--set", "k=3", "--set", "max_iterations=4"]),
+    ] {
+        let model = folder.path(name);
+        train(algorithm, data, &model, more);
+        for more in [&[][..], &ON_SERVERS] {
+            let said = succeed(&[&["reproduce", &model, "--quiet"], more].concat());
+            assert!(said.contains(&format!("{model} is reproduced")), "{name}: {said}");
+        }
+        let spread = folder.path(&format!("{name}-spread"));
+        train(algorithm, data, &spread, &[more, &ON_SERVERS].concat());
+        assert!(succeed(&["reproduce", &spread, "--quiet"]).contains("is reproduced"), "{name}");
+    }
+    let next = folder.path("next");
+    train("lr", &data, &next, &["--from", &folder.path("lr"), "--set", "epochs=1"]);
+    assert!(succeed(&["reproduce", &next, "--quiet"]).contains("is reproduced"));
+}
+
+#[test]
+fn the_model_that_was_trained_again_is_kept_only_if_it_is_wanted() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(200, 1));
+    let (model, again) = (folder.path("model"), folder.path("again"));
+    train("lr", &data, &model, &[]);
+    let json = succeed(&["reproduce", &model, "--quiet", "--json", "--output", &again]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json["is_reproduced"], true, "{json}");
+    assert!(crate::common::bytes_of(&model) == crate::common::bytes_of(&again));
+    fail(2, &["reproduce", &model, "--quiet", "--output", &again]);
+    // The data lie elsewhere now.
+    let moved = folder.path("moved.libsvm");
+    std::fs::rename(&data, &moved).expect("the folder is ours");
+    assert!(succeed(&["reproduce", &model, "--quiet", "--data", &moved]).contains("is reproduced"));
+}
+
+#[test]
+fn what_differs_is_named() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(200, 1));
+    let model = folder.path("model");
+    train("lr", &data, &model, &[]);
+    folder.write("train.libsvm", clicks(200, 2));
+    let out = seraphim(&["reproduce", &model, "--quiet"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(4), "{said}");
+    assert!(said.contains("is not reproduced") && said.contains("the data differ: train.libsvm"), "{said}");
+    assert!(!said.contains("weights.safetensors"), "nothing was trained: {said}");
+    let more = folder.write("more.libsvm", clicks(100, 3));
+    let out = seraphim(&["reproduce", &model, "--quiet", "--data", &data, "--data", &more, "--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&out.stdout).expect("it is JSON");
+    assert_eq!((out.status.code(), &said["is_reproduced"]), (Some(4), &serde_json::json!(false)));
+    assert!(said["differences"].to_string().contains("1 file then, 2 now"), "{said}");
+}
+
+#[test]
+fn a_model_that_does_not_say_enough_is_refused() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(200, 1));
+    let (model, applied) = (folder.path("model"), folder.path("applied"));
+    train("lr", &data, &model, &[]);
+    succeed(&["apply", &model, "--function", "clip", "--argument", "[-0.01, 0.01]", "--output", &applied]);
+    let error = fail(2, &["reproduce", &applied]);
+    assert!(error.contains("functions were applied to it"), "{error}");
+    let text = std::fs::read_to_string(Path::new(&model).join("model.json")).expect("it is a model");
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    manifest["trained"].as_object_mut().expect("it is an object").remove("files");
+    std::fs::write(Path::new(&model).join("model.json"), crate::common::sealed(&manifest))
+        .expect("it is ours");
+    let error = fail(2, &["reproduce", &model]);
+    assert!(error.contains("does not say which files it was trained on"), "{error}");
+}

@@ -1,0 +1,199 @@
+//! The library: training, prediction and evaluation in a program, with arrays in memory.
+
+#![allow(clippy::unwrap_used, clippy::format_collect, reason = "helpers of tests")]
+
+use std::sync::{Arc, Mutex};
+
+use crate::common::{Folder, clicks, succeed};
+use seraphim::library::{CsrArrays, Data, DenseArrays, Flow, RecordAttributes, TrainedModel, Training};
+
+/// The records of a libsvm text whose values are all 1.
+fn arrays(text: &str) -> CsrArrays {
+    let (mut labels, mut offsets, mut features) = (Vec::new(), vec![0], Vec::new());
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        labels.push(words.next().unwrap().parse().unwrap());
+        features.extend(words.map(|word| word.split(':').next().unwrap().parse::<u64>().unwrap()));
+        offsets.push(features.len() as u64);
+    }
+    CsrArrays {
+        offsets: offsets.into(),
+        features: features.into(),
+        attributes: RecordAttributes { labels: Vec::into(labels), ..RecordAttributes::default() },
+        ..CsrArrays::default()
+    }
+}
+
+fn weights(model: &str) -> Vec<u8> {
+    std::fs::read(format!("{model}/weights.safetensors")).unwrap()
+}
+
+#[test]
+fn arrays_give_the_bytes_and_scores_of_the_file_with_the_same_records() {
+    let folder = Folder::new();
+    let (text, others) = (clicks(600, 1), clicks(50, 2));
+    let (data, test) = (folder.write("a.libsvm", &text), folder.write("b.libsvm", &others));
+    for (algorithm, settings) in [
+        ("lr", &[("epochs", "3"), ("optimizer", "ftrl")][..]),
+        ("fm", &[("k", "4")]),
+        ("kmeans", &[("k", "3")]),
+        ("lr", &[]),
+    ] {
+        let (by_command, by_library) = (folder.path("command"), folder.path("library"));
+        let sets: Vec<String> = settings
+            .iter()
+            .flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")])
+            .collect();
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let job = ["train", algorithm, "--quiet", "--overwrite", "--tasks", "1", "--data", &data];
+        succeed(&[&job[..], &["--model", &by_command], &sets].concat());
+        let training = Training::new(algorithm).option("tasks", 1);
+        let training = settings.iter().fold(training, |training, (name, value)| training.set(name, value));
+        let model = training.run(&arrays(&text).into()).unwrap();
+        model.save(&by_library, true).unwrap();
+        assert!(weights(&by_command) == weights(&by_library), "{algorithm}");
+        let scores = model.predict(&arrays(&others).into()).unwrap();
+        assert_eq!(scores, model.predict(&Data::files([&test])).unwrap(), "{algorithm}");
+        assert_eq!(scores, TrainedModel::load(&by_command).unwrap().predict(&Data::files([&test])).unwrap());
+        assert_eq!(scores.values.len(), 50 * scores.columns.len());
+        let unlabelled = CsrArrays { attributes: RecordAttributes::default(), ..arrays(&others) };
+        assert_eq!(scores, model.predict(&unlabelled.into()).unwrap());
+        let metrics = model.evaluate(&arrays(&others).into()).unwrap().metrics;
+        let from_file = succeed(&["evaluate", "--model", &by_command, "--data", &test, "--json"]);
+        let loss = crate::common::number(&from_file, "/metrics/loss");
+        assert_eq!(metrics["loss"].to_bits(), loss.to_bits(), "{algorithm}");
+    }
+}
+
+#[test]
+fn a_program_hears_of_every_epoch_and_may_stop() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&heard);
+    let training = Training::new("lr")
+        .set("optimizer", "ftrl")
+        .set("epochs", 1000)
+        .validate(&arrays(&clicks(100, 4)).into());
+    let training = training.on_epoch(move |line| {
+        own.lock().unwrap().push((line.epoch, line.validation.as_ref().unwrap()["auc"]));
+        if line.epoch == 3 { Flow::Stop } else { Flow::Continue }
+    });
+    let model = training.run(&arrays(&clicks(500, 3)).into()).unwrap();
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.len(), 4);
+    assert!(heard.iter().enumerate().all(|(i, (epoch, auc))| *epoch == i as u64 && *auc > 0.5));
+    let report = model.report().unwrap();
+    assert_eq!(report.ended_by, "interrupted");
+    assert!(model.predict(&arrays(&clicks(5, 1)).into()).is_ok());
+}
+
+#[test]
+fn dense_rows_predict_as_the_text_with_the_same_numbers() {
+    let folder = Folder::new();
+    let value = |r: usize, c: usize| {
+        ((r * 7 + c * 3) % 11) as f32 + if r.is_multiple_of(2) { 4.0 * c as f32 } else { 0.0 }
+    };
+    let rows = DenseArrays {
+        values: (0..300).flat_map(|r| (0..4).map(move |c| value(r, c))).collect(),
+        columns: 4,
+        attributes: RecordAttributes {
+            labels: (0..300).map(|r| (r % 2) as f32).collect(),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let text: String = (0..300)
+        .map(|r| format!("{},{},{},{},{}\n", r % 2, value(r, 0), value(r, 1), value(r, 2), value(r, 3)))
+        .collect();
+    let file = folder.write("a.dense", text);
+    let model = Training::new("lr").run(&rows.clone().into()).unwrap();
+    let scores = model.predict(&rows.clone().into()).unwrap();
+    assert_eq!(scores, model.predict(&Data::files([&file])).unwrap());
+    assert!(model.evaluate(&rows.clone().into()).unwrap().metrics["auc"] > 0.99);
+    let narrow = DenseArrays {
+        columns: 3,
+        values: rows.values[..300].into(),
+        attributes: RecordAttributes::default(),
+        ..rows
+    };
+    let error = model.predict(&narrow.into()).unwrap_err().to_string();
+    assert!(error.contains("it has 3 columns (1, 2, 3), and 4 are expected"), "{error}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn record_batches_have_names_of_labels_and_values() {
+    use arrow_array::{ArrayRef, Float64Array, StringArray};
+    use seraphim::library::RecordBatch;
+    let batch = |range: std::ops::Range<usize>| {
+        let colors: Vec<&str> = range.clone().map(|i| ["red", "green", "blue"][i % 3]).collect();
+        let towns: Vec<&str> = range.clone().map(|i| ["Rome", "Oslo"][i / 3 % 2]).collect();
+        let bought: Vec<&str> =
+            range.clone().map(|i| if (i % 3 == 0) == (i / 3 % 2 == 0) { "yes" } else { "no" }).collect();
+        let weights: Vec<f64> = range.map(|i| 1.0 + (i % 2) as f64).collect();
+        let columns: [(&str, ArrayRef); 4] = [
+            ("color", Arc::new(StringArray::from(colors))),
+            ("town", Arc::new(StringArray::from(towns))),
+            ("bought", Arc::new(StringArray::from(bought))),
+            ("weight", Arc::new(Float64Array::from(weights))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let training = Training::new("ffm").option("label", "bought").option("weight", "weight");
+    let training = training.set("init_deviation", 0.2).set("epochs", 20);
+    let model = training.run(&vec![batch(0..400), batch(400..500)].into()).unwrap();
+    let scores = model.predict(&vec![batch(0..30)].into()).unwrap();
+    for (i, score) in scores.values.iter().enumerate() {
+        assert_eq!((i % 3 == 0) == (i / 3 % 2 == 0), *score > 0.5, "record {i}: {score}");
+    }
+    let evaluation = model.evaluate(&vec![batch(0..30)].into()).unwrap();
+    assert_eq!(evaluation.metrics["accuracy"], 1.0);
+}
+
+#[test]
+fn training_goes_on_from_a_saved_model_and_saves_are_not_lost() {
+    let folder = Folder::new();
+    let path = folder.path("model");
+    let data: Data = arrays(&clicks(300, 5)).into();
+    let training = Training::new("fm").set("epochs", 2);
+    let first = training.run(&data).unwrap();
+    first.save(&path, false).unwrap();
+    let error = first.save(&path, false).unwrap_err().to_string();
+    assert!(error.contains("overwrite"), "{error}");
+    let more = training.clone().from_model(&path).run(&data).unwrap();
+    let loss = |model: &TrainedModel| model.evaluate(&data).unwrap().metrics["loss"];
+    assert!(loss(&more) < loss(&first));
+    more.save(&path, true).unwrap();
+    assert_eq!(loss(&TrainedModel::load(&path).unwrap()), loss(&more));
+    drop((first, more));
+    assert_eq!(std::fs::read_dir(folder.path(".")).unwrap().count(), 1, "nothing is left beside the model");
+}
+
+#[test]
+fn what_a_program_does_wrong_is_an_error_that_says_so() {
+    let data: Data = arrays(&clicks(20, 6)).into();
+    let text = |training: Training| training.run(&data).map(drop).unwrap_err().to_string();
+    assert!(text(Training::new("lrr")).contains("did you mean"));
+    assert!(text(Training::new("lr").option("lable", "x")).contains("lable"));
+    assert!(text(Training::new("lr").option("model", "x")).contains("is not for a library run"));
+    assert!(text(Training::new("lr").option("servers", 2).option("workers", 2)).contains("in one process"));
+    assert!(text(Training::new("lr").option("seed", "x")).contains("option seed"));
+    assert!(text(Training::new("lr").set("l2", -1)).contains("l2"));
+    assert!(
+        text(Training::new("lr").option("label", "y"))
+            .contains("labels, weights, groups and times as arrays")
+    );
+    let unlabelled = CsrArrays { attributes: RecordAttributes::default(), ..arrays(&clicks(20, 6)) };
+    let error = Training::new("lr").run(&unlabelled.into()).map(drop).unwrap_err().to_string();
+    assert_eq!(error, "memory:training: it has no labels: give one for each record");
+    let error = Training::new("lr").run(&Data::files(["nowhere.libsvm"])).map(drop).unwrap_err().to_string();
+    assert!(error.contains("nowhere.libsvm"), "{error}");
+    let error = Training::new("lr").run(&Data::files(["memory:nothing"])).map(drop).unwrap_err().to_string();
+    assert!(error.contains("there are no arrays of the name"), "{error}");
+    let model = Training::new("lr").run(&data).unwrap();
+    for key in ["servers", "workers"] {
+        let error = model.predict_with(&data, &[(key, "2")]).unwrap_err().to_string();
+        assert!(error.contains("in one process") && error.contains("seraphim predict"), "{error}");
+        let error = model.evaluate_with(&data, &[(key, "2")]).map(drop).unwrap_err().to_string();
+        assert!(error.contains("in one process"), "{error}");
+    }
+}
