@@ -175,7 +175,7 @@ impl LaneState {
         match arrived {
             Ok(released) => {
                 out.extend(released.map(|message| Effect::Send { connection: at, message }));
-                self.changed_jobs.insert(job);
+                self.ready.add_job(job);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
         }

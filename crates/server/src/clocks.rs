@@ -31,7 +31,7 @@ impl LaneState {
         });
         match result {
             Ok(_) => {
-                self.changed_jobs.insert(job);
+                self.ready.add_job(job);
                 self.reply_done(at, request, job, out);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -54,7 +54,7 @@ impl LaneState {
         match result {
             Ok(()) => {
                 if !self.config.lacks(Broken::RemovedTaskKeepsWaiters) {
-                    self.changed_jobs.insert(job);
+                    self.ready.add_job(job);
                 }
                 self.reply_done(at, request, job, out);
             }
@@ -83,7 +83,7 @@ impl LaneState {
         match result {
             Ok((clock, generation)) => {
                 // If no other task was live, the requests that wait now wait for the new task.
-                self.changed_jobs.insert(job);
+                self.ready.add_job(job);
                 let joined = Message::Joined(Joined { request, clock, generation });
                 out.push(Effect::Send { connection: at, message: joined });
             }

@@ -74,7 +74,7 @@ impl LaneState {
     /// Refuses a chunk when the staged bytes would exceed their limit, or the memory that the rows leave. The rows are
     /// counted from time to time, so the bound is not exact.
     fn check_staging_memory(&self, bytes: u64) -> Result<(), Refusal> {
-        let left = self.config.memory_limit_bytes.saturating_sub(self.memory_bytes);
+        let left = self.config.memory_limit_bytes.saturating_sub(self.memory.bytes());
         let (used, limit) = (self.staged_bytes(), self.config.staged_limit_bytes.min(left));
         if used.saturating_add(bytes) <= limit {
             return Ok(());
@@ -158,7 +158,7 @@ impl LaneState {
         }
         open.stats.push_count += 1;
         open.invalidate_export(commit.matrix);
-        self.uncounted_elements += count;
+        self.memory.uncounted_elements += count;
         Ok(commit.attempt)
     }
 

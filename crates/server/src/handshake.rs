@@ -81,7 +81,7 @@ impl LaneState {
     /// Removes a connection with its deferred requests: its task sends them again over the next connection.
     pub(crate) fn remove_connection(&mut self, now: Duration, at: ConnectionId) {
         let Some(connection) = self.connections.remove(&at) else { return };
-        self.runnable_connections.remove(&at);
+        self.ready.remove_connection(at);
         self.deferred_bytes -= connection.queued_bytes;
         let Role::Task { job, task } = connection.role else { return };
         let Some(job) = self.jobs.get_mut(&job) else { return };

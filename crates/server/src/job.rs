@@ -165,7 +165,7 @@ impl LaneState {
         if let Some(connection) = self.connections.get_mut(&held.connection) {
             connection.is_blocked = false;
             self.deferred_bytes -= connection.pop_front().map_or(0, |queued| queued.bytes);
-            self.runnable_connections.insert(held.connection);
+            self.ready.add_connection(held.connection);
         }
     }
 
@@ -177,7 +177,7 @@ impl LaneState {
     pub(crate) fn job(&mut self, job: JobId) -> Result<&mut Job, Refusal> {
         match self.jobs.get_mut(&job) {
             Some(job) => Ok(job),
-            None => Err(match self.close_reasons.get(&job) {
+            None => Err(match self.closed_jobs.reason(job) {
                 Some(reason) => Refusal::new(FaultKind::Stopped, format!("job {job} was ended: {reason}")),
                 None => Refusal::new(FaultKind::NoSuchJob, format!("job {job} is not open here")),
             }),

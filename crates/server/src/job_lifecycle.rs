@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use matrix::{FunctionTable, Matrix, MatrixSpec};
+use matrix::{FunctionTable, Matrix};
 use rpc::ROW_BYTES;
 use rpc::message::{Base64Bytes, CloseJob, Durability, FaultKind, OpenJob};
 use rpc::service::{ConnectionId, Effect};
@@ -13,8 +13,6 @@ use crate::state::LaneState;
 
 /// Most tasks of a job.
 const TASK_LIMIT: u32 = 1 << 16;
-/// Most closed jobs whose reasons are kept, so that late requests get the reason.
-const CLOSED_COUNT_LIMIT: usize = 64;
 
 /// Bytes of the modules that a job brings.
 pub(crate) fn modules_bytes(open: &OpenJob) -> u64 {
@@ -74,7 +72,7 @@ impl LaneState {
         let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let functions = self.load_functions(&open.modules)?;
-        self.close_reasons.remove(&job);
+        self.closed_jobs.remove(job);
         let is_session = open.task_count == 0;
         self.jobs.insert(job, Job::new(open, matrices, functions));
         self.open_jobs.add(job, is_session);
@@ -123,45 +121,6 @@ impl LaneState {
         table.map(Some).map_err(|text| Refusal::new(FaultKind::Invalid, text))
     }
 
-    /// How often a job takes its memory on this server: the standby of a lane of another server, which has as much of the
-    /// job, is here too.
-    pub(crate) fn copies_of(&self, open: &OpenJob) -> u64 {
-        let replicates = self.recorder.as_ref().is_some_and(|recorder| !recorder.is_log());
-        if replicates && open.standby.is_some() { 2 } else { 1 }
-    }
-
-    /// Refuses matrices whose dense partitions do not fit in the memory that is left. `modules` is the bytes of
-    /// modules, `copies` how often all of it takes memory. The text of the refusal shows the sum.
-    pub(crate) fn check_matrix_memory(
-        &mut self,
-        specs: &[&MatrixSpec],
-        held: &[&[u32]],
-        modules: u64,
-        copies: u64,
-    ) -> Result<(), Refusal> {
-        self.count_memory();
-        let first: Vec<u64> =
-            specs.iter().zip(held).map(|(spec, held)| spec.initial_size_bytes(held)).collect();
-        let sum = first.iter().fold(modules, |sum, bytes| sum.saturating_add(*bytes));
-        let sum = sum.saturating_mul(copies);
-        let used = self.memory_bytes.saturating_add(self.staged_bytes());
-        let limit = self.config.memory_limit_bytes;
-        if used.saturating_add(sum) <= limit {
-            return Ok(());
-        }
-        let part = |(spec, bytes): (&&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
-        let modules = (modules > 0).then(|| format!("modules {modules}"));
-        let parts: Vec<String> = specs.iter().zip(&first).map(part).chain(modules).collect();
-        let twice = if copies > 1 { " with their replicas" } else { "" };
-        let text = format!(
-            "its matrices take {} = {sum} bytes{twice} on lane {}, where {used} bytes are used; the limit is {limit}. \
-             Use more servers, a larger memory limit, or sparse storage",
-            parts.join(" + "),
-            self.config.lane
-        );
-        Err(Refusal::new(FaultKind::TooLarge, text))
-    }
-
     pub(crate) fn close_job(&mut self, at: ConnectionId, close: CloseJob, out: &mut Vec<Effect>) {
         let CloseJob { request, job, reason } = close;
         if let Some(mut closed) = self.jobs.remove(&job) {
@@ -176,11 +135,8 @@ impl LaneState {
                 let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
                 self.refuse(connection, request, refusal, out);
             }
-            self.close_reasons.insert(job, reason);
+            self.closed_jobs.add(job, reason);
             self.open_jobs.remove(job);
-            while self.close_reasons.len() > CLOSED_COUNT_LIMIT {
-                self.close_reasons.pop_first();
-            }
             self.count_memory();
         }
         self.reply_done(at, request, job, out);

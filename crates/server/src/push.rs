@@ -16,9 +16,6 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
-/// Number of pushed elements after which the memory is counted again.
-const RECOUNT_ELEMENTS: usize = 1 << 16;
-
 /// The place of a push id among the pushes of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PushTurn {
@@ -227,7 +224,7 @@ impl LaneState {
             open.clock_table
                 .advance(task, clock)
                 .map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;
-            self.changed_jobs.insert(job);
+            self.ready.add_job(job);
             if let Some(recorder) = &mut self.recorder {
                 // The push itself may be deferred, and others need not wait for the task meanwhile.
                 recorder.record(&Message::Tick(Tick { request: 0, job, task, clock }));
@@ -284,7 +281,7 @@ impl LaneState {
                 open.marks[task as usize] = open.mark(task).max(PushPosition { clock, index: index + 1 });
                 open.stats.push_count += 1;
                 open.invalidate_export(place.matrix);
-                self.uncounted_elements += value_count;
+                self.memory.uncounted_elements += value_count;
                 self.reply_done(at, request, job, out);
             }
             Err(refusal) => {
@@ -296,26 +293,6 @@ impl LaneState {
                 }
             }
         }
-    }
-
-    /// Refuses a push when the rows exceed the memory limit. The rows are counted from time to time, so the bound is
-    /// not exact.
-    pub(crate) fn check_memory(&mut self, element_count: usize) -> Result<(), Refusal> {
-        if self.uncounted_elements + element_count >= RECOUNT_ELEMENTS {
-            self.count_memory();
-        }
-        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
-        if used <= limit {
-            return Ok(());
-        }
-        let of = |(id, job): (&u32, &crate::job::Job)| format!("job {id} {}", job.bytes());
-        let parts: Vec<String> = self.jobs.iter().map(of).collect();
-        let text = format!(
-            "the rows on lane {} take {} = {used} bytes, the limit is {limit}: use more servers or a larger limit",
-            self.config.lane,
-            parts.join(" + ")
-        );
-        Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
     /// Refuses a push request, with its push id in the text. The error of a function goes without it: the task knows

@@ -78,7 +78,7 @@ impl LaneState {
         let KeepRows { request, job, snapshot, records_changes } = keep;
         let dropped = self.job(job).and_then(|job| job.drop_snapshot(snapshot));
         self.count_memory();
-        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
+        let (used, limit) = (self.memory.bytes(), self.config.memory_limit_bytes);
         let kept = |job: &mut Job| job.take_snapshot((snapshot, records_changes), used, limit);
         let result = dropped.and_then(|()| self.job(job).and_then(kept));
         self.reply(at, request, job, result, out);

@@ -6,7 +6,7 @@
 //! - `deferred_bytes` is the sum over deferred pulls and all queues.
 //! - After every call no request is deferred that could be answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +16,14 @@ use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
 use crate::changes::recorder::Recorder;
+use crate::closed_jobs::ClosedJobs;
 use crate::config::{LaneConfig, ModuleCache, OpenJobs};
 use crate::connection::{Connection, QueuedRequest};
 use crate::job::{DeferredCall, DeferredRequest, Job};
 use crate::log::log_deferred;
+use crate::memory::MemoryCount;
 use crate::push::PushRequest;
+use crate::ready_work::{ReadyItem, ReadyWork};
 use crate::refusal::Refusal;
 use crate::stats::LaneStats;
 use rpc::service::{ConnectionId, Effect, Service};
@@ -31,17 +34,11 @@ pub struct LaneState {
     pub(crate) config: LaneConfig,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
-    /// The reasons for which jobs were closed.
-    pub(crate) close_reasons: BTreeMap<JobId, String>,
+    pub(crate) closed_jobs: ClosedJobs,
     pub(crate) arrival_count: u64,
     pub(crate) deferred_bytes: u64,
-    /// Bytes of all jobs at the last count.
-    pub(crate) memory_bytes: u64,
-    /// Elements pushed since the last count.
-    pub(crate) uncounted_elements: usize,
-    /// Connections whose queues may continue, and jobs whose clocks have changed. Both are empty between calls.
-    pub(crate) runnable_connections: BTreeSet<ConnectionId>,
-    pub(crate) changed_jobs: BTreeSet<JobId>,
+    pub(crate) memory: MemoryCount,
+    pub(crate) ready: ReadyWork,
     pub(crate) stats: LaneStats,
     /// Gets each job that this lane opens or closes.
     pub(crate) open_jobs: OpenJobs,
@@ -63,13 +60,11 @@ impl LaneState {
             config,
             connections: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            close_reasons: BTreeMap::new(),
+            closed_jobs: ClosedJobs::default(),
             arrival_count: 0,
             deferred_bytes: 0,
-            memory_bytes: 0,
-            uncounted_elements: 0,
-            runnable_connections: BTreeSet::new(),
-            changed_jobs: BTreeSet::new(),
+            memory: MemoryCount::default(),
+            ready: ReadyWork::default(),
             stats: LaneStats::default(),
             open_jobs: OpenJobs::default(),
             functions: Arc::new(FunctionTable::builtin()),
@@ -224,15 +219,14 @@ impl LaneState {
     /// Runs everything that need not wait any more: queues behind deferred pushes, then deferred requests in the order
     /// of arrival.
     pub(crate) fn run_ready(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        loop {
-            if let Some(at) = self.runnable_connections.first().copied() {
-                self.run_queue(now, at, out);
-            } else if let Some(job) = self.changed_jobs.first().copied() {
-                if !self.release_next(now, job, out) {
-                    self.changed_jobs.remove(&job);
+        while let Some(item) = self.ready.first() {
+            match item {
+                ReadyItem::Connection(at) => self.run_queue(now, at, out),
+                ReadyItem::Job(job) => {
+                    if !self.release_next(now, job, out) {
+                        self.ready.remove_job(job);
+                    }
                 }
-            } else {
-                return;
             }
         }
     }
@@ -245,7 +239,7 @@ impl LaneState {
             self.deferred_bytes -= queued.bytes;
             self.handle(now, at, queued.arrival, queued.message, out);
         }
-        self.runnable_connections.remove(&at);
+        self.ready.remove_connection(at);
         self.resume_if_half_empty(at, out);
     }
 
@@ -290,7 +284,7 @@ impl LaneState {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.is_blocked = false;
                 let queued = connection.pop_front();
-                self.runnable_connections.insert(held.connection);
+                self.ready.add_connection(held.connection);
                 if let Some(QueuedRequest { message, bytes, .. }) = queued {
                     self.deferred_bytes -= bytes;
                     if let Some(change) = PushRequest::from_message(message) {
@@ -311,13 +305,6 @@ impl LaneState {
         self.stats.count_refusal(refusal.kind);
         self.log_refusal(at, request, &refusal);
         out.push(Effect::Send { connection: at, message: Message::Fault(refusal.into_fault(request)) });
-    }
-
-    /// Counts the bytes of all jobs.
-    pub(crate) fn count_memory(&mut self) {
-        self.memory_bytes =
-            self.jobs.values().map(|job| job.bytes() * self.copies_of(&job.open_request)).sum();
-        self.uncounted_elements = 0;
     }
 }
 

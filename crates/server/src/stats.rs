@@ -131,7 +131,7 @@ impl LaneState {
         for (name, help, value) in [
             ("connections", "Connections of this lane", self.connections.len() as u64),
             ("held_bytes", "Bytes of requests that wait for other tasks", self.deferred_bytes),
-            ("memory_bytes", "Bytes of rows, row copies and job modules", self.memory_bytes),
+            ("memory_bytes", "Bytes of rows, row copies and job modules", self.memory.bytes()),
             ("staged_bytes", "Bytes that sessions have staged and not committed", self.staged_bytes()),
             ("key_list_bytes", "Bytes of cached key lists", lists.map(KeyLists::bytes).sum()),
             ("queued_requests", "Requests queued behind a deferred push", queued as u64),

@@ -15,11 +15,12 @@ use rpc::message::{Hello, Role};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 
 use crate::cache::CacheCounts;
+use crate::call::CallOutput;
 use crate::cancellation::CancellationToken;
 use crate::lane_connection::{LaneConnection, connect_lane};
 use crate::layout::{JobLayout, LayoutError};
 use crate::prefetch::PrefetchCounts;
-use crate::state::{AgentEffect, AgentState, CallOutput};
+use crate::state::{AgentEffect, AgentState};
 use crate::stats::{AgentStats, SharedStats};
 
 /// Longest attempt to connect to one address of a lane.

@@ -9,8 +9,9 @@ use rpc::message::{Barrier, Leave, Released, Tick};
 use crate::broken::Broken;
 use crate::cache::Cache;
 use crate::cached_key_lists::OutgoingRequest;
+use crate::call::{Call, CallOutput};
 use crate::lane::{LinkState, PendingRequest, RequestOwner};
-use crate::state::{AgentEffect, AgentState, Call, CallOutput};
+use crate::state::{AgentEffect, AgentState};
 
 /// A barrier that some lanes have not released.
 #[derive(Debug)]
@@ -53,14 +54,14 @@ impl AgentState {
         }
         self.end_step();
         self.request_due_prefetches();
-        self.call = Some(Call::Tick);
+        self.call.open(Call::Tick);
         self.advance(now);
     }
 
     /// Begins a call that ends when all ticks are sent to every lane.
     pub fn flush_ticks(&mut self, now: Duration) {
         if self.begin(now, "tick") {
-            self.call = Some(Call::Tick);
+            self.call.open(Call::Tick);
             self.advance(now);
         }
     }
@@ -75,7 +76,7 @@ impl AgentState {
             self.drop_all_prefetches();
         }
         if let Err(error) = self.push_residuals() {
-            return self.end(Err(error));
+            return self.call.end(Err(error));
         }
         self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(Cache::clear);
         if self.push_count > 0 {
@@ -96,25 +97,21 @@ impl AgentState {
             self.add_request(lane, request, RequestOwner::Barrier, Message::Barrier(barrier));
         }
         let missing = self.lanes.len();
-        self.call = Some(Call::Barrier(PendingBarrier {
-            missing_count: missing,
-            clocks: vec![0; missing],
-            sum: Vec::new(),
-        }));
+        let barrier = PendingBarrier { missing_count: missing, clocks: vec![0; missing], sum: Vec::new() };
+        self.call.open(Call::Barrier(barrier));
         self.advance(now);
     }
 
     /// Leaves the job. The call ends when all lanes have all pushes. A second call does nothing.
     pub fn finish(&mut self, now: Duration) {
         if self.has_left && self.failure.is_none() {
-            self.result = Some(Ok(CallOutput::Done));
-            return;
+            return self.call.end(Ok(CallOutput::Done));
         }
         if !self.begin(now, "finish") {
             return;
         }
         if let Err(error) = self.push_residuals() {
-            return self.end(Err(error));
+            return self.call.end(Err(error));
         }
         self.has_left = true;
         self.drop_all_prefetches();
@@ -123,7 +120,7 @@ impl AgentState {
             let leave = Leave { request, job: self.layout.job, task: self.task };
             self.add_request(lane, request, RequestOwner::Leave, Message::Leave(leave));
         }
-        self.call = Some(Call::Finish);
+        self.call.open(Call::Finish);
         self.advance(now);
     }
 
@@ -134,35 +131,35 @@ impl AgentState {
             }
             lane.link = LinkState::Ended;
         }
-        self.end(Ok(CallOutput::Done));
+        self.call.end(Ok(CallOutput::Done));
     }
 
     pub(crate) fn on_released(&mut self, lane: usize, released: Released) {
-        let Some(Call::Barrier(meeting)) = &mut self.call else { return };
-        meeting.missing_count -= 1;
-        self.call_deferred_ns = self.call_deferred_ns.max(released.held_ns);
-        meeting.clocks[lane] = released.clock;
+        let Some(Call::Barrier(barrier)) = self.call.get_mut() else { return };
+        barrier.missing_count -= 1;
+        barrier.clocks[lane] = released.clock;
         if lane == usize::from(self.layout.home) {
-            meeting.sum = released.sum;
+            barrier.sum = released.sum;
         }
+        self.call.add_deferred(released.held_ns);
     }
 
     /// Ends the barrier when all lanes have released the task. Its clock is the largest that a lane reports.
     pub(crate) fn end_barrier(&mut self, now: Duration) {
-        let Some(Call::Barrier(meeting)) = self.call.take() else { return };
+        let Some(Call::Barrier(barrier)) = self.call.take() else { return };
         self.generation += 1;
-        let clock = meeting.clocks.iter().copied().fold(self.clock, Clock::max);
+        let clock = barrier.clocks.iter().copied().fold(self.clock, Clock::max);
         if clock > self.clock {
             self.lanes.iter_mut().for_each(|lane| lane.next_index = 0);
         }
         self.clock = clock;
         for lane in 0..self.lanes.len() {
-            if meeting.clocks[lane] < clock {
+            if barrier.clocks[lane] < clock {
                 self.enqueue_tick(lane);
             }
         }
         self.send_ready(now);
-        self.end(Ok(CallOutput::BarrierSum(meeting.sum)));
+        self.call.end(Ok(CallOutput::BarrierSum(barrier.sum)));
     }
 
     /// Increments the clock and enqueues a tick for every lane, also for lanes without pushes.

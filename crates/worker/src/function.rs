@@ -15,8 +15,9 @@ use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction, TryFunctio
 use rpc::{FUNCTION_BYTES, Message};
 
 use crate::cached_key_lists::OutgoingRequest;
+use crate::call::{Call, CallOutput};
 use crate::lane::RequestOwner;
-use crate::state::{AgentState, Call, CallOutput};
+use crate::state::AgentState;
 
 /// A pull function that some lanes have not answered.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ pub(crate) struct PushFunctionPlan {
 /// Push functions that the lanes try.
 #[derive(Debug)]
 pub(crate) struct PendingTry {
-    program: PushFunctionPlan,
+    plan: PushFunctionPlan,
     /// The first lane, in the order of lanes, that has refused, and its error.
     failure: Option<(u16, Error)>,
 }
@@ -58,11 +59,11 @@ impl AgentState {
             return;
         }
         match self.request_pull_function(matrix, call) {
-            Ok(ask) => {
-                self.call = Some(Call::PullFunction(ask));
+            Ok(pending) => {
+                self.call.open(Call::PullFunction(pending));
                 self.advance(now);
             }
-            Err(error) => self.end(Err(error)),
+            Err(error) => self.call.end(Err(error)),
         }
     }
 
@@ -98,14 +99,13 @@ impl AgentState {
             };
             self.add_request(lane, request, RequestOwner::Function, Message::PullFunction(pull));
         }
-        let (parts, minimum, last_sent) = (Vec::new(), Clock::MAX, self.send_count);
         Ok(PendingPullFunction {
             matrix,
             call: call.clone(),
-            parts,
+            parts: Vec::new(),
             missing_count: missing,
-            minimum,
-            last_send: last_sent,
+            minimum: Clock::MAX,
+            last_send: self.send_count,
             deferred_ns: 0,
         })
     }
@@ -114,30 +114,30 @@ impl AgentState {
         let at = usize::from(lane);
         self.lanes[at].retransmit_queue.acknowledge(pulled.applied);
         let Some(request) = self.take_request(at, pulled.request) else { return };
-        let Some(Call::PullFunction(ask)) = &mut self.call else { return };
-        let held = &self.matrices[ask.matrix].lane_partitions[at];
+        let Some(Call::PullFunction(pending)) = self.call.get_mut() else { return };
+        let held = &self.matrices[pending.matrix].lane_partitions[at];
         let is_held = pulled.parts.iter().all(|part| held.contains(&part.partition));
         if request.owner != RequestOwner::Function || !is_held || !is_ascending(&pulled.parts) {
-            let text = format!("its answer to {:?} has partitions that it does not own", ask.call.name);
+            let text = format!("its answer to {:?} has partitions that it does not own", pending.call.name);
             return self.fail(self.server_error(lane, text));
         }
-        ask.parts.extend(pulled.parts);
-        ask.missing_count -= 1;
-        ask.minimum = ask.minimum.min(pulled.minimum);
-        ask.deferred_ns = ask.deferred_ns.max(pulled.held_ns);
+        pending.parts.extend(pulled.parts);
+        pending.missing_count -= 1;
+        pending.minimum = pending.minimum.min(pulled.minimum);
+        pending.deferred_ns = pending.deferred_ns.max(pulled.held_ns);
     }
 
     /// Merges the partial answers when all lanes have answered.
     pub(crate) fn end_pull_function(&mut self) {
-        let Some(Call::PullFunction(ask)) = self.call.take() else { return };
-        self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
-        self.staleness = Some(self.clock - ask.minimum.min(self.clock));
-        let state = &mut self.matrices[ask.matrix];
-        state.last_read_send = state.last_read_send.max(ask.last_send);
+        let Some(Call::PullFunction(pending)) = self.call.take() else { return };
+        self.call.add_deferred(pending.deferred_ns);
+        self.call.set_staleness(self.clock, pending.minimum);
+        let state = &mut self.matrices[pending.matrix];
+        state.last_read_send = state.last_read_send.max(pending.last_send);
         state.read_clock = state.read_clock.max(self.clock);
-        let spec = &self.layout.matrices[ask.matrix];
-        let answer = merge_partial_answers(&self.functions, spec, &ask.call, ask.parts);
-        self.end(answer.map(CallOutput::FunctionAnswer));
+        let spec = &self.layout.matrices[pending.matrix];
+        let answer = merge_partial_answers(&self.functions, spec, &pending.call, pending.parts);
+        self.call.end(answer.map(CallOutput::FunctionAnswer));
     }
 
     /// Begins push functions. Each lane runs them in this order, one directly after the other.
@@ -146,20 +146,18 @@ impl AgentState {
             return;
         }
         // Residuals of earlier pushes are pushed first, also before a try.
-        let program = self.plan_push_function(matrix, calls).and_then(|program| {
+        let plan = self.plan_push_function(matrix, calls).and_then(|plan| {
             self.push_matrix_residuals(matrix.0 as usize)?;
-            Ok(program)
+            Ok(plan)
         });
-        match program {
-            Ok(program) => {
-                self.call = Some(if program.tries_first {
-                    self.request_try(program)
-                } else {
-                    self.enqueue_functions(program)
-                });
+        match plan {
+            Ok(plan) => {
+                let call =
+                    if plan.tries_first { self.request_try(plan) } else { self.enqueue_functions(plan) };
+                self.call.open(call);
                 self.advance(now);
             }
-            Err(error) => self.end(Err(error)),
+            Err(error) => self.call.end(Err(error)),
         }
     }
 
@@ -185,43 +183,43 @@ impl AgentState {
     }
 
     /// Sends the functions to all lanes for a try.
-    fn request_try(&mut self, program: PushFunctionPlan) -> Call {
-        for (lane, calls) in &program.calls_by_lane {
+    fn request_try(&mut self, plan: PushFunctionPlan) -> Call {
+        for (lane, calls) in &plan.calls_by_lane {
             let request = self.next_request_id();
-            let ask = TryFunction {
+            let attempt = TryFunction {
                 request,
                 job: self.layout.job,
                 task: self.task,
                 clock: self.clock,
                 index: self.lanes[*lane].next_index,
-                matrix: program.id.0,
+                matrix: plan.id.0,
                 wait_ms: self.layout.wait_ms(),
                 calls: calls.clone(),
             };
-            self.add_request(*lane, request, RequestOwner::Function, Message::TryFunction(ask));
+            self.add_request(*lane, request, RequestOwner::Function, Message::TryFunction(attempt));
         }
-        Call::TryFunction(PendingTry { program, failure: None })
+        Call::TryFunction(PendingTry { plan, failure: None })
     }
 
     /// Ends the try when all lanes have answered: pushes the functions, or empty pushes if a lane has refused.
     pub(crate) fn end_try(&mut self, now: Duration) {
-        let Some(Call::TryFunction(PendingTry { program, failure: failed })) = self.call.take() else {
+        let Some(Call::TryFunction(PendingTry { plan, failure })) = self.call.take() else {
             return;
         };
-        let program = if failed.is_some() {
-            let by_lane = program.calls_by_lane.into_iter().map(|(lane, _)| (lane, Vec::new())).collect();
-            PushFunctionPlan { calls_by_lane: by_lane, ..program }
+        let plan = if failure.is_some() {
+            let by_lane = plan.calls_by_lane.into_iter().map(|(lane, _)| (lane, Vec::new())).collect();
+            PushFunctionPlan { calls_by_lane: by_lane, ..plan }
         } else {
-            program
+            plan
         };
-        self.enqueue_functions(program);
-        self.call = Some(Call::PushFunction(failed));
+        self.enqueue_functions(plan);
+        self.call.open(Call::PushFunction(failure));
         self.advance(now);
     }
 
     /// Enqueues the functions at their lanes. Returns the call that waits for them.
-    fn enqueue_functions(&mut self, program: PushFunctionPlan) -> Call {
-        let PushFunctionPlan { id, calls_by_lane: by_lane, .. } = program;
+    fn enqueue_functions(&mut self, plan: PushFunctionPlan) -> Call {
+        let PushFunctionPlan { id, calls_by_lane: by_lane, .. } = plan;
         let matrix = id.0 as usize;
         let waits = !self.layout.matrices[matrix].consistency.stages_pushes();
         let state = &mut self.matrices[matrix];
@@ -261,26 +259,26 @@ impl AgentState {
 
     /// Ends the call when all lanes have answered.
     pub(crate) fn end_push_function(&mut self) {
-        let Some(Call::PushFunction(failed)) = self.call.take() else { return };
-        self.end(failed.map_or(Ok(CallOutput::Done), |(_, error)| Err(error)));
+        let Some(Call::PushFunction(failure)) = self.call.take() else { return };
+        self.call.end(failure.map_or(Ok(CallOutput::Done), |(_, error)| Err(error)));
     }
 
     /// Handles the failure of a function at a lane: it becomes the error of the open call.
     pub(crate) fn function_failed(&mut self, lane: u16, fault: &Fault) {
         let server = self.layout.lanes[usize::from(lane)].to_string();
         let error = Error::FunctionAtServer { server, text: fault.text.clone() };
-        match &mut self.call {
+        match self.call.get_mut() {
             Some(Call::PullFunction(_)) => {
                 // The answers of the other lanes are not needed any more.
                 self.lanes
                     .iter_mut()
                     .for_each(|lane| lane.requests.retain(|_, r| r.owner != RequestOwner::Function));
-                self.end(Err(error));
+                self.call.end(Err(error));
             }
-            Some(Call::TryFunction(PendingTry { failure: failed, .. }) | Call::PushFunction(failed)) => {
+            Some(Call::TryFunction(PendingTry { failure, .. }) | Call::PushFunction(failure)) => {
                 // The error of the first lane counts, so that the order of the answers does not matter.
-                if failed.as_ref().is_none_or(|(first, _)| lane < *first) {
-                    *failed = Some((lane, error));
+                if failure.as_ref().is_none_or(|(first, _)| lane < *first) {
+                    *failure = Some((lane, error));
                 }
             }
             // This is a staged function, which asked for an answer only because the window was full.

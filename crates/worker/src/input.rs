@@ -6,8 +6,9 @@ use matrix::Error;
 use rpc::Message;
 use rpc::message::{Done, Fault, FaultKind, Pulled, PushPosition, RequestId, Welcome};
 
+use crate::call::Call;
 use crate::lane::{LinkState, MIN_BACKOFF, PendingRequest, RequestOwner};
-use crate::state::{AgentEffect, AgentState, Call};
+use crate::state::{AgentEffect, AgentState};
 
 impl AgentState {
     /// Handles the welcome of a lane to a connection that the agent has asked for.
@@ -20,7 +21,7 @@ impl AgentState {
             let text = "it was restarted and has lost its part of this job: start the job again";
             return self.fail(self.server_error(lane, text.into()));
         }
-        self.progress_at = now;
+        self.call.on_progress(now);
         self.lanes[at].on_connected(welcome);
         self.send_count += 1;
         self.mark_reads_resent(at);
@@ -56,7 +57,7 @@ impl AgentState {
             }
             (LinkState::Opening | LinkState::Closed { .. } | LinkState::Ended, _) => return,
         }
-        (self.progress_at, self.received_at) = (now, now);
+        self.call.on_received(now);
         self.lanes[at].backoff = MIN_BACKOFF;
         self.advance(now);
     }
@@ -71,9 +72,9 @@ impl AgentState {
             let text = format!("task {} could not reach it for {seconds:.1} s: {reason}", self.task);
             return self.fail(self.server_error(lane as u16, text));
         }
-        if self.call.is_some() && self.call_deadline() <= now {
+        if self.call.deadline(self.layout.wait_limit).is_some_and(|late| late <= now) {
             let lane = (0..self.lanes.len()).find(|lane| self.waits_for(*lane)).unwrap_or(0);
-            let seconds = now.saturating_sub(self.received_at).as_secs_f64();
+            let seconds = self.call.silence(now).as_secs_f64();
             let text = format!("it has not answered task {} for {seconds:.1} s", self.task);
             return self.fail(self.server_error(lane as u16, text));
         }
@@ -84,14 +85,11 @@ impl AgentState {
         let at = usize::from(lane);
         self.lanes[at].retransmit_queue.acknowledge(pulled.applied);
         let Some(request) = self.take_request(at, pulled.request) else { return };
-        let RequestOwner::Pull { pull_id: id, reply_index: piece } = request.owner else { return };
-        let open = match &mut self.call {
-            Some(Call::Pull(ask)) => Some(ask),
-            _ => None,
-        };
-        let Some(ask) = self.prefetches.iter_mut().chain(open).find(|ask| ask.id == id) else { return };
-        let spec = &self.layout.matrices[ask.matrix];
-        if !ask.accept_reply(piece, pulled, spec.columns_of_table(), spec.element) {
+        let RequestOwner::Pull { pull_id: id, reply_index } = request.owner else { return };
+        let mut pulls = self.prefetches.sent_mut().chain(self.call.pull_mut());
+        let Some(pending) = pulls.find(|pending| pending.id == id) else { return };
+        let spec = &self.layout.matrices[pending.matrix];
+        if !pending.accept_reply(reply_index, pulled, spec.columns_of_table(), spec.element) {
             let text = format!("it sent values of matrix {:?} that do not fit the keys", spec.name);
             self.fail(self.server_error(lane, text));
         }
@@ -137,7 +135,7 @@ impl AgentState {
                 self.resend(at, id, Some(now + pause));
             }
             _ => {
-                match self.prefetches.iter().position(
+                match self.prefetches.position(
                     |pull| matches!(owner, RequestOwner::Pull { pull_id, .. } if pull_id == pull.id),
                 ) {
                     Some(at) => self.drop_prefetch(at),
@@ -186,20 +184,16 @@ impl AgentState {
 
     /// Notes that pulls of a lane are sent again and read later than they were first sent.
     fn mark_reads_resent(&mut self, at: usize) {
-        let open = match &mut self.call {
-            Some(Call::Pull(ask)) => Some(ask),
-            _ => None,
-        };
-        for ask in self.prefetches.iter_mut().chain(open) {
-            let is_there = |(_, request): (&RequestId, &PendingRequest)| matches!(request.owner, RequestOwner::Pull { pull_id: id, .. } if id == ask.id);
+        for pending in self.prefetches.sent_mut().chain(self.call.pull_mut()) {
+            let is_there = |(_, request): (&RequestId, &PendingRequest)| matches!(request.owner, RequestOwner::Pull { pull_id: id, .. } if id == pending.id);
             if self.lanes[at].requests.iter().any(is_there) {
-                ask.last_send = self.send_count;
+                pending.last_send = self.send_count;
             }
         }
-        if let Some(Call::PullFunction(ask)) = &mut self.call
+        if let Some(Call::PullFunction(pending)) = self.call.get_mut()
             && self.lanes[at].requests.values().any(|request| request.owner == RequestOwner::Function)
         {
-            ask.last_send = self.send_count;
+            pending.last_send = self.send_count;
         }
     }
 

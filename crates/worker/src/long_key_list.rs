@@ -82,7 +82,7 @@ impl AgentState {
             return;
         }
         let purpose = Some(PrefetchPurpose::LongPull(places.start));
-        let at = self.prefetches.iter().position(|pull| pull.prefetch == purpose);
+        let at = self.prefetches.position(|pull| pull.prefetch == purpose);
         let prefetched = at.and_then(|at| self.take_prefetch(at));
         self.open_pull(now, id, subset(part, places), prefetched);
     }
@@ -90,7 +90,7 @@ impl AgentState {
     /// Ends a long pull: drops parts that were not pulled, and frees the routes that only parts use.
     fn end_parts(&mut self, id: MatrixId) {
         self.matrices[id.0 as usize].spare_routes = Vec::new();
-        while let Some(at) = self.prefetches.iter().position(|pull| !pull.has_ticket()) {
+        while let Some(at) = self.prefetches.position(|pull| !pull.has_ticket()) {
             self.drop_prefetch(at);
         }
     }

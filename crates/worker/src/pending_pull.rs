@@ -73,16 +73,16 @@ impl PendingPull {
         self.cached_rows.map_or(self.route, |filled| filled.full_route)
     }
 
-    /// Stores the answer for the lane keys with index `piece`. Returns false when it does not fit them.
+    /// Stores the answer for the lane keys with this index in `replies`. Returns false when it does not fit them.
     pub(crate) fn accept_reply(
         &mut self,
-        piece: usize,
+        index: usize,
         pulled: Pulled,
         columns: usize,
         element: ElementType,
     ) -> bool {
-        let (piece, reply) = &mut self.replies[piece];
-        if pulled.values.len() != piece.key_count * columns {
+        let (keys, reply) = &mut self.replies[index];
+        if pulled.values.len() != keys.key_count * columns {
             return false;
         }
         let values = pulled.values.into_values();

@@ -29,6 +29,37 @@ pub struct PrefetchCounts {
     pub dropped: u64,
 }
 
+/// The prefetches of an agent.
+#[derive(Debug, Default)]
+pub(crate) struct Prefetches {
+    /// Those that may not be sent yet, the oldest first.
+    queued: Vec<PullTicket>,
+    /// Those that are sent, the oldest first.
+    sent: Vec<PendingPull>,
+    counts: PrefetchCounts,
+}
+
+impl Prefetches {
+    /// Those that are sent.
+    pub(crate) fn sent_mut(&mut self) -> std::slice::IterMut<'_, PendingPull> {
+        self.sent.iter_mut()
+    }
+
+    /// The index of the oldest one that is sent and for which this is true.
+    pub(crate) fn position(&self, is_meant: impl FnMut(&PendingPull) -> bool) -> Option<usize> {
+        self.sent.iter().position(is_meant)
+    }
+
+    /// Counts a prefetch whose answer a pull returns. Parts of a long pull are not counted.
+    pub(crate) fn count_used(&mut self, pull: &PendingPull) {
+        self.counts.used += u64::from(pull.has_ticket());
+    }
+
+    pub(crate) fn count_dropped(&mut self, pull: &PendingPull) {
+        self.counts.dropped += u64::from(pull.has_ticket());
+    }
+}
+
 impl AgentState {
     /// Prefetches a pull at `clock`. It is not a call itself, and may be used only between two calls. What is wrong with
     /// the selection is an error of the wait.
@@ -43,10 +74,10 @@ impl AgentState {
         if self.layout.prefetch == Prefetch::Off {
             return ticket;
         }
-        if self.queued_prefetches.len() == PREFETCH_LIMIT {
-            drop(self.queued_prefetches.remove(0));
+        if self.prefetches.queued.len() == PREFETCH_LIMIT {
+            drop(self.prefetches.queued.remove(0));
         }
-        self.queued_prefetches.push(ticket.clone());
+        self.prefetches.queued.push(ticket.clone());
         self.request_due_prefetches();
         self.send_ready(now);
         ticket
@@ -57,41 +88,41 @@ impl AgentState {
         if !self.begin(now, "pull") {
             return;
         }
-        self.queued_prefetches.retain(|queued| queued != ticket);
-        let at = self.prefetches.iter().position(|pull| pull.is_of_ticket(ticket));
+        self.prefetches.queued.retain(|queued| queued != ticket);
+        let at = self.prefetches.position(|pull| pull.is_of_ticket(ticket));
         let prefetched = at.and_then(|at| self.take_prefetch(at));
         self.open_pull(now, ticket.matrix(), ticket.selection(), prefetched);
     }
 
     /// Whether the request of a ticket was sent and is not dropped.
     pub(crate) fn is_prefetched(&self, ticket: &PullTicket) -> bool {
-        self.prefetches.iter().any(|pull| pull.is_of_ticket(ticket))
+        self.prefetches.sent.iter().any(|pull| pull.is_of_ticket(ticket))
     }
 
     /// Whether prefetches wait for a later clock.
     pub(crate) fn has_queued_prefetches(&self) -> bool {
-        !self.queued_prefetches.is_empty()
+        !self.prefetches.queued.is_empty()
     }
 
     /// Counts of prefetches so far.
     pub fn prefetch_counts(&self) -> PrefetchCounts {
-        self.prefetch_counts
+        self.prefetches.counts
     }
 
     /// Makes the requests of the prefetches that may be sent at the current clock.
     pub(crate) fn request_due_prefetches(&mut self) {
-        for ticket in std::mem::take(&mut self.queued_prefetches) {
+        for ticket in std::mem::take(&mut self.prefetches.queued) {
             // A matrix that does not exist is an error of the wait.
             let Some(spec) = self.layout.matrices.get(ticket.matrix().0 as usize) else { continue };
             if !spec.consistency.may_send_prefetch(self.layout.prefetch, ticket.clock(), self.clock) {
-                self.queued_prefetches.push(ticket);
+                self.prefetches.queued.push(ticket);
                 continue;
             }
             let clock = ticket.clock().max(self.clock);
             let purpose = PrefetchPurpose::Ticket(ticket.clone());
             let requested = self.request_prefetch(ticket.matrix(), ticket.selection(), clock, purpose);
-            self.prefetch_counts.sent += u64::from(requested == Ok(true));
-            if self.prefetches.len() > PREFETCH_LIMIT {
+            self.prefetches.counts.sent += u64::from(requested == Ok(true));
+            if self.prefetches.sent.len() > PREFETCH_LIMIT {
                 self.drop_prefetch(0);
             }
         }
@@ -117,14 +148,14 @@ impl AgentState {
         }
         let mut pull = self.request_uncached(matrix, route, clock)?;
         pull.prefetch = Some(purpose);
-        self.prefetches.push(pull);
+        self.prefetches.sent.push(pull);
         Ok(true)
     }
 
     /// Takes the prefetch with index `at`, if it may still be used. Otherwise it is dropped.
     pub(crate) fn take_prefetch(&mut self, at: usize) -> Option<PendingPull> {
-        if self.may_use(&self.prefetches[at]) {
-            return Some(self.prefetches.remove(at));
+        if self.may_use(&self.prefetches.sent[at]) {
+            return Some(self.prefetches.sent.remove(at));
         }
         self.drop_prefetch(at);
         None
@@ -145,8 +176,8 @@ impl AgentState {
 
     /// Drops a prefetch and its requests. Its answers are ignored.
     pub(crate) fn drop_prefetch(&mut self, at: usize) {
-        let dropped = self.prefetches.remove(at);
-        self.prefetch_counts.dropped += u64::from(dropped.has_ticket());
+        let dropped = self.prefetches.sent.remove(at);
+        self.prefetches.count_dropped(&dropped);
         for lane in &mut self.lanes {
             lane.requests.retain(
                 |_, request| !matches!(request.owner, RequestOwner::Pull { pull_id, .. } if pull_id == dropped.id),
@@ -155,8 +186,8 @@ impl AgentState {
     }
 
     pub(crate) fn drop_all_prefetches(&mut self) {
-        self.queued_prefetches.clear();
-        while !self.prefetches.is_empty() {
+        self.prefetches.queued.clear();
+        while !self.prefetches.sent.is_empty() {
             self.drop_prefetch(0);
         }
     }

@@ -9,10 +9,11 @@ use rpc::message::Pull;
 use crate::broken::Broken;
 use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
+use crate::call::Call;
 use crate::lane::{PendingRequest, RequestOwner};
 use crate::lane_keys::{LaneKeys, element_size, split_by_lane};
 use crate::pending_pull::{PendingPull, PrefetchPurpose};
-use crate::state::{AgentState, Call, CallOutput};
+use crate::state::AgentState;
 
 impl AgentState {
     /// Begins a pull.
@@ -31,14 +32,14 @@ impl AgentState {
         part: Selection<'_>,
         prefetched: Option<PendingPull>,
     ) {
-        let ask = match prefetched {
-            Some(ask) => ask,
+        let pending = match prefetched {
+            Some(pending) => pending,
             None => match self.request_pull(matrix, part) {
-                Ok(ask) => ask,
-                Err(error) => return self.end(Err(error)),
+                Ok(pending) => pending,
+                Err(error) => return self.call.end(Err(error)),
             },
         };
-        self.call = Some(Call::Pull(ask));
+        self.call.open(Call::Pull(pending));
         self.advance(now);
     }
 
@@ -47,46 +48,48 @@ impl AgentState {
     /// # Panics
     /// When the last call was not a pull, or the length of `out` is not keys times columns.
     pub fn read_pulled(&mut self, mut out: ValuesMut<'_>) -> Result<(), Error> {
-        let Some(mut ask) = self.completed_pull.take() else { panic!("values are read once, after a pull") };
-        let spec = &self.layout.matrices[ask.matrix];
+        let Some(mut pending) = self.call.take_completed_pull() else {
+            panic!("values are read once, after a pull")
+        };
+        let spec = &self.layout.matrices[pending.matrix];
         let columns = spec.columns_of_table();
-        let (key_count, len) = (ask.full_route().key_count(), out.len());
+        let (key_count, len) = (pending.full_route().key_count(), out.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         let (expected, actual) = (spec.element, out.element_type());
         let mut fits = expected == actual;
-        if fits && self.matrices[ask.matrix].cache.is_some() {
-            fits = self.read_through_cache(&mut ask, columns, out);
+        if fits && self.matrices[pending.matrix].cache.is_some() {
+            fits = self.read_through_cache(&mut pending, columns, out);
         } else if fits {
-            fits = Self::scatter(&ask, columns, &mut out);
+            fits = Self::scatter(&pending, columns, &mut out);
         }
-        let name = &self.layout.matrices[ask.matrix].name;
-        let of_part = matches!(ask.prefetch, Some(PrefetchPurpose::LongPull(_)));
-        self.matrices[ask.matrix].recycle_route(ask.route, of_part);
+        let name = &self.layout.matrices[pending.matrix].name;
+        let of_part = matches!(pending.prefetch, Some(PrefetchPurpose::LongPull(_)));
+        self.matrices[pending.matrix].recycle_route(pending.route, of_part);
         if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 
-    fn scatter(ask: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
-        let mut replies = ask.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
-        replies.all(|(piece, values)| piece.scatter(&ask.route, columns, values, out))
+    fn scatter(pending: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
+        let mut replies = pending.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
+        replies.all(|(piece, values)| piece.scatter(&pending.route, columns, values, out))
     }
 
     /// Assembles the cached and the pulled rows. Caches the pulled rows, unless the task has pushed to the matrix since
     /// the request.
-    fn read_through_cache(&mut self, ask: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
+    fn read_through_cache(&mut self, pending: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
         let element = out.element_type();
-        let asked_len = ask.route.key_count() * columns;
+        let asked_len = pending.route.key_count() * columns;
         let mut asked = OwnedValues::zeros(element, asked_len);
-        let fits = Self::scatter(ask, columns, &mut asked.slice_mut(0..asked_len));
-        let state = &mut self.matrices[ask.matrix];
+        let fits = Self::scatter(pending, columns, &mut asked.slice_mut(0..asked_len));
+        let state = &mut self.matrices[pending.matrix];
         if let Some(cache) = &mut state.cache {
-            if state.push_count == ask.push_count {
-                cache.insert(&ask.route, asked.as_values(), ask.clock, ask.minimum);
+            if state.push_count == pending.push_count {
+                cache.insert(&pending.route, asked.as_values(), pending.clock, pending.minimum);
             } else {
-                cache.invalidate(&ask.route);
+                cache.invalidate(&pending.route);
             }
         }
         let all = 0..out.len() / columns.max(1);
-        match ask.cached_rows.take() {
+        match pending.cached_rows.take() {
             Some(mut filled) => {
                 let len = filled.values.len();
                 let places = (0u32..).zip(filled.missing_rows.iter().copied());
@@ -126,10 +129,10 @@ impl AgentState {
         missing_route.set(spec, &state.placement, missing)?;
         filled.full_route = route;
         // A pull without keys would wait. Here the cached rows have waited already.
-        let mut ask = self.request_keys(matrix, missing_route, clock, false);
-        ask.minimum = filled.minimum;
-        ask.cached_rows = Some(filled);
-        Ok(ask)
+        let mut pending = self.request_keys(matrix, missing_route, clock, false);
+        pending.minimum = filled.minimum;
+        pending.cached_rows = Some(filled);
+        Ok(pending)
     }
 
     pub(crate) fn request_route(&mut self, matrix: usize, route: KeyRuns, clock: Clock) -> PendingPull {
@@ -146,7 +149,7 @@ impl AgentState {
             pieces.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
         }
         self.send_count += 1;
-        let mut ask = PendingPull {
+        let mut pending = PendingPull {
             id: self.send_count,
             matrix,
             clock,
@@ -162,33 +165,33 @@ impl AgentState {
             prefetch: None,
         };
         for (i, piece) in pieces.into_iter().enumerate() {
-            self.request_lane_keys(&ask, i, &piece);
-            ask.replies.push((piece, None));
+            self.request_lane_keys(&pending, i, &piece);
+            pending.replies.push((piece, None));
         }
-        ask
+        pending
     }
 
-    fn request_lane_keys(&mut self, ask: &PendingPull, i: usize, piece: &LaneKeys) {
-        let spec = &self.layout.matrices[ask.matrix];
+    fn request_lane_keys(&mut self, pending: &PendingPull, i: usize, piece: &LaneKeys) {
+        let spec = &self.layout.matrices[pending.matrix];
         let lane = &mut self.lanes[usize::from(piece.lane)];
-        let (named, keys, source) = piece.encode_keys(&ask.route, &mut lane.key_lists);
+        let (named, keys, source) = piece.encode_keys(&pending.route, &mut lane.key_lists);
         self.last_request_id += 1;
         let pull = Pull {
             request: self.last_request_id,
             job: self.layout.job,
             task: self.task,
-            clock: ask.clock,
-            matrix: ask.matrix as u32,
-            table: ask.route.table(),
+            clock: pending.clock,
+            matrix: pending.matrix as u32,
+            table: pending.route.table(),
             wait_ms: self.layout.wait_ms(),
             runs: named.runs,
             keys,
-            wire: self.layout.wire_of(ask.matrix),
+            wire: self.layout.wire_of(pending.matrix),
         };
         let outgoing = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
         let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);
         let bytes = outgoing.bytes + answer as u64;
-        let owner = RequestOwner::Pull { pull_id: ask.id, reply_index: i };
+        let owner = RequestOwner::Pull { pull_id: pending.id, reply_index: i };
         lane.requests.insert(
             self.last_request_id,
             PendingRequest { owner, outgoing, bytes, is_sent: false, retry_at: None, deadline: None },
@@ -197,23 +200,21 @@ impl AgentState {
 
     /// Ends a pull when all lanes have answered. If the answer of a prefetch may not be used, the pull is sent again.
     pub(crate) fn end_pull(&mut self, now: Duration) {
-        let Some(Call::Pull(ask)) = self.call.take() else { return };
-        let was_counted = u64::from(ask.has_ticket());
-        if ask.prefetch.is_some() && !self.may_use(&ask) {
-            self.prefetch_counts.dropped += was_counted;
-            let matrix = ask.matrix;
-            let ask = self.request_route(matrix, ask.into_full_route(), self.clock);
-            self.call = Some(Call::Pull(ask));
+        let Some(Call::Pull(pending)) = self.call.take() else { return };
+        if pending.prefetch.is_some() && !self.may_use(&pending) {
+            self.prefetches.count_dropped(&pending);
+            let matrix = pending.matrix;
+            let pending = self.request_route(matrix, pending.into_full_route(), self.clock);
+            self.call.open(Call::Pull(pending));
             return self.advance(now);
         }
-        self.prefetch_counts.used += was_counted;
-        self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
-        self.staleness = Some(self.clock - ask.minimum.min(self.clock));
-        let state = &mut self.matrices[ask.matrix];
-        state.last_read_send = state.last_read_send.max(ask.last_send);
-        state.read_clock = state.read_clock.max(ask.clock);
-        self.completed_pull = Some(ask);
-        self.end(Ok(CallOutput::ValuesReady));
+        self.prefetches.count_used(&pending);
+        self.call.add_deferred(pending.deferred_ns);
+        self.call.set_staleness(self.clock, pending.minimum);
+        let state = &mut self.matrices[pending.matrix];
+        state.last_read_send = state.last_read_send.max(pending.last_send);
+        state.read_clock = state.read_clock.max(pending.clock);
+        self.call.complete_pull(pending);
     }
 
     pub(crate) fn matrix_index(&self, id: MatrixId) -> Result<usize, Error> {

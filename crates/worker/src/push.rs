@@ -7,8 +7,9 @@ use rpc::message::Push;
 use rpc::{Message, WireType, WireValues};
 
 use crate::cached_key_lists::OutgoingRequest;
+use crate::call::Call;
 use crate::lane_keys::split_by_lane;
-use crate::state::{AgentState, Call};
+use crate::state::AgentState;
 
 impl AgentState {
     /// Begins a push. Values that are not finite are refused before anything is sent.
@@ -33,10 +34,10 @@ impl AgentState {
         }
         match self.enqueue_push(matrix, part, values, are_finite) {
             Ok(()) => {
-                self.call = Some(Call::Push);
+                self.call.open(Call::Push);
                 self.advance(now);
             }
-            Err(error) => self.end(Err(error)),
+            Err(error) => self.call.end(Err(error)),
         }
     }
 
@@ -82,10 +83,10 @@ impl AgentState {
     ) {
         let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
-        for ask in self.prefetches.iter_mut().filter(|ask| ask.matrix == matrix) {
+        for pending in self.prefetches.sent_mut().filter(|pending| pending.matrix == matrix) {
             // Rows that this push does not touch stay valid.
-            if ask.push_count == state.push_count && ask.full_route().is_disjoint_from(route) {
-                ask.push_count += 1;
+            if pending.push_count == state.push_count && pending.full_route().is_disjoint_from(route) {
+                pending.push_count += 1;
             }
         }
         state.push_count += 1;

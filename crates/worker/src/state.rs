@@ -9,24 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Error, FunctionTable, KeyRuns, MatrixSpec, Placement, PullTicket};
+use matrix::{Clock, Error, FunctionTable, KeyRuns, MatrixSpec, Placement};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
 use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
-use crate::clocks::PendingBarrier;
-use crate::function::{PendingPullFunction, PendingTry};
+use crate::call::{Call, CallOutput, CurrentCall};
 use crate::lane::{Lane, LinkState, RequestOwner};
 use crate::layout::JobLayout;
 use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
-use crate::pending_pull::PendingPull;
-use crate::prefetch::PrefetchCounts;
+use crate::prefetch::Prefetches;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
-
-/// A lane answers within the wait limit, if necessary with a fault. A lane without an answer for this much longer is
-/// broken.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What the caller has to do. Lanes are indices of [`JobLayout::lanes`].
 #[derive(Clone, Debug, PartialEq)]
@@ -48,19 +42,6 @@ pub enum AgentEffect {
         /// Index of the lane.
         lane: u16,
     },
-}
-
-/// The result of a call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CallOutput {
-    /// The values of a pull are ready: see [`AgentState::read_pulled`].
-    ValuesReady,
-    /// The answer of a pull function.
-    FunctionAnswer(Vec<u8>),
-    /// A push, a tick or a leave is done. A push may still be on its way.
-    Done,
-    /// The barrier is passed. The sum is empty when nothing was summed.
-    BarrierSum(Vec<f64>),
 }
 
 /// The state of a matrix.
@@ -99,23 +80,6 @@ impl MatrixState {
     }
 }
 
-/// The open call.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
-pub(crate) enum Call {
-    Pull(PendingPull),
-    PullFunction(PendingPullFunction),
-    Push,
-    /// Push functions that may fail: every lane tries them. Then they are pushed, or not.
-    TryFunction(PendingTry),
-    /// Ends when every lane has answered. Has the error of the first lane at which the functions failed.
-    PushFunction(Option<(u16, Error)>),
-    /// Ends when the tick is sent to every lane, over a connection that is not known to be closed.
-    Tick,
-    Barrier(PendingBarrier),
-    Finish,
-}
-
 /// The agent of a task. Invariants: at most one call is open; every request of a lane belongs to the open call or to a
 /// prefetch; a push leaves the retransmit queue of a lane only when the lane has reported it as applied.
 #[derive(Debug)]
@@ -136,25 +100,10 @@ pub struct AgentState {
     pub(crate) last_request_id: RequestId,
     /// Number of sendings of pulls.
     pub(crate) send_count: u64,
-    pub(crate) call: Option<Call>,
-    /// Last progress of the open call: a message or a connection.
-    pub(crate) progress_at: Duration,
-    /// The time of the last message of any lane.
-    pub(crate) received_at: Duration,
-    /// The longest time for which a lane deferred a request of the last call for other tasks, in nanoseconds.
-    pub(crate) call_deferred_ns: u64,
-    /// The staleness of the last pull, until it is taken.
-    pub(crate) staleness: Option<Clock>,
-    pub(crate) result: Option<Result<CallOutput, Error>>,
-    /// The caller reads it before the next call.
-    pub(crate) completed_pull: Option<PendingPull>,
-    /// Prefetches that may not be sent yet, the oldest first.
-    pub(crate) queued_prefetches: Vec<PullTicket>,
-    /// Prefetches that are sent, the oldest first.
-    pub(crate) prefetches: Vec<PendingPull>,
+    pub(crate) call: CurrentCall,
+    pub(crate) prefetches: Prefetches,
     /// Most bytes of residuals.
     pub(crate) residual_limit_bytes: u64,
-    pub(crate) prefetch_counts: PrefetchCounts,
     pub(crate) effects: Vec<AgentEffect>,
     /// The rule that is disabled, if any.
     broken: Option<Broken>,
@@ -197,17 +146,9 @@ impl AgentState {
             functions: FunctionTable::builtin(),
             last_request_id: 0,
             send_count: 0,
-            call: None,
-            progress_at: now,
-            received_at: now,
-            call_deferred_ns: 0,
-            staleness: None,
-            result: None,
-            completed_pull: None,
-            queued_prefetches: Vec::new(),
-            prefetches: Vec::new(),
+            call: CurrentCall::new(now),
+            prefetches: Prefetches::default(),
             residual_limit_bytes: RESIDUAL_LIMIT_BYTES,
-            prefetch_counts: PrefetchCounts::default(),
             effects,
             broken: None,
         }
@@ -266,22 +207,22 @@ impl AgentState {
     /// Takes the result of the open call, if it has one. A tick has none before its effects are run, because a
     /// connection may turn out to be closed.
     pub fn take_result(&mut self) -> Option<Result<CallOutput, Error>> {
-        let is_tick = matches!(self.call, Some(Call::Tick)) && self.effects.is_empty();
+        let is_tick = matches!(self.call.get(), Some(Call::Tick)) && self.effects.is_empty();
         if is_tick && !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) {
-            self.end(Ok(CallOutput::Done));
+            self.call.end(Ok(CallOutput::Done));
         }
-        self.result.take()
+        self.call.take_result()
     }
 
     /// The longest time for which a lane deferred a request of the last call for other tasks, in nanoseconds.
     pub fn deferred_ns(&self) -> u64 {
-        self.call_deferred_ns
+        self.call.deferred_ns()
     }
 
     /// The number of clocks by which the slowest task was behind when the last pull was answered. It is taken once for
     /// each pull.
     pub fn take_staleness(&mut self) -> Option<Clock> {
-        self.staleness.take()
+        self.call.take_staleness()
     }
 
     /// Number of requests that are not answered.
@@ -307,15 +248,14 @@ impl AgentState {
 
     /// Whether a call is open, which has no result yet.
     pub fn is_busy(&self) -> bool {
-        self.call.is_some()
+        self.call.is_open()
     }
 
     /// The time at which [`Self::on_time`] has to run if nothing else happens.
     pub fn next_time(&self) -> Option<Duration> {
         let lanes = self.lanes.iter().filter_map(Lane::next_time);
         let lost = (0..self.lanes.len()).filter_map(|lane| self.lane_deadline(lane));
-        let call = self.call.is_some().then(|| self.call_deadline());
-        lanes.chain(lost).chain(call).min()
+        lanes.chain(lost).chain(self.call.deadline(self.layout.wait_limit)).min()
     }
 
     /// The time at which the open call fails because a lane has no connection.
@@ -324,17 +264,10 @@ impl AgentState {
         self.waits_for(lane).then(|| *since + self.layout.wait_limit)
     }
 
-    /// The time at which the open call fails because lanes do not answer.
-    pub(crate) fn call_deadline(&self) -> Duration {
-        // New connections prolong a call, but not for ever.
-        let limit = self.layout.wait_limit;
-        (self.progress_at + limit + GRACE).min(self.received_at + 2 * limit + GRACE)
-    }
-
     /// Whether the open call needs this lane to end.
     pub(crate) fn waits_for(&self, at: usize) -> bool {
         let lane = &self.lanes[at];
-        match &self.call {
+        match self.call.get() {
             None => false,
             Some(Call::Push) => lane.retransmit_queue.bytes() > lane.window,
             Some(Call::PushFunction(_)) => lane.retransmit_queue.awaits_answer(),
@@ -354,27 +287,25 @@ impl AgentState {
 
     /// Begins a call. Returns false, with the result set, when it cannot be made.
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
-        assert!(self.call.is_none() && self.result.is_none(), "{call} while another call is open");
-        (self.progress_at, self.received_at) = (now, now);
-        self.call_deferred_ns = 0;
-        if let Some(ask) = self.completed_pull.take() {
-            self.matrices[ask.matrix].route = ask.route;
+        self.call.begin(now, call);
+        if let Some(unread) = self.call.take_completed_pull() {
+            self.matrices[unread.matrix].route = unread.route;
         }
         let error = match &self.failure {
             Some(error) => error.clone(),
             None if self.has_left => Error::Task { task: self.task, call, fault: ClockFault::Left },
             None => return true,
         };
-        self.result = Some(Err(error));
+        self.call.end(Err(error));
         false
     }
 
     /// Sends what the windows allow, and ends the open call if it is complete.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.send_ready(now);
-        match &self.call {
-            Some(Call::Pull(ask)) if ask.missing_count == 0 => self.end_pull(now),
-            Some(Call::PullFunction(ask)) if ask.missing_count == 0 => self.end_pull_function(),
+        match self.call.get() {
+            Some(Call::Pull(pending)) if pending.missing_count == 0 => self.end_pull(now),
+            Some(Call::PullFunction(pending)) if pending.missing_count == 0 => self.end_pull_function(),
             Some(Call::TryFunction(_)) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end_try(now);
             }
@@ -382,9 +313,9 @@ impl AgentState {
                 self.end_push_function();
             }
             Some(Call::Push) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
-                self.end(Ok(CallOutput::Done));
+                self.call.end(Ok(CallOutput::Done));
             }
-            Some(Call::Barrier(meeting)) if meeting.missing_count == 0 => self.end_barrier(now),
+            Some(Call::Barrier(barrier)) if barrier.missing_count == 0 => self.end_barrier(now),
             Some(Call::Finish) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end_finish();
             }
@@ -393,8 +324,8 @@ impl AgentState {
     }
 
     pub(crate) fn send_ready(&mut self, now: Duration) {
-        let open = match &self.call {
-            Some(Call::Pull(ask)) => Some(ask.id),
+        let open = match self.call.get() {
+            Some(Call::Pull(pending)) => Some(pending.id),
             _ => None,
         };
         let overtakes = self.lacks(Broken::RequestsOvertakeLog);
@@ -406,18 +337,13 @@ impl AgentState {
         }
     }
 
-    pub(crate) fn end(&mut self, outcome: Result<CallOutput, Error>) {
-        self.call = None;
-        self.result = Some(outcome);
-    }
-
     /// Ends the agent with an error, which the open call and all later calls return.
     pub(crate) fn fail(&mut self, error: Error) {
         if self.failure.is_some() {
             return;
         }
-        if self.call.is_some() {
-            self.end(Err(error.clone()));
+        if self.call.is_open() {
+            self.call.end(Err(error.clone()));
         }
         self.failure = Some(error);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {

@@ -164,7 +164,7 @@ impl PrimaryLane {
         }
         let reason = "it goes on at another server".to_owned();
         self.state.close_job(0, CloseJob { request: 0, job, reason }, out);
-        self.state.close_reasons.remove(&job);
+        self.state.closed_jobs.remove(job);
         self.state.run_ready(now, out);
     }
 

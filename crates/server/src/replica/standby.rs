@@ -59,7 +59,7 @@ impl StandbyLane {
         let job = hello.role.job();
         let incarnation = job.and_then(|job| self.taken_over.get(&job)).copied();
         if let Some(job) =
-            job.filter(|job| incarnation.is_none() && !self.state.close_reasons.contains_key(job))
+            job.filter(|job| incarnation.is_none() && self.state.closed_jobs.reason(*job).is_none())
         {
             let text = format!("this lane is the standby of job {job}, which another server has");
             let fault =
@@ -92,7 +92,7 @@ impl StandbyLane {
     ) {
         let is_refused = match self.copies.get(&job) {
             Some(copy) => copy.incarnation != incarnation || copy.problem.is_some(),
-            None => self.state.jobs.contains_key(&job) || self.state.close_reasons.contains_key(&job),
+            None => self.state.jobs.contains_key(&job) || self.state.closed_jobs.reason(job).is_some(),
         };
         if is_refused {
             let problem = self.copies.get(&job).and_then(|copy| copy.problem.clone());

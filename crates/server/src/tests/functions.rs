@@ -358,9 +358,9 @@ fn modules_count_as_memory_of_their_job() {
     assert_eq!(fault(&refused).kind, FaultKind::TooLarge);
     assert!(fault(&refused).text.contains(" + modules 5000 = "), "{}", fault(&refused).text);
     world.send(TOOL, Message::OpenJob(OpenJob { job: 7, ..open(1, vec![rows(Consistency::Asp)]) }));
-    let without = world.lane.memory_bytes;
+    let without = world.lane.memory.bytes();
     world.send(TOOL, brings(8, b"panics"));
-    assert_eq!(world.lane.memory_bytes, 2 * without + 6);
+    assert_eq!(world.lane.memory.bytes(), 2 * without + 6);
 }
 
 #[test]

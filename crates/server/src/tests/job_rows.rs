@@ -38,7 +38,7 @@ fn opening_and_closing_may_be_repeated() {
     for _ in 0..2 {
         assert!(matches!(only(world.send(TOOL, close())), Message::Done(_)));
     }
-    assert_eq!(world.lane.memory_bytes, 0);
+    assert_eq!(world.lane.memory.bytes(), 0);
     let out = world.push(0, 0, 0);
     assert_eq!(fault(&out).kind, FaultKind::Stopped);
     assert!(fault(&out).text.contains("cancelled"));
@@ -174,7 +174,7 @@ fn a_snapshot_is_read_while_tasks_push() {
     );
     let memory = |world: &mut World| {
         world.lane.count_memory();
-        world.lane.memory_bytes
+        world.lane.memory.bytes()
     };
     let shared = memory(&mut world);
     let (mut rows, mut next) = (Vec::new(), Some(0));
@@ -252,7 +252,7 @@ fn a_snapshot_for_whose_copy_there_is_no_memory_is_refused() {
     let mut world = World::with(config(), open(1, vec![wide()]));
     world.push(0, 0, 0);
     world.lane.count_memory();
-    world.lane.config.memory_limit_bytes = world.lane.memory_bytes * 2 - 1;
+    world.lane.config.memory_limit_bytes = world.lane.memory.bytes() * 2 - 1;
     let keep = Message::KeepRows(KeepRows { request: 1, job: JOB, snapshot: 1, records_changes: false });
     let refusal = world.send(TOOL, keep);
     assert_eq!(fault(&refusal).kind, FaultKind::TooLarge);
@@ -288,6 +288,6 @@ fn why_the_last_jobs_were_closed_is_remembered_and_of_earlier_ones_forgotten() {
         world.send(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![spec("w", Consistency::Asp)]) }));
         world.send(TOOL, Message::CloseJob(CloseJob { request: 2, job, reason: format!("{job} is over") }));
     }
-    let known: Vec<JobId> = world.lane.close_reasons.keys().copied().collect();
+    let known: Vec<JobId> = (0..200).filter(|job| world.lane.closed_jobs.reason(*job).is_some()).collect();
     assert_eq!(known, (101..165).collect::<Vec<JobId>>());
 }

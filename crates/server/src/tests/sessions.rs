@@ -84,10 +84,10 @@ fn nobody_pushes_past_the_clocks_of_tasks() {
 fn a_matrix_that_is_dropped_is_free_and_gone() {
     let mut world = World::session(config());
     world.send(1, add_one());
-    let before = world.lane.memory_bytes;
+    let before = world.lane.memory.bytes();
     let dropped = Message::DropMatrix(DropMatrix { request: 3, job: JOB, matrix: 0 });
     assert!(matches!(only(world.send(TOOL, dropped.clone())), Message::Done(_)));
-    assert!(world.lane.memory_bytes < before / 10, "{} of {before}", world.lane.memory_bytes);
+    assert!(world.lane.memory.bytes() < before / 10, "{} of {before}", world.lane.memory.bytes());
     for message in [add_one(), Message::Pull(pull(5, 0, 0))] {
         let out = world.send(1, message);
         assert_eq!(fault(&out).kind, FaultKind::NotFound);

@@ -55,9 +55,9 @@ fn nothing_is_seen_before_the_commit_and_all_of_it_after() {
     assert!(is_done(world.stage(staged(0, 5, 1, 10.0))));
     assert_eq!(world.foreign_pull(2), [0.0; 2]);
     assert!(world.lane.staged_bytes() > 0);
-    let before = world.lane.uncounted_elements;
+    let before = world.lane.memory.uncounted_elements;
     assert_eq!(winner(world.commit(commit(0, 5, 2))), 5);
-    assert_eq!(world.lane.uncounted_elements, before + 4, "two values in each of two chunks");
+    assert_eq!(world.lane.memory.uncounted_elements, before + 4, "two values in each of two chunks");
     assert_eq!(world.foreign_pull(2), [11.0; 2]);
 }
 
@@ -181,7 +181,7 @@ fn each_run_key_and_value_of_a_chunk_is_counted_with_all_that_is_kept_for_it() {
 #[test]
 fn rows_and_what_is_staged_share_the_memory_and_a_commit_makes_room() {
     let mut world = World::session(LaneConfig { memory_limit_bytes: 3000, ..config() });
-    let rows = world.lane.memory_bytes;
+    let rows = world.lane.memory.bytes();
     let refused = (0..100).find_map(|chunk| {
         let out = world.stage(staged(0, 5, chunk, 1.0));
         let is_refused = matches!(out[0], Effect::Send { message: Message::Fault(_), .. });

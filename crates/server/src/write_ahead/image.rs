@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::barrier::BarrierImage;
 use crate::changes::replay::Replay;
+use crate::closed_jobs::ClosedJobs;
 use crate::job::Job;
 use crate::refusal::Refusal;
 use crate::rows::page_values;
@@ -56,7 +57,7 @@ struct JobImage {
 #[derive(Debug, Serialize, Deserialize)]
 struct LaneRecord {
     frame_count: u64,
-    close_reasons: BTreeMap<JobId, String>,
+    close_reasons: ClosedJobs,
     jobs: BTreeMap<JobId, JobRecord>,
 }
 
@@ -77,7 +78,7 @@ impl LaneImage {
             jobs: Vec::new(),
             state: LaneRecord {
                 frame_count: 0,
-                close_reasons: lane.close_reasons.clone(),
+                close_reasons: lane.closed_jobs.clone(),
                 jobs: BTreeMap::new(),
             },
         };
@@ -121,7 +122,7 @@ pub(crate) fn restore(mut source: impl Read, lane: &mut LaneState) -> Result<(),
     if count != record.frame_count {
         return Err(format!("it has {count} frames, expected {}", record.frame_count));
     }
-    lane.close_reasons = record.close_reasons;
+    lane.closed_jobs = record.close_reasons;
     for (id, record) in record.jobs {
         let job = lane.jobs.get_mut(&id).ok_or_else(|| format!("job {id} is missing"))?;
         record.restore(job)?;

@@ -83,7 +83,7 @@ impl LoggedLane {
             image_at_bytes: 0,
             writer: None,
         };
-        log.set_image_size(state.memory_bytes);
+        log.set_image_size(state.memory.bytes());
         Ok(Self { state, log: Some(log), restored_count: restored.change_count, restored_bytes: bytes })
     }
 
@@ -149,7 +149,7 @@ impl LaneLog {
 
     fn start_image(&mut self, state: &mut LaneState) -> io::Result<()> {
         state.count_memory();
-        let (used, limit) = (state.memory_bytes, state.config.memory_limit_bytes);
+        let (used, limit) = (state.memory.bytes(), state.config.memory_limit_bytes);
         // Everything may change while the image is written.
         let image = (2 * used <= limit || state.jobs.is_empty()).then(|| LaneImage::of(state)).flatten();
         let Some(image) = image else {
