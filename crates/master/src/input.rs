@@ -42,14 +42,14 @@ pub(crate) struct Waker {
 }
 
 impl InputSender {
-    pub(crate) fn new(bell: Arc<Waker>) -> (Self, Queue<MasterInput>) {
-        let (words, queue) = sync_channel(INPUT_LIMIT);
-        (Self { inputs: words, waker: bell }, queue)
+    pub(crate) fn new(waker: Arc<Waker>) -> (Self, Queue<MasterInput>) {
+        let (inputs, queue) = sync_channel(INPUT_LIMIT);
+        (Self { inputs, waker }, queue)
     }
 
-    pub(crate) fn report(&self, job: JobId, word: RunnerReport) {
+    pub(crate) fn report(&self, job: JobId, report: RunnerReport) {
         // The queue is closed when the master has ended; then nobody needs the report.
-        if self.inputs.send(MasterInput::Runner(job, word)).is_ok() {
+        if self.inputs.send(MasterInput::Runner(job, report)).is_ok() {
             self.waker.wake();
         }
     }

@@ -88,12 +88,12 @@ impl MasterState {
     }
 
     /// Handles a report of the runner of a job. Reports after `Ended` are dropped.
-    pub fn on_runner(&mut self, id: JobId, word: RunnerReport, out: &mut Vec<Effect>) {
+    pub fn on_runner(&mut self, id: JobId, report: RunnerReport, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.all.get_mut(&id).filter(|job| job.status.state == JobState::Running) else {
             self.counts.dropped += 1;
             return;
         };
-        match word {
+        match report {
             RunnerReport::ToTask { worker, body } if job.members.contains(&worker) => {
                 let run = job.run;
                 self.send_to_member(worker, ControlBody::ToTask { job: run, body }, out);

@@ -54,23 +54,13 @@ impl MasterService {
     pub(crate) fn new(
         state: MasterState,
         runner: Arc<dyn Runner>,
-        (port, words): (InputSender, Queue<MasterInput>),
-        bell: Arc<Waker>,
-        ending: Shutdown,
+        (input_sender, inputs): (InputSender, Queue<MasterInput>),
+        waker: Arc<Waker>,
+        shutdown: Shutdown,
         folder: Option<StateFolder>,
     ) -> Self {
         let (events, clients) = (BTreeMap::new(), BTreeMap::new());
-        Self {
-            state,
-            runner,
-            input_sender: port,
-            inputs: words,
-            waker: bell,
-            events,
-            clients,
-            shutdown: ending,
-            folder,
-        }
+        Self { state, runner, input_sender, inputs, waker, events, clients, shutdown, folder }
     }
 
     /// Executes commands and handles inputs until there are none.
@@ -94,12 +84,12 @@ impl MasterService {
             }
             match self.inputs.try_recv() {
                 Ok(MasterInput::Client(call)) => self.on_call(call),
-                Ok(MasterInput::Runner(job, word)) => {
-                    if let RunnerReport::Ended(result) = &word {
+                Ok(MasterInput::Runner(job, report)) => {
+                    if let RunnerReport::Ended(result) = &report {
                         tracing::info!(job, error = result.as_ref().err(), "job ended");
                         self.events.remove(&job);
                     }
-                    self.state.on_runner(job, word, out);
+                    self.state.on_runner(job, report, out);
                 }
                 Err(_) => break,
             }
@@ -123,17 +113,17 @@ impl MasterService {
     }
 
     fn on_call(&mut self, call: ClientCall) {
-        let ClientCall { client, request: word, reply } = call;
+        let ClientCall { client, request, reply } = call;
         match reply {
             ResponseSender::Discard => drop(self.clients.remove(&client)),
             ResponseSender::Once(_) | ResponseSender::Latest(_) => drop(self.clients.insert(client, reply)),
         }
-        if let ClientRequest::Submit { submission: order, .. } = &word
-            && let Err(text) = self.runner.check(order)
+        if let ClientRequest::Submit { submission, .. } = &request
+            && let Err(text) = self.runner.check(submission)
         {
             return self.state.refuse_client(client, FaultKind::Invalid, text);
         }
-        self.state.on_client(client, word);
+        self.state.on_client(client, request);
     }
 
     fn respond(&mut self, client: ClientId, given: CallResult) {
@@ -150,7 +140,7 @@ impl MasterService {
         let JobStart { job, run, title, spec, servers, workers, recorded, is_session } = start;
         let workers = sorted_by_name(workers);
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
-        let (events, heard) = sync_channel(EVENT_LIMIT);
+        let (events, received) = sync_channel(EVENT_LIMIT);
         let port = self.input_sender.clone();
         let losses = Arc::<Mutex<Losses>>::default();
         let to_runner = (events, Arc::clone(&losses));
@@ -164,7 +154,7 @@ impl MasterService {
             workers,
             losses,
             is_session,
-            events: heard,
+            events: received,
             input_sender: port,
         };
         let (runner, port) = (Arc::clone(&self.runner), self.input_sender.clone());
@@ -280,27 +270,28 @@ mod tests {
     }
 
     fn service_of(settings: Settings, runner: Arc<dyn Runner>) -> MasterService {
-        let bell = Arc::new(Waker::default());
-        let said = InputSender::new(Arc::clone(&bell));
-        let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
-        MasterService::new(MasterState::new(settings, 77), runner, said, bell, ending, None)
+        let waker = Arc::new(Waker::default());
+        let inputs = InputSender::new(Arc::clone(&waker));
+        let shutdown =
+            Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
+        MasterService::new(MasterState::new(settings, 77), runner, inputs, waker, shutdown, None)
     }
 
-    fn call(desk: &mut MasterService, client: ClientId, word: ClientRequest, reply: ResponseSender) {
-        desk.input_sender.send(ClientCall { client, request: word, reply }).unwrap();
-        desk.on_time(Duration::ZERO, &mut Vec::new());
+    fn call(service: &mut MasterService, client: ClientId, request: ClientRequest, reply: ResponseSender) {
+        service.input_sender.send(ClientCall { client, request, reply }).unwrap();
+        service.on_time(Duration::ZERO, &mut Vec::new());
     }
 
     /// Sends a request and returns its only answer.
-    fn ask(desk: &mut MasterService, client: ClientId, word: ClientRequest) -> CallResult {
+    fn answer_of(service: &mut MasterService, client: ClientId, request: ClientRequest) -> CallResult {
         let (reply, mut answered) = oneshot::channel();
-        call(desk, client, word, ResponseSender::Once(reply));
+        call(service, client, request, ResponseSender::Once(reply));
         answered.try_recv().unwrap()
     }
 
     #[test]
     fn a_watcher_that_does_not_listen_any_more_gives_its_place_to_another_at_the_next_news() {
-        let mut desk = service_with(Settings { watcher_limit: 1, ..Settings::default() });
+        let mut service = service_with(Settings { watcher_limit: 1, ..Settings::default() });
         let order = JobSubmission {
             title: "a".into(),
             spec: Value::Null,
@@ -308,20 +299,23 @@ mod tests {
             workers: 1,
             worker_group: String::new(),
         };
-        let submitted =
-            ask(&mut desk, 1, ClientRequest::Submit { id: SubmissionId([1; 16]), submission: order });
+        let submitted = answer_of(
+            &mut service,
+            1,
+            ClientRequest::Submit { id: SubmissionId([1; 16]), submission: order },
+        );
         let Ok(ClientResponse::Submitted { job }) = submitted else { panic!("{submitted:?}") };
         let (reply, latest) = watch::channel(None);
-        call(&mut desk, 2, ClientRequest::Watch { job }, ResponseSender::Latest(reply));
+        call(&mut service, 2, ClientRequest::Watch { job }, ResponseSender::Latest(reply));
         assert!(matches!(&*latest.borrow(), Some(Ok(ClientResponse::Job(_)))));
-        let refused = ask(&mut desk, 3, ClientRequest::Watch { job }).unwrap_err();
+        let refused = answer_of(&mut service, 3, ClientRequest::Watch { job }).unwrap_err();
         assert_eq!(refused.kind, FaultKind::Busy);
         // When the queue is full, the `Unwatch` of the dropped call is lost.
         drop(latest);
-        desk.state.set_progress(job, json!("something new"));
-        desk.on_time(Duration::ZERO, &mut Vec::new());
-        let heard = ask(&mut desk, 3, ClientRequest::Watch { job });
-        assert!(matches!(heard, Ok(ClientResponse::Job(_))), "{heard:?}");
+        service.state.set_progress(job, json!("something new"));
+        service.on_time(Duration::ZERO, &mut Vec::new());
+        let again = answer_of(&mut service, 3, ClientRequest::Watch { job });
+        assert!(matches!(again, Ok(ClientResponse::Job(_))), "{again:?}");
     }
 
     /// Reports the names of the workers that it gets.
@@ -336,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_job_gets_its_workers_by_name_whoever_joined_first() {
-        let (names, told) = sync_channel(1);
-        let mut desk = service_of(Settings::default(), Arc::new(Names(names)));
+        let (names, reported) = sync_channel(1);
+        let mut service = service_of(Settings::default(), Arc::new(Names(names)));
         let worker = |id, name: &str| {
             let (name, host) = (name.into(), "here".into());
             Member {
@@ -360,7 +354,7 @@ mod tests {
             recorded: Value::Null,
             is_session: false,
         };
-        desk.start(start, &mut Vec::new());
-        assert_eq!(told.recv().unwrap(), ["worker-0", "worker-1", "worker-2"]);
+        service.start(start, &mut Vec::new());
+        assert_eq!(reported.recv().unwrap(), ["worker-0", "worker-1", "worker-2"]);
     }
 }

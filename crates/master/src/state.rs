@@ -90,9 +90,9 @@ impl MasterState {
 
     /// Handles a request of a client. Each call of a client has a number of its own; its answers are returned by
     /// [`Self::take_responses`].
-    pub fn on_client(&mut self, client: ClientId, word: ClientRequest) {
+    pub fn on_client(&mut self, client: ClientId, request: ClientRequest) {
         self.counts.messages += 1;
-        match word {
+        match request {
             ClientRequest::Submit { id, submission: order } => self.on_submit(client, id, order),
             ClientRequest::Status => {
                 let status = Status { members: self.member_reports(), jobs: self.job_statuses() };
@@ -116,14 +116,14 @@ impl MasterState {
     }
 
     fn on_hello(&mut self, connection: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
-        let stranger = match hello.role {
+        let refused = match hello.role {
             Role::Member | Role::Tool => None,
             Role::Task { job, task } => Some(format!("task {task} of job {job}")),
             Role::JobTool { job } => Some(format!("a tool of job {job}")),
             Role::Primary { job, .. } => Some(format!("a lane with job {job}")),
             Role::Session { job } => Some(format!("a host of the session of job {job}")),
         };
-        if let Some(who) = stranger {
+        if let Some(who) = refused {
             let text = format!("{who} connected to a master, which has no parameters: connect to a server");
             self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
             out.push(Effect::Close { connection });
@@ -209,7 +209,7 @@ impl Service for MasterState {
             Message::DropMatrix(drop) => {
                 self.on_drop_matrix(now, drop.job, (connection, drop.request), drop.matrix, out);
             }
-            Message::AskMap(ask) => self.on_get_session_map(now, ask.job, (connection, ask.request), out),
+            Message::AskMap(map) => self.on_get_session_map(now, map.job, (connection, map.request), out),
             Message::RenewSession(renew) => {
                 self.on_renew_session(now, renew.job, (connection, renew.request), out);
             }

@@ -125,7 +125,7 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
     let mut names: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
     names.sort();
     match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
-        Some(stranger) => Err(Error::ForeignFileInModel { path: path.into(), file: stranger.into() }),
+        Some(file) => Err(Error::ForeignFileInModel { path: path.into(), file: file.into() }),
         None => Ok(()),
     }
 }

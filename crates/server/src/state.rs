@@ -170,7 +170,7 @@ impl LaneState {
             Message::PullFunction(pull) => self.pull_function(now, at, arrival, pull, out),
             Message::Push(push) => self.push(now, at, arrival, PushRequest::Push(push), out),
             Message::PushFunction(push) => self.push(now, at, arrival, PushRequest::Function(push), out),
-            Message::TryFunction(ask) => self.try_function(now, at, arrival, ask, out),
+            Message::TryFunction(attempt) => self.try_function(now, at, arrival, attempt, out),
             Message::Tick(tick) => self.tick(at, tick, out),
             Message::Leave(leave) => self.leave(at, leave, out),
             Message::Join(join) => self.join(at, join, out),
@@ -279,7 +279,7 @@ impl LaneState {
             DeferredCall::PullFunction(pull) => {
                 self.serve_pull_function(held.connection, &pull, now.saturating_sub(held.since), out);
             }
-            DeferredCall::TryFunction(ask) => self.serve_try_function(held.connection, &ask, out),
+            DeferredCall::TryFunction(attempt) => self.serve_try_function(held.connection, &attempt, out),
             DeferredCall::Push => {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.is_blocked = false;

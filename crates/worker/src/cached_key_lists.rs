@@ -106,7 +106,7 @@ impl OutgoingRequest {
         match Arc::make_mut(&mut self.message) {
             Message::Pull(pull) => pull.wait_ms = ms,
             Message::PullFunction(pull) => pull.wait_ms = ms,
-            Message::TryFunction(ask) => ask.wait_ms = ms,
+            Message::TryFunction(attempt) => attempt.wait_ms = ms,
             Message::Barrier(barrier) => barrier.wait_ms = ms,
             _ => {}
         }

@@ -123,8 +123,8 @@ fn refused(told: &MasterOutput) -> &Fault {
 
 fn command_of(told: &MasterOutput) -> (u64, SessionCommand) {
     match &told.orders[..] {
-        [RunnerCommand::ToRunner { event: JobEvent::Session { call, command: ask }, .. }] => {
-            (*call, ask.clone())
+        [RunnerCommand::ToRunner { event: JobEvent::Session { call, command }, .. }] => {
+            (*call, command.clone())
         }
         other => panic!("{other:?}"),
     }
@@ -134,8 +134,8 @@ fn command_of(told: &MasterOutput) -> (u64, SessionCommand) {
 fn a_matrix_is_in_the_map_when_all_lanes_have_it() {
     let (mut world, job) = TestMaster::with_session();
     let told = world.send(create(job, 2, spec("w")));
-    let (call, ask) = command_of(&told);
-    let SessionCommand::Add { matrix: 0, owners, .. } = ask else { panic!("{ask:?}") };
+    let (call, command) = command_of(&told);
+    let SessionCommand::Add { matrix: 0, owners, .. } = command else { panic!("{command:?}") };
     assert_eq!(owners, [0, 0, 1, 2, 2, 3], "even blocks over the lanes");
     let told = world.send(create(job, 3, spec("w")));
     assert!(told.orders.is_empty() && told.answers.is_empty(), "the same again waits with the first");
@@ -187,8 +187,8 @@ fn what_lanes_refuse_is_said_and_leaves_no_matrix() {
     assert!(refused(&told).text.contains("large 8000"));
     let told = world.send(Message::AskMap(AskMap { request: 4, job }));
     assert!(map(&told.answers[0]).matrices.is_empty());
-    let (_, ask) = command_of(&world.send(create(job, 5, spec("large"))));
-    assert!(matches!(ask, SessionCommand::Add { matrix: 1, .. }), "its number is not used again");
+    let (_, command) = command_of(&world.send(create(job, 5, spec("large"))));
+    assert!(matches!(command, SessionCommand::Add { matrix: 1, .. }), "its number is not used again");
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn a_matrix_is_dropped_once_and_a_number_that_never_was_is_not_found() {
     let told = world.send(drop(3, 0));
     assert_eq!(refused(&told).kind, FaultKind::Busy, "it is being created");
     world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
-    let (call, ask) = command_of(&world.send(drop(4, 0)));
-    assert_eq!(ask, SessionCommand::Drop { matrix: 0 });
+    let (call, command) = command_of(&world.send(drop(4, 0)));
+    assert_eq!(command, SessionCommand::Drop { matrix: 0 });
     assert!(world.send(drop(5, 0)).answers.is_empty(), "a repeat waits for the same");
     let told = world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
     assert_eq!(told.answers.len(), 2);
@@ -216,8 +216,8 @@ fn a_session_ends_with_its_lease_and_whatever_is_said_renews_it() {
     world.beats_until(Duration::from_secs(18));
     assert!(world.master.take_commands().is_empty(), "ten seconds after the last request");
     world.beats_until(Duration::from_secs(19));
-    let (_, ask) = command_of(&world.take_output());
-    let SessionCommand::Close { reason: Some(reason) } = ask else { panic!("{ask:?}") };
+    let (_, command) = command_of(&world.take_output());
+    let SessionCommand::Close { reason: Some(reason) } = command else { panic!("{command:?}") };
     assert!(reason.contains("its lease of 10000 ms expired"), "{reason}");
     assert_eq!(refused(&world.send(renew(job))).kind, FaultKind::Stopped, "too late");
     world.beats_until(Duration::from_secs(25));
@@ -244,8 +244,8 @@ fn closing_is_answered_when_the_memory_is_free_and_may_be_repeated() {
     let (mut world, job) = TestMaster::with_session();
     let told = world.send(create(job, 2, spec("w")));
     assert_eq!(told.orders.len(), 1);
-    let (_, ask) = command_of(&world.send(close(job, 3)));
-    assert_eq!(ask, SessionCommand::Close { reason: None });
+    let (_, command) = command_of(&world.send(close(job, 3)));
+    assert_eq!(command, SessionCommand::Close { reason: None });
     assert!(world.send(close(job, 4)).orders.is_empty());
     let told = world.report(job, RunnerReport::Ended(Ok(serde_json::Value::Null.into())));
     assert!(

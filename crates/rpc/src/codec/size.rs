@@ -20,7 +20,7 @@ impl Message {
             Message::Released(_) => 8,
             Message::PullFunction(pull) => 8 + calls_bytes(std::slice::from_ref(&pull.call)),
             Message::PushFunction(push) => 8 + calls_bytes(&push.calls),
-            Message::TryFunction(ask) => 8 + calls_bytes(&ask.calls),
+            Message::TryFunction(attempt) => 8 + calls_bytes(&attempt.calls),
             Message::CommitFunction(commit) => 16 + calls_bytes(&commit.calls),
             Message::PulledFunction(pulled) => 24 + parts_bytes(&pulled.parts),
             Message::Batch(batch) => batch.messages.iter().map(Self::frame_bytes).sum::<u64>() as usize,

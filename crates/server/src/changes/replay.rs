@@ -158,7 +158,7 @@ fn sender_of(lane: &LaneState, message: &Message) -> Sender {
     match message {
         Message::Push(push) => of(push.job, push.task),
         Message::PushFunction(push) => of(push.job, push.task),
-        Message::TryFunction(ask) => of(ask.job, ask.task),
+        Message::TryFunction(attempt) => of(attempt.job, attempt.task),
         Message::Tick(tick) => of(tick.job, tick.task),
         Message::Barrier(barrier) => of(barrier.job, barrier.task),
         Message::PushStaged(push) => Sender::Session(push.job),

@@ -67,7 +67,7 @@ struct AdmmProgress {
     class_weights: Vec<f64>,
     own: AdmmTask,
     /// Readings of all tasks at a common z.
-    meetings: u64,
+    rounds: u64,
     /// The residuals of all tasks at the last of them.
     residuals: Residuals,
 }
@@ -88,7 +88,7 @@ pub(in super::super) fn begin<'a>(
         let penalty = (settings.l1, settings.l2, super::penalized_columns(model));
         let own = AdmmTask::new(consensus, super::vector_layout(model, settings), penalty);
         let residuals = Residuals::default();
-        (AdmmProgress { class_weights, own, meetings: 0, residuals }, VectorContent::New)
+        (AdmmProgress { class_weights, own, rounds: 0, residuals }, VectorContent::New)
     };
     let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
     Ok(Box::new(Admm { model, settings, share, progress }))
@@ -97,22 +97,22 @@ pub(in super::super) fn begin<'a>(
 impl Learner for Admm<'_> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let Self { model, settings, share, progress } = self;
-        let AdmmProgress { own, meetings, residuals, .. } = progress;
+        let AdmmProgress { own, rounds, residuals, .. } = progress;
         loop {
-            let meeting = *meetings;
-            if meeting > 0 {
+            let round = *rounds;
+            if round > 0 {
                 own.adapt_rho(residuals);
                 let ended = own.solve(task, share)?;
                 own.push_and_average(task, share, ended)?;
             }
             let (passed, at_task) = own.evaluate_at_consensus(task, share)?;
-            let (of_all, flow) = sum_residuals(model, task, &passed, &at_task, meeting)?;
+            let (of_all, flow) = sum_residuals(model, task, &passed, &at_task, round)?;
             *residuals = of_all;
-            *meetings += 1;
+            *rounds += 1;
             let is_stopped = flow == StepDecision::Stop;
-            let has_converged = meeting > 0 && residuals.are_below(settings.tolerance);
-            let is_last = has_converged || meeting >= settings.max_iterations || is_stopped;
-            if meeting == 0 && !is_last {
+            let has_converged = round > 0 && residuals.are_below(settings.tolerance);
+            let is_last = has_converged || round >= settings.max_iterations || is_stopped;
+            if round == 0 && !is_last {
                 // The records were read at the start; no step has been made.
                 continue;
             }
@@ -143,7 +143,7 @@ fn sum_residuals(
     task: &mut TrainTask<'_>,
     passed: &PassResult,
     residuals: &Residuals,
-    meeting: u64,
+    round: u64,
 ) -> Result<(Residuals, StepDecision), Error> {
     let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
     let records = passed.parts.record_count() as f64;
@@ -152,7 +152,7 @@ fn sum_residuals(
     task.agent.all_reduce(&mut sums)?;
     let [loss, stopped, records, positives] = [sums[0], sums[1], sums[2], sums[3]];
     let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
-    if flow == StepDecision::Continue && meeting == 0 {
+    if flow == StepDecision::Continue && round == 0 {
         check_classes(records as u64, positives as u64, model.loss)?;
         if !loss.is_finite() {
             return Err(Error::NonFiniteStart { loss });
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duals_follow_a_meeting_and_one_that_was_broken_off_leaves_no_residuals() {
+    fn duals_follow_a_round_and_one_that_was_broken_off_leaves_no_residuals() {
         let consensus = Consensus { rho: 2.0, adaptive: false, local_iterations: 1, history: 1 };
         let mut own = AdmmTask::new(&consensus, VectorLayout::new(MatrixId(0), 2, 1), (0.0, 0.0, 2));
         own.has_records = true;
@@ -330,7 +330,7 @@ mod tests {
         own.relaxed = vec![2.0, 4.0];
         assert_eq!(own.update_duals(&z), Residuals([9.0, 16.0, 26.0, 5.0, 18.0, 2.0]));
         assert_eq!(own.u, [1.5, 1.5]);
-        assert_eq!(own.update_duals(&z), Residuals::default(), "once for each meeting");
+        assert_eq!(own.update_duals(&z), Residuals::default(), "once for each round");
         assert_eq!(own.u, [1.5, 1.5]);
     }
 }

@@ -312,18 +312,18 @@ mod tests {
         };
         let address = is_ready.recv().expect("it starts");
         let rpc::Address::Tcp(place) = &address else { panic!("{address}") };
-        let stranger = TcpStream::connect(place).expect("it has one place");
+        let other = TcpStream::connect(place).expect("it has one place");
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
         let first = rpc::open(&address, CONNECT_LIMIT, &hello);
-        assert!(first.is_err(), "the stranger has the place");
+        assert!(first.is_err(), "the other has the place");
         let lane = LaneAddress {
             addresses: vec![address.to_string()],
             lane: 0,
             server: String::new(),
             standby: None,
         };
-        connect_with_retry(&lane, &hello, |_| false).expect("the stranger has not said hello in time");
-        drop(stranger);
+        connect_with_retry(&lane, &hello, |_| false).expect("the other has not said hello in time");
+        drop(other);
         stop.raise();
         serving.join().expect("it does not panic").expect("it ends in order");
     }

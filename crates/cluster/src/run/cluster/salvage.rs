@@ -62,7 +62,7 @@ impl Salvage<'_> {
         let mut servers = Servers::connect_as(role, layout, self.token, |_| false)?
             .with_cancellation(move || interrupt.is_raised());
         let start = Instant::now();
-        let mut meeting = ShutdownBarrier::new(
+        let mut barrier = ShutdownBarrier::new(
             worker_tasks.clone(),
             *own,
             self.limit / BARRIER_SHARE,
@@ -90,7 +90,7 @@ impl Salvage<'_> {
                     return Ok(text);
                 }
             }
-            match meeting.next_action(start.elapsed(), &tasks) {
+            match barrier.next_action(start.elapsed(), &tasks) {
                 BarrierAction::Wait => std::thread::sleep(POLL_INTERVAL),
                 BarrierAction::RemoveTasks(late) => {
                     tracing::warn!(
@@ -101,7 +101,7 @@ impl Salvage<'_> {
                     late.into_iter().try_for_each(|task| servers.remove_task(task))?;
                 }
                 BarrierAction::Save => {
-                    let text = self.save(&mut servers, &tasks, &meeting.removed_tasks(), &reached())?;
+                    let text = self.save(&mut servers, &tasks, &barrier.removed_tasks(), &reached())?;
                     servers.close_job(&text)?;
                     return Ok(text);
                 }

@@ -108,7 +108,7 @@ fn restore(link: &JobLink, lanes: &mut Lanes, saved: &SavedMatrices) -> Result<R
 fn handle_requests(link: &JobLink, lanes: &mut Lanes, checkpoints: &SessionCheckpoints) -> Result<(), Error> {
     loop {
         match link.receive(RECEIVE_LIMIT) {
-            JobEvent::Session { call, command: ask } => match ask {
+            JobEvent::Session { call, command } => match command {
                 SessionCommand::Add { matrix, spec, owners } => {
                     let result = lanes.add(matrix, &spec, &owners)?;
                     link.answer_session(call, result);
