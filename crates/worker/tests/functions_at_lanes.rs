@@ -16,6 +16,7 @@ use matrix::{
 };
 use proptest::prelude::*;
 use rpc::Message;
+use rpc::message::FaultKind;
 use worker::{AgentState, CallOutput};
 
 const COLUMNS: u64 = 2_000;
@@ -202,6 +203,21 @@ fn one_lane_and_staged_functions_are_not_tried_first() {
     push(&mut world, &root).unwrap();
     while world.move_all() {}
     assert_eq!(kinds(&mut world), [["PushFunction"]; 3]);
+}
+
+#[test]
+fn a_lane_that_has_closed_the_job_ends_the_task_and_the_function_is_not_blamed() {
+    let mut world = world_of(&VectorPool::spec("v", ElementType::F64, 3, COLUMNS, 1, Consistency::Asp));
+    push(&mut world, &[add(0, 1.0)]).unwrap();
+    world.sent.clear();
+    world.agent.push_function(world.now, M, &[add(0, 1.0)]);
+    world.carry_out();
+    let [(lane, message)] = &world.sent[..] else { panic!("one lane has the matrix") };
+    let Message::PushFunction(sent) = message.clone() else { panic!("{message:?}") };
+    assert_ne!(sent.request, 0, "the task waits for it");
+    world.agent.on_message(world.now, *lane, common::fault(sent.request, FaultKind::Stopped, 0));
+    let error = world.agent.take_result().expect("the call has ended").unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
 }
 
 struct Own;

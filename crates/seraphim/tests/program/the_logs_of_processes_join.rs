@@ -67,8 +67,10 @@ impl Logs {
             .into_iter()
             .map(|(kind, by)| (kind, self.of_workers(sent, kind, by), lines(&self.server, came, kind, by)))
             .collect();
-        let pulls = self.of_workers(sent, "Pull", &asked);
-        both.push(("Pulled", pulls, self.of_workers("response received", "Pulled", &asked)));
+        for (request, answer) in [("Pull", "Pulled"), ("Barrier", "Released")] {
+            let requests = self.of_workers(sent, request, &asked);
+            both.push((answer, requests, self.of_workers("response received", answer, &asked)));
+        }
         for (kind, of_members, of_master) in [
             ("FromTask", "sent to the master", "received from a member"),
             ("ToTask", "received from the master", "sent to a member"),
