@@ -24,7 +24,7 @@ const TESTED_ABOVE: [(&str, &[&str]); 4] = [
     ("cluster", &["seraphim", "simulation"]),
     ("master", &["simulation"]),
     ("server", &["simulation"]),
-    ("worker", &["simulation"]),
+    ("worker", &["seraphim", "simulation"]),
 ];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
