@@ -3,8 +3,8 @@
 //!
 //! A session lives as long as its lease is renewed, which a thread of its own does; then its matrices are freed.
 
+mod connection;
 mod error;
-mod line;
 mod options;
 mod renewal;
 
@@ -24,8 +24,8 @@ use rpc::message::{
 use rpc::{Message, WireType, WireValues};
 
 use crate::lane_keys::{LaneKeys, split_by_lane};
+use connection::SessionConnection;
 pub use error::SessionError;
-use line::Line;
 pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
 
@@ -43,8 +43,8 @@ struct SessionMatrix {
 /// A session with the parameter service. One thread uses it; several threads open a session each, or join one by its
 /// number.
 pub struct ParameterSession {
-    master: Line,
-    lanes: Vec<Option<Line>>,
+    master: SessionConnection,
+    lanes: Vec<Option<SessionConnection>>,
     token: Vec<u8>,
     map: SessionMap,
     matrices: BTreeMap<u32, SessionMatrix>,
@@ -76,9 +76,9 @@ impl ParameterSession {
         let checkpoint = options.checkpoint.clone().unwrap_or_default();
         let ask = OpenSession { request: 2, name, lease_ms: 0, servers: 0, durability, checkpoint };
         let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
-        let line = Line::to_master(address, token)?;
+        let connection = SessionConnection::to_master(address, token)?;
         let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;
-        session.renewal = Some(Renewal::start(line, pause, session.map.job));
+        session.renewal = Some(Renewal::start(connection, pause, session.map.job));
         Ok(session)
     }
 
@@ -88,7 +88,7 @@ impl ParameterSession {
     }
 
     fn connect(address: &str, token: &[u8], first: Message) -> Result<Self, SessionError> {
-        let mut master = Line::to_master(address, token)?;
+        let mut master = SessionConnection::to_master(address, token)?;
         let map = master.ask_map(first, 2)?;
         let mut session = Self {
             master,
@@ -438,7 +438,7 @@ impl ParameterSession {
 
     /// Sends a request. A connection that is broken is not used again.
     fn send(&mut self, lane: usize, message: Message) -> Result<(), SessionError> {
-        let sent = self.line(lane)?.send(message);
+        let sent = self.connection(lane)?.send(message);
         if sent.is_err() {
             self.lanes[lane] = None;
         }
@@ -447,7 +447,7 @@ impl ParameterSession {
 
     /// Receives an answer. A connection that is broken, or out of step, is not used again.
     fn receive(&mut self, lane: usize, request: RequestId) -> Result<Message, SessionError> {
-        let answer = self.line(lane)?.receive(request);
+        let answer = self.connection(lane)?.receive(request);
         if let Err(SessionError::Connection { .. } | SessionError::UnexpectedAnswer { .. }) = &answer {
             self.lanes[lane] = None;
         }
@@ -480,16 +480,16 @@ impl ParameterSession {
     }
 
     /// The connection to a lane.
-    fn line(&mut self, lane: usize) -> Result<&mut Line, SessionError> {
+    fn connection(&mut self, lane: usize) -> Result<&mut SessionConnection, SessionError> {
         if self.lanes[lane].is_none() {
             let (place, role) = (&self.map.lanes[lane], Role::Session { job: self.map.job });
-            self.lanes[lane] = Some(Line::open(place, &self.token, role)?);
+            self.lanes[lane] = Some(SessionConnection::open(place, &self.token, role)?);
         }
         Ok(self.lanes[lane].as_mut().expect("it was just opened"))
     }
 
     fn unexpected(&self, lane: usize) -> SessionError {
-        let place = self.lanes[lane].as_ref().map_or_else(String::new, |line| line.place.clone());
+        let place = self.lanes[lane].as_ref().map_or_else(String::new, |connection| connection.place.clone());
         SessionError::UnexpectedAnswer { place }
     }
 }

@@ -19,7 +19,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 const STANDBY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection to the master or to a lane.
-pub(super) struct Line {
+pub(super) struct SessionConnection {
     pub(super) place: String,
     /// Another lane that may take over, with the hello for it.
     standby: Option<(Vec<String>, Hello)>,
@@ -27,7 +27,7 @@ pub(super) struct Line {
     receiver: Receiver,
 }
 
-impl Line {
+impl SessionConnection {
     /// Connects to the master.
     pub(super) fn to_master(address: &str, token: &[u8]) -> Result<Self, SessionError> {
         let place = SessionLane { addresses: vec![address.to_owned()], lane: 0, standby: None };
