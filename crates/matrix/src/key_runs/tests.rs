@@ -144,3 +144,12 @@ fn runs_are_those_of_the_same_keys_however_they_are_named_and_of_no_others() {
     }
     assert!(!runs.matches(Selection::Columns { row: 1, keys: Keys::Range(3, 6) }));
 }
+
+#[test]
+fn a_row_behind_the_last_of_a_matrix_partitioned_by_column_is_refused() {
+    let by_row = spec(Partitioner::Range { partition_count: 2 });
+    let spec = MatrixSpec { rows: 3, columns: 50, axis: Axis::Column, ..by_row };
+    let check = |row| check_selection(&spec, Selection::Columns { row, keys: Keys::Range(0, 50) });
+    assert_eq!(check(2), Ok(Keys::Range(0, 50)));
+    assert_eq!(check(3), Err(Error::NoSuchRow { matrix: "m".into(), row: 3, rows: 3 }));
+}
