@@ -229,6 +229,8 @@ mod tests {
         let f = |t: f64| if t > 0.1 { (f64::INFINITY, f64::NAN) } else { (t * t - 0.1 * t, 2.0 * t - 0.1) };
         let (found, _) = search(f, 10.0);
         assert!(found <= 0.1);
+        let mut wolfe = WolfeSearch::new(0.0, -0.1, 10.0).expect("descends");
+        assert_eq!(wolfe.observe(f64::INFINITY, f64::NAN), SearchDecision::Try(5.0), "half of the step");
     }
 
     #[test]

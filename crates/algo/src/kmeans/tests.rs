@@ -7,8 +7,9 @@ use math::random::{Purpose, RandomStream, stream};
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId};
 
 use super::points::{Points, SparsePoint};
-use super::{Distance, Seeding, seeding};
+use super::{Distance, FAMILY, Seeding, seeding};
 use crate::error::Error;
+use crate::family::{Families, SavedModel};
 use crate::job::Epochs;
 use crate::metric::Metrics;
 use crate::test_harness::{Record, Run, WAIT_LIMIT, build, f32s, job, train};
@@ -118,6 +119,31 @@ fn lloyd_gives_what_plain_iterations_from_the_same_records_give() {
         assert!(run.training.len() > 3, "{} iterations", run.training.len());
         assert_eq!(assigned(&run, &batches).0, clusters);
     }
+}
+
+#[test]
+fn sparse_and_dense_records_have_the_same_sums() {
+    let dense = Points::of_batches(build(&blobs(4, 20, (2, 5), true), 7), Distance::Euclidean).unwrap();
+    let records: Vec<SparsePoint> = (0..dense.count()).map(|i| dense.get(i)).collect();
+    let sparse = Points::of_points(&records, Vec::new());
+    for i in 0..dense.count() {
+        let sum_of = |points: &Points| {
+            let mut sums = vec![1.0; points.width()];
+            points.add_to(i, 2.5, &mut sums);
+            sums
+        };
+        let expected: Vec<f64> =
+            records[i].values.iter().map(|value| 1.0 + 2.5 * f64::from(*value)).collect();
+        assert_eq!((sum_of(&dense), sum_of(&sparse)), (expected.clone(), expected), "record {i}");
+    }
+}
+
+#[test]
+fn a_saved_model_is_loaded_by_its_family() {
+    let model = run("k=3", tasks(&blobs(5, 90, (3, 4), true), 1)).unwrap().model;
+    let saved = SavedModel::new(&*model);
+    assert_eq!(saved.family, FAMILY.name);
+    assert_eq!(Families::default().load(&saved).unwrap().save(), model.save());
 }
 
 #[test]
