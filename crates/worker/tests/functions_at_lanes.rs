@@ -209,6 +209,7 @@ fn one_lane_and_staged_functions_are_not_tried_first() {
 fn a_lane_that_has_closed_the_job_ends_the_task_and_the_function_is_not_blamed() {
     let mut world = world_of(&VectorPool::spec("v", ElementType::F64, 3, COLUMNS, 1, Consistency::Asp));
     push(&mut world, &[add(0, 1.0)]).unwrap();
+    assert_eq!(world.agent.resend_count(), 0);
     world.sent.clear();
     world.agent.push_function(world.now, M, &[add(0, 1.0)]);
     world.carry_out();

@@ -323,3 +323,22 @@ fn a_minimum_is_reached_without_a_word_and_an_iteration_limit_before_it_is_said(
     assert_eq!((cut.training.len(), cut.notices.len()), (2, 1), "{:?}", cut.notices);
     assert!(cut.notices[0].contains("max_iterations"), "{:?}", cut.notices);
 }
+
+#[test]
+fn values_whose_squares_are_no_f32_are_refused_with_their_sum() {
+    let run = |value: f32| {
+        let records: Vec<Record> = (0..40)
+            .map(|i| (f32::from(i % 3 == 0), vec![(1, if i % 2 == 0 { value } else { -value })]))
+            .collect();
+        train(
+            "lr",
+            "optimizer=lbfgs l2=1 standardize=false",
+            vec![build(&records, 10)],
+            None,
+            Consistency::Bsp,
+        )
+    };
+    assert!(run(1e18).is_ok());
+    let error = run(1e20).err().expect("the sum of squares is 4e41");
+    assert!(matches!(error, Error::LargeValues { sum } if (3.9e41..4.1e41).contains(&sum)), "{error}");
+}
