@@ -126,14 +126,13 @@ fn sparse_and_dense_records_have_the_same_sums() {
     let dense = Points::of_batches(build(&blobs(4, 20, (2, 5), true), 7), Distance::Euclidean).unwrap();
     let records: Vec<SparsePoint> = (0..dense.count()).map(|i| dense.get(i)).collect();
     let sparse = Points::of_points(&records, Vec::new());
-    for i in 0..dense.count() {
+    for (i, record) in records.iter().enumerate() {
         let sum_of = |points: &Points| {
             let mut sums = vec![1.0; points.width()];
             points.add_to(i, 2.5, &mut sums);
             sums
         };
-        let expected: Vec<f64> =
-            records[i].values.iter().map(|value| 1.0 + 2.5 * f64::from(*value)).collect();
+        let expected: Vec<f64> = record.values.iter().map(|value| 1.0 + 2.5 * f64::from(*value)).collect();
         assert_eq!((sum_of(&dense), sum_of(&sparse)), (expected.clone(), expected), "record {i}");
     }
 }
