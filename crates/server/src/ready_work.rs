@@ -9,8 +9,8 @@ use rpc::service::ConnectionId;
 /// Both are empty between two inputs of the lane.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyWork {
-    connections: BTreeSet<ConnectionId>,
-    jobs: BTreeSet<JobId>,
+    runnable_connections: BTreeSet<ConnectionId>,
+    changed_jobs: BTreeSet<JobId>,
 }
 
 /// One of them.
@@ -24,24 +24,25 @@ pub(crate) enum ReadyItem {
 
 impl ReadyWork {
     pub(crate) fn add_connection(&mut self, connection: ConnectionId) {
-        self.connections.insert(connection);
+        self.runnable_connections.insert(connection);
     }
 
     pub(crate) fn add_job(&mut self, job: JobId) {
-        self.jobs.insert(job);
+        self.changed_jobs.insert(job);
     }
 
     pub(crate) fn remove_connection(&mut self, connection: ConnectionId) {
-        self.connections.remove(&connection);
+        self.runnable_connections.remove(&connection);
     }
 
     pub(crate) fn remove_job(&mut self, job: JobId) {
-        self.jobs.remove(&job);
+        self.changed_jobs.remove(&job);
     }
 
     /// What is next. Queues come before jobs, because their requests arrived earlier.
     pub(crate) fn first(&self) -> Option<ReadyItem> {
-        let connection = self.connections.first().map(|connection| ReadyItem::Connection(*connection));
-        connection.or_else(|| self.jobs.first().map(|job| ReadyItem::Job(*job)))
+        let connection =
+            self.runnable_connections.first().map(|connection| ReadyItem::Connection(*connection));
+        connection.or_else(|| self.changed_jobs.first().map(|job| ReadyItem::Job(*job)))
     }
 }
