@@ -158,7 +158,7 @@ impl LaneState {
         }
         open.stats.push_count += 1;
         open.invalidate_export(commit.matrix);
-        self.memory.uncounted_elements += count;
+        self.memory.add_elements(count);
         Ok(commit.attempt)
     }
 

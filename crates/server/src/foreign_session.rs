@@ -95,7 +95,7 @@ impl LaneState {
         merged?;
         open.stats.push_count += 1;
         open.invalidate_export(place.matrix);
-        self.memory.uncounted_elements += value_count;
+        self.memory.add_elements(value_count);
         Ok(())
     }
 

@@ -153,7 +153,7 @@ impl LaneState {
             open.stats.push_count += 1;
             open.stats.push_function_count += 1;
             open.invalidate_export(head.matrix);
-            self.memory.uncounted_elements += element_count;
+            self.memory.add_elements(element_count);
             if let Some(recorder) = &mut self.recorder {
                 recorder.record(&Message::PushFunction(push.clone()));
             }

@@ -15,13 +15,22 @@ const RECOUNT_ELEMENTS: usize = 1 << 16;
 pub(crate) struct MemoryCount {
     bytes: u64,
     /// Elements pushed since the count.
-    pub(crate) uncounted_elements: usize,
+    uncounted_elements: usize,
 }
 
 impl MemoryCount {
     /// Bytes of rows, row copies and modules at the last count.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Notes that elements were pushed.
+    pub(crate) fn add_elements(&mut self, count: usize) {
+        self.uncounted_elements += count;
+    }
+
+    pub(crate) fn uncounted_elements(&self) -> usize {
+        self.uncounted_elements
     }
 }
 
@@ -35,7 +44,7 @@ impl LaneState {
     /// Refuses a push when the rows exceed the memory limit. The rows are counted from time to time, so the bound is
     /// not exact.
     pub(crate) fn check_memory(&mut self, element_count: usize) -> Result<(), Refusal> {
-        if self.memory.uncounted_elements + element_count >= RECOUNT_ELEMENTS {
+        if self.memory.uncounted_elements() + element_count >= RECOUNT_ELEMENTS {
             self.count_memory();
         }
         let (used, limit) = (self.memory.bytes(), self.config.memory_limit_bytes);

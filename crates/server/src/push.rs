@@ -281,7 +281,7 @@ impl LaneState {
                 open.marks[task as usize] = open.mark(task).max(PushPosition { clock, index: index + 1 });
                 open.stats.push_count += 1;
                 open.invalidate_export(place.matrix);
-                self.memory.uncounted_elements += value_count;
+                self.memory.add_elements(value_count);
                 self.reply_done(at, request, job, out);
             }
             Err(refusal) => {

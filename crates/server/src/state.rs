@@ -93,6 +93,11 @@ impl LaneState {
         Self { open_jobs, ..self }
     }
 
+    /// Whether the lane has neither jobs nor connections.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.connections.is_empty()
+    }
+
     fn receive(&mut self, now: Duration, at: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         self.arrival_count += 1;
         let arrival = self.arrival_count;

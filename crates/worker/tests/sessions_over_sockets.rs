@@ -3,13 +3,12 @@
 
 mod common;
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{fault, spec};
+use common::{ServingThread, fault, spec};
 use matrix::{Consistency, Keys, MatrixId, OwnedValues, Partitioner, Selection, ValuesMut};
 use rpc::message::{Done, FaultKind, Pulled, PushPosition, SessionLane, SessionMap, SessionMatrix, Welcome};
-use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, WireValues, serve};
+use rpc::{Address, ConnectionId, Effect, Listener, Message, Service, WireValues};
 use worker::{ParameterSession, SessionError};
 
 const JOB: u32 = 7;
@@ -81,34 +80,18 @@ impl Service for Host {
     fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
-struct Running {
-    address: String,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.raise();
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-fn start(value_count: usize) -> Running {
+/// Starts a host; returns its address and what serves it.
+fn start(value_count: usize) -> (String, ServingThread) {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
-    let (address, stop) = (listener.address().to_string(), Stop::new());
-    let host: Box<dyn Service> = Box::new(Host { address: address.clone(), value_count });
-    let raised = stop.clone();
-    let thread = std::thread::spawn(move || {
-        serve(vec![listener], vec![host], ServeConfig::default(), raised, |_| Ok(())).unwrap();
-    });
-    Running { address, stop, thread: Some(thread) }
+    let address = listener.address().to_string();
+    let host = Host { address: address.clone(), value_count };
+    (address, ServingThread::start(listener, vec![Box::new(host)], &[]))
 }
 
 #[test]
 fn an_answer_to_an_earlier_request_is_dropped() {
-    let host = start(4);
-    let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+    let (address, _host) = start(4);
+    let mut session = ParameterSession::open(&address, &[], "loop").unwrap();
     assert_eq!(session.job(), JOB);
     session.checkpoint("name").unwrap();
 }
@@ -116,8 +99,8 @@ fn an_answer_to_an_earlier_request_is_dropped() {
 #[test]
 fn values_that_do_not_fit_the_keys_are_an_error_and_the_next_pull_is_answered() {
     for (value_count, fits) in [(4, true), (3, false), (5, false)] {
-        let host = start(value_count);
-        let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+        let (address, _host) = start(value_count);
+        let mut session = ParameterSession::open(&address, &[], "loop").unwrap();
         for _ in 0..2 {
             let mut out = [0i64; 4];
             let pulled = session.pull(W, Selection::Rows(Keys::Sorted(&[3, 8])), ValuesMut::I64(&mut out));

@@ -4,16 +4,15 @@
 mod common;
 
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{FakeLane, layout, spec};
+use common::{FakeLane, ServingThread, layout, spec};
 use matrix::{
     Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Partitioner, Prefetch, PullTicket,
     Selection, Values, ValuesMut,
 };
 use rpc::message::{Hello, PushPosition};
-use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
+use rpc::{Address, ConnectionId, Effect, Listener, Message, Service};
 use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent};
 
 const W: MatrixId = MatrixId(0);
@@ -63,19 +62,10 @@ impl Service for FakeLaneService {
     fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
+/// Lanes that are served until it is dropped.
 struct Server {
     lanes: Vec<Arc<Mutex<FakeLane>>>,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.raise();
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
+    _thread: ServingThread,
 }
 
 /// Starts a server with all lanes of the layout, and sets its address in the layout.
@@ -99,12 +89,7 @@ fn start_with(layout: &mut JobLayout, life: u32, token: &[u8], ignores_barriers:
             as Box<dyn Service>
     };
     let services = lanes.iter().enumerate().map(service).collect();
-    let stop = Stop::new();
-    let config = ServeConfig { token: token.to_vec(), ..ServeConfig::default() };
-    let raised = stop.clone();
-    let thread =
-        std::thread::spawn(move || serve(vec![listener], services, config, raised, |_| Ok(())).unwrap());
-    Server { lanes, stop, thread: Some(thread) }
+    Server { lanes, _thread: ServingThread::start(listener, services, token) }
 }
 
 fn a_layout(lane_count: u16) -> JobLayout {

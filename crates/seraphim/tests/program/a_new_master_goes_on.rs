@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::cluster::Cluster;
+use crate::common::service::spec;
 use crate::common::{Folder, bytes_of, clicks, fail, succeed};
-use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
 use worker::ParameterSession;
 
 const EPOCHS: &str = "epochs=1000";
@@ -107,20 +107,7 @@ fn a_master_that_is_stopped_leaves_its_jobs_to_the_next_one_again_and_again() {
 fn a_session_ends_with_its_master_and_holds_no_server_up() {
     let mut world = World::new();
     let mut session = ParameterSession::open(&world.cluster.address, &[], "loop").expect("it has servers");
-    let spec = MatrixSpec {
-        name: "w".into(),
-        element: ElementType::F64,
-        rows: 10,
-        columns: 1,
-        axis: Axis::Row,
-        storage: Storage::Dense,
-        partitioner: Partitioner::Range { partition_count: 2 },
-        initializer: Initializer::Zero,
-        rule: PushRule::Add,
-        consistency: Consistency::Asp,
-        seed: 1,
-    };
-    session.create_matrix(&spec).expect("the spec is good");
+    session.create_matrix(&spec("w", 10)).expect("the spec is good");
     world.cluster.master.kill();
     let (state, start) = (world.state.clone(), Instant::now());
     world.cluster.restart_master(&["--state", &state]);

@@ -40,6 +40,13 @@ fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     [&arguments(data, model)[..], &more].concat()
 }
 
+/// The same job on one server and one worker.
+fn long_on_one<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
+    let mut arguments = long(data, model);
+    (arguments[8], arguments[10]) = ("1", "1");
+    arguments
+}
+
 fn running(cluster: &Cluster) {
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 0));
 }
@@ -70,9 +77,7 @@ fn ctrl_c_at_submit_leaves_the_job_and_says_so_and_status_shows_its_epoch_and_lo
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let model = folder.path("model");
     let cluster = Cluster::start(1, 1, 1);
-    let mut arguments = long(&data, &model);
-    (arguments[8], arguments[10]) = ("1", "1");
-    let job = cluster.submit(&arguments);
+    let job = cluster.submit(&long_on_one(&data, &model));
     let progress = |status: &serde_json::Value| status["jobs"][0]["progress"].clone();
     cluster.wait_until(|status| {
         let progress = progress(status);
@@ -100,8 +105,7 @@ fn an_interrupt_of_a_command_with_cancel_on_exit_cancels_the_job() {
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let model = folder.path("model");
     let cluster = Cluster::start(1, 1, 1);
-    let mut arguments = long(&data, &model);
-    (arguments[8], arguments[10]) = ("1", "1");
+    let mut arguments = long_on_one(&data, &model);
     arguments.push("--cancel-on-exit");
     for (number, signal) in ["-INT", "-TERM"].into_iter().enumerate() {
         let model = format!("{model}-{number}");

@@ -9,13 +9,13 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::common::cluster::signal;
-use crate::common::service::{Service, pid_of};
+use crate::common::service::{Service, pid_of, spec};
 use crate::common::{Folder, fail, succeed};
 use matrix::function::map::Set;
 use matrix::function::reduce::Dot;
 use matrix::{
-    Axis, Consistency, ElementType, FunctionCall, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues,
-    Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
+    Axis, ElementType, FunctionCall, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner, PushRule,
+    Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::*;
 use rpc::transport::{Receiver, Sender, open};
@@ -76,22 +76,6 @@ fn open_session(name: &str) -> Message {
 
 fn with(durability: Durability) -> SessionOptions {
     SessionOptions { durability, ..SessionOptions::default() }
-}
-
-fn spec(name: &str, rows: u64) -> MatrixSpec {
-    MatrixSpec {
-        name: name.into(),
-        element: ElementType::F64,
-        rows,
-        columns: 1,
-        axis: Axis::Row,
-        storage: Storage::Dense,
-        partitioner: Partitioner::Range { partition_count: 2 },
-        initializer: Initializer::Zero,
-        rule: PushRule::Add,
-        consistency: Consistency::Asp,
-        seed: 1,
-    }
 }
 
 fn create(job: u32, spec: MatrixSpec) -> Message {

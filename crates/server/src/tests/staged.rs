@@ -55,9 +55,9 @@ fn nothing_is_seen_before_the_commit_and_all_of_it_after() {
     assert!(is_done(world.stage(staged(0, 5, 1, 10.0))));
     assert_eq!(world.foreign_pull(2), [0.0; 2]);
     assert!(world.lane.staged_bytes() > 0);
-    let before = world.lane.memory.uncounted_elements;
+    let before = world.lane.memory.uncounted_elements();
     assert_eq!(winner(world.commit(commit(0, 5, 2))), 5);
-    assert_eq!(world.lane.memory.uncounted_elements, before + 4, "two values in each of two chunks");
+    assert_eq!(world.lane.memory.uncounted_elements(), before + 4, "two values in each of two chunks");
     assert_eq!(world.foreign_pull(2), [11.0; 2]);
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    fn lane(&self) -> &LaneState {
+    pub(crate) fn lane(&self) -> &LaneState {
         match self {
             Node::Plain(lane) => lane,
             Node::Primary(primary) => primary.state(),

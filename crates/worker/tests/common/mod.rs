@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use matrix::{
@@ -12,10 +13,38 @@ use rpc::message::{
     Done, Fault, FaultKind, KeyList, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push,
     PushFunction, PushPosition, Released, TryFunction, Welcome,
 };
-use rpc::{Message, WireValues};
+use rpc::{Listener, Message, ServeConfig, Service, Stop, WireValues, serve};
 use worker::{AgentEffect, AgentState, CallOutput, JobLayout, LaneAddress, assign_partitions};
 
 pub(crate) type Row = (u32, u32, u64);
+
+/// Services that a thread serves until this is dropped.
+pub(crate) struct ServingThread {
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ServingThread {
+    pub(crate) fn start(listener: Listener, services: Vec<Box<dyn Service>>, token: &[u8]) -> Self {
+        let stop = Stop::new();
+        let (raised, config) =
+            (stop.clone(), ServeConfig { token: token.to_vec(), ..ServeConfig::default() });
+        let thread = std::thread::spawn(move || {
+            let served = serve(vec![listener], services, config, raised, |_| Ok(()));
+            served.expect("it serves until it is stopped");
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for ServingThread {
+    fn drop(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the thread has not panicked");
+        }
+    }
+}
 
 /// A lane with the rules of `rpc::message` for one task, and a second task whose clock the script sets.
 pub(crate) struct FakeLane {

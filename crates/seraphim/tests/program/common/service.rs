@@ -3,10 +3,29 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
+
 use super::cluster::{Process, children};
 
 /// Longest wait for a process.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A matrix of one column of doubles, in two partitions, to which pushes are added.
+pub(crate) fn spec(name: &str, rows: u64) -> MatrixSpec {
+    MatrixSpec {
+        name: name.into(),
+        element: ElementType::F64,
+        rows,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 2 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
 
 pub(crate) struct Service {
     pub(crate) process: Process,
