@@ -33,6 +33,13 @@ struct DrawnSize {
     bar_columns: usize,
 }
 
+impl DrawnSize {
+    /// Number of rows above the last one that the bar takes since the terminal became narrower.
+    fn wrapped_rows(&self, columns: usize) -> usize {
+        if columns < self.columns { self.bar_columns.saturating_sub(1) / columns } else { 0 }
+    }
+}
+
 impl TerminalBar {
     pub(crate) fn new() -> Self {
         let row = ProgressBar::with_draw_target(Some(LENGTH), ProgressDrawTarget::stderr());
@@ -71,8 +78,8 @@ impl TerminalBar {
     fn fit(&self, drawn: &mut DrawnSize) {
         let columns =
             self.term.size_checked().map_or(COLUMNS_FALLBACK, |(_, columns)| usize::from(columns)).max(1);
-        let rows = drawn.bar_columns.saturating_sub(1) / columns;
-        if columns < drawn.columns && rows > 0 {
+        let rows = drawn.wrapped_rows(columns);
+        if rows > 0 {
             self.row.suspend(|| {
                 // A failure is harmless: the terminal may be closed.
                 let _ = self.term.clear_last_lines(rows);
@@ -97,6 +104,25 @@ fn layout(columns: usize, text: &str) -> (usize, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_in_a_narrower_terminal_takes_several_rows() {
+        let drawn = DrawnSize { columns: 80, bar_columns: 79 };
+        let rows = [100, 80, 79, 78, 40, 39, 20].map(|columns| drawn.wrapped_rows(columns));
+        assert_eq!(rows, [0, 0, 0, 1, 1, 2, 3]);
+        assert_eq!(DrawnSize { columns: 80, bar_columns: 0 }.wrapped_rows(10), 0, "nothing is drawn yet");
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_the_whole_text_and_a_narrow_one_its_beginning() {
+        let text = "0123456789".repeat(9);
+        assert_eq!(layout(200, &text), (20, text[..51].to_owned()), "80 columns at most");
+        assert_eq!(layout(80, &text), (20, text[..51].to_owned()));
+        assert_eq!(layout(79, &text), (8, text[..62].to_owned()));
+        assert_eq!(layout(20, &text), (8, text[..3].to_owned()));
+        assert_eq!(layout(10, &text), (8, String::new()));
+        assert_eq!(layout(80, "short"), (20, "short".to_owned()));
+    }
 
     #[test]
     fn the_bar_fits_into_any_terminal() {

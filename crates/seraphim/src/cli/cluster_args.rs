@@ -245,6 +245,8 @@ fn worker_group(name: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
     use super::*;
 
     #[test]
@@ -252,9 +254,98 @@ mod tests {
         for text in ["warn", "DEBUG", "info,rpc=debug", "worker::agent=trace"] {
             assert!(log_filter(text).is_ok(), "{text}");
         }
-        for text in ["verbose", "rpc=loud", "info,rpc", ""] {
+        for text in ["verbose", "rpc=loud", "info,rpc", "", "info,,rpc=debug"] {
             let error = log_filter(text).map(drop).unwrap_err().to_string();
             assert!(error.contains("--log") && error.contains("module=level"), "{text}: {error}");
         }
+    }
+
+    /// Parses the arguments that the processes of a cluster share.
+    fn parsed(arguments: &[&str]) -> Result<ArgMatches, clap::Error> {
+        let own = [master_arg(), lost_limit_arg(), listen_arg("127.0.0.1:0"), http_arg(), token_arg()];
+        let group = worker_group_arg("A group");
+        let limit = Arg::new("memory-limit").long("memory-limit");
+        let command = Command::new("x").no_binary_name(true).args(own).arg(group).arg(limit);
+        command.args(log_args()).try_get_matches_from(arguments)
+    }
+
+    fn matches(arguments: &[&str]) -> ArgMatches {
+        parsed(arguments).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_given_has_the_default_of_the_help() {
+        let none = matches(&[]);
+        assert_eq!(master(&none).unwrap().to_string(), "tcp:127.0.0.1:7070");
+        assert_eq!(master_http(&none).unwrap().to_string(), "tcp:127.0.0.1:7071");
+        assert_eq!(lost_limit(&none), Duration::from_secs(30));
+        assert_eq!(token(&none).unwrap(), b"");
+        assert_eq!(memory_limit(&none).unwrap(), crate::machine::memory_share() * 2);
+        assert!(memory_limit(&none).unwrap() > 1 << 20);
+        assert!(listen("http", &none, b"").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_given_is_taken() {
+        let given = matches(&["--master", "10.0.0.1:1", "--lost-limit", "7", "--memory-limit", "2KiB"]);
+        assert_eq!(master(&given).unwrap().to_string(), "tcp:10.0.0.1:1");
+        assert_eq!(lost_limit(&given), Duration::from_secs(7));
+        assert_eq!(memory_limit(&given).unwrap(), 2048);
+        assert_eq!(master_http(&matches(&["--http", "unix:/x"])).unwrap().to_string(), "unix:/x");
+        for (flag, value) in [("--memory-limit", "many"), ("--master", "nowhere"), ("--http", ":")] {
+            let given = matches(&[flag, value]);
+            let error = memory_limit(&given).map(drop).and(master_http(&given).map(drop)).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(flag) && error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_a_token_a_process_listens_on_its_own_machine_only() {
+        let listening = |places: &[&str], token: &[u8]| {
+            let flags: Vec<&str> = places.iter().flat_map(|place| ["--listen", place]).collect();
+            listen("listen", &matches(&flags), token).map(|addresses| addresses.len())
+        };
+        assert_eq!(listening(&["127.0.0.1:1", "localhost:2", "unix:/x"], b"").unwrap(), 3);
+        let error = listening(&["127.0.0.1:1", "0.0.0.0:2"], b"").unwrap_err().to_string();
+        assert!(error.contains("0.0.0.0:2") && error.contains("--token-file"), "{error}");
+        assert_eq!(listening(&["0.0.0.0:2"], b"secret").unwrap(), 1);
+        assert!(listening(&["no.such.name.invalid:2"], b"").is_err(), "it may be any machine's");
+    }
+
+    #[test]
+    fn a_token_is_what_is_in_its_file_without_blanks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let read = |content: &[u8]| {
+            std::fs::write(&path, content).unwrap();
+            token(&matches(&["--token-file", path.to_str().unwrap()])).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(b" secret\n").unwrap(), b"secret");
+        assert_eq!(read(&[b'a'; TOKEN_LIMIT]).unwrap().len(), TOKEN_LIMIT);
+        for (content, bytes) in [(vec![b' '; 9], 0), (vec![b'a'; TOKEN_LIMIT + 1], TOKEN_LIMIT + 1)] {
+            let error = read(&content).unwrap_err();
+            assert!(error.contains(&format!("contains {bytes} bytes")), "{error}");
+        }
+        let absent = matches(&["--token-file", folder.path().join("no").to_str().unwrap()]);
+        assert!(token(&absent).unwrap_err().to_string().contains("no"));
+    }
+
+    #[test]
+    fn a_worker_group_has_a_name() {
+        let group = |name: &str| {
+            parsed(&["--worker-group", name]).map(|given| given.get_one::<String>("worker-group").cloned())
+        };
+        assert_eq!(group("spark-1").unwrap().as_deref(), Some("spark-1"));
+        for name in ["", "a\tb", &"x".repeat(WORKER_GROUP_BYTES + 1)] {
+            let error = group(name).unwrap_err().to_string();
+            assert!(error.contains("without control characters"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_host_and_each_start_by_a_number() {
+        assert_eq!(host().rsplit_once(':').unwrap().1, std::process::id().to_string());
+        assert_ne!(incarnation(), incarnation());
     }
 }

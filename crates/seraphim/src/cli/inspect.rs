@@ -10,6 +10,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
+use crate::progress::{bytes, counted};
 use crate::run::driver::epoch_monitor::metrics_text;
 use crate::run::export::feature_name;
 
@@ -102,19 +103,15 @@ fn size_bytes(manifest: &Manifest) -> u64 {
     manifest.files.iter().map(|file| file.size_bytes).sum()
 }
 
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weight]) -> String {
     let trained = &manifest.trained;
     let mut text =
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
     text += &format!(
-        "trained on   {} ({} records, {}{}, {}, {}, seed {})\n",
+        "trained on   {} ({}, {}{}, {}, {}, seed {})\n",
         trained.data.join(", "),
-        trained.records,
+        counted(trained.records, "record"),
         counted(trained.epochs, "epoch"),
         if trained.interrupted { ", interrupted" } else { "" },
         counted(u64::from(trained.tasks), "task"),
@@ -147,11 +144,14 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
     if let Some(positive) = positive {
         text += &format!("positive     {positive}\n");
     }
-    text += &format!("size         {}\n", crate::progress::bytes(size_bytes(manifest)));
+    text += &format!("size         {}\n", bytes(size_bytes(manifest)));
     for m in &manifest.matrices {
         text += &format!(
-            "matrix       {}: {} stored rows x {} columns, {:?}\n",
-            m.name, m.stored_rows, m.columns, m.dtype
+            "matrix       {}: {} x {}, {:?}\n",
+            m.name,
+            counted(m.stored_rows, "stored row"),
+            counted(m.columns, "column"),
+            m.dtype
         );
     }
     text += "parameters\n";

@@ -63,8 +63,8 @@ pub(super) fn summary(prediction: &Prediction) -> String {
         let positive = prediction.positive_label.as_ref();
         let positive = positive.map_or(String::new(), |label| format!("; score: for label {label}"));
         text += &format!(
-            "{} scores written to {} ({}{positive})\n",
-            prediction.records,
+            "{} written to {} ({}{positive})\n",
+            counted(prediction.records, "score"),
             prediction.output,
             prediction.columns.join(", ")
         );

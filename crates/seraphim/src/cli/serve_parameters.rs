@@ -16,6 +16,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::progress::{bytes, counted};
 use crate::run::cluster::launch::LocalMaster;
 use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
@@ -132,10 +133,11 @@ fn print_address(service: &ParameterServiceConfig, master: &LocalMaster, is_json
         None => ", from this machine, without a token".to_owned(),
     };
     print_text(&format!(
-        "parameter service at {address}: {} servers, {lanes} lanes, at most {}\n\
+        "parameter service at {address}: {}, {}, at most {}\n\
          clients open their sessions at {address}{secret}\n\
          its status: seraphim status --http {http}, or http://{http}/metrics; Ctrl-C stops the service\n",
-        service.servers,
-        crate::progress::bytes(service.memory_limit_bytes * u64::from(service.servers)),
+        counted(u64::from(service.servers), "server"),
+        counted(lanes, "lane"),
+        bytes(service.memory_limit_bytes * u64::from(service.servers)),
     ))
 }

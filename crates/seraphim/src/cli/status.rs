@@ -2,6 +2,7 @@
 
 mod job_progress;
 
+use job_progress::counted;
 pub(super) use job_progress::{incidents, progress_text};
 
 use std::time::Duration;
@@ -73,23 +74,28 @@ fn detail(job: &JobStatus) -> String {
 }
 
 fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
-    let mut out = job_progress::counted(members.len() as u64, "member") + "\n";
+    let mut out = counted(members.len() as u64, "member") + "\n";
     for (member, report) in members {
         let what = match &member.kind {
             MemberKind::Server { addresses, lanes, memory_limit_bytes } => format!(
-                "server  {lanes} lanes, at most {}, at {}",
+                "server  {}, at most {}, at {}",
+                counted(u64::from(*lanes), "lane"),
                 crate::progress::bytes(*memory_limit_bytes),
                 addresses.join(", ")
             ),
-            MemberKind::Worker { slots, group } if group.is_empty() => format!("worker  {slots} slots"),
-            MemberKind::Worker { slots, group } => format!("worker  {slots} slots, worker group \"{group}\""),
+            MemberKind::Worker { slots, group } if group.is_empty() => {
+                format!("worker  {}", counted(u64::from(*slots), "slot"))
+            }
+            MemberKind::Worker { slots, group } => {
+                format!("worker  {}, worker group \"{group}\"", counted(u64::from(*slots), "slot"))
+            }
         };
         let http = report["http"].as_array().map_or(&[][..], Vec::as_slice);
         let http: Vec<&str> = http.iter().filter_map(Value::as_str).collect();
         let what = format!("  {:<24} {what}, HTTP at {}  ({})", member.name, http.join(", "), member.host);
         out += &(plain(&what, TEXT_BYTES) + "\n");
     }
-    out += &(job_progress::counted(jobs.len() as u64, "job") + "\n");
+    out += &(counted(jobs.len() as u64, "job") + "\n");
     for job in jobs {
         out += &line(job);
     }
@@ -120,16 +126,67 @@ fn line(job: &JobStatus) -> String {
 mod tests {
     use super::*;
 
+    fn job(state: JobState, progress: Value, error: Option<&str>) -> JobStatus {
+        JobStatus { id: 7, title: "lr on x".into(), state, progress, error: error.map(str::to_owned) }
+    }
+
+    #[test]
+    fn members_and_jobs_are_listed_with_what_they_offer() {
+        let member =
+            |name: &str, kind| Member { id: 1, name: name.into(), incarnation: 1, kind, host: "h:9".into() };
+        let server = MemberKind::Server {
+            addresses: vec!["tcp:a:1".into(), "unix:/s".into()],
+            lanes: 2,
+            memory_limit_bytes: 1 << 30,
+        };
+        let worker = |slots, group: &str| MemberKind::Worker { slots, group: group.into() };
+        let http = json!({"http": ["tcp:a:2", "unix:/h"]});
+        let members = [
+            (member("server-0", server), http.clone()),
+            (member("worker-0", worker(4, "")), http),
+            (member("worker-1", worker(1, "b\u{1b}")), Value::Null),
+        ];
+        let running = json!({"records": 5, "epochs": 0, "waits_for": "a worker",
+            "matrices": [{"name": "weights", "rows": 1, "bytes": 8, "partitions": 1}]});
+        let told = text(&members, &[job(JobState::Running, running, None)]);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[0], "3 members");
+        let server =
+            "server  2 lanes, at most 1.00 GiB, at tcp:a:1, unix:/s, HTTP at tcp:a:2, unix:/h  (h:9)";
+        assert_eq!(lines[1], format!("  server-0                 {server}"));
+        assert_eq!(lines[2], "  worker-0                 worker  4 slots, HTTP at tcp:a:2, unix:/h  (h:9)");
+        assert!(
+            lines[3].contains("worker  1 slot, worker group \"b") && !lines[3].contains('\u{1b}'),
+            "{told}"
+        );
+        assert_eq!(lines[4], "1 job");
+        assert_eq!(lines[5], "     7  running    lr on x  waits for a worker  epoch 1, 5 records");
+        assert_eq!(lines[6], "        matrix weights: 1 row, 8 bytes in 1 partition");
+        assert_eq!(lines.len(), 7);
+        assert_eq!(text(&[], &[]), "0 members\n0 jobs\n");
+    }
+
+    #[test]
+    fn a_job_that_does_not_run_has_no_tasks() {
+        let progress = json!({"records": 5, "epochs": 1, "tasks": [{"task": 0, "clock": 3}]});
+        let told = line(&job(JobState::Done, progress.clone(), None));
+        assert_eq!(told, "     7  done       lr on x  epoch 2, 5 records\n");
+        assert!(line(&job(JobState::Running, progress, None)).contains("task 0"));
+        assert_eq!(line(&job(JobState::Queued, Value::Null, None)), "     7  queued     lr on x\n");
+    }
+
+    #[test]
+    fn a_report_is_shown_as_by_the_command_that_makes_it() {
+        let predicted =
+            json!({"records": 3, "output": "/o", "columns": ["score"], "bad_lines": 0, "notices": []});
+        let told = detail(&job(JobState::Done, predicted, None));
+        assert_eq!(told, "     7  done       lr on x\n3 scores written to /o (score)\n");
+    }
+
     #[test]
     fn no_line_of_an_error_looks_like_a_job() {
-        let job = JobStatus {
-            id: 7,
-            title: "lr on x".into(),
-            state: JobState::Failed,
-            progress: Value::Null,
-            error: Some("no data: y\n     9  done       lr on z".into()),
-        };
-        let text = line(&job);
+        let error = "no data: y\n     9  done       lr on z";
+        let text = line(&job(JobState::Failed, Value::Null, Some(error)));
         let jobs = text.lines().filter(|line| line.len() > 6 && line[..6].trim().parse::<u64>().is_ok());
         assert_eq!(jobs.count(), 1, "{text}");
     }

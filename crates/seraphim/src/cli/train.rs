@@ -84,16 +84,16 @@ pub(super) fn summary(report: &Report) -> String {
     };
     let stored = &report.model.stored_rows;
     let rows = if let Some(rows) = stored.get("weights") {
-        format!("{rows} weight rows")
+        counted(*rows, "weight row")
     } else {
         let rows = |(name, rows): (&String, &u64)| format!("{name} of {}", counted(*rows, "row"));
         stored.iter().map(rows).collect::<Vec<_>>().join(", ")
     };
     text += &format!(
-        "{how} {}: {rows}, {}, after {} records in {:.2} s\n",
+        "{how} {}: {rows}, {}, after {} in {:.2} s\n",
         report.model.path,
         crate::progress::bytes(report.model.size_bytes),
-        report.epochs.iter().map(|line| line.records).sum::<u64>(),
+        counted(report.epochs.iter().map(|line| line.records).sum(), "record"),
         report.timings.total_s
     );
     text

@@ -34,9 +34,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_perfect_order_has_auc_one() {
+    fn pairs_in_the_right_order_and_the_loss_are_counted() {
         let b = bayes(&mut [(0.9, 1), (0.1, 0), (0.8, 1)]);
         assert_eq!(b.auc, 1.0);
         assert!((b.positives - 2.0 / 3.0).abs() < 1e-15, "two of three, rounded once");
+        let loss = -(0.9f64.ln() + 0.9f64.ln() + 0.8f64.ln()) / 3.0;
+        assert!((b.log_loss - loss).abs() < 1e-15, "{} {loss}", b.log_loss);
+        // Of the six pairs of a 1 and a 0, (.3, .6) and (.3, .4) are in the wrong order.
+        let b = bayes(&mut [(0.3, 1), (0.6, 0), (0.2, 0), (0.4, 0), (0.7, 1)]);
+        assert!((b.auc - 4.0 / 6.0).abs() < 1e-15, "{}", b.auc);
+        assert_eq!(b.positives, 0.4);
     }
 }

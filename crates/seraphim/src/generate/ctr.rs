@@ -220,9 +220,56 @@ mod tests {
     }
 
     #[test]
+    fn records_are_those_of_the_reference_generator() {
+        // The other library has another logarithm.
+        const ROUNDING: f64 = 1e-12;
+        let few = CtrConfig { dimensions: 1000, nonzeros: 5, zipf: 0.7, sigma: 0.5, bias: 0.25, seed: 3 };
+        let smallest = CtrConfig { dimensions: 32, nonzeros: 8, zipf: 1.1, sigma: 0.5, bias: 0.0, seed: 2 };
+        let cases = [
+            (few, 0, 12345, vec![0, 12, 36, 133, 924], 0.5721205202291824, 1),
+            (smallest, 1, 3, vec![2, 4, 8, 12, 16, 22, 26, 28], 0.31555145531639134, 1),
+            (CONFIG, 1, 77, vec![0, 7, 9, 16, 27, 42, 64, 105], 0.10645170436434806, 0),
+        ];
+        for (config, split, row, ids, probability, label) in cases {
+            let data = CtrData::new(config);
+            let mut record = Record::default();
+            data.record(split, row, &mut record);
+            assert_eq!((record.ids.len(), data.slot_count()), (config.nonzeros, config.nonzeros));
+            assert_eq!((&record.ids[..ids.len()], record.label), (&ids[..], label), "row {row}");
+            assert!((record.probability - probability).abs() < ROUNDING, "{}", record.probability);
+        }
+    }
+
+    #[test]
+    fn sums_have_the_bits_of_numpy() {
+        let term = |i: u32| {
+            let sign = if i.is_multiple_of(3) { 1.0 } else { -1.0 };
+            f64::from(i * i + 1) / 7.0 * sign * 10f64.powi((i % 5) as i32)
+        };
+        // Of numpy 2: the order of the terms decides on the last bits.
+        let expected = [
+            (3, -74.14285714285714),
+            (8, -23596.42857142857),
+            (11, 84246.28571428571),
+            (16, -219538.57142857142),
+            (27, 46397.57142857153),
+        ];
+        for (count, value) in expected {
+            assert_eq!(sum(&(0..count).map(term).collect::<Vec<_>>()), value, "{count} terms");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "7 dimensions do not fill 3 slots")]
+    fn a_slot_has_two_ids_at_least() {
+        slot_sizes(7, 3);
+    }
+
+    #[test]
     fn strides_reach_every_id() {
         for size in [2, 3, 4, 90, 1439, 2_926_535] {
-            assert_eq!(gcd(stride(size), size), 1);
+            let stride = stride(size);
+            assert_eq!((2..=size).find(|n| stride % n == 0 && size % n == 0), None, "{stride} and {size}");
         }
     }
 }

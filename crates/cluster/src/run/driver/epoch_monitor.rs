@@ -282,7 +282,11 @@ fn is_printed(epoch: u64, epoch_count: u64) -> bool {
 
 fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
     let speed = crate::amounts::count(line.records as f64 / line.seconds.max(1e-9));
-    let mut text = format!("epoch {}/{epoch_count}  {} records  {speed}/s", line.epoch + 1, line.records);
+    let mut text = format!(
+        "epoch {}/{epoch_count}  {}  {speed}/s",
+        line.epoch + 1,
+        crate::amounts::counted(line.records, "record")
+    );
     text += &format!("\n  training    {}", metrics_text(&line.training));
     if let Some(validation) = &line.validation {
         text += &format!("\n  validation  {}", metrics_text(validation));

@@ -136,6 +136,63 @@ mod tests {
     }
 
     #[test]
+    fn the_last_epoch_is_not_passed_and_checkpoints_are_told() {
+        let mut progress = json!({"records": 20, "epochs": 3, "epoch_count": 3});
+        assert_eq!(
+            progress_text(&progress),
+            "  epoch 3 of 3, 20 records",
+            "between its end and that of the job"
+        );
+        progress["checkpoint"] = json!({"number": 4, "clock": 70});
+        assert_eq!(progress_text(&progress), "  epoch 3 of 3, 20 records, checkpoint 4 at clock 70");
+        progress["checkpoint"] = json!({"number": 4});
+        progress["ended_by"] = "epochs".into();
+        progress["model"] = "/m".into();
+        assert_eq!(progress_text(&progress), "  3 whole epochs of 3, 20 records");
+        progress["epochs"] = Value::Null;
+        assert_eq!(progress_text(&progress), "");
+    }
+
+    #[test]
+    fn scoring_counts_records_and_chunks() {
+        let progress = json!({"scored": 20_000, "chunks": 1, "chunk_count": 3});
+        assert_eq!(progress_text(&progress), "  20.0k records scored, 1 of 3 chunks");
+        let progress = json!({"scored": 1, "chunks": 0, "chunk_count": 1});
+        assert_eq!(progress_text(&progress), "  1 record scored, 0 of 1 chunk");
+    }
+
+    #[test]
+    fn what_has_happened_is_told_line_by_line() {
+        let progress = json!({"incidents": {"count": 5, "last": ["a was\nlost", 7, "b was lost"]}});
+        let told = incidents(&progress);
+        assert!(told.len() == 2 && told.iter().all(|line| !line.contains('\n')), "{told:?}");
+        assert!(told[0].starts_with("a was") && told[1] == "b was lost", "{told:?}");
+        assert_eq!(incidents(&Value::Null), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_task_waits_at_a_barrier_for_messages_or_is_gone() {
+        let task = |state: &str, connected: bool, wait: Value| {
+            let task = json!({"task": 2, "worker": "w", "clock": 5, "state": state, "connected": connected, "wait": wait});
+            line(&task, &[])
+        };
+        let wait = |call: &str, of: Value| json!({"call": call, "waited_ms": 300, "waits_for": of});
+        let expected = [
+            (task("left", false, Value::Null), "has ended"),
+            (task("live", false, wait("pull", Value::Null)), "is not connected"),
+            (
+                task("live", true, wait("barrier", Value::Null)),
+                "waits 0.3 s at a barrier for messages in flight",
+            ),
+            (task("live", true, wait("push", json!(9))), "waits 0.3 s to push for task 9"),
+        ];
+        for (told, doing) in expected {
+            assert_eq!(told, format!("task 2 on w: clock 5, {doing}"));
+        }
+        assert_eq!(line(&json!({"task": 1, "clock": 0}), &[]), "task 1 on ?: clock 0, computes");
+    }
+
+    #[test]
     fn who_waits_is_told_for_whom_and_how_long() {
         let progress = json!({
             "task_count": 3,
