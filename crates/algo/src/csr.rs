@@ -203,4 +203,11 @@ mod tests {
         CsrRows::new(&OFFSETS, &INDICES, &VALUES).backward(&[1.0, 5.0, -2.0], &mut gradient);
         assert_eq!(gradient, [-1.0, -1.0, -4.0, 0.5, 2.0]);
     }
+
+    #[test]
+    fn records_are_scaled_to_length_one() {
+        let mut values = [3.0, -4.0, 0.0, 0.0, 5.0, 12.0];
+        normalize(&[0, 2, 2, 4, 6], &mut values);
+        assert_eq!(values, [0.6, -0.8, 0.0, 0.0, (5.0f64 / 13.0) as f32, (12.0f64 / 13.0) as f32]);
+    }
 }

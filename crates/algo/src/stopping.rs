@@ -86,12 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_loss_is_no_better_one() {
-        let mut rule = watching("loss", 2);
-        assert!(rule.observe(0, 0.5).improved);
-        assert!(!rule.observe(1, 0.5).improved);
-        assert_eq!(rule.best(), Some((0, 0.5)), "the earliest of equals is kept");
-        assert!(rule.observe(2, 0.5).stop);
+    fn an_equal_value_is_no_better_one() {
+        for name in ["loss", "auc"] {
+            let mut rule = watching(name, 2);
+            assert!(rule.observe(0, 0.5).improved);
+            assert!(!rule.observe(1, 0.5).improved);
+            assert_eq!(rule.best(), Some((0, 0.5)), "the earliest of equals is kept");
+            assert!(rule.observe(2, 0.5).stop);
+        }
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl Points {
         Ok(points)
     }
 
+    #[cfg(test)]
+    pub(super) fn is_dense(&self) -> bool {
+        matches!(self.rows, Rows::Dense(_))
+    }
+
     fn append(&mut self, batch: &Batch, distance: Distance) -> Result<(), Error> {
         let column =
             |key: &u64| self.features.binary_search(key).expect("the features of all batches") as u32;

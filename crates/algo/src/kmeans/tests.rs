@@ -6,7 +6,7 @@ use data::{Batch, BatchSize, Shuffle};
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId};
 
-use super::points::{Points, SparsePoint};
+use super::points::{Points, SparsePoint, nearest};
 use super::{Distance, FAMILY, Seeding, seeding};
 use crate::error::Error;
 use crate::family::{Families, SavedModel};
@@ -289,4 +289,26 @@ fn more_clusters_than_records_and_records_without_direction_are_errors() {
     }
     let error = run("k=0", tasks(&records, 1)).map(drop).unwrap_err().to_string();
     assert!(error.contains("[1, 65536]"), "{error}");
+}
+
+#[test]
+fn of_two_centres_at_the_same_distance_the_first_is_taken() {
+    // |c|^2 - 2 x c + |x|^2 = 4, 2, 2, 3 with |x|^2 = 1.
+    let found = nearest(&[0.5, 1.0, 1.5, 1.0], &[4.0, 3.0, 4.0, 4.0], 1.0);
+    assert_eq!((found.centre, found.first, found.second), (1, 2.0, 2.0));
+    let found = nearest(&[0.5, 1.5, 1.0], &[4.0, 4.0, 4.0], 1.0);
+    assert_eq!((found.centre, found.first, found.second), (1, 2.0, 3.0));
+    let alone = nearest(&[3.0], &[4.0], 1.0);
+    assert_eq!((alone.centre, alone.first, alone.second), (0, 0.0, f64::INFINITY), "rounded below zero");
+}
+
+#[test]
+fn records_are_kept_as_rows_if_a_fifth_of_their_values_is_there() {
+    let of = |entries: u64| {
+        // Ten records of ten features, of which the first has the others.
+        let record = |i: u64| (0.0, (0..if i == 0 { 10 } else { entries }).map(|key| (key, 1.0)).collect());
+        let records: Vec<Record> = (0..10).map(record).collect();
+        Points::of_batches(build(&records, 4), Distance::Euclidean).unwrap().is_dense()
+    };
+    assert_eq!([of(10), of(2), of(1)], [true, true, false]);
 }

@@ -11,8 +11,9 @@ mod twin;
 mod weighted;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use data::Batch;
+use data::{Batch, BatchSize, LabelRule, Shuffle};
 use math::random::{Purpose, stream};
 use matrix::{Consistency, MatrixId};
 
@@ -20,7 +21,8 @@ use super::optimizer::OPTIMIZERS;
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
 use crate::family::{self, Families, SavedModel};
-use crate::job::DataFacts;
+use crate::job::{DataFacts, Epochs};
+use crate::labels::LabelScale;
 use crate::param::ParamSpec;
 use crate::test_harness as harness;
 use harness::{Run, batches, clicks, job, train};
@@ -258,4 +260,41 @@ fn every_default_is_allowed_by_its_own_row() {
         let settings = (row.configure)(&BTreeMap::new()).unwrap().settings();
         assert_eq!(settings.len(), row.parameters.len(), "{}: a name stands twice", row.name);
     }
+}
+
+#[test]
+fn a_job_says_what_it_needs_of_its_data() {
+    let needs = |algorithm, settings| job(algorithm, settings).unwrap().data_needs();
+    let plain = needs("lr", "optimizer=ftrl standardize=false");
+    assert_eq!((plain.scan, plain.count_features, plain.keep_zeros), (false, false, false));
+    assert_eq!((plain.label_rule, plain.validation_required), (LabelRule::Binary { positive: None }, false));
+    assert!(needs("lr", "optimizer=ftrl").keep_zeros, "nothing is known of the columns yet");
+    let scaled = needs("lr", "optimizer=ftrl standardize=true");
+    assert_eq!((scaled.scan, scaled.count_features, scaled.keep_zeros), (true, false, true));
+    let minimized = needs("lr", "optimizer=lbfgs standardize=false");
+    assert_eq!((minimized.scan, minimized.count_features, minimized.keep_zeros), (true, true, false));
+    for (name, label_rule) in
+        [("softmax", LabelRule::Class), ("linear", LabelRule::Real), ("huber", LabelRule::Real)]
+    {
+        let needs = needs(name, "optimizer=ftrl standardize=false");
+        assert_eq!((needs.scan, needs.label_rule), (true, label_rule), "{name}: the scan reads the labels");
+    }
+    assert!(needs("svm", "optimizer=ftrl standardize=false class_weights=balanced").scan);
+    let given = "optimizer=ftrl batch_size=7 epochs=3 shuffle=records validation_share=0.25 early_stopping=2 dimensions=9";
+    let given = needs("lr", given);
+    assert_eq!((given.batch_size, given.epochs), (BatchSize::Fixed(7), Epochs::Fixed(3)));
+    assert_eq!((given.shuffle, given.validation_share, given.key_limit), (Shuffle::Records, 0.25, Some(9)));
+    assert!(given.validation_required);
+}
+
+#[test]
+fn a_regression_predicts_on_the_scale_of_its_labels() {
+    let data = clicks(1, 10, 25);
+    let run = train("linear", "epochs=2", vec![data.clone()], None, Consistency::Bsp).unwrap();
+    let plain = run.saved_and_loaded(&data).0;
+    let scale = LabelScale { mean: 300.0, deviation: 50.0 };
+    let model = run.model.of::<super::Model>().unwrap().clone();
+    let scaled = Run { model: Arc::new(super::Model { label_scale: Some(scale), ..model }), ..run };
+    let expected: Vec<f64> = plain.iter().map(|prediction| 300.0 + 50.0 * prediction).collect();
+    assert_eq!(scaled.saved_and_loaded(&data).0, expected);
 }

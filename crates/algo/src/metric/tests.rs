@@ -8,7 +8,9 @@ use super::calibration::CalibrationAccumulator;
 use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucAccumulator;
 use super::regression::RegressionAccumulator;
-use super::{STOPPING_METRICS, entropy};
+use super::{
+    BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator, STOPPING_METRICS, entropy,
+};
 
 /// Rounding of sums of at most 1,000 products, in f64.
 const ROUNDING: f64 = 1e-10;
@@ -249,4 +251,28 @@ proptest! {
         head.merge(&tail);
         prop_assert_eq!(head.value(), all.value());
     }
+}
+
+#[test]
+fn the_best_constant_prediction_is_the_share_of_the_ones() {
+    let loss = |probabilities| {
+        let mut parts = BinaryAccumulator { probabilities, ..Default::default() };
+        for (is, weight) in [(true, 1.0), (false, 2.0), (false, 1.0)] {
+            parts.counts.add(true, is, weight);
+        }
+        MetricAccumulator::Binary(Box::new(parts)).constant_loss().unwrap()
+    };
+    // A share of one quarter.
+    let expected = -(0.25f64.ln() * 0.25 + 0.75f64.ln() * 0.75);
+    assert!((loss(true) - expected).abs() < ROUNDING, "{} {expected}", loss(true));
+    assert_eq!(loss(false), 0.75, "4 x 1/4 x 3/4");
+    assert_eq!(MetricAccumulator::Binary(Box::default()).constant_loss(), None);
+    assert_eq!(MetricAccumulator::Real(RealAccumulator::default()).constant_loss(), None);
+    let mut counts = ClassCounts::new(3);
+    for class in [0, 1, 1, 2] {
+        counts.add(0, class, 1.0);
+    }
+    let classes = ClassAccumulator { loss: Default::default(), counts, confusion: None };
+    let found = MetricAccumulator::Classes(Box::new(classes)).constant_loss().unwrap();
+    assert!((found - 1.5 * 2f64.ln()).abs() < ROUNDING, "{found}");
 }

@@ -172,3 +172,18 @@ fn a_stop_keeps_the_last_consensus() {
         assert!(same, "{batches} batches, {iterations} iterations");
     }
 }
+
+#[test]
+fn a_rho_that_does_not_suit_the_data_is_adapted() {
+    let records = dense(5, 200, false);
+    for rho in [0.01, 300.0] {
+        let iterations = |adaptive: bool| {
+            let settings = format!(
+                "l2=0.7 optimizer=admm max_iterations=500 start=identity rho={rho} adaptive_rho={adaptive}"
+            );
+            run("lr", &settings, tasks(&records)).training.len()
+        };
+        let (adapted, fixed) = (iterations(true), iterations(false));
+        assert!(adapted * 4 < fixed, "rho={rho}: {adapted} iterations, {fixed} without adapting");
+    }
+}

@@ -85,6 +85,80 @@ fn the_data_decide_what_no_setting_says() {
     }
 }
 
+#[test]
+fn objectives_with_l1_are_minimized_by_owlqn() {
+    let table = sparse(2000, 10, |_| 40, |_| 1.0);
+    let known = DataProfile { survey: Some(&table), ..TABLE };
+    for (settings, optimizer) in [("", "lbfgs"), ("l1=0.5", "owlqn"), ("l1=0", "lbfgs")] {
+        assert_eq!(chosen("lr", settings, &known, &["optimizer"]), optimizer, "{settings}");
+    }
+}
+
+#[test]
+fn every_choice_has_its_reason() {
+    const COMMON: &str = "l2=1: the default penalty of most programs";
+    fn of(survey: &Survey) -> DataProfile<'_> {
+        DataProfile { survey: Some(survey), ..NUMBERED }
+    }
+    let alike = sparse(2000, 10, |_| 40, |_| 1.0);
+    let unlike = sparse(2000, 10, |_| 40, |key| 10f32.powi(key as i32));
+    let one_hot = sparse(5000, 300, |_| 14, |_| 1.0);
+    let clicks = sparse(30_000, 1 << 40, |_| 40, |_| 1.0);
+    let small = sparse(2000, 10, |_| 40, |_| 1e-4);
+    let few = |records, columns| {
+        format!(
+            "optimizer=lbfgs: {records} records with about {columns} columns are few enough to optimize to the minimum"
+        )
+    };
+    let unread = "standardize=false: features are numbered, and the input is not read before the first step";
+    let cases: [(DataProfile<'_>, &[&str]); 8] = [
+        (of(&alike), &[&few(2000, 10), "standardize=false: the columns are of similar scale", COMMON]),
+        (
+            of(&unlike),
+            &[
+                &few(2000, 10),
+                "standardize=true: the scales of columns differ by a factor of 1000000000",
+                COMMON,
+            ],
+        ),
+        (
+            of(&one_hot),
+            &[&few(5000, 300), "standardize=false: the columns are sparse and of similar scale", COMMON],
+        ),
+        (
+            of(&clicks),
+            &[
+                "optimizer=ftrl: 30000 records with about 1141973 columns are sparse, where a few passes generalize best",
+                "standardize=false: there are too many columns for a table",
+                "epochs=2: more epochs overfit wide sparse data",
+            ],
+        ),
+        (
+            of(&small),
+            &[
+                &few(2000, 10),
+                "standardize=true: the root mean square of all entries is 1.0e-4, far from 1",
+                COMMON,
+            ],
+        ),
+        (
+            DataProfile { size_bytes: None, ..NUMBERED },
+            &["optimizer=ftrl: the input is a stream, which is not read before the first step", unread],
+        ),
+        (
+            DataProfile { size_bytes: Some(1 << 40), ..NUMBERED },
+            &["optimizer=ftrl: the input is larger than 2 GiB", unread],
+        ),
+        (
+            DataProfile { is_bsp: false, ..NUMBERED },
+            &["optimizer=ftrl: reads may miss pushes (--consistency)", unread],
+        ),
+    ];
+    for (known, expected) in cases {
+        assert_eq!(settled("lr", "", &known).reasons, expected);
+    }
+}
+
 /// Texts whose records all have length 1, except the first, which has no word.
 fn normalized_texts() -> Survey {
     let record = |record: u64| {

@@ -5,6 +5,7 @@ use matrix::{Consistency, Partitioner, PushRule, Storage};
 
 use super::super::Model;
 use super::harness::job;
+use crate::family::Model as _;
 use crate::job::DataFacts;
 use crate::metric::MetricAccumulator;
 
@@ -51,4 +52,11 @@ fn an_intercept_is_one_dense_row_in_one_partition_however_the_weights_are_stored
         assert_eq!(intercept.partitioner, Partitioner::Range { partition_count: 1 });
         assert_eq!(intercept.rule, PushRule::Assign);
     }
+}
+
+#[test]
+fn the_columns_of_a_matrix_are_numbered_if_there_are_several() {
+    let model = model("softmax");
+    assert_eq!(model.column_names("weights", 1), ["value"]);
+    assert_eq!(model.column_names("weights", 3), ["value_0", "value_1", "value_2"]);
 }
