@@ -183,7 +183,7 @@ impl SubmittedJob {
                 }
                 lost_since = None;
                 if !job.manner().quiet {
-                    print_changes(last.as_ref(), status);
+                    changes(last.as_ref(), status).iter().for_each(|line| print_notice(line));
                 }
                 last = Some(status.clone());
                 true
@@ -239,22 +239,23 @@ fn lost_master(address: &Address, number: JobId, job: &CheckedJob, error: &dyn s
     Error::Cluster { text, exit: Exit::Io }
 }
 
-/// Prints a line for every change, for people.
-#[allow(clippy::print_stderr, reason = "progress goes to standard error")]
-fn print_changes(last: Option<&JobStatus>, status: &JobStatus) {
+/// Describes what has changed since the last status, a line each.
+fn changes(last: Option<&JobStatus>, status: &JobStatus) -> Vec<String> {
+    let mut lines = Vec::new();
     if last.is_none_or(|last| last.state != status.state) {
-        eprintln!("job {} {}", status.id, state_text(status.state));
+        lines.push(format!("job {} {}", status.id, state_text(status.state)));
     }
     let told = last.map_or(0, |last| incident_count(&last.progress));
     let new = incident_count(&status.progress).saturating_sub(told) as usize;
-    let lines = super::status::incidents(&status.progress);
-    for line in &lines[lines.len().saturating_sub(new)..] {
-        eprintln!("job {}: {line}", status.id);
+    let incidents = super::status::incidents(&status.progress);
+    for incident in &incidents[incidents.len().saturating_sub(new)..] {
+        lines.push(format!("job {}: {incident}", status.id));
     }
     let reached = super::status::progress_text(&status.progress);
     if status.state == JobState::Running && !reached.is_empty() {
-        eprintln!("job {}: {}", status.id, reached.trim_start());
+        lines.push(format!("job {}: {}", status.id, reached.trim_start()));
     }
+    lines
 }
 
 fn incident_count(progress: &Value) -> u64 {
@@ -349,4 +350,120 @@ fn with_absolute_paths(raw: RawJob) -> Result<RawJob, Error> {
         }
     };
     Ok(raw.with_paths(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use algo::Families;
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(state: JobState, progress: Value) -> JobStatus {
+        JobStatus { id: 7, title: "lr on x".into(), state, progress, error: None }
+    }
+
+    fn matches(arguments: &[&str]) -> ArgMatches {
+        command().no_binary_name(true).try_get_matches_from(arguments).unwrap()
+    }
+
+    fn job(arguments: &[&str]) -> CheckedJob {
+        let matches = matches(arguments);
+        CheckedJob::check(&raw(&matches).unwrap().0, &Families::default()).unwrap()
+    }
+
+    fn training() -> CheckedJob {
+        job(&["lr", "--data", "a.libsvm", "--model", "m"])
+    }
+
+    #[test]
+    fn what_has_changed_is_told_once() {
+        let progress = |count: u64, last: &[&str]| json!({"records": 9, "epochs": 0, "incidents": {"count": count, "last": last}});
+        let queued = status(JobState::Queued, Value::Null);
+        assert_eq!(changes(None, &queued), ["job 7 is queued"]);
+        assert_eq!(changes(Some(&queued), &queued), [] as [&str; 0]);
+        let running = status(JobState::Running, progress(1, &["a was lost"]));
+        let reached = "job 7: epoch 1, 9 records";
+        assert_eq!(changes(Some(&queued), &running), ["job 7 is running", "job 7: a was lost", reached]);
+        assert_eq!(changes(Some(&running), &running), [reached]);
+        let later = status(JobState::Running, progress(3, &["a was lost", "b was lost", "c was lost"]));
+        assert_eq!(changes(Some(&running), &later), ["job 7: b was lost", "job 7: c was lost", reached]);
+        let many = status(JobState::Running, progress(30, &["y was lost", "z was lost"]));
+        assert_eq!(changes(Some(&later), &many), ["job 7: y was lost", "job 7: z was lost", reached]);
+        for (state, text) in [
+            (JobState::Done, "is done"),
+            (JobState::Failed, "has failed"),
+            (JobState::Cancelled, "was cancelled"),
+        ] {
+            let ended = status(state, progress(30, &["z was lost"]));
+            assert_eq!(changes(Some(&many), &ended), [format!("job 7 {text}")], "no progress after the end");
+        }
+    }
+
+    #[test]
+    fn a_job_that_failed_ends_the_command_with_its_code() {
+        let ended = |state, progress, error: Option<&str>| {
+            let status = JobStatus { error: error.map(str::to_owned), ..status(state, progress) };
+            match finish(Some(status), &training()) {
+                Err(Error::Cluster { text, exit }) => (text, exit),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (text, exit) = ended(JobState::Failed, json!({"exit": 3}), Some("no\u{7} data\nin x"));
+        assert!(exit == Exit::Data && text.starts_with("no") && text.ends_with("\nin x"), "{text}");
+        assert!(!text.contains('\u{7}'));
+        assert_eq!(ended(JobState::Failed, Value::Null, Some("no")), ("no".into(), Exit::Internal));
+        let (text, exit) = ended(JobState::Cancelled, Value::Null, None);
+        assert!(exit == Exit::Interrupted && text.contains("before it began"), "{text}");
+        let (text, exit) = ended(JobState::Done, json!({"model": "/m"}), None);
+        assert!(
+            exit == Exit::Internal && text.contains("saved in /m") && text.contains("too long"),
+            "{text}"
+        );
+        let (text, _) = ended(JobState::Done, json!({}), None);
+        assert!(text.contains("use the same release at both ends"), "{text}");
+        assert!(matches!(finish(None, &training()), Err(Error::Cluster { exit: Exit::Internal, .. })));
+        let scoring = job(&["predict", "--model", "m", "--data", "a", "--output", "b"]);
+        let unread = finish(Some(status(JobState::Done, json!({}))), &scoring).unwrap_err();
+        assert!(unread.to_string().contains("the result of the job cannot be read"), "{unread}");
+    }
+
+    #[test]
+    fn another_command_reaches_the_same_master_with_the_flags_that_were_given() {
+        let flags = |more: &[&str]| {
+            let fixed = ["lr", "--data", "a", "--model", "m"];
+            flags_of_master(&matches(&[&fixed[..], more].concat()))
+        };
+        assert_eq!(flags(&[]), "");
+        assert_eq!(flags(&["--token-file", "t", "--master", "h:1"]), " --master h:1 --token-file t");
+        assert_eq!(flags(&["--http", "h:2"]), " --http h:2");
+    }
+
+    #[test]
+    fn paths_are_those_of_the_folder_of_the_client() {
+        let here = std::env::current_dir().unwrap();
+        let data = ["data/a.libsvm", "s3://bucket/b", "/c"];
+        let fixed = ["lr", "--model", "m", "--data", data[0], data[1], data[2]];
+        let raw = raw(&matches(&fixed)).unwrap().0;
+        let CheckedJob::Train(job) =
+            CheckedJob::check(&with_absolute_paths(raw).unwrap(), &Families::default()).unwrap()
+        else {
+            panic!("it trains")
+        };
+        let first = here.join(data[0]).display().to_string();
+        assert_eq!(job.input.data, [&first, data[1], data[2]]);
+        assert_eq!(job.model, here.join("m"));
+    }
+
+    #[test]
+    fn a_lost_master_is_told_with_what_becomes_of_the_job() {
+        let address: Address = "127.0.0.1:1".parse().unwrap();
+        let told = |job: &CheckedJob| lost_master(&address, 7, job, &"it is gone").to_string();
+        let text = told(&training());
+        assert!(
+            text.contains("127.0.0.1:1 is lost, with job 7: it is gone.") && text.contains("m.unfinished")
+        );
+        let text = told(&job(&["evaluate", "--model", "m", "--data", "a"]));
+        assert!(text.contains("the job ends without a result"), "{text}");
+    }
 }
