@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, clicks, fail, seraphim, succeed};
+use crate::common::{Folder, clicks, command, fail, seraphim, succeed};
 
 const ON_SERVERS: [&str; 4] = ["--servers", "2", "--workers", "2"];
 
@@ -46,6 +46,11 @@ fn the_model_that_was_trained_again_is_kept_only_if_it_is_wanted() {
     let data = folder.write("train.libsvm", clicks(200, 1));
     let (model, again) = (folder.path("model"), folder.path("again"));
     train("lr", &data, &model, &[]);
+    let temporary = folder.path("temporary");
+    std::fs::create_dir(&temporary).expect("the folder is ours");
+    let done = command(&["reproduce", &model, "--quiet"]).env("TMPDIR", &temporary).status();
+    assert!(done.expect("the binary was built for this test").success());
+    assert!(crate::common::bytes_of(&temporary).is_empty(), "nothing is left of the temporary model");
     let json = succeed(&["reproduce", &model, "--quiet", "--json", "--output", &again]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(json["is_reproduced"], true, "{json}");

@@ -308,3 +308,44 @@ fn a_function_on_a_model_tells_its_result_or_what_it_has_changed() {
     let error = fail(2, &["apply", &model, "--function", "scalar_mul", "--argument", "two"]);
     assert!(error.contains("--argument") && error.contains("JSON"), "{error}");
 }
+
+#[test]
+fn checkpoints_are_listed_verified_and_removed() {
+    // Steps in an epoch of 40 records.
+    const STEPS: u64 = 4;
+    let folder = Folder::new();
+    let (data, place) = (people(&folder), folder.path("saved"));
+    let fixed =
+        ["train", "lr", "--quiet", "--data", &data, "--bad-lines", "skip=3", "--model", &folder.path("m")];
+    let often = ["--set", "epochs=6000", "--set", "batch_size=10", "--checkpoint-every", "1ticks"];
+    succeed(&[&fixed[..], &often, &["--checkpoints", &place, "--checkpoint-keep", "1000"]].concat());
+    let listed = succeed(&["checkpoints", "list", &place]);
+    let (title, rows) = listed.split_once('\n').unwrap();
+    assert_eq!(masked(&folder, title), "training DIR/m of lr");
+    let json: serde_json::Value =
+        serde_json::from_str(&succeed(&["checkpoints", "list", &place, "--json"])).unwrap();
+    let values = json.as_array().unwrap();
+    assert!(values.len() == rows.lines().count() && values.len() > 1, "{listed}");
+    for (row, value) in rows.lines().zip(values) {
+        let (number, clock) = (value["number"].as_u64().unwrap(), value["clock"].as_u64().unwrap());
+        let where_ = if clock % STEPS == 0 { "before" } else { "within" };
+        let begin = format!("{number:08}  {where_} epoch {}, clock {clock}, 1 task, ", clock / STEPS + 1);
+        let size = cluster::amounts::bytes(value["size_bytes"].as_u64().unwrap());
+        assert_eq!(row, format!("{begin}{size}"));
+        assert_eq!(value["epoch"], clock / STEPS);
+        assert_eq!(value["is_within_epoch"], clock % STEPS != 0);
+        assert_eq!(value["tasks"], 1);
+    }
+    let verified = told(&folder, &["checkpoints", "verify", &place]);
+    for (row, value) in verified.lines().zip(values) {
+        let begin = format!("{:08}  whole: 1 state, ", value["number"].as_u64().unwrap());
+        assert!(row.starts_with(&begin) && row.contains(" rows, "), "{row}");
+    }
+    let all = values.len() - 1;
+    let said = succeed(&["checkpoints", "prune", &place, "--keep", "1"]);
+    assert_eq!(
+        said,
+        if all == 1 { "removed 1 checkpoint\n".into() } else { format!("removed {all} checkpoints\n") }
+    );
+    assert_eq!(succeed(&["checkpoints", "list", &place]).lines().count(), 2);
+}
