@@ -317,7 +317,16 @@ fn checkpoints_are_listed_verified_and_removed() {
     let (data, place) = (people(&folder), folder.path("saved"));
     let fixed =
         ["train", "lr", "--quiet", "--data", &data, "--bad-lines", "skip=3", "--model", &folder.path("m")];
-    let often = ["--set", "epochs=6000", "--set", "batch_size=10", "--checkpoint-every", "1ticks"];
+    let often = [
+        "--set",
+        "epochs=6000",
+        "--set",
+        "standardize=false",
+        "--set",
+        "batch_size=10",
+        "--checkpoint-every",
+        "1ticks",
+    ];
     succeed(&[&fixed[..], &often, &["--checkpoints", &place, "--checkpoint-keep", "1000"]].concat());
     let listed = succeed(&["checkpoints", "list", &place]);
     let (title, rows) = listed.split_once('\n').unwrap();
