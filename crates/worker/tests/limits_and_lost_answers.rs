@@ -3,8 +3,11 @@
 mod common;
 
 use common::{World, fault, layout, spec};
-use matrix::{Consistency, Keys, MatrixId, MatrixSpec, Partitioner, Selection};
-use rpc::message::FaultKind;
+use std::time::Duration;
+
+use matrix::{Consistency, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner, Selection};
+use rpc::Message;
+use rpc::message::{FaultKind, Pulled, PushPosition};
 use worker::CallOutput;
 
 const W: MatrixId = MatrixId(0);
@@ -41,4 +44,57 @@ fn a_lane_that_says_that_the_task_has_left_ends_the_finish() {
     // The answer to the leave was lost: it is the lane's answer to something that was sent before.
     world.agent.on_message(world.now, 0, fault(0, FaultKind::TaskLeft, 0));
     assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::Done)));
+}
+
+#[test]
+fn a_refused_connection_is_tried_again_only_if_that_may_help() {
+    for (kind, may_help) in [
+        (FaultKind::Busy, true),
+        (FaultKind::NoSuchJob, false),
+        (FaultKind::BadToken, false),
+        (FaultKind::TaskLeft, false),
+    ] {
+        let spec = spec("w", Consistency::Asp, 1, Partitioner::Range { partition_count: 1 });
+        let mut world = World::new(layout(vec![spec], 1, 1 << 20));
+        world.agent.pull(world.now, W, Selection::Rows(Keys::Range(0, 1)));
+        world.carry_out();
+        world.agent.on_message(world.now, 0, fault(0, kind, 0));
+        match world.agent.take_result() {
+            None => assert!(may_help && world.agent.next_time() > Some(Duration::ZERO), "{kind:?}"),
+            Some(ended) => {
+                let error = ended.unwrap_err().to_string();
+                assert!(!may_help && error.contains(&format!("{kind:?}")), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lane_that_says_that_a_task_at_work_has_left_ends_the_task() {
+    for is_answer in [true, false] {
+        let mut world = world(1 << 20);
+        world.agent.pull(world.now, W, Selection::Rows(Keys::Range(0, 1)));
+        world.carry_out();
+        let Some((0, Message::Pull(sent))) = world.sent.last().cloned() else { panic!("{:?}", world.sent) };
+        let request = if is_answer { sent.request } else { 0 };
+        world.agent.on_message(world.now, 0, fault(request, FaultKind::TaskLeft, 0));
+        let error = world.agent.take_result().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("server tcp:host0:1") && error.contains("TaskLeft"), "{error}");
+    }
+}
+
+#[test]
+fn a_call_knows_for_how_long_its_answer_was_deferred() {
+    let mut world = world(1 << 20);
+    let mut pull = |held_ns: u64| {
+        world.agent.pull(world.now, W, Selection::Rows(Keys::Range(0, 1)));
+        world.carry_out();
+        let Some((0, Message::Pull(sent))) = world.sent.pop() else { panic!("no pull") };
+        let (applied, values) = (PushPosition::default(), OwnedValues::I64(vec![5]).into());
+        let answer = Pulled { request: sent.request, minimum: u64::MAX, held_ns, applied, values };
+        world.agent.on_message(world.now, 0, Message::Pulled(answer));
+        assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::ValuesReady)));
+        world.agent.deferred_ns()
+    };
+    assert_eq!([7000, 200, 0].map(&mut pull), [7000, 200, 0]);
 }

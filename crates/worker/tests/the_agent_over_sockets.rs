@@ -199,6 +199,14 @@ fn what_the_next_step_reads_is_asked_ahead_and_reads_the_same() {
 }
 
 #[test]
+fn an_agent_knows_its_task() {
+    let mut layout = JobLayout { task_count: 5, ..a_layout(1) };
+    let _server = start(&mut layout, u32::MAX, b"");
+    let agent = RemoteAgent::new(layout, 3, Vec::new()).unwrap();
+    assert_eq!((agent.task(), agent.task_count(), agent.clock()), (3, 5, 0));
+}
+
+#[test]
 fn a_dropped_agent_leaves() {
     let mut layout = a_layout(1);
     let server = start(&mut layout, u32::MAX, b"");

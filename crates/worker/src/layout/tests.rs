@@ -66,7 +66,9 @@ fn what_does_not_fit_is_refused_by_name() {
         change(&mut layout);
         layout.check().unwrap_err().to_string()
     };
-    assert!(refused(|l| l.lanes.clear()).contains("number of lanes"));
+    assert!(refused(|l| l.lanes.clear()).contains("number of lanes is 0, expected 1 to 65535"));
+    let many = refused(|l| l.lanes = vec![l.lanes[0].clone(); 65_536]);
+    assert!(many.contains("number of lanes is 65536, expected 1 to 65535"), "{many}");
     assert!(refused(|l| l.lanes[1].addresses.clear()).contains("addresses of lane 1"));
     assert!(refused(|l| l.home = 2).contains("home is 2, expected below 2"));
     assert!(refused(|l| l.task_count = 0).contains("task_count"));
@@ -82,5 +84,7 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(wide.contains(expected), "{wide}");
     let wire = refused(|l| l.wire = vec![WireType::Bf16; 2]);
     assert!(wire.contains("the number of wire types is 2, expected 1"), "{wire}");
+    let largest = JobLayout { lanes: vec![layout().lanes[0].clone(); 65_535], ..layout() };
+    assert_eq!(largest.check(), Ok(()));
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }
