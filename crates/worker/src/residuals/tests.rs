@@ -195,6 +195,26 @@ fn a_push_too_large_for_the_limit_goes_exactly() {
 }
 
 #[test]
+fn residuals_fill_their_limit_and_are_sent_when_it_would_be_passed() {
+    /// Bytes of a key with its residuals.
+    const KEY: u64 = 40;
+    let mut agent = agent(WireType::Int8);
+    agent.residual_limit_bytes = 2 * KEY;
+    let mut pushed = |keys: &[u64]| {
+        let pushes = push(&mut agent, keys, &[0.1, 0.033].repeat(keys.len()));
+        let exact = pushes.iter().filter(|push| !push.values.value_type().is_rounded()).count();
+        (exact, pushes.len() - exact, agent.matrices[0].residuals.bytes())
+    };
+    assert_eq!(pushed(&[1]), (0, 1, KEY));
+    assert_eq!(pushed(&[2]), (0, 1, 2 * KEY), "as many as the limit allows");
+    let (exact, rounded, kept) = pushed(&[3]);
+    assert!(exact > 0 && rounded == 1, "{exact} pushes of residuals, {rounded} of values");
+    assert_eq!(kept, KEY);
+    let (_, rounded, kept) = pushed(&[4, 5]);
+    assert_eq!((rounded > 0, kept), (true, 2 * KEY), "as large as the limit allows");
+}
+
+#[test]
 fn the_largest_values_do_not_overflow_with_their_rest() {
     for wire in ROUNDED {
         let mut agent = agent(wire);
