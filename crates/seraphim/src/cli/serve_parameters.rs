@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::transport::Address;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, session_checkpoints,
@@ -116,28 +116,96 @@ fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
 
 fn print_address(service: &ParameterServiceConfig, master: &LocalMaster, is_json: bool) -> Result<(), Error> {
     let (address, http) = (master.address.to_string(), master.http.to_string());
-    let (address, http) = (address.trim_start_matches("tcp:"), http.trim_start_matches("tcp:"));
-    let lanes = u64::from(service.servers) * u64::from(service.lanes);
-    if is_json {
-        return print_json(&json!({
-            "address": address,
-            "http": http,
-            "servers": service.servers,
-            "lanes": lanes,
-            "memory_limit_bytes": service.memory_limit_bytes * u64::from(service.servers),
-            "needs_token": !service.token.is_empty(),
-        }));
-    }
+    let places = (address.trim_start_matches("tcp:"), http.trim_start_matches("tcp:"));
+    if is_json { print_json(&value(service, places)) } else { print_text(&text(service, places)) }
+}
+
+/// Number of lanes and memory limit in bytes of all servers together.
+fn totals(service: &ParameterServiceConfig) -> (u64, u64) {
+    let servers = u64::from(service.servers);
+    (servers * u64::from(service.lanes), servers * service.memory_limit_bytes)
+}
+
+fn value(service: &ParameterServiceConfig, (address, http): (&str, &str)) -> Value {
+    let (lanes, memory_limit_bytes) = totals(service);
+    json!({
+        "address": address,
+        "http": http,
+        "servers": service.servers,
+        "lanes": lanes,
+        "memory_limit_bytes": memory_limit_bytes,
+        "needs_token": !service.token.is_empty(),
+    })
+}
+
+fn text(service: &ParameterServiceConfig, (address, http): (&str, &str)) -> String {
+    let (lanes, memory_limit_bytes) = totals(service);
     let secret = match &service.token_file {
         Some(file) => format!(", with the token in {file}"),
         None => ", from this machine, without a token".to_owned(),
     };
-    print_text(&format!(
+    format!(
         "parameter service at {address}: {}, {}, at most {}\n\
          clients open their sessions at {address}{secret}\n\
          its status: seraphim status --http {http}, or http://{http}/metrics; Ctrl-C stops the service\n",
         counted(u64::from(service.servers), "server"),
         counted(lanes, "lane"),
-        bytes(service.memory_limit_bytes * u64::from(service.servers)),
-    ))
+        bytes(memory_limit_bytes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(servers: u32, lanes: u16, token_file: Option<&str>) -> ParameterServiceConfig {
+        ParameterServiceConfig {
+            listen: "127.0.0.1:7070".into(),
+            http: Vec::new(),
+            token: token_file.map_or_else(Vec::new, |_| b"secret".to_vec()),
+            token_file: token_file.map(str::to_owned),
+            servers,
+            lanes,
+            memory_limit_bytes: 1 << 20,
+            write_ahead_log: None,
+            sync_log: false,
+            session_checkpoints: None,
+            session_limit: None,
+        }
+    }
+
+    #[test]
+    fn a_service_says_where_it_is_and_how_much_it_takes() {
+        let places = ("127.0.0.1:7070", "127.0.0.1:7071");
+        assert_eq!(
+            text(&service(1, 1, None), places),
+            "parameter service at 127.0.0.1:7070: 1 server, 1 lane, at most 1.0 MiB\n\
+             clients open their sessions at 127.0.0.1:7070, from this machine, without a token\n\
+             its status: seraphim status --http 127.0.0.1:7071, or http://127.0.0.1:7071/metrics; Ctrl-C stops the service\n"
+        );
+        let told = text(&service(3, 2, Some("t")), places);
+        assert!(
+            told.contains("3 servers, 6 lanes, at most 3.0 MiB\n") && told.contains("token in t\n"),
+            "{told}"
+        );
+        let told = value(&service(3, 2, Some("t")), places);
+        let expected = json!({"address": places.0, "http": places.1, "servers": 3, "lanes": 6,
+            "memory_limit_bytes": 3 << 20, "needs_token": true});
+        assert_eq!(told, expected);
+        assert_eq!(value(&service(1, 1, None), places)["needs_token"], false);
+    }
+
+    #[test]
+    fn clients_must_be_able_to_reach_the_address() {
+        let taken =
+            |text: &str| host_and_port(vec![text.parse().unwrap()]).map_err(|error| error.to_string());
+        assert_eq!(taken("127.0.0.1:7070").unwrap(), "127.0.0.1:7070");
+        assert_eq!(taken("host.example:0").unwrap(), "host.example:0");
+        assert_eq!(taken("[::1]:7").unwrap(), "[::1]:7");
+        for place in ["0.0.0.0:7070", "[::]:7070"] {
+            assert!(taken(place).unwrap_err().contains("an address that clients can reach"), "{place}");
+        }
+        assert!(taken("unix:/x").unwrap_err().contains("clients connect over TCP"));
+        assert!(host_and_port(Vec::new()).is_err());
+    }
 }

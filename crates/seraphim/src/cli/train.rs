@@ -102,3 +102,76 @@ pub(super) fn summary(report: &Report) -> String {
 fn first_bad_line(report: &Report) -> &str {
     report.input.first_bad_lines.first().map_or("", String::as_str)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::{EpochLine, Timings};
+
+    fn report(change: impl Fn(&mut Report)) -> Report {
+        let line = |epoch, loss: f64| {
+            let metrics = |loss: f64| [("loss".to_owned(), loss)].into();
+            let (training, validation) = (metrics(loss), Some(metrics(loss + 1.0)));
+            EpochLine { epoch, records: 20, training, validation, ..EpochLine::default() }
+        };
+        let mut report = serde_json::from_value(json!({
+            "program_version": "1", "algorithm": "lr", "settings": {}, "seed": 1, "consistency": "bsp", "tasks": 1,
+            "threads": 1, "data": ["a"], "validate": [], "format": "csv", "epochs": [line(0, 0.5), line(1, 0.25)],
+            "input": {"records": 20, "size_bytes": null, "labels": "2 classes (0 to 1)", "bad_lines": 0,
+                "first_bad_lines": [], "kept": null},
+            "ended_by": "finished", "best_epoch": null, "timings": Timings { total_s: 1.5, ..Timings::default() },
+            "records_per_second": 1.0, "peak_memory_bytes": null, "store": null, "notices": [],
+            "model": {"path": "/m", "size_bytes": 512, "stored_rows": {"weights": 1}},
+        }))
+        .unwrap();
+        change(&mut report);
+        report
+    }
+
+    #[test]
+    fn a_training_is_told_with_the_metrics_of_the_saved_epoch() {
+        assert_eq!(
+            summary(&report(|_| {})),
+            "labels      2 classes (0 to 1)\n\
+             training    loss 0.25000\n\
+             validation  loss 1.25000\n\
+             model saved in /m: 1 weight row, 512 bytes, after 40 records in 1.50 s\n"
+        );
+        let stopped = summary(&report(|report| {
+            report.ended_by = "early_stopping".into();
+            report.best_epoch = Some(0);
+        }));
+        assert!(stopped.contains("training    loss 0.50000\nvalidation  loss 1.50000\n"), "{stopped}");
+        assert!(
+            stopped.contains("\nstopped early; the best model is saved in /m: 1 weight row, "),
+            "{stopped}"
+        );
+        let interrupted = summary(&report(|report| report.ended_by = "interrupted".into()));
+        assert!(interrupted.contains("\ninterrupted; the model so far is saved in /m: "), "{interrupted}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_told() {
+        let told = summary(&report(|report| {
+            report.notices = vec!["careful".into()];
+            report.input.labels = labels::NONE.to_owned();
+            report.epochs.clear();
+            report.model.stored_rows = [("centres".to_owned(), 2), ("norms".to_owned(), 1)].into();
+        }));
+        assert_eq!(
+            told,
+            "note: careful\nmodel saved in /m: centres of 2 rows, norms of 1 row, 512 bytes, after 0 records in 1.50 s\n"
+        );
+        let told = summary(&report(|report| {
+            report.input.bad_lines = 2;
+            report.input.first_bad_lines = vec!["a:3: bad".into(), "a:4: bad".into()];
+            report.epochs[1].validation = None;
+        }));
+        assert!(told.starts_with("skipped 2 bad lines, the first: a:3: bad\nlabels "), "{told}");
+        assert!(!told.contains("validation"), "{told}");
+        let told = summary(&report(|report| report.input.bad_lines = 1));
+        assert!(told.starts_with("skipped 1 bad line, the first: \n"), "{told}");
+    }
+}
