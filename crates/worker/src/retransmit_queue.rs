@@ -182,3 +182,227 @@ fn push_id(message: &Message) -> Option<PushPosition> {
 fn awaits_answer(message: &Message) -> bool {
     matches!(message, Message::PushFunction(push) if push.request != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use matrix::OwnedValues;
+    use rpc::message::{KeyList, Push, PushFunction};
+
+    use super::*;
+
+    fn at(clock: u64, index: u32) -> PushPosition {
+        PushPosition { clock, index }
+    }
+
+    fn push_of(PushPosition { clock, index }: PushPosition, keys: KeyList) -> Message {
+        let values = OwnedValues::F32(vec![1.0; keys.len() as usize]).into();
+        let (request, runs) = (0, Vec::new());
+        Message::Push(Push {
+            request,
+            job: 1,
+            task: 0,
+            clock,
+            index,
+            matrix: 0,
+            table: 0,
+            runs,
+            keys,
+            values,
+        })
+    }
+
+    /// A push of one value.
+    fn push(clock: u64, index: u32) -> OutgoingRequest {
+        OutgoingRequest::new(push_of(at(clock, index), KeyList::Range { start: 0, end: 1 }), None, None)
+    }
+
+    fn function(clock: u64, index: u32, request: RequestId) -> OutgoingRequest {
+        let (job, task, matrix, calls) = (1, 0, 0, Vec::new());
+        let message = Message::PushFunction(PushFunction { request, job, task, clock, index, matrix, calls });
+        OutgoingRequest::new(message, None, None)
+    }
+
+    fn tick(clock: u64) -> Tick {
+        Tick { request: 0, job: 1, task: 0, clock }
+    }
+
+    /// A queue and what it needs to send.
+    #[derive(Default)]
+    struct Line {
+        queue: RetransmitQueue,
+        known: CachedKeyLists,
+        ids: RequestId,
+    }
+
+    impl Line {
+        fn of(pushes: impl IntoIterator<Item = OutgoingRequest>) -> Self {
+            let mut line = Self::default();
+            pushes.into_iter().for_each(|push| line.queue.push(push));
+            line
+        }
+
+        /// Sends what the window allows.
+        fn send(&mut self, window: u64) -> Vec<Arc<Message>> {
+            let Self { queue, known, ids } = self;
+            std::iter::from_fn(|| queue.next(window, known, ids)).collect()
+        }
+
+        /// Sends what the window allows; returns the request of each push.
+        fn requests(&mut self, window: u64) -> Vec<RequestId> {
+            let request = |message: &Arc<Message>| match &**message {
+                Message::Push(push) => push.request,
+                other => panic!("{other:?}"),
+            };
+            self.send(window).iter().map(request).collect()
+        }
+
+        /// Number of sent entries, and whether these are all.
+        fn sent(&self) -> (usize, bool) {
+            (self.queue.sent_count(), self.queue.is_all_sent())
+        }
+    }
+
+    #[test]
+    fn an_answer_acknowledges_the_pushes_below_its_position() {
+        let size = push(0, 0).bytes;
+        let mut line = Line::of([push(0, 0), push(0, 1)]);
+        line.queue.tick(tick(1));
+        line.queue.push(push(1, 0));
+        assert_eq!((line.queue.bytes(), line.sent()), (3 * size, (0, false)), "a tick counts as nothing");
+        assert_eq!(line.send(u64::MAX).len(), 4);
+        assert_eq!(line.sent(), (4, true));
+        line.queue.acknowledge(at(0, 2));
+        assert_eq!((line.queue.bytes(), line.sent()), (size, (2, true)), "the tick is not acknowledged");
+        line.queue.acknowledge(at(0, 0));
+        line.queue.acknowledge(at(1, 0));
+        assert_eq!((line.queue.bytes(), line.queue.has_pushes()), (size, true));
+        line.queue.acknowledge(at(1, 1));
+        assert_eq!((line.queue.bytes(), line.sent(), line.queue.has_pushes()), (0, (0, true), false));
+        line.queue.push(push(1, 0));
+        assert!(!line.queue.has_pushes(), "an earlier attempt has made it");
+        line.queue.push(push(1, 1));
+        assert!(line.queue.has_pushes() && !line.queue.is_all_sent());
+        line.queue.acknowledge(at(2, 0));
+        assert_eq!(
+            (line.queue.bytes(), line.sent()),
+            (0, (0, true)),
+            "acknowledged before it was sent again"
+        );
+    }
+
+    #[test]
+    fn a_push_function_is_acknowledged_by_its_own_answer() {
+        let mut line = Line::of([push(0, 0), function(0, 1, 9), push(0, 2)]);
+        line.send(u64::MAX);
+        assert!(line.queue.awaits_answer());
+        line.queue.acknowledge(at(0, 3));
+        assert_eq!(line.sent(), (2, true), "and what is behind it waits");
+        assert!(!line.queue.acknowledge_function(8));
+        assert!(line.queue.acknowledge_function(9));
+        assert_eq!((line.sent(), line.queue.bytes(), line.queue.awaits_answer()), ((0, true), 0, false));
+        line.queue.push(function(1, 0, 10));
+        assert!(!line.queue.acknowledge_function(10), "it was not sent");
+        line.queue.push(push(1, 1));
+        line.send(u64::MAX);
+        assert!(line.queue.acknowledge_function(10));
+        assert_eq!(
+            (line.sent(), line.queue.bytes()),
+            ((1, true), push(1, 1).bytes),
+            "the push has no answer yet"
+        );
+    }
+
+    #[test]
+    fn a_function_without_an_answer_is_acknowledged_like_a_push() {
+        let mut line = Line::of([function(0, 0, 0), push(0, 1)]);
+        assert!(line.queue.has_pushes() && !line.queue.awaits_answer());
+        line.send(u64::MAX);
+        line.queue.acknowledge(at(0, 1));
+        assert_eq!(line.sent(), (1, true));
+    }
+
+    #[test]
+    fn of_adjacent_ticks_the_last_is_sent() {
+        let mut line = Line::default();
+        let sent = |line: &mut Line| -> Vec<u64> {
+            let clock = |message: &Arc<Message>| match &**message {
+                Message::Tick(tick) => tick.clock,
+                Message::Push(push) => 100 + push.clock,
+                other => panic!("{other:?}"),
+            };
+            line.send(u64::MAX).iter().map(clock).collect()
+        };
+        line.queue.tick(tick(1));
+        line.queue.tick(tick(2));
+        assert_eq!(sent(&mut line), [2]);
+        line.queue.tick(tick(3));
+        assert_eq!((line.sent(), sent(&mut line)), ((0, false), vec![3]));
+        line.queue.push(push(3, 0));
+        line.queue.tick(tick(4));
+        line.queue.tick(tick(5));
+        assert_eq!((sent(&mut line), line.sent()), (vec![103, 5], (3, true)));
+        line.queue.rewind();
+        assert_eq!((line.sent(), sent(&mut line)), ((0, false), vec![3, 103, 5]));
+    }
+
+    #[test]
+    fn a_window_asks_for_an_answer_when_it_is_half_full_and_when_it_is_full() {
+        let size = push(0, 0).bytes;
+        let window = 4 * size;
+        let mut line = Line::of((0..12).map(|index| push(0, index)));
+        assert_eq!(line.requests(window), [0, 0, 1, 0, 2]);
+        assert!(line.queue.has_ack_request(1) && line.queue.has_ack_request(2));
+        assert!(!line.queue.has_ack_request(3));
+        assert!(line.requests(window).is_empty(), "it is full");
+        line.queue.acknowledge(at(0, 3));
+        assert_eq!(line.requests(window), [0, 0, 3], "the answer to the fifth is to come");
+        line.queue.acknowledge(at(0, 8));
+        assert_eq!(line.requests(window), [0, 0, 4, 0]);
+        assert_eq!((line.queue.bytes(), line.sent()), (4 * size, (4, true)));
+        line.queue.rewind();
+        assert!(!line.queue.has_ack_request(4), "it is not sent over this connection");
+        assert_eq!(line.requests(window)[..2], [0, 0]);
+    }
+
+    #[test]
+    fn a_push_that_awaits_its_own_answer_asks_for_all_before_it() {
+        let size = push(0, 0).bytes;
+        let mut line = Line::of([function(0, 0, 50)]);
+        (1..6).for_each(|index| line.queue.push(push(0, index)));
+        assert_eq!(line.send(0).len(), 1);
+        let requests = line.requests(4 * size + function(0, 0, 50).bytes);
+        assert_eq!(requests, [0, 0, 0, 0, 1], "half a window asks nothing more");
+    }
+
+    #[test]
+    fn bytes_follow_the_keys_that_are_sent() {
+        let keys = |start: u64| KeyList::Listed((start..start + 100).collect());
+        let mut line = Line::default();
+        for index in 0..2 {
+            let message = push_of(at(0, index), keys(7));
+            line.queue.push(OutgoingRequest::new(message, Some(1), None));
+        }
+        let full = line.queue.bytes();
+        let lists = |messages: &[Arc<Message>]| -> Vec<bool> {
+            let is_listed = |message: &Arc<Message>| match &**message {
+                Message::Push(push) => matches!(push.keys, KeyList::Listed(_)),
+                other => panic!("{other:?}"),
+            };
+            messages.iter().map(is_listed).collect()
+        };
+        let sent = line.send(u64::MAX);
+        assert_eq!(lists(&sent), [true, false], "the digest stands for the same keys");
+        let frames = |sent: &[Arc<Message>]| sent.iter().map(|message| message.frame_bytes()).sum::<u64>();
+        assert_eq!(line.queue.bytes(), frames(&sent));
+        assert!(line.queue.bytes() < full);
+        line.queue.acknowledge(at(0, 1));
+        line.queue.rewind();
+        line.known.clear();
+        let again = line.send(u64::MAX);
+        assert_eq!(
+            (lists(&again), line.queue.bytes()),
+            (vec![true], full / 2),
+            "the new connection has no keys"
+        );
+    }
+}
