@@ -88,3 +88,21 @@ impl SharedStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = *stats;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_counted_by_their_staleness() {
+        let mut stats = AgentStats::default();
+        let last = STALENESS_BUCKETS - 1;
+        for staleness in [None, Some(0), Some(2), Some(2), Some(last as Clock), Some(1000)] {
+            stats.count_staleness(staleness);
+        }
+        assert_eq!(stats.staleness_sum, 4 + last as Clock + 1000);
+        let mut expected = [0; STALENESS_BUCKETS];
+        (expected[0], expected[2], expected[last]) = (1, 2, 2);
+        assert_eq!(stats.staleness, expected, "the last bucket has all that are larger");
+    }
+}

@@ -3,22 +3,35 @@
 
 mod common;
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use common::{ServingThread, fault, spec};
-use matrix::{Consistency, Keys, MatrixId, OwnedValues, Partitioner, Selection, ValuesMut};
+use matrix::function::map::Map;
+use matrix::{
+    Axis, Consistency, ElementType, FunctionCall, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner,
+    Selection, ValuesMut,
+};
 use rpc::message::{Done, FaultKind, Pulled, PushPosition, SessionLane, SessionMap, SessionMatrix, Welcome};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, Service, WireValues};
 use worker::{ParameterSession, SessionError};
 
 const JOB: u32 = 7;
+/// A matrix by row.
 const W: MatrixId = MatrixId(0);
+/// A matrix by column, for functions.
+const V: MatrixId = MatrixId(1);
 
-/// The master of a session, and its only lane.
+/// The master of a session, or one of its lanes.
+#[derive(Clone)]
 struct Host {
     address: String,
     /// Values of each answer to a pull.
     value_count: usize,
+    lane_count: u16,
+    lease_ms: u64,
+    /// The functions and the renewals that it was asked for.
+    asked: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Host {
@@ -38,15 +51,26 @@ impl Host {
                 vec![Message::Welcome(welcome)]
             }
             Message::OpenSession(open) => {
-                let spec = spec("w", Consistency::Asp, 2, Partitioner::Range { partition_count: 1 });
-                let lane = SessionLane { addresses: vec![self.address.clone()], lane: 0, standby: None };
-                let matrix = SessionMatrix { matrix: 0, spec, owners: vec![0] };
+                let partition_count = u32::from(self.lane_count);
+                let spec = spec("w", Consistency::Asp, 2, Partitioner::Range { partition_count });
+                let lane = |lane| SessionLane { addresses: vec![self.address.clone()], lane, standby: None };
+                let columns = MatrixSpec {
+                    name: "v".into(),
+                    element: ElementType::F64,
+                    rows: 1,
+                    columns: 100,
+                    axis: Axis::Column,
+                    storage: matrix::Storage::Dense,
+                    ..spec.clone()
+                };
+                let owners: Vec<u16> = (0..self.lane_count).collect();
+                let matrix = |(matrix, spec)| SessionMatrix { matrix, spec, owners: owners.clone() };
                 vec![Message::SessionMap(SessionMap {
                     request: open.request,
                     job: JOB,
-                    lease_ms: 60_000,
-                    lanes: vec![lane],
-                    matrices: vec![matrix],
+                    lease_ms: self.lease_ms,
+                    lanes: (0..self.lane_count).map(lane).collect(),
+                    matrices: [(0, spec), (1, columns)].map(matrix).into(),
                 })]
             }
             // Before its answer comes one to an earlier request.
@@ -62,8 +86,16 @@ impl Host {
                 let (request, applied) = (pull.request, PushPosition::default());
                 vec![Message::Pulled(Pulled { request, minimum: 0, held_ns: 0, applied, values })]
             }
+            Message::TryFunction(attempt) => self.done("try", attempt.request),
+            Message::PushFunction(push) => self.done("push", push.request),
+            Message::RenewSession(renewal) => self.done("renew", renewal.request),
             _ => Vec::new(),
         }
+    }
+
+    fn done(&self, what: &'static str, request: u64) -> Vec<Message> {
+        self.asked.lock().unwrap().push(what);
+        vec![Message::Done(Done { request, minimum: 0, applied: PushPosition::default() })]
     }
 }
 
@@ -80,12 +112,18 @@ impl Service for Host {
     fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
-/// Starts a host; returns its address and what serves it.
+/// Starts a host with a lane; returns its address and what serves it.
 fn start(value_count: usize) -> (String, ServingThread) {
+    let (host, thread) = start_with(value_count, 1, 60_000);
+    (host.address, thread)
+}
+
+fn start_with(value_count: usize, lane_count: u16, lease_ms: u64) -> (Host, ServingThread) {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address().to_string();
-    let host = Host { address: address.clone(), value_count };
-    (address, ServingThread::start(listener, vec![Box::new(host)], &[]))
+    let host = Host { address, value_count, lane_count, lease_ms, asked: Arc::default() };
+    let services = (0..lane_count).map(|_| Box::new(host.clone()) as Box<dyn Service>).collect();
+    (host, ServingThread::start(listener, services, &[]))
 }
 
 #[test]
@@ -112,4 +150,32 @@ fn values_that_do_not_fit_the_keys_are_an_error_and_the_next_pull_is_answered() 
             }
         }
     }
+}
+
+#[test]
+fn functions_that_may_fail_are_tried_first_if_several_lanes_run_them() {
+    let log = FunctionCall::push(&Map::Log, &[0], &[0], &());
+    let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
+    for (lane_count, call, expected) in
+        [(1, &log, &["push"][..]), (2, &log, &["try", "try", "push", "push"]), (2, &abs, &["push", "push"])]
+    {
+        let (host, _thread) = start_with(4, lane_count, 60_000);
+        let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+        session.push_function(V, std::slice::from_ref(call)).unwrap();
+        assert_eq!(*host.asked.lock().unwrap(), expected, "{} on {lane_count} lanes", call.name);
+    }
+}
+
+#[test]
+fn a_session_renews_its_lease_several_times_before_it_ends() {
+    const LEASE_MS: u64 = 800;
+    let (host, _thread) = start_with(4, 1, LEASE_MS);
+    let start = Instant::now();
+    let _session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+    while host.asked.lock().unwrap().len() < 2 {
+        // Twice as long, in case that the machine is busy: two renewals are due after half of it.
+        assert!(start.elapsed() < Duration::from_millis(2 * LEASE_MS), "{:?}", host.asked.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(start.elapsed() >= Duration::from_millis(LEASE_MS / 4), "and not all the time");
 }
