@@ -51,12 +51,13 @@ impl LaneState {
         if used <= limit {
             return Ok(());
         }
-        let of = |(id, job): (&u32, &Job)| format!("job {id} {}", job.bytes());
+        let of = |(id, job): (&u32, &Job)| format!("job {id}: {}", job.bytes());
         let parts: Vec<String> = self.jobs.iter().map(of).collect();
         let text = format!(
-            "the rows on lane {} take {} = {used} bytes, the limit is {limit}: use more servers or a larger limit",
+            "the rows on lane {} take {used} bytes ({}), and the lane's share of the memory limit of its server is \
+             {limit}: use more servers or a larger --memory-limit",
             self.config.lane,
-            parts.join(" + ")
+            parts.join(", ")
         );
         Err(Refusal::new(FaultKind::TooLarge, text))
     }

@@ -167,3 +167,60 @@ fn the_master_refuses_what_cannot_run_whoever_submits_it() {
     }
     assert!(succeed(&["status", "--master", &cluster.address]).contains("0 jobs"));
 }
+
+#[test]
+fn members_are_and_do_what_their_flags_say() {
+    let folder = Folder::new();
+    let cluster = Cluster::start(0, 0, 0);
+    let http = folder.path("server.http");
+    let start = |kind: &str, more: &[&str]| {
+        let mut process = Process::start(&[&[kind, "--master", &cluster.address], more].concat());
+        process.wait_for("joined");
+        process
+    };
+    let place = format!("unix:{http}");
+    let server = [
+        "--name",
+        "shop",
+        "--listen",
+        "127.0.0.1:0",
+        "--lanes",
+        "3",
+        "--memory-limit",
+        "1MiB",
+        "--http",
+        &place,
+    ];
+    let server = start("server", &server);
+    let worker = start("worker", &["--name", "hand", "--worker-group", "night"]);
+    cluster.wait_until(|status| (0..2).all(|at| status["members"][at]["report"]["http"].is_array()));
+    let status = succeed(&["status", "--master", &cluster.address]);
+    let line =
+        |name: &str| status.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+    let shop = line("shop ");
+    assert!(shop.contains("server  3 lanes, at most 1.0 MiB, at tcp:127.0.0.1:"), "{status}");
+    assert!(shop.contains(&format!("HTTP at {place}  (")), "{status}");
+    assert!(line("hand ").contains(", worker group \"night\", HTTP at tcp:127.0.0.1:"), "{status}");
+    assert!(Client::new(place.parse().unwrap(), b"").is_well(LIMIT).expect("health is answered"));
+    // Sparse weights whose number is not known before the training.
+    let row = |i: u64| {
+        let features: Vec<String> = (1..=20).map(|j| format!("{}:1", i * 20 + j)).collect();
+        format!("{} {}\n", i % 2, features.join(" "))
+    };
+    let data = folder.write("wide.libsvm", (0..4000).map(row).collect::<String>());
+    let job = ["lr", "--data", &data, "--model", &folder.path("model"), "--set", "optimizer=ftrl"];
+    let (code, _, error) = cluster.submit(&[&job[..], &["--worker-group", "night"]].concat()).end();
+    assert_eq!(code, Some(5), "{error}");
+    // A third of a mebibyte.
+    for part in ["server shop", "take ", "(job 1: ", "memory limit of its server is 349525", "--memory-limit"]
+    {
+        assert!(error.contains(part), "no {part:?} in {error}");
+    }
+    for (process, leaves) in
+        [(server, "stopping: this server leaves"), (worker, "stopping: this worker leaves")]
+    {
+        process.signal("-INT");
+        let (code, _, said) = process.end();
+        assert!(code == Some(0) && said.contains(leaves), "{code:?}: {said}");
+    }
+}

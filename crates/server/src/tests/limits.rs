@@ -48,7 +48,7 @@ fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
     let (index, told) = refused.expect("a million rows of 16 bytes are more than a MiB");
     assert!(index < 20, "found soon: {index}");
     assert_eq!(told.kind, FaultKind::TooLarge);
-    assert!(told.text.contains("job 7") && told.text.contains("the limit is 1048576"), "{}", told.text);
+    assert!(told.text.contains("(job 7: ") && told.text.contains("is 1048576: use more"), "{}", told.text);
 }
 
 #[test]
