@@ -251,6 +251,22 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_is_explained_with_its_readers_and_its_choices() {
+        let families = Families::default();
+        let lr = families.algorithm("lr").unwrap();
+        let help = |name: &str| {
+            let spec = lr.parameters.iter().find(|spec| spec.name == name).unwrap();
+            lr.help_text(spec)
+        };
+        assert!(help("optimizer").starts_with("Push rule of the weights, or a full-batch optimizer; auto: "));
+        assert!(
+            help("optimizer").contains("; ftrl: FTRL-Proximal, a step size for each coordinate; adagrad: ")
+        );
+        assert_eq!(help("beta"), "ftrl: smooths the first steps");
+        assert!(lr.parameters.iter().all(|spec| lr.help_text(spec).len() > 10));
+    }
+
+    #[test]
     fn a_name_is_taken_once() {
         const SAME_ALGORITHM: Family = Family { algorithms: crate::linear::FAMILY.algorithms, ..OTHER };
         let twice = Families::default().with(&crate::linear::FAMILY);

@@ -3,6 +3,7 @@
 mod admm;
 mod auto;
 mod balanced;
+mod caching;
 mod full;
 mod model;
 mod prefetching;

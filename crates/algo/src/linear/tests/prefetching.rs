@@ -17,7 +17,7 @@ const EPOCHS: u64 = 2;
 /// The largest number of matrices of a linear model: weights, intercept, moments.
 const MATRICES: usize = 3;
 
-struct NullCoordinator;
+pub(super) struct NullCoordinator;
 
 impl Coordinator for NullCoordinator {
     fn report_progress(&self, _: u32, _: u64, _: f64) -> StepDecision {
