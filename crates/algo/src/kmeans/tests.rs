@@ -312,3 +312,18 @@ fn records_are_kept_as_rows_if_a_fifth_of_their_values_is_there() {
     };
     assert_eq!([of(10), of(2), of(1)], [true, true, false]);
 }
+
+#[test]
+fn first_centres_are_records_that_count() {
+    let weighted = |seed, weight: f32| {
+        let mut batches = build(&blobs(seed, 400, (2, 3), true), 10);
+        batches.iter_mut().for_each(|batch| batch.weights = vec![weight; batch.record_count()]);
+        batches
+    };
+    let (ignored, counted) = (weighted(1, 0.0), weighted(2, 1.0));
+    let settings = "k=2 method=mini_batch batch_size=10 epochs=3";
+    let alone = run(settings, vec![counted.clone()]).unwrap();
+    let behind = run(settings, vec![[ignored, counted].concat()]).unwrap();
+    let [alone, behind] = [alone, behind].map(|run| inertia(run.training.last().unwrap()));
+    assert!((behind / alone - 1.0).abs() < 0.1, "{behind}, {alone} without the records of weight 0");
+}
