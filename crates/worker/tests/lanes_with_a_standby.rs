@@ -22,13 +22,12 @@ struct Door {
 impl Service for Door {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         let Message::Hello(hello) = message else { return };
-        let message = match self.refusal {
-            Some(kind) => fault(hello.request, kind, 0),
-            None => {
-                let mut welcome = FakeLane::new(Vec::new()).hello();
-                (welcome.request, welcome.incarnation) = (hello.request, self.number + u64::from(hello.lane));
-                Message::Welcome(welcome)
-            }
+        let message = if let Some(kind) = self.refusal {
+            fault(hello.request, kind, 0)
+        } else {
+            let mut welcome = FakeLane::new(Vec::new()).hello();
+            (welcome.request, welcome.incarnation) = (hello.request, self.number + u64::from(hello.lane));
+            Message::Welcome(welcome)
         };
         out.push(Effect::Send { connection, message });
     }

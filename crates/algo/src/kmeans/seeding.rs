@@ -181,6 +181,30 @@ fn parallel(
     seed: u64,
     random: &mut RandomStream,
 ) -> Result<Vec<SparsePoint>, Error> {
+    let (candidates, nearest) = candidates(agent, points, (k, seed), random)?;
+    if candidates.len() <= k {
+        return plus_plus(agent, points, k, random);
+    }
+    let mut weights = vec![0.0; candidates.len()];
+    for (i, &nearest) in nearest.iter().enumerate() {
+        weights[nearest as usize] += points.weight(i);
+    }
+    agent.all_reduce(&mut weights)?;
+    let weights = weights.into_iter().map(|weight| weight as f32).collect();
+    // Every task has all candidates, and chooses the same.
+    let config = LocalConfig { task_count: 1, wait_limit: Duration::ZERO };
+    let mut alone = Arc::new(LocalStore::new(config)).agent(0);
+    plus_plus(&mut alone, &Points::of_points(&candidates, weights), k, random)
+}
+
+/// The records that the rounds of k-means|| choose, of all tasks: about `1 + ROUNDS x OVERSAMPLING x k`. With them, the
+/// number of the nearest one for each record of this task.
+fn candidates(
+    agent: &mut dyn Agent,
+    points: &Points,
+    (k, seed): (usize, u64),
+    random: &mut RandomStream,
+) -> Result<(Vec<SparsePoint>, Vec<u32>), Error> {
     let weights = (0..points.count()).map(|i| points.weight(i));
     let mut candidates = choose_one(agent, points, weights, random)?.1;
     let mut distances = Distances::new(points);
@@ -199,17 +223,40 @@ fn parallel(
         distances.add(points, &new);
         candidates.extend(new);
     }
-    if candidates.len() <= k {
-        return plus_plus(agent, points, k, random);
+    Ok((candidates, distances.nearest))
+}
+
+#[cfg(test)]
+mod tests {
+    use math::random::{Purpose, stream};
+
+    use super::*;
+    use crate::kmeans::Distance;
+    use crate::test_harness::{Record, build};
+
+    #[test]
+    fn the_rounds_choose_about_as_many_records_as_they_should() {
+        let mut random = stream(1, Purpose::Test, 0, 0);
+        let mut value = || random.uniform() as f32;
+        let records: Vec<Record> = (0..3000).map(|_| (0.0, vec![(0, value()), (1, value())])).collect();
+        let points = Points::of_batches(build(&records, 100), Distance::Euclidean).unwrap();
+        for k in [5, 20] {
+            let config = LocalConfig { task_count: 1, wait_limit: Duration::ZERO };
+            let mut agent = Arc::new(LocalStore::new(config)).agent(0);
+            let mut shared = stream(7, Purpose::Seeding, SHARED, 0);
+            let (chosen, nearest) = candidates(&mut agent, &points, (k, 7), &mut shared).unwrap();
+            // The sum of 3000 draws has a deviation of about its root.
+            let expected = 1.0 + ROUNDS as f64 * OVERSAMPLING * k as f64;
+            let count = chosen.len() as f64;
+            assert!(
+                (count - expected).abs() < 4.0 * expected.sqrt(),
+                "{count} records, expected about {expected}"
+            );
+            let centres = Centres::of_points(&chosen, &points.features);
+            let mut expected = vec![0; points.count()];
+            let all: Vec<u32> = (0..points.count() as u32).collect();
+            points.for_each_nearest(&all, &centres, |i, found| expected[i] = found.centre);
+            assert_eq!(nearest, expected);
+        }
     }
-    let mut weights = vec![0.0; candidates.len()];
-    for (i, &nearest) in distances.nearest.iter().enumerate() {
-        weights[nearest as usize] += points.weight(i);
-    }
-    agent.all_reduce(&mut weights)?;
-    let weights = weights.into_iter().map(|weight| weight as f32).collect();
-    // Every task has all candidates, and chooses the same.
-    let config = LocalConfig { task_count: 1, wait_limit: Duration::ZERO };
-    let mut alone = Arc::new(LocalStore::new(config)).agent(0);
-    plus_plus(&mut alone, &Points::of_points(&candidates, weights), k, random)
 }

@@ -317,7 +317,9 @@ fn records_are_kept_as_rows_if_a_fifth_of_their_values_is_there() {
 fn first_centres_are_records_that_count() {
     let weighted = |seed, weight: f32| {
         let mut batches = build(&blobs(seed, 400, (2, 3), true), 10);
-        batches.iter_mut().for_each(|batch| batch.weights = vec![weight; batch.record_count()]);
+        for batch in &mut batches {
+            batch.weights = vec![weight; batch.record_count()];
+        }
         batches
     };
     let (ignored, counted) = (weighted(1, 0.0), weighted(2, 1.0));

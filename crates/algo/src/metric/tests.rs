@@ -9,7 +9,8 @@ use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucAccumulator;
 use super::regression::RegressionAccumulator;
 use super::{
-    BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator, STOPPING_METRICS, entropy,
+    BinaryAccumulator, ClassAccumulator, LossAccumulator, MetricAccumulator, RealAccumulator,
+    STOPPING_METRICS, entropy,
 };
 
 /// Rounding of sums of at most 1,000 products, in f64.
@@ -272,7 +273,7 @@ fn the_best_constant_prediction_is_the_share_of_the_ones() {
     for class in [0, 1, 1, 2] {
         counts.add(0, class, 1.0);
     }
-    let classes = ClassAccumulator { loss: Default::default(), counts, confusion: None };
+    let classes = ClassAccumulator { loss: LossAccumulator::default(), counts, confusion: None };
     let found = MetricAccumulator::Classes(Box::new(classes)).constant_loss().unwrap();
     assert!((found - 1.5 * 2f64.ln()).abs() < ROUNDING, "{found}");
 }

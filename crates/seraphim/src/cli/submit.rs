@@ -183,7 +183,9 @@ impl SubmittedJob {
                 }
                 lost_since = None;
                 if !job.manner().quiet {
-                    changes(last.as_ref(), status).iter().for_each(|line| print_notice(line));
+                    for line in changes(last.as_ref(), status) {
+                        print_notice(&line);
+                    }
                 }
                 last = Some(status.clone());
                 true

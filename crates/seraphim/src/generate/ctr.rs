@@ -269,7 +269,11 @@ mod tests {
     fn strides_reach_every_id() {
         for size in [2, 3, 4, 90, 1439, 2_926_535] {
             let stride = stride(size);
-            assert_eq!((2..=size).find(|n| stride % n == 0 && size % n == 0), None, "{stride} and {size}");
+            assert_eq!(
+                (2..=size).find(|n| stride.is_multiple_of(*n) && size.is_multiple_of(*n)),
+                None,
+                "{stride} and {size}"
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::common::{Folder, fail, seraphim, succeed};
 fn people(folder: &Folder) -> String {
     let mut rows: Vec<String> = (0..40)
         .map(|i| {
-            let label = if (i >= 20) != (i % 7 == 0) { "yes" } else { "no" };
+            let label = if (i >= 20) == (i % 7 == 0) { "no" } else { "yes" };
             format!("{i},{},{label}\n", if i % 2 == 0 { "blue" } else { "red" })
         })
         .collect();
