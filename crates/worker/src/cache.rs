@@ -5,8 +5,8 @@
 //! the cache. A full cache evicts the row that it has had longest.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
+use foldhash::fast::FixedState;
 use matrix::{
     Clock, Consistency, Element, ElementType, KeyRuns, MatrixSpec, OwnedValues, Values, ValuesMut,
     with_values,
@@ -29,33 +29,8 @@ pub struct CacheCounts {
     pub evictions: u64,
 }
 
-/// Mixes integers. Keys are not secret, and the map is never iterated.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(u64::from(number));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 ^= self.0 >> 32;
-    }
-}
-
 /// Slots by table and key.
-type Index = HashMap<(u32, u64), u32, BuildHasherDefault<KeyHasher>>;
+type Index = HashMap<(u32, u64), u32, FixedState>;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {

@@ -10,8 +10,8 @@
 //! that would take more alone is not rounded.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 
+use foldhash::fast::FixedState;
 use matrix::{Error, KeyRuns, Keys, MatrixSpec, Values};
 use rpc::{WireType, WireValues};
 
@@ -32,29 +32,9 @@ pub(crate) struct Residuals {
 
 #[derive(Debug, Default)]
 struct ResidualTable {
-    rows: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    rows: HashMap<u64, u32, FixedState>,
     /// Rows by index.
     residuals: Vec<f32>,
-}
-
-/// Mixes keys, which may be consecutive numbers or hashes.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = math::hash::mix64(self.0 ^ key);
-    }
 }
 
 /// The sum, limited to the finite range.

@@ -13,13 +13,13 @@ use worker::{LaneAddress, connect_lane};
 const LIMIT: Duration = Duration::from_millis(200);
 
 /// A lane that welcomes every connection, or refuses it.
-struct Door {
+struct LaneService {
     /// The incarnation in its welcomes: the number by which a test knows it.
     number: u64,
     refusal: Option<FaultKind>,
 }
 
-impl Service for Door {
+impl Service for LaneService {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         let Message::Hello(hello) = message else { return };
         let message = if let Some(kind) = self.refusal {
@@ -44,7 +44,7 @@ impl Service for Door {
 fn start(number: u64, refusal: Option<FaultKind>) -> (Vec<String>, ServingThread) {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let addresses = vec![listener.address().to_string()];
-    let services = (0..2).map(|_| Box::new(Door { number, refusal }) as Box<dyn Service>).collect();
+    let services = (0..2).map(|_| Box::new(LaneService { number, refusal }) as Box<dyn Service>).collect();
     (addresses, ServingThread::start(listener, services, &[]))
 }
 

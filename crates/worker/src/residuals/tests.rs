@@ -277,11 +277,3 @@ fn what_cannot_be_rounded_is_refused_by_name() {
         assert_eq!(layout.check(), Ok(()));
     }
 }
-
-#[test]
-fn keys_have_hashes_of_their_own() {
-    use std::hash::BuildHasher as _;
-    let hashes: std::collections::BTreeSet<u64> =
-        (0..1000_u64).map(|key| BuildHasherDefault::<KeyHasher>::default().hash_one(key)).collect();
-    assert_eq!(hashes.len(), 1000);
-}
