@@ -305,7 +305,21 @@ fn a_busy_lane_is_asked_again_when_it_said_so() {
     assert!(world.agent.take_effects().is_empty());
     world.wires[0].to_lane.clear();
     assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
-    assert_eq!(world.now, Duration::from_millis(250));
+    assert_eq!((world.now, world.agent.resend_count()), (Duration::from_millis(250), 1));
+}
+
+#[test]
+fn a_busy_lane_gets_all_pushes_again_over_a_new_connection_when_it_said_so() {
+    let mut world = window_that_is_full();
+    let asked = requests_of_pushes(&world).into_iter().find(|request| *request != 0).expect("the sixth push");
+    let pause = Duration::from_millis(250);
+    world.agent.on_message(world.now, 0, fault(asked, FaultKind::Busy, 250));
+    let effects = world.agent.take_effects();
+    assert!(matches!(effects[..], [AgentEffect::Close { lane: 0 }]), "{effects:?}");
+    assert_eq!(world.agent.next_time(), Some(world.now + pause));
+    world.agent.on_time(world.now + pause);
+    let effects = world.agent.take_effects();
+    assert!(matches!(effects[..], [AgentEffect::Connect { lane: 0 }]), "{effects:?}");
 }
 
 #[test]
