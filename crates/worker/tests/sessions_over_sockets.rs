@@ -21,6 +21,8 @@ const JOB: u32 = 7;
 const W: MatrixId = MatrixId(0);
 /// A matrix by column, for functions.
 const V: MatrixId = MatrixId(1);
+/// A matrix of few rows: the same keys are on other lanes.
+const X: MatrixId = MatrixId(2);
 
 /// The master of a session, or one of its lanes.
 #[derive(Clone)]
@@ -30,8 +32,10 @@ struct Host {
     value_count: usize,
     lane_count: u16,
     lease_ms: u64,
-    /// The functions and the renewals that it was asked for.
-    asked: Arc<Mutex<Vec<&'static str>>>,
+    /// The number of this lane.
+    lane: u16,
+    /// What all lanes were asked for, with the number of the lane.
+    asked: Arc<Mutex<Vec<(&'static str, u16)>>>,
 }
 
 impl Host {
@@ -63,6 +67,7 @@ impl Host {
                     storage: matrix::Storage::Dense,
                     ..spec.clone()
                 };
+                let few = MatrixSpec { name: "x".into(), rows: 100, ..spec.clone() };
                 let owners: Vec<u16> = (0..self.lane_count).collect();
                 let matrix = |(matrix, spec)| SessionMatrix { matrix, spec, owners: owners.clone() };
                 vec![Message::SessionMap(SessionMap {
@@ -70,7 +75,7 @@ impl Host {
                     job: JOB,
                     lease_ms: self.lease_ms,
                     lanes: (0..self.lane_count).map(lane).collect(),
-                    matrices: [(0, spec), (1, columns)].map(matrix).into(),
+                    matrices: [(0, spec), (1, columns), (2, few)].map(matrix).into(),
                 })]
             }
             // Before its answer comes one to an earlier request.
@@ -82,6 +87,7 @@ impl Host {
                 ]
             }
             Message::Pull(pull) => {
+                self.asked.lock().unwrap().push(("pull", self.lane));
                 let values = WireValues::Exact(OwnedValues::I64(vec![5; self.value_count]));
                 let (request, applied) = (pull.request, PushPosition::default());
                 vec![Message::Pulled(Pulled { request, minimum: 0, held_ns: 0, applied, values })]
@@ -89,12 +95,13 @@ impl Host {
             Message::TryFunction(attempt) => self.done("try", attempt.request),
             Message::PushFunction(push) => self.done("push", push.request),
             Message::RenewSession(renewal) => self.done("renew", renewal.request),
+            Message::CloseSession(close) => self.done("close", close.request),
             _ => Vec::new(),
         }
     }
 
     fn done(&self, what: &'static str, request: u64) -> Vec<Message> {
-        self.asked.lock().unwrap().push(what);
+        self.asked.lock().unwrap().push((what, self.lane));
         vec![Message::Done(Done { request, minimum: 0, applied: PushPosition::default() })]
     }
 }
@@ -121,8 +128,9 @@ fn start(value_count: usize) -> (String, ServingThread) {
 fn start_with(value_count: usize, lane_count: u16, lease_ms: u64) -> (Host, ServingThread) {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address().to_string();
-    let host = Host { address, value_count, lane_count, lease_ms, asked: Arc::default() };
-    let services = (0..lane_count).map(|_| Box::new(host.clone()) as Box<dyn Service>).collect();
+    let host = Host { address, value_count, lane_count, lease_ms, lane: 0, asked: Arc::default() };
+    let services =
+        (0..lane_count).map(|lane| Box::new(Host { lane, ..host.clone() }) as Box<dyn Service>).collect();
     (host, ServingThread::start(listener, services, &[]))
 }
 
@@ -156,13 +164,18 @@ fn values_that_do_not_fit_the_keys_are_an_error_and_the_next_pull_is_answered() 
 fn functions_that_may_fail_are_tried_first_if_several_lanes_run_them() {
     let log = FunctionCall::push(&Map::Log, &[0], &[0], &());
     let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
-    for (lane_count, call, expected) in
-        [(1, &log, &["push"][..]), (2, &log, &["try", "try", "push", "push"]), (2, &abs, &["push", "push"])]
-    {
+    for (lane_count, call, expected) in [
+        (1, &log, &[("push", 0)][..]),
+        (2, &log, &[("try", 0), ("try", 1), ("push", 0), ("push", 1)]),
+        (2, &abs, &[("push", 0), ("push", 1)]),
+    ] {
         let (host, _thread) = start_with(4, lane_count, 60_000);
         let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
         session.push_function(V, std::slice::from_ref(call)).unwrap();
-        assert_eq!(*host.asked.lock().unwrap(), expected, "{} on {lane_count} lanes", call.name);
+        let mut asked = host.asked.lock().unwrap().clone();
+        // The lanes are asked at the same time.
+        asked.sort_by_key(|(what, lane)| (*what == "push", *lane));
+        assert_eq!(asked, expected, "{} on {lane_count} lanes", call.name);
     }
 }
 
@@ -178,4 +191,24 @@ fn a_session_renews_its_lease_several_times_before_it_ends() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(start.elapsed() >= Duration::from_millis(LEASE_MS / 4), "and not all the time");
+}
+
+#[test]
+fn the_same_keys_of_another_matrix_are_on_other_lanes() {
+    let (host, _thread) = start_with(2, 2, 60_000);
+    let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+    for matrix in [W, X, X, W] {
+        let mut out = [0i64; 2];
+        session.pull(matrix, Selection::Rows(Keys::Sorted(&[60])), ValuesMut::I64(&mut out)).unwrap();
+    }
+    let asked = host.asked.lock().unwrap().clone();
+    assert_eq!(asked, [("pull", 0), ("pull", 1), ("pull", 1), ("pull", 0)]);
+}
+
+#[test]
+fn a_session_is_closed_at_its_master() {
+    let (host, _thread) = start_with(2, 1, 60_000);
+    let session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+    session.close().unwrap();
+    assert_eq!(*host.asked.lock().unwrap(), [("close", 0)]);
 }
