@@ -41,6 +41,7 @@ mod one_model_everywhere;
 mod pairs_of_features;
 mod parameter_service;
 mod predict_equals_training_scores;
+mod progress_of_a_job;
 mod report;
 mod roles_of_records;
 mod same_seed_same_bytes;

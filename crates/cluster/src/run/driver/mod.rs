@@ -366,7 +366,9 @@ impl Driver {
             }
             FromWorker::CheckpointWritten { base } => return self.on_checkpoint_written(now, base),
             FromWorker::Progress { steps, records, loss_sum, bytes, scanned_bytes, busy_s } => {
-                self.progress.add_scanned_bytes(scanned_bytes);
+                if scanned_bytes > 0 {
+                    self.progress.add_scanned_bytes(scanned_bytes);
+                }
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
             }
             FromWorker::KeyNames { names } => self.on_key_names(&names),
