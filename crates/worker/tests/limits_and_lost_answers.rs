@@ -5,10 +5,10 @@ mod common;
 use common::{World, fault, layout, spec};
 use std::time::Duration;
 
-use matrix::{Consistency, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner, Selection};
+use matrix::{Consistency, Element, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner, Selection};
 use rpc::Message;
 use rpc::message::{FaultKind, Pulled, PushPosition};
-use worker::CallOutput;
+use worker::{AgentEffect, CallOutput};
 
 const W: MatrixId = MatrixId(0);
 
@@ -97,4 +97,62 @@ fn a_call_knows_for_how_long_its_answer_was_deferred() {
         world.agent.deferred_ns()
     };
     assert_eq!([7000, 200, 0].map(&mut pull), [7000, 200, 0]);
+}
+
+/// Makes eleven pushes in a window of ten: the last one waits.
+fn window_that_is_full() -> World {
+    let spec = spec("w", Consistency::Asp, 1, Partitioner::Hash { partition_count: 4 });
+    let mut world = World::new(layout(vec![spec], 1, 1 << 20));
+    let one = i64::owned(vec![1]);
+    for count in 1..=11 {
+        world.agent.push(world.now, W, Selection::Rows(Keys::Range(5, 6)), one.as_values());
+        world.carry_out();
+        assert_eq!(world.agent.take_result().is_none(), count == 11, "push {count} in a window of ten");
+        if count == 1 {
+            world.lanes[0].window = 10 * world.agent.unacknowledged_bytes();
+            world.step(0, 0, (0, 0));
+        }
+    }
+    world
+}
+
+/// The request ids of the pushes; 0 for those that do not request an answer.
+fn requests_of_pushes(world: &World) -> Vec<u64> {
+    let request =
+        |message: &Message| if let Message::Push(push) = message { Some(push.request) } else { None };
+    world.sent.iter().filter_map(|(_, message)| request(message)).collect()
+}
+
+#[test]
+fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() {
+    let mut world = window_that_is_full();
+    let requests = requests_of_pushes(&world);
+    let asks = requests.iter().zip(1..).filter_map(|(request, count)| (*request != 0).then_some(count));
+    assert_eq!(asks.collect::<Vec<u32>>(), [6, 11]);
+    assert_eq!(world.run(), Ok(CallOutput::Done));
+}
+
+#[test]
+fn a_fault_of_a_push_ends_the_task_and_one_of_a_request_that_nobody_made_does_not() {
+    let mut world = window_that_is_full();
+    let asked = requests_of_pushes(&world).into_iter().find(|request| *request != 0).expect("the sixth push");
+    world.agent.on_message(world.now, 0, fault(asked + 1000, FaultKind::Stopped, 0));
+    assert!(world.agent.take_result().is_none(), "it waits for the window");
+    world.agent.on_message(world.now, 0, fault(asked, FaultKind::Stopped, 0));
+    let error = world.agent.take_result().expect("the task has ended").expect_err("by the fault").to_string();
+    assert!(error.starts_with("stopped: "), "{error}");
+}
+
+#[test]
+fn a_busy_lane_gets_all_pushes_again_over_a_new_connection_when_it_said_so() {
+    let mut world = window_that_is_full();
+    let asked = requests_of_pushes(&world).into_iter().find(|request| *request != 0).expect("the sixth push");
+    let pause = Duration::from_millis(250);
+    world.agent.on_message(world.now, 0, fault(asked, FaultKind::Busy, 250));
+    let effects = world.agent.take_effects();
+    assert!(matches!(effects[..], [AgentEffect::Close { lane: 0 }]), "{effects:?}");
+    assert_eq!(world.agent.next_time(), Some(world.now + pause));
+    world.agent.on_time(world.now + pause);
+    let effects = world.agent.take_effects();
+    assert!(matches!(effects[..], [AgentEffect::Connect { lane: 0 }]), "{effects:?}");
 }
