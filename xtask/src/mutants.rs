@@ -26,6 +26,8 @@ const TESTED_ABOVE: [(&str, &[&str]); 4] = [
     ("server", &["simulation"]),
     ("worker", &["seraphim", "simulation"]),
 ];
+/// Packages whose tests train and simulate: without optimization they are too slow.
+const SLOW_TESTS: [&str; 3] = ["cluster", "seraphim", "simulation"];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
 /// Minimum share of the compiling faults that tests must detect, in percent.
@@ -125,10 +127,11 @@ pub(crate) fn run(root: &Path, request: &MutantsOptions) -> Result<()> {
         let place = request.in_place.then(|| "--in-place".to_owned());
         let arguments: Vec<String> =
             package.into_iter().chain(["--iterate".to_owned()]).chain(place).collect();
-        let mut outcome = tool.run(root, arguments.clone())?;
+        let mut outcome = tool.run(root, arguments.clone(), optimization([name]))?;
         if !outcome.missed.is_empty() && !packages_above(name).is_empty() {
             let above = packages_above(name).iter().map(|package| format!("--test-package={package}"));
-            outcome.retry(tool.run(root, arguments.into_iter().chain(above).collect())?);
+            let optimization = optimization(packages_above(name).iter().copied());
+            outcome.retry(tool.run(root, arguments.into_iter().chain(above).collect(), optimization)?);
         }
         println!("mutants: {name}: {}", outcome.text());
         all.add(outcome);
@@ -164,13 +167,19 @@ pub(crate) fn run_changed(root: &Path) -> Result<()> {
             .into_iter()
             .chain(packages_above(name).iter().copied());
         let packages = packages.map(|package| format!("--test-package={package}"));
-        all.add(tool.run(root, std::iter::once(in_diff).chain(packages).collect())?);
+        // The tests of any package may run.
+        all.add(tool.run(root, std::iter::once(in_diff).chain(packages).collect(), "1")?);
     }
     if !is_changed {
         println!("mutants: nothing was changed against {main}");
         return Ok(());
     }
     all.check()
+}
+
+/// The level of optimization with which the tests of packages run.
+fn optimization<'a>(packages: impl IntoIterator<Item = &'a str>) -> &'static str {
+    if packages.into_iter().any(|package| SLOW_TESTS.contains(&package)) { "1" } else { "0" }
 }
 
 /// The packages above a crate whose tests check it, too.
@@ -216,10 +225,11 @@ impl Tool {
         written.with_context(|| format!("cannot write to {}", folder.display()))
     }
 
-    fn run(&self, root: &Path, arguments: Vec<String>) -> Result<MutantCounts> {
+    /// Runs it with this level of optimization.
+    fn run(&self, root: &Path, arguments: Vec<String>, optimization: &str) -> Result<MutantCounts> {
         let output = self.output.to_string_lossy().into_owned();
         let command = self.command(root).args(["--no-times", "--output", &output]).args(arguments);
-        let code = command.run_for_code()?;
+        let code = command.env("CARGO_PROFILE_MUTANTS_OPT_LEVEL", optimization).run_for_code()?;
         ensure!(
             DONE_CODES.contains(&code),
             "cargo mutants ended with {code}: do the tests pass without faults?"

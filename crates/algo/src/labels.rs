@@ -158,3 +158,97 @@ fn list_labels(labels: impl ExactSizeIterator<Item = String>) -> String {
         (false, more) => format!("{text} and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn facts(label_names: &[&str], classes: &[f32]) -> DataFacts {
+        DataFacts { label_names: names(label_names), classes: classes.to_vec(), ..DataFacts::default() }
+    }
+
+    fn pairs(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
+        pairs.iter().map(|(text, weight)| ((*text).to_owned(), *weight)).collect()
+    }
+
+    #[test]
+    fn the_positive_label_is_a_name_or_a_number() {
+        assert_eq!(positive(None, &[]).unwrap(), None);
+        assert_eq!(positive(None, &names(&["no", "yes"])).unwrap(), None);
+        assert_eq!(positive(Some("no"), &names(&["no", "yes"])).unwrap(), Some(0.0));
+        assert_eq!(positive(Some("-2.5"), &[]).unwrap(), Some(-2.5));
+        assert_eq!(positive(Some("16777215"), &[]).unwrap(), Some(16_777_215.0));
+        assert!(positive(Some("yes"), &[]).unwrap().is_some_and(f32::is_nan), "it is refused after the scan");
+        for text in ["16777216", "-16777216"] {
+            let error = positive(Some(text), &[]).unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("16777216"), "{error}");
+        }
+        let error = |text, list: &[&str]| positive(text, &names(list)).unwrap_err().to_string();
+        assert!(error(None, &["only"]).contains("only"));
+        assert!(error(None, &["a", "b", "c"]).contains("a, b, c"));
+        let wrong = error(Some("yess"), &["no", "yes"]);
+        assert!(
+            wrong.contains("positive_label") && wrong.contains("no, yes") && wrong.contains("did you mean"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_label_that_no_record_has_is_refused_with_those_that_exist() {
+        let numbers = facts(&[], &[1.0, 2.0]);
+        let numbers = TrainingLabels::new(&numbers);
+        assert_eq!(numbers.text(2.0), "2");
+        numbers.check_positive(None).unwrap();
+        numbers.check_positive(Some("2")).unwrap();
+        let error = numbers.check_positive(Some("3")).unwrap_err().to_string();
+        assert!(error.contains("positive_label") && error.contains("1, 2"), "{error}");
+        let named = facts(&["no", "yes"], &[0.0, 1.0]);
+        let named = TrainingLabels::new(&named);
+        assert_eq!(named.text(1.0), "yes");
+        named.check_positive(Some("yes")).unwrap();
+        assert!(named.check_positive(Some("1")).is_err(), "labels are names");
+        let unlisted = facts(&[], &[]);
+        let unlisted = TrainingLabels::new(&unlisted);
+        unlisted.check_positive(Some("0.5")).unwrap();
+        let error = unlisted.check_positive(Some("high")).unwrap_err().to_string();
+        assert!(error.contains("numbers, too many to list"), "{error}");
+    }
+
+    #[test]
+    fn weights_are_those_of_the_labels_of_the_user() {
+        let numbers = facts(&[], &[1.0, 2.0, 4.0]);
+        let labels = TrainingLabels::new(&numbers);
+        let of_classes = |given: &[(&str, f64)]| labels.weights(&pairs(given), Some(&[4.0, 1.0, 2.0]), None);
+        assert_eq!(of_classes(&[("1", 5.0), ("4", 3.0)]).unwrap(), [3.0, 5.0, 1.0]);
+        let binary = |given: &[(&str, f64)], positive| labels.weights(&pairs(given), None, positive);
+        assert_eq!(binary(&[("2", 5.0)], Some(2.0)).unwrap(), [1.0, 5.0]);
+        assert_eq!(binary(&[("2", 5.0), ("4", 5.0)], None).unwrap(), [5.0, 1.0], "the label 1 is positive");
+        assert!(binary(&[("1", 2.0)], Some(9.0)).is_err(), "1, 2 and 4 are one class with two weights");
+        let error = |given: &[(&str, f64)]| of_classes(given).unwrap_err().to_string();
+        assert!(error(&[("3", 1.0)]).contains("1, 2, 4"));
+        assert!(matches!(of_classes(&[("1", 1.0), ("1.0", 2.0)]), Err(Error::DuplicateLabel { .. })));
+        assert!(matches!(of_classes(&[("1", 0.0), ("2", 0.0), ("4", 0.0)]), Err(Error::NoWeight { .. })));
+        assert_eq!(of_classes(&[("1", 0.0), ("2", 0.0)]).unwrap(), [1.0, 0.0, 0.0]);
+        let unequal = binary(&[("2", 5.0)], None).unwrap_err();
+        assert!(
+            matches!(&unequal, Error::UnequalWeights { first_weight, other_weight, .. } if (*first_weight, *other_weight) == (5.0, 1.0)),
+            "{unequal}"
+        );
+        let unlisted = facts(&[], &[]);
+        let none = TrainingLabels::new(&unlisted).weights(&pairs(&[("1", 2.0)]), None, None);
+        assert!(matches!(none, Err(Error::UncountableLabels { .. })));
+    }
+
+    #[test]
+    fn at_most_twenty_labels_are_listed() {
+        let list = |count: usize| list_labels((0..count).map(|i| i.to_string()));
+        assert_eq!(list(0), "numbers, too many to list");
+        assert_eq!(list(2), "0, 1");
+        assert!(list(20).ends_with(", 18, 19"));
+        assert!(list(23).ends_with(", 18, 19 and 3 more"));
+    }
+}

@@ -152,3 +152,86 @@ pub(crate) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> 
     let variance = square - mean * mean;
     if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records {0: 3, 1: 1}, {0: 5}, {NAMED: 1} and one without entries.
+    fn batch() -> Batch {
+        Batch {
+            labels: vec![0.0; 4],
+            offsets: vec![0, 2, 3, 4, 4],
+            columns: vec![0, 1, NAMED_KEY_BIT],
+            indices: vec![0, 1, 0, 2],
+            values: vec![3.0, 1.0, 5.0, 1.0],
+            ..Batch::default()
+        }
+    }
+
+    #[test]
+    fn a_column_is_shifted_and_divided_as_its_mode_says() {
+        // Half of the records have the column, with the values 3 and 5.
+        let moments = [0.5, 2.0, 8.5];
+        assert_eq!(scale_of(Standardize::Center, &moments), (4.0, 1.0), "mean 4, deviation 1");
+        let (shift, factor) = scale_of(Standardize::Scale, &moments);
+        assert_eq!((shift, factor), (0.0, 1.0 / 4.5f64.sqrt()), "8.5 - 2^2");
+        assert_eq!(scale_of(Standardize::Entries, &moments), (0.0, 1.0 / 17f64.sqrt()));
+        assert_eq!(scale_of(Standardize::Idf, &moments), (0.0, 1.0 + 2f64.ln()));
+        // A column of sevens.
+        assert_eq!(scale_of(Standardize::Center, &[1.0, 7.0, 49.0]), (7.0, 1.0));
+        assert_eq!(scale_of(Standardize::Scale, &[1.0, 7.0, 49.0]), (0.0, 1.0));
+        assert_eq!(scale_of(Standardize::Entries, &[1.0, 0.0, 0.0]), IDENTITY_SCALE);
+        for mode in [Standardize::Center, Standardize::Scale, Standardize::Entries, Standardize::Idf] {
+            assert_eq!(scale_of(mode, &[0.0; 3]), IDENTITY_SCALE, "no record has it");
+        }
+    }
+
+    #[test]
+    fn names_are_scaled_by_their_frequency_only() {
+        let keys = [1, 5, NAMED_KEY_BIT, NAMED_KEY_BIT + 1];
+        for mode in [Standardize::Center, Standardize::Scale, Standardize::Entries] {
+            assert_eq!(scaled_keys(mode, &keys), [1, 5]);
+        }
+        assert_eq!(scaled_keys(Standardize::Idf, &keys), keys);
+        let selected = |mode| {
+            let scaler = ColumnScaler::new(Some((mode, MatrixId(7))));
+            let batch = batch();
+            scaler.selection(&batch).map(|(id, selection)| {
+                let Selection::Rows(Keys::Sorted(keys)) = selection else { panic!("{selection:?}") };
+                (id, keys.to_vec())
+            })
+        };
+        assert_eq!(selected(Standardize::Scale), Some((MatrixId(7), vec![0, 1])));
+        assert_eq!(selected(Standardize::Idf), Some((MatrixId(7), vec![0, 1, NAMED_KEY_BIT])));
+        assert!(ColumnScaler::new(None).selection(&batch()).is_none());
+        let named = Batch { columns: vec![NAMED_KEY_BIT], indices: Vec::new(), ..Batch::default() };
+        assert!(ColumnScaler::new(Some((Standardize::Scale, MatrixId(7)))).selection(&named).is_none());
+    }
+
+    #[test]
+    fn entries_are_counted_and_summed_by_column() {
+        let sums = |mode| {
+            let mut moments = Moments::default();
+            moments.add(mode, &batch());
+            moments.add(mode, &Batch { values: Vec::new(), ..batch() });
+            moments.0.into_iter().collect::<Vec<_>>()
+        };
+        // The second batch has no values: all entries are 1.
+        let numbered = [(0, [4.0, 10.0, 36.0]), (1, [2.0, 2.0, 2.0])];
+        assert_eq!(sums(Standardize::Scale), numbered);
+        assert_eq!(sums(Standardize::Idf), [&numbered[..], &[(NAMED_KEY_BIT, [2.0; 3])]].concat());
+    }
+
+    #[test]
+    fn values_are_scaled_by_the_column_of_their_entry() {
+        let mut scaler = ColumnScaler::new(Some((Standardize::Center, MatrixId(0))));
+        scaler.moments = vec![0.5, 2.0, 8.5, 1.0, 7.0, 49.0];
+        let mut values = vec![3.0, 1.0, 5.0, 1.0];
+        scaler.scale(&batch(), &mut values);
+        assert_eq!(values, [-1.0, -6.0, 1.0, 1.0], "the name stays as it is");
+        let mut as_they_are = vec![3.0, 1.0];
+        ColumnScaler::new(None).scale(&batch(), &mut as_they_are);
+        assert_eq!(as_they_are, [3.0, 1.0]);
+    }
+}
