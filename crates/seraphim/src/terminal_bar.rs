@@ -114,6 +114,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_a_narrower_terminal_has_wrapped_are_cleared() {
+        // A file is a terminal without a size: 80 columns.
+        let cleared = |columns, bar_columns| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let term = Term::read_write_pair(std::io::stdin(), file.reopen().unwrap());
+            let bar = TerminalBar { row: ProgressBar::hidden(), term, drawn_size: Mutex::default() };
+            let mut drawn = DrawnSize { columns, bar_columns };
+            bar.fit(&mut drawn);
+            assert_eq!(drawn.columns, COLUMNS_FALLBACK);
+            (std::fs::metadata(file.path()).unwrap().len() > 0, drawn.bar_columns)
+        };
+        assert_eq!(cleared(100, 99), (true, 0));
+        assert_eq!(cleared(100, 80), (false, 80), "it still fits");
+        assert_eq!(cleared(80, 99), (false, 99), "the terminal has not become narrower");
+        assert_eq!(cleared(100, 0), (false, 0));
+    }
+
+    #[test]
     fn a_wide_terminal_shows_the_whole_text_and_a_narrow_one_its_beginning() {
         let text = "0123456789".repeat(9);
         assert_eq!(layout(200, &text), (20, text[..51].to_owned()), "80 columns at most");

@@ -156,9 +156,28 @@ fn data_changes(before: &[DataDigest], now: &[DataDigest]) -> Vec<String> {
     lines
 }
 
-/// How the model that was trained again differs, a line each.
+/// How the model that was trained again differs, a line each. What may explain the differences comes first.
 fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<String>, Error> {
     let now = model::read_manifest(output)?;
+    let mut lines = Vec::new();
+    for file in &before.files {
+        if !now.files.iter().any(|other| other.name == file.name) {
+            lines.push(format!("{} is missing", file.name));
+        } else if !is_same(&path.join(&file.name), &output.join(&file.name))? {
+            lines.push(format!("{} has other bytes", file.name));
+        }
+    }
+    if comparable(before) != comparable(&now) {
+        lines.push("model.json says something else".to_owned());
+    }
+    if lines.is_empty() {
+        return Ok(lines);
+    }
+    Ok([explanations(before, &now), lines].concat())
+}
+
+/// What may explain that two models differ, a line each.
+fn explanations(before: &Manifest, now: &Manifest) -> Vec<String> {
     let mut lines = Vec::new();
     if before.program_version != now.program_version {
         lines.push(format!("version {} trained it, this is {}", before.program_version, now.program_version));
@@ -169,22 +188,7 @@ fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<
             before.trained.consistency, before.trained.tasks
         ));
     }
-    let mut found = 0;
-    for file in &before.files {
-        if !now.files.iter().any(|other| other.name == file.name) {
-            lines.push(format!("{} is missing", file.name));
-            found += 1;
-        } else if !is_same(&path.join(&file.name), &output.join(&file.name))? {
-            lines.push(format!("{} has other bytes", file.name));
-            found += 1;
-        }
-    }
-    if comparable(before) != comparable(&now) {
-        lines.push("model.json says something else".to_owned());
-        found += 1;
-    }
-    // What may explain a difference explains nothing without one.
-    Ok(if found == 0 { Vec::new() } else { lines })
+    lines
 }
 
 /// Whether two files have the same bytes.

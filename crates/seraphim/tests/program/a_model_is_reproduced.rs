@@ -92,9 +92,17 @@ fn a_model_that_does_not_say_enough_is_refused() {
     assert!(error.contains("functions were applied to it"), "{error}");
     let text = std::fs::read_to_string(Path::new(&model).join("model.json")).expect("it is a model");
     let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let path = Path::new(&model).join("model.json");
+    let write = |manifest: &serde_json::Value| {
+        std::fs::write(&path, crate::common::sealed(manifest)).expect("it is ours");
+    };
+    manifest["trained"]["interrupted"] = true.into();
+    write(&manifest);
+    let error = fail(2, &["reproduce", &model]);
+    assert!(error.contains("its training was interrupted"), "{error}");
+    manifest["trained"]["interrupted"] = false.into();
     manifest["trained"].as_object_mut().expect("it is an object").remove("files");
-    std::fs::write(Path::new(&model).join("model.json"), crate::common::sealed(&manifest))
-        .expect("it is ours");
+    write(&manifest);
     let error = fail(2, &["reproduce", &model]);
     assert!(error.contains("does not say which files it was trained on"), "{error}");
 }
