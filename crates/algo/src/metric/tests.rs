@@ -7,6 +7,7 @@ use super::auc::AucAccumulator;
 use super::calibration::CalibrationAccumulator;
 use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucAccumulator;
+use super::named::{MergeRule, NamedAccumulator, NamedMetric};
 use super::regression::RegressionAccumulator;
 use super::{
     BinaryAccumulator, ClassAccumulator, LossAccumulator, MetricAccumulator, RealAccumulator,
@@ -276,4 +277,25 @@ fn the_best_constant_prediction_is_the_share_of_the_ones() {
     let classes = ClassAccumulator { loss: LossAccumulator::default(), counts, confusion: None };
     let found = MetricAccumulator::Classes(Box::new(classes)).constant_loss().unwrap();
     assert!((found - 1.5 * 2f64.ln()).abs() < ROUNDING, "{found}");
+}
+
+#[test]
+fn metrics_of_a_family_are_sums_or_means_over_all_tasks() {
+    let of = |records: &[(f64, f64)]| {
+        let metrics =
+            vec![NamedMetric::new("sum", MergeRule::Sum), NamedMetric::new("mean", MergeRule::Mean)];
+        let mut parts = NamedAccumulator { metrics, ..NamedAccumulator::default() };
+        for &(value, weight) in records {
+            parts.loss.add(value, weight);
+            parts.metrics.iter_mut().for_each(|metric| metric.add(value, weight));
+        }
+        parts
+    };
+    let mut all = of(&[(5.0, 2.0), (1.0, 0.5)]);
+    all.merge(&of(&[(-2.0, 1.5)]));
+    assert_eq!(all, of(&[(5.0, 2.0), (1.0, 0.5), (-2.0, 1.5)]));
+    let values = |parts: &NamedAccumulator| parts.values().map(|(_, value)| value).collect::<Vec<_>>();
+    assert_eq!(values(&all), [7.5, 7.5 / 4.0]);
+    assert_eq!(values(&of(&[])), [0.0], "a mean of no records is not there");
+    assert_eq!((all.loss.loss_sum, all.loss.weight_sum, all.loss.record_count), (7.5, 4.0, 3));
 }

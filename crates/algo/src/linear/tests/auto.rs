@@ -233,6 +233,19 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
 }
 
 #[test]
+fn the_setting_that_decides_is_told() {
+    for (settings, reason) in [
+        ("dimensions=100 momentum=0.9", "optimizer=momentum: it uses momentum=0.9, which is given"),
+        ("beta1=0.8", "optimizer=adam: it uses beta1=0.8, which is given"),
+        ("dimensions=100 rho=0.1", "optimizer=admm: it uses rho=0.1, which is given"),
+        ("dimensions=100 epochs=3", "optimizer=ftrl: it uses epochs=3, which is given"),
+    ] {
+        let reasons = settled("lr", settings, &NUMBERED).reasons;
+        assert!(reasons.iter().any(|told| told == reason), "{settings}: {reasons:?}");
+    }
+}
+
+#[test]
 fn what_is_given_is_kept_and_what_is_settled_is_settled() {
     let survey = sparse(2000, 10, |_| 40, |key| 10f32.powi(key as i32));
     let known = DataProfile { survey: Some(&survey), ..TABLE };
