@@ -149,9 +149,10 @@ impl AgentState {
         let Some(Call::Barrier(barrier)) = self.call.take() else { return };
         self.generation += 1;
         let clock = barrier.clocks.iter().copied().fold(self.clock, Clock::max);
-        if clock > self.clock {
-            self.lanes.iter_mut().for_each(|lane| lane.next_index = 0);
-        }
+        debug_assert!(
+            self.lanes.iter().all(|lane| lane.next_index == 0),
+            "a barrier begins by ending the step"
+        );
         self.clock = clock;
         for lane in 0..self.lanes.len() {
             if barrier.clocks[lane] < clock {
