@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::cluster::{Cluster, Process, signal};
 use crate::common::disturbed::{Local, Submitted, World, ends_well, newest, submit, wait_until};
+use crate::common::metrics::{get, http, value};
 use crate::common::{bytes_of, fail, succeed};
 
 #[test]
@@ -192,6 +193,40 @@ fn a_server_that_was_away_for_too_long_does_not_disturb_the_job_that_went_on() {
     });
     let mut back = cluster.server_with_log(&logs, 9);
     back.wait_for("joined");
+    ends_well(&world, client, &model);
+}
+
+#[test]
+fn a_server_that_was_away_for_too_long_gives_back_what_it_has_read_from_its_log() {
+    let world = World::new();
+    let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
+    let logs = world.folder.path("logs");
+    let mut cluster = Cluster::start(0, 2, 0);
+    for number in 0..2 {
+        let mut server = cluster.server_with_log(&logs, number);
+        server.wait_for("joined");
+        cluster.servers.push(server);
+    }
+    let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
+    wait_until("no checkpoint", || newest(&folder) > 1);
+    cluster.servers[1].kill();
+    let mut other = cluster.server_with_log(&logs, 7);
+    other.wait_for("joined");
+    wait_until("the job goes on without it", || {
+        succeed(&["status", "1", "--master", &cluster.address]).contains("run 2 of the job begins")
+    });
+    let mut back = cluster.server_with_log(&logs, 1);
+    back.wait_for("has read its write-ahead log");
+    let address_of = |status: &serde_json::Value| {
+        let mut members = status["members"].as_array().into_iter().flatten();
+        let member = members.find(|entry| entry["member"]["name"] == "server-1")?;
+        member["member"]["addresses"][0].as_str().map(http)
+    };
+    let status = cluster.wait_until(|status| address_of(status).is_some());
+    let place = address_of(&status).expect("it was found");
+    wait_until("it holds rows of the first run", || {
+        value(&get(&place, "/metrics"), "seraphim_memory_bytes", &[]) == 0.0
+    });
     ends_well(&world, client, &model);
 }
 
