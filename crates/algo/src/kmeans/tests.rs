@@ -6,12 +6,13 @@ use data::{Batch, BatchSize, Shuffle};
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId};
 
-use super::points::{Points, SparsePoint, nearest};
-use super::{Distance, FAMILY, Seeding, seeding};
+use super::points::{Nearest, Points, SparsePoint, nearest};
+use super::score::add_to_metrics;
+use super::{Distance, FAMILY, Model, Seeding, accumulator, seeding};
 use crate::error::Error;
 use crate::family::{Families, SavedModel};
 use crate::job::Epochs;
-use crate::metric::Metrics;
+use crate::metric::{MetricAccumulator, Metrics};
 use crate::test_harness::{Record, Run, WAIT_LIMIT, build, f32s, job, train};
 
 /// Records around `centres` centres in `width` dimensions; dense, or with a third of the values.
@@ -328,4 +329,19 @@ fn first_centres_are_records_that_count() {
     let behind = run(settings, vec![[ignored, counted].concat()]).unwrap();
     let [alone, behind] = [alone, behind].map(|run| inertia(run.training.last().unwrap()));
     assert!((behind / alone - 1.0).abs() < 0.1, "{behind}, {alone} without the records of weight 0");
+}
+
+#[test]
+fn a_silhouette_has_a_second_centre_at_some_distance() {
+    let run = run("k=2", tasks(&blobs(1, 40, (2, 3), true), 1)).unwrap();
+    let model = run.model.of::<Model>().unwrap();
+    let silhouette = |first: f64, second: f64| {
+        let MetricAccumulator::Named(mut parts) = accumulator() else { panic!("they have names") };
+        add_to_metrics(model, &Nearest { centre: 0, first, second }, 2.0, &mut parts);
+        assert_eq!(parts.metrics[0].sum, 2.0 * first, "the inertia");
+        (parts.metrics[1].sum, parts.metrics[1].weight)
+    };
+    assert_eq!(silhouette(1.0, 16.0), (1.5, 2.0), "(4 - 1) / 4, twice");
+    assert_eq!(silhouette(0.0, 0.0), (0.0, 0.0), "two equal centres");
+    assert_eq!(silhouette(1.0, f64::INFINITY), (0.0, 0.0), "one centre");
 }

@@ -299,3 +299,26 @@ fn a_regression_predicts_on_the_scale_of_its_labels() {
     let expected: Vec<f64> = plain.iter().map(|prediction| 300.0 + 50.0 * prediction).collect();
     assert_eq!(scaled.saved_and_loaded(&data).0, expected);
 }
+
+#[test]
+fn labels_that_are_scaled_by_the_model_train_as_those_that_were_scaled_before() {
+    // A weight changes by the rounding of f32 in each of 20 steps.
+    const TOLERANCE: f32 = 1e-5;
+    let scale = LabelScale { mean: 300.0, deviation: 50.0 };
+    let scaled = clicks(1, 10, 25);
+    let mut labelled = scaled.clone();
+    for batch in &mut labelled {
+        batch.labels.iter_mut().for_each(|label| *label = 300.0 + 50.0 * *label);
+    }
+    let settings = "optimizer=sgd learning_rate=0.05 epochs=2 standardize=false";
+    let before = train("linear", settings, vec![scaled], None, Consistency::Bsp).unwrap();
+    let model = before.model.of::<super::Model>().unwrap().clone();
+    let model = Arc::new(super::Model { label_scale: Some(scale), ..model });
+    let inside = Run::with_model("linear", settings, model, vec![labelled]).unwrap();
+    let [before, inside] = [before, inside].map(|run| harness::f32s(&run.store, MatrixId(0)));
+    assert_eq!(before.len(), inside.len());
+    assert!(before.iter().any(|weight| weight.abs() > 0.01));
+    for (before, inside) in before.iter().zip(&inside) {
+        assert!((before - inside).abs() < TOLERANCE, "{before} {inside}");
+    }
+}
