@@ -111,3 +111,44 @@ impl<'a> Fields<'a> {
         Cow::Owned(out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Quotes = Quotes { delimiter: b',', backslash: false };
+    const SPARK: Quotes = Quotes { delimiter: b',', backslash: true };
+
+    /// The fields with the byte at which each begins.
+    fn fields(row: &str, quotes: Quotes) -> Result<Vec<(usize, String)>, LineError> {
+        let mut fields = Fields::new(row.as_bytes(), quotes);
+        let mut all = Vec::new();
+        while let Some((start, field)) = fields.next_field()? {
+            all.push((start, String::from_utf8_lossy(&field).into_owned()));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn quotes_may_stand_between_blanks() {
+        let rows: [(&str, Quotes, &[(usize, &str)]); 7] = [
+            ("a,\"b,c\"  ,d", PLAIN, &[(0, "a"), (2, "b,c"), (10, "d")]),
+            ("  \"a\" , b ,\"\"", PLAIN, &[(2, "a"), (7, "b"), (11, "")]),
+            ("\"say \"\"yes\"\"\"  ", PLAIN, &[(0, "say \"yes\"")]),
+            ("5\" pipe,x", PLAIN, &[(0, "5\" pipe"), (8, "x")]),
+            ("\"a\\\"b\",c", SPARK, &[(0, "a\"b"), (7, "c")]),
+            ("a,,", PLAIN, &[(0, "a"), (2, ""), (3, "")]),
+            ("  a \t b", Quotes { delimiter: b' ', ..PLAIN }, &[(2, "a"), (6, "b")]),
+        ];
+        for (row, quotes, expected) in rows {
+            let found = fields(row, quotes).unwrap();
+            let found: Vec<(usize, &str)> =
+                found.iter().map(|(start, text)| (*start, text.as_str())).collect();
+            assert_eq!(found, expected, "{row:?}");
+        }
+        for (row, at) in [("a,\"b", 2), ("\"a\"  b,c", 5), ("\"a\\\"b\",c", 4)] {
+            let error = fields(row, PLAIN).unwrap_err();
+            assert_eq!(error.at, at, "{row:?}");
+        }
+    }
+}
