@@ -176,3 +176,18 @@ pub(super) fn looks_like_rows(head: &[u8]) -> bool {
         !counts.is_empty() && counts[0] != 0 && 2 * alike > counts.len()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delimiters_are_counted_outside_quotes() {
+        assert_eq!(delimiter_of(b"\"a;b;c;d\",x"), Some(b','));
+        assert_eq!(delimiter_of(b"a;\"b,c,d\";e"), Some(b';'));
+        assert_eq!(delimiter_of(b"a|b,c"), Some(b','), "the first among equals");
+        assert_eq!(delimiter_of(b"a\tb\tc,d"), Some(b'\t'));
+        assert_eq!(delimiter_of(b"a,b|c|d"), Some(b'|'));
+        assert_eq!(delimiter_of(b"\"a,b\""), None);
+    }
+}
