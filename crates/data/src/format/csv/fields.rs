@@ -116,6 +116,9 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
+    /// A row, how it is quoted, and its fields with the byte at which each begins.
+    type Case = (&'static str, Quotes, &'static [(usize, &'static str)]);
+
     const PLAIN: Quotes = Quotes { delimiter: b',', backslash: false };
     const SPARK: Quotes = Quotes { delimiter: b',', backslash: true };
 
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn quotes_may_stand_between_blanks() {
-        let rows: [(&str, Quotes, &[(usize, &str)]); 7] = [
+        let rows: [Case; 7] = [
             ("a,\"b,c\"  ,d", PLAIN, &[(0, "a"), (2, "b,c"), (10, "d")]),
             ("  \"a\" , b ,\"\"", PLAIN, &[(2, "a"), (7, "b"), (11, "")]),
             ("\"say \"\"yes\"\"\"  ", PLAIN, &[(0, "say \"yes\"")]),
