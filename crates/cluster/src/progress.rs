@@ -22,6 +22,9 @@ pub trait ProgressListener: Debug + Send + Sync {
     /// Tasks have read input bytes in the scan before the first epoch.
     fn add_scanned_bytes(&self, byte_count: u64) {}
 
+    /// The scan has ended: all tasks together train on this number of records in each epoch.
+    fn scanned(&self, record_count: u64) {}
+
     /// Tasks have made steps: the number of their records and the sum of their losses.
     fn step(&self, record_count: u64, loss_sum: f64) {}
 

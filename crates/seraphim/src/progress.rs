@@ -37,11 +37,12 @@ struct State {
     epochs: Epochs,
     /// Records of all epochs.
     records: u64,
-    /// Input bytes read in epoch 0.
+    /// Input bytes read in the scan, or in epoch 0 without one.
     bytes: u64,
     last: Instant,
     epoch: u64,
     epoch_count: Option<u64>,
+    /// Records of an epoch, as the scan or the last epoch has counted them; 0: not known yet.
     epoch_records: u64,
     epoch_start: Instant,
     /// Duration of the last complete epoch.
@@ -109,9 +110,13 @@ impl ProgressListener for Progress {
 
     fn add_scanned_bytes(&self, byte_count: u64) {
         self.update(|state| {
-            state.add_scanned_bytes(byte_count, Instant::now());
+            state.bytes += byte_count;
             self.show_when_due(state, State::scan_row);
         });
+    }
+
+    fn scanned(&self, record_count: u64) {
+        self.update(|state| state.end_scan(record_count, Instant::now()));
     }
 
     fn step(&self, record_count: u64, loss_sum: f64) {
@@ -158,9 +163,9 @@ impl State {
         self.loss_sum += loss_sum;
     }
 
-    fn add_scanned_bytes(&mut self, byte_count: u64, now: Instant) {
-        self.bytes += byte_count;
-        // The first epoch begins where the scan ends.
+    /// The first epoch begins where the scan ends.
+    fn end_scan(&mut self, record_count: u64, now: Instant) {
+        self.epoch_records = record_count;
         self.epoch_start = now;
     }
 
@@ -241,8 +246,11 @@ impl State {
         match (self.epoch_count, self.epochs) {
             (Some(count), _) | (None, Epochs::Fixed(count)) => Some(count),
             (None, epochs @ Epochs::Auto { .. }) => {
-                let records = self.epoch_records_so_far as f64 / share.filter(|&share| share > 0.0)?;
-                Some(epochs.count(records as u64))
+                let records = match self.epoch_records {
+                    0 => (self.epoch_records_so_far as f64 / share.filter(|&share| share > 0.0)?) as u64,
+                    known => known,
+                };
+                Some(epochs.count(records))
             }
         }
     }
@@ -349,18 +357,30 @@ mod tests {
     fn reading_before_the_first_epoch_belongs_to_no_epoch() {
         let start = Instant::now();
         let mut state = State::new(Some(1 << 20), Epochs::Fixed(2), start);
-        state.add_scanned_bytes(1 << 19, after(start, 4));
+        state.bytes = 1 << 19;
         assert_eq!(state.scan_row(after(start, 4)), row(0.5, "reading all data first  128.0 KiB/s"));
         assert_eq!(state.scan_row(after(start, 4)).line(), " 50 %  reading all data first  128.0 KiB/s");
-        state.add_scanned_bytes(1 << 19, after(start, 100));
-        state.add_records(10, 1.0);
+        state.bytes = 1 << 20;
+        state.end_scan(10, after(start, 100));
+        assert_eq!(
+            state.row(after(start, 100)).share,
+            Some(0.0),
+            "all bytes are read, and no epoch is trained"
+        );
+        state.add_records(5, 1.0);
+        let text = "epoch 1 of 2  ETA 3 s  loss 0.20000  0/s  5 records";
+        assert_eq!(state.row(after(start, 101)), row(0.25, text), "2 s an epoch");
+        state.add_records(5, 1.0);
         state.end_epoch(2, &epoch_of(10, 0), after(start, 103));
         assert!(state.row(after(start, 103)).text.starts_with("epoch 2 of 2  ETA 3 s"), "the epoch alone");
         for unknown in [None, Some(0)] {
             assert_eq!(State::new(unknown, Epochs::Fixed(2), start).scan_row(start).share, None);
         }
-        state.add_scanned_bytes(1 << 20, start);
+        state.bytes = 1 << 21;
         assert_eq!(state.scan_row(start).share, Some(1.0), "a file that has grown");
+        let mut auto = State::new(Some(100), AUTO, start);
+        auto.end_scan(250, start);
+        assert!(auto.row(start).text.starts_with("epoch 1 of 4 "), "1000 records to see, 250 in an epoch");
     }
 
     #[test]

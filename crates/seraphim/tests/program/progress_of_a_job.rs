@@ -21,6 +21,7 @@ const EPOCHS: u64 = 40;
 enum Told {
     Started(Option<u64>),
     Scanned(u64),
+    Records(u64),
     Bytes(u64),
     Step(u64),
     EpochDone(u64),
@@ -44,6 +45,9 @@ impl ProgressListener for Recorder {
     }
     fn add_scanned_bytes(&self, byte_count: u64) {
         self.add(Told::Scanned(byte_count));
+    }
+    fn scanned(&self, record_count: u64) {
+        self.add(Told::Records(record_count));
     }
     fn step(&self, record_count: u64, _: f64) {
         self.add(Told::Step(record_count));
@@ -94,6 +98,7 @@ fn a_scan_is_told_before_the_first_step_and_never_again() {
         let scanned = |told: &Told| if let Told::Scanned(bytes) = told { Some(*bytes) } else { None };
         assert_eq!(sum(&told[..first], scanned), if scans { size } else { 0 }, "{algorithm} {settings:?}");
         assert!(!told.contains(&Told::Scanned(0)), "nothing is not told");
+        assert_eq!(told[..first].contains(&Told::Records(RECORDS)), scans, "{algorithm} {settings:?}");
         assert_eq!(told[first..].iter().find_map(scanned), None, "{algorithm} {settings:?}");
         let records = sum(&told, |told| if let Told::Step(records) = told { Some(*records) } else { None });
         assert_eq!(records, RECORDS * EPOCHS);

@@ -248,6 +248,9 @@ impl Driver {
         let info = self.run_info(&plan);
         let mut facts = info.facts(&Totals::of(summaries), scanned)?;
         facts.survey = merged_survey(summaries).map(Arc::new);
+        if facts.record_count > 0 {
+            self.progress.scanned(facts.record_count);
+        }
         let model = self.job.parameters.model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
         let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;
