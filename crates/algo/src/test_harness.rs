@@ -7,7 +7,7 @@ use std::time::Duration;
 use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
 use math::random::{Purpose, stream};
 use math::special::sigmoid;
-use matrix::{Clock, Consistency, ExportedRows, LocalConfig, LocalStore, MatrixId, OwnedValues};
+use matrix::{Agent, Clock, Consistency, ExportedRows, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
@@ -303,6 +303,43 @@ impl Run {
         }
         let parts = evaluate(&*self.model, &mut agent, &mut MemoryStream::new(data.to_vec())).unwrap();
         (all, parts.finish())
+    }
+}
+
+/// A job with one task, whose agent and data a test brings. Nobody interrupts it.
+pub(crate) struct SingleTask {
+    job: Arc<dyn Job>,
+    model: Arc<dyn Model>,
+    pub(crate) store: Arc<LocalStore>,
+}
+
+impl SingleTask {
+    pub(crate) fn new(name: &str, settings: &str) -> Self {
+        let job = job(name, settings).unwrap();
+        let model = job.model(&DataFacts::default(), None).unwrap();
+        let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+        for spec in job.matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
+            store.create(spec).unwrap();
+        }
+        Self { job, model, store: Arc::new(store) }
+    }
+
+    pub(crate) fn train(&self, agent: &mut dyn Agent, data: &mut dyn BatchStream) {
+        let (coordinator, model) = (&NullCoordinator, &*self.model);
+        let task = TrainTask { agent, data, validation: None, coordinator, model, resumed: false, seed: 1 };
+        crate::train(&*self.job, task, None).unwrap();
+    }
+}
+
+struct NullCoordinator;
+
+impl Coordinator for NullCoordinator {
+    fn report_progress(&self, _: u32, _: u64, _: f64) -> StepDecision {
+        StepDecision::Continue
+    }
+
+    fn report_epoch(&self, _: EpochReport) -> Result<EpochDecision, Error> {
+        Ok(EpochDecision::Continue)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod job_progress;
 
-use job_progress::counted;
 pub(super) use job_progress::{incidents, progress_text};
 
 use std::time::Duration;
@@ -20,6 +19,7 @@ use super::submit::state_name;
 use super::{evaluate, predict, print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::progress::{bytes, counted};
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
             MemberKind::Server { addresses, lanes, memory_limit_bytes } => format!(
                 "server  {}, at most {}, at {}",
                 counted(u64::from(*lanes), "lane"),
-                crate::progress::bytes(*memory_limit_bytes),
+                bytes(*memory_limit_bytes),
                 addresses.join(", ")
             ),
             MemberKind::Worker { slots, group } if group.is_empty() => {

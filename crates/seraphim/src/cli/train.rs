@@ -14,7 +14,7 @@ use crate::job::checkpoints;
 use crate::job::keys;
 use crate::job::raw::RawJob;
 use crate::labels;
-use crate::progress::{Progress, counted};
+use crate::progress::{Progress, bytes, counted};
 use crate::report::Report;
 use crate::run::Environment;
 use crate::run::driver::epoch_monitor::metrics_text;
@@ -92,7 +92,7 @@ pub(super) fn summary(report: &Report) -> String {
     text += &format!(
         "{how} {}: {rows}, {}, after {} in {:.2} s\n",
         report.model.path,
-        crate::progress::bytes(report.model.size_bytes),
+        bytes(report.model.size_bytes),
         counted(report.epochs.iter().map(|line| line.records).sum(), "record"),
         report.timings.total_s
     );

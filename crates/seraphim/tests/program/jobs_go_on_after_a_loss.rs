@@ -148,17 +148,23 @@ fn a_killed_worker_of_a_job_with_logs_goes_on_from_the_checkpoint() {
     assert!(said.contains("run 2 of the job begins"), "{said}");
 }
 
+/// A cluster of two workers and two servers with write-ahead logs in `logs`, and flags of its master.
+fn with_logs(logs: &str, of_master: &[&str]) -> Cluster {
+    let mut cluster = Cluster::start_all(0, 2, of_master, |_, _| Vec::new());
+    for number in 0..2 {
+        let mut server = cluster.server_with_log(logs, number);
+        server.wait_for("joined");
+        cluster.servers.push(server);
+    }
+    cluster
+}
+
 #[test]
 fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let world = World::new();
     let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
     let logs = world.folder.path("logs");
-    let mut cluster = Cluster::start_all(0, 2, &["--lease", "30"], |_, _| Vec::new());
-    for number in 0..2 {
-        let mut server = cluster.server_with_log(&logs, number);
-        server.wait_for("joined");
-        cluster.servers.push(server);
-    }
+    let mut cluster = with_logs(&logs, &["--lease", "30"]);
     let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
     wait_until("no checkpoint", || newest(&folder) > 1);
     cluster.servers[0].kill();
@@ -201,12 +207,7 @@ fn a_server_that_was_away_for_too_long_gives_back_what_it_has_read_from_its_log(
     let world = World::new();
     let (model, folder) = (world.folder.path("model"), world.folder.path("saved"));
     let logs = world.folder.path("logs");
-    let mut cluster = Cluster::start(0, 2, 0);
-    for number in 0..2 {
-        let mut server = cluster.server_with_log(&logs, number);
-        server.wait_for("joined");
-        cluster.servers.push(server);
-    }
+    let mut cluster = with_logs(&logs, &[]);
     let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
     wait_until("no checkpoint", || newest(&folder) > 1);
     cluster.servers[1].kill();

@@ -1,13 +1,8 @@
 //! When a task says that no later epoch will read its data again.
 
-use std::sync::Arc;
-
 use data::{Batch, BatchStream, MemoryStream};
-use matrix::{Consistency, LocalConfig, LocalStore};
 
-use super::harness::{WAIT_LIMIT, clicks, job};
-use super::prefetching::NullCoordinator;
-use crate::job::{DataFacts, TrainTask};
+use super::harness::{SingleTask, clicks};
 
 /// Counts what a task reads, and remembers when it releases the cache.
 struct ReleasedStream {
@@ -35,25 +30,10 @@ impl BatchStream for ReleasedStream {
 
 /// Trains on six batches. Returns the numbers of read batches before each release, and after the end.
 fn released(settings: &str, records_a_batch: usize) -> (Vec<usize>, usize) {
-    let job = job("lr", &format!("optimizer=ftrl standardize=false {settings}")).unwrap();
-    let model = job.model(&DataFacts::default(), None).unwrap();
-    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-    for spec in job.matrices(&*model, Consistency::Bsp, 1, 1).unwrap() {
-        store.create(spec).unwrap();
-    }
-    let mut agent = Arc::new(store).agent(0);
+    let single = SingleTask::new("lr", &format!("optimizer=ftrl standardize=false {settings}"));
     let inner = MemoryStream::new(clicks(1, 6, records_a_batch));
     let mut data = ReleasedStream { inner, batch_count: 0, released_after: Vec::new() };
-    let task = TrainTask {
-        agent: &mut agent,
-        data: &mut data,
-        validation: None,
-        coordinator: &NullCoordinator,
-        model: &*model,
-        resumed: false,
-        seed: 1,
-    };
-    crate::train(&*job, task, None).unwrap();
+    single.train(&mut single.store.agent(0), &mut data);
     (data.released_after, data.batch_count)
 }
 

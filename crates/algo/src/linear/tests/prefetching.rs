@@ -1,33 +1,14 @@
 //! What a step prefetches when its stream of batches can be looked at.
 
-use std::sync::Arc;
-
 use data::{BatchStream, LookAhead, MemoryStream};
-use matrix::{
-    Agent, Clock, Consistency, Error, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, PullTicket,
-    Selection, Values, ValuesMut,
-};
+use matrix::{Agent, Clock, Error, Keys, LocalAgent, MatrixId, PullTicket, Selection, Values, ValuesMut};
 
-use super::harness::{WAIT_LIMIT, clicks, f32s, job};
-use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
-use crate::job::{DataFacts, TrainTask};
+use super::harness::{SingleTask, clicks, f32s};
 
 const BATCH_COUNT: usize = 4;
 const EPOCHS: u64 = 2;
 /// The largest number of matrices of a linear model: weights, intercept, moments.
 const MATRICES: usize = 3;
-
-pub(super) struct NullCoordinator;
-
-impl Coordinator for NullCoordinator {
-    fn report_progress(&self, _: u32, _: u64, _: f64) -> StepDecision {
-        StepDecision::Continue
-    }
-
-    fn report_epoch(&self, _: EpochReport) -> Result<EpochDecision, crate::Error> {
-        Ok(EpochDecision::Continue)
-    }
-}
 
 /// A call between the first step and the last.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,14 +84,8 @@ impl Agent for Recording {
 /// Trains and returns the weights and the calls of the steps.
 fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
     let settings = format!("epochs={EPOCHS} shuffle=none standardize=true");
-    let job = job("lr", &settings).unwrap();
-    let model = job.model(&DataFacts::default(), None).unwrap();
-    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-    for spec in job.matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
-        store.create(spec).unwrap();
-    }
-    let store = Arc::new(store);
-    let mut agent = Recording { agent: store.agent(0), calls: Vec::new() };
+    let single = SingleTask::new("lr", &settings);
+    let mut agent = Recording { agent: single.store.agent(0), calls: Vec::new() };
     let mut batches = MemoryStream::new(clicks(1, BATCH_COUNT, 20));
     let mut look_ahead;
     let data: &mut dyn BatchStream = if looks_ahead {
@@ -119,18 +94,9 @@ fn train(looks_ahead: bool) -> (Vec<f32>, Vec<Call>) {
     } else {
         &mut batches
     };
-    let task = TrainTask {
-        agent: &mut agent,
-        data,
-        validation: None,
-        coordinator: &NullCoordinator,
-        model: &*model,
-        resumed: false,
-        seed: 1,
-    };
-    crate::train(&*job, task, None).unwrap();
+    single.train(&mut agent, data);
     let first = agent.calls.iter().position(|call| *call == Call::Pull(MatrixId(0))).unwrap();
-    (f32s(&store, MatrixId(0)), agent.calls.split_off(first))
+    (f32s(&single.store, MatrixId(0)), agent.calls.split_off(first))
 }
 
 #[test]

@@ -16,9 +16,9 @@ pub(super) fn lines(progress: &Value) -> String {
         out += &format!(
             "        matrix {}: {}, {} in {}\n",
             matrix["name"].as_str().unwrap_or("?"),
-            counted(number("rows"), "row"),
+            rounded_count(number("rows"), "row"),
             bytes(number("bytes")),
-            counted(number("partitions"), "partition")
+            rounded_count(number("partitions"), "partition")
         );
     }
     for incident in incidents(progress) {
@@ -30,7 +30,7 @@ pub(super) fn lines(progress: &Value) -> String {
     }
     let hidden = progress["task_count"].as_u64().unwrap_or(0).saturating_sub(tasks.len() as u64);
     if hidden > 0 {
-        out += &format!("        and {} with higher clocks\n", counted(hidden, "task"));
+        out += &format!("        and {} with higher clocks\n", rounded_count(hidden, "task"));
     }
     out
 }
@@ -40,7 +40,11 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     if let Some(scored) = progress["scored"].as_u64() {
         let number = |key: &str| progress[key].as_u64().unwrap_or(0);
         let (done, all) = (number("chunks"), number("chunk_count"));
-        return format!("  {} scored, {done} of {}", counted(scored, "record"), counted(all, "chunk"));
+        return format!(
+            "  {} scored, {done} of {}",
+            rounded_count(scored, "record"),
+            rounded_count(all, "chunk")
+        );
     }
     let (Some(records), Some(epochs)) = (progress["records"].as_u64(), progress["epochs"].as_u64()) else {
         return String::new();
@@ -48,12 +52,12 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     let count =
         |text: &str| progress["epoch_count"].as_u64().map_or_else(String::new, |n| format!("{text}{n}"));
     let mut out = if progress["ended_by"].is_string() {
-        format!("  {}{}", counted(epochs, "whole epoch"), count(" of "))
+        format!("  {}{}", rounded_count(epochs, "whole epoch"), count(" of "))
     } else {
         let epoch = progress["epoch_count"].as_u64().map_or(epochs + 1, |n| n.min(epochs + 1));
         format!("  epoch {epoch}{}", count(" of "))
     };
-    out += &format!(", {}", counted(records, "record"));
+    out += &format!(", {}", rounded_count(records, "record"));
     if let Some(loss) = progress["loss"].as_f64() {
         out += &format!(", loss {loss:.5}");
     }
@@ -76,8 +80,8 @@ pub(in crate::cli) fn incidents(progress: &Value) -> Vec<String> {
     lines.map(|line| plain(line, PATH_BYTES)).collect()
 }
 
-/// Returns a number with its noun.
-pub(super) fn counted(number: u64, noun: &str) -> String {
+/// Returns a number with its noun, as `12.0k records`: a progress needs no more digits.
+fn rounded_count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number as f64))
 }
