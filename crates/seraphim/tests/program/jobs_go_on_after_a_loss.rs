@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::cluster::{Cluster, Process, signal};
 use crate::common::disturbed::{Local, Submitted, World, ends_well, newest, submit, wait_until};
-use crate::common::metrics::{get, http, value};
+use crate::common::metrics::{get, value};
 use crate::common::{bytes_of, fail, succeed};
 
 #[test]
@@ -221,7 +221,7 @@ fn a_server_that_was_away_for_too_long_gives_back_what_it_has_read_from_its_log(
     let address_of = |status: &serde_json::Value| {
         let mut members = status["members"].as_array().into_iter().flatten();
         let member = members.find(|entry| entry["member"]["name"] == "server-1")?;
-        member["member"]["addresses"][0].as_str().map(http)
+        member["report"]["http"][0].as_str().map(|place| place.trim_start_matches("tcp:").to_owned())
     };
     let status = cluster.wait_until(|status| address_of(status).is_some());
     let place = address_of(&status).expect("it was found");
