@@ -74,6 +74,12 @@ impl MemoryBudget {
         self.open.fetch_sub(size, Ordering::Relaxed);
     }
 
+    /// Returns the bytes of all open pages.
+    #[cfg(test)]
+    pub(super) fn open_bytes(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// Reserves memory for a page; the first page of a batch may take the whole limit.
     fn reserve(&self, size: u64) -> Result<()> {
         let before = self.batch.fetch_add(size, Ordering::Relaxed);

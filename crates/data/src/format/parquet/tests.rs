@@ -18,6 +18,7 @@ use crate::split::SplitRange;
 
 mod damage;
 mod lists;
+mod pages;
 mod pyarrow;
 mod roles;
 mod splits;
