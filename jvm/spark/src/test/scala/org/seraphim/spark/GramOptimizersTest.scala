@@ -23,8 +23,7 @@ class GramOptimizersTest {
   @BeforeEach def start(): Unit = {
     servers = TestServers.start()
     context = TestSpark.start("local[2]")
-    // A full pool may wait for a row besides; this one has room.
-    pool = VectorPool.open(servers.address, SparseRecords.A9aDimension.toLong, capacity = 160)
+    pool = VectorPool.open(servers.address, SparseRecords.A9aDimension.toLong, capacity = RoomForAll)
   }
 
   @AfterEach def stop(): Unit = {
@@ -126,6 +125,8 @@ class GramOptimizersTest {
 }
 
 object GramOptimizersTest {
+  /** Room for all vectors of a run, about five per evaluation: a full pool would wait for a row, too. */
+  val RoomForAll = 512
   /** Mean over the iterations, with all evaluations of their line searches. */
   val MaxGramWaits = 4.0
   /** Both are near to the same minimum, on different ways. */
