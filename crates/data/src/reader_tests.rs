@@ -437,3 +437,30 @@ fn parquet_is_told_by_its_bytes_under_any_name() {
     assert_eq!(source.schema().format, "parquet");
     assert_eq!(FormatTable::builtin().recognize_for_schema(&files, "csv").unwrap().name, "parquet");
 }
+
+#[test]
+fn the_summary_has_what_was_asked_for_of_the_batches_handed_out() {
+    let text = b"1 2:1 7:1\n0 7:.5 9:1\n1 2:3\n1 5000:1\n";
+    let summary = |prepare: fn(&mut crate::Reader), batch_size: usize, is_whole: bool| {
+        let source = over(&[text], &config()).unwrap();
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        prepare(&mut reader);
+        let mut batch = Batch::default();
+        while reader.next_batch(batch_size, &mut batch).unwrap() && is_whole {}
+        reader.summary().clone()
+    };
+    for batch_size in [1, 2, 100] {
+        let plain = summary(|_| (), batch_size, true);
+        assert_eq!((plain.record_count, plain.largest_key, plain.largest_field), (4, Some(5000), None));
+        assert!(plain.feature_count == 0 && plain.survey.is_none(), "nobody asked for them");
+        let counted = summary(crate::Reader::count_features, batch_size, true);
+        assert_eq!(counted.feature_count, 4, "2, 7, 9 and 5000");
+        let surveyed = summary(|reader| reader.enable_survey(false), batch_size, true).survey.unwrap();
+        assert_eq!((surveyed.record_count, surveyed.entry_count), (4, 6));
+        assert!(surveyed.quantiles(7).is_none());
+        let values = summary(|reader| reader.enable_survey(true), batch_size, true).survey.unwrap();
+        assert!(values.quantiles(7).is_some() && values.quantiles(8).is_none());
+    }
+    let started = summary(crate::Reader::count_features, 1, false);
+    assert_eq!((started.record_count, started.feature_count), (1, 0), "features are counted at the end");
+}

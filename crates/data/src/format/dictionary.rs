@@ -7,6 +7,9 @@ use crate::key_names::{KeyNames, NAMES_LIMIT_BYTES, NameCollector, name_bytes, n
 /// The value of a missing number in the name of its feature, `COLUMN=missing`.
 pub(crate) const MISSING: &[u8] = b"missing";
 
+/// Limit of the names of a task. The tests of this crate have a smaller one, which they can reach.
+const LIMIT_BYTES: usize = if cfg!(test) { 1 << 20 } else { NAMES_LIMIT_BYTES };
+
 /// Collects each name once, up to [`NAMES_LIMIT_BYTES`].
 #[derive(Debug)]
 pub struct Dictionary {
@@ -20,7 +23,7 @@ pub struct Dictionary {
 
 impl Default for Dictionary {
     fn default() -> Self {
-        Self::with_limit(NAMES_LIMIT_BYTES)
+        Self::with_limit(LIMIT_BYTES)
     }
 }
 
@@ -90,6 +93,7 @@ impl Dictionary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Batch, FormatTable, Input, Source, SourceConfig};
 
     #[test]
     fn each_name_is_given_out_once() {
@@ -125,5 +129,36 @@ mod tests {
         dictionary.add_named(1, || None);
         assert!(dictionary.take().is_empty());
         assert_eq!(dictionary.notices().len(), 1);
+    }
+
+    #[test]
+    fn every_format_tells_when_names_are_left_out() {
+        let lines = |head: &str, line: fn(usize) -> String, count: usize| {
+            (0..count).fold(head.to_owned(), |text, number| text + &line(number))
+        };
+        let table = FormatTable::builtin();
+        for (format, head, line) in [
+            ("csv", "city,label\n", (|n| format!("Rome{n},{}\n", n % 2)) as fn(usize) -> String),
+            ("vw", "", |n| format!("1 |f Rome{n}\n")),
+            ("libffm", "", |n| format!("1 3:{n}:1 5:{n}:1\n")),
+            ("text", "", |n| format!("Rome{n}\n")),
+            ("edges", "", |n| format!("Rome{n} Ostia{n}\n")),
+        ] {
+            for (count, is_told) in [(100, false), (40_000, true)] {
+                let mut config = SourceConfig { format: Some(format.to_owned()), ..SourceConfig::default() };
+                config.options.has_label = !["text", "edges"].contains(&format);
+                if format == "libffm" {
+                    // Only their products have names.
+                    config.options.interactions = vec![vec!["3".to_owned(), "5".to_owned()]];
+                }
+                let input = Input::memory("names".to_owned(), lines(head, line, count).into_bytes()).unwrap();
+                let source = Source::from_inputs(vec![input], &config, None, &table).unwrap();
+                let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+                let mut batch = Batch::default();
+                while reader.next_batch(1 << 10, &mut batch).unwrap() {}
+                let notices = reader.summary().notices.join("; ");
+                assert_eq!(notices.contains("not saved"), is_told, "{format}, {count}: {notices}");
+            }
+        }
     }
 }

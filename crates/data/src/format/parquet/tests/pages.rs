@@ -182,7 +182,10 @@ fn sizes_in_a_header_are_those_of_the_page() {
     let text = error(Header { uncompressed_size: largest, ..Header::of(&bytes, 2) }.before(&bytes), 2);
     assert!(text.contains("in its header"), "{text}");
     let text = error(Header { uncompressed_size: largest + 1, ..Header::of(&bytes, 2) }.before(&bytes), 2);
-    assert!(text.contains(&format!("a page of {} bytes, which is more than {largest}", largest + 1)), "{text}");
+    assert!(
+        text.contains(&format!("a page of {} bytes, which is more than {largest}", largest + 1)),
+        "{text}"
+    );
 }
 
 #[test]
