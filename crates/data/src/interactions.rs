@@ -328,4 +328,27 @@ mod tests {
         let error = rows("vw", &options(&["ab"]), &format!("1 |a{many} |b{many}\n")).unwrap_err().to_string();
         assert!(error.contains("at most 1048576 interactions"), "{error}");
     }
+
+    #[test]
+    fn a_product_is_named_after_its_factors() {
+        use crate::{Batch, FormatTable, Input, Source, SourceConfig};
+        for (format, interaction, text, name) in [
+            ("vw", "ui", "1 |user Rome |item red\n", "user^Rome*item^red"),
+            ("csv", "city:size", "city,size,y\nRome,2,1\n", "city=Rome*size"),
+            ("libffm", "0:12", "1 0:7:2 12:9:3\n", "7*9"),
+        ] {
+            let config = SourceConfig {
+                format: Some(format.to_owned()),
+                options: options(&[interaction]),
+                ..SourceConfig::default()
+            };
+            let input = Input::memory("file".to_owned(), text.as_bytes().to_vec()).unwrap();
+            let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
+            let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+            reader.next_batch(10, &mut Batch::default()).unwrap();
+            let names = reader.take_dictionary();
+            let names: Vec<&str> = names.iter().map(|(_, name)| name).collect();
+            assert!(names.contains(&name), "{format}: {names:?}");
+        }
+    }
 }

@@ -364,4 +364,52 @@ mod tests {
         assert_eq!(stats.kind(), LabelKind::Real);
         assert_eq!(stats.classes(), None);
     }
+
+    #[test]
+    fn counts_and_the_range_are_those_of_the_labels() {
+        let none = LabelStats::default();
+        assert_eq!((none.count(), none.positive_count(), none.range()), (0, 0, None));
+        assert_eq!((none.mean(), none.variance(), none.classes()), (0.0, 0.0, Some(vec![])));
+        let some = stats(LabelRule::Real, &[-2.0, 5.0, 0.0, 3.0]);
+        assert_eq!((some.count(), some.positive_count(), some.range()), (4, 2, Some((-2.0, 5.0))));
+        let below = stats(LabelRule::Real, &[-2.0, -5.0]);
+        assert_eq!(below.range(), Some((-5.0, -2.0)), "the first label is not compared with zero");
+        let mut merged = below.clone();
+        merged.merge(&none);
+        assert_eq!(merged, below);
+        let mut from_none = none;
+        from_none.merge(&below);
+        assert_eq!(from_none, below);
+    }
+
+    #[test]
+    fn the_largest_integer_that_is_counted_is_exact_in_f32() {
+        let exact = stats(LabelRule::Real, &[0.0, 16_777_216.0]);
+        assert_eq!((exact.kind(), exact.classes().map(|all| all.len())), (LabelKind::Classes, Some(2)));
+        let beyond = stats(LabelRule::Real, &[0.0, 16_777_217.0]);
+        assert_eq!((beyond.kind(), beyond.classes()), (LabelKind::Real, None));
+        let mut labeler = Labeler::new(LabelRule::Class);
+        assert!(labeler.apply(-16_777_216.0).is_ok() && labeler.apply(16_777_217.0).is_err());
+    }
+
+    #[test]
+    fn as_many_classes_as_the_limit_are_counted_also_after_a_merge() {
+        let labels: Vec<f64> = (10..CLASS_LIMIT + 10).map(|i| i as f64).collect();
+        let all = stats(LabelRule::Real, &labels);
+        assert_eq!(all.classes().map(|all| all.len()), Some(CLASS_LIMIT));
+        let mut same = all.clone();
+        same.merge(&all);
+        assert_eq!(same.classes().map(|all| all.len()), Some(CLASS_LIMIT));
+        let mut more = all;
+        more.merge(&stats(LabelRule::Real, &[5.0]));
+        assert_eq!((more.kind(), more.classes()), (LabelKind::Real, None));
+    }
+
+    #[test]
+    fn a_label_beyond_f32_is_refused() {
+        let mut labeler = Labeler::new(LabelRule::Real);
+        assert!(labeler.apply(1e39).unwrap_err().contains("within the range of f32"));
+        assert!(labeler.apply(-3e38).is_ok());
+        assert_eq!(labeler.stats.count(), 1, "a refused label is not counted");
+    }
 }

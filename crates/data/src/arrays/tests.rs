@@ -94,9 +94,106 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
 }
 
 #[test]
+fn the_size_is_that_of_all_numbers() {
+    assert_eq!(Arrays::Csr(csr()).size_bytes(), 8 * (4 + 5) + 4 * 5 + 4 * 3);
+    let mut all = csr();
+    all.fields = [0, 1, 0, 1, 1].into();
+    all.attributes.weights = [1.0, 2.0, 3.0].into();
+    (all.attributes.groups, all.attributes.times) = ([1, 1, 2].into(), [1.0, 2.0, 3.0].into());
+    let expected = 8 * (4 + 5) + 4 * (5 + 5) + 4 * (3 + 3) + 8 * (3 + 3);
+    assert_eq!((Arrays::Csr(all).size_bytes(), Arrays::Csr(csr()).record_count()), (expected, 3));
+    let dense = Arrays::Dense(dense());
+    assert_eq!((dense.size_bytes(), dense.record_count()), (4 * 6 + 4 * 2, 2));
+}
+
+#[test]
+fn inputs_are_shared_by_their_sizes() {
+    let rows = |count: u64| CsrArrays {
+        offsets: (0..=count).collect(),
+        features: (0..count).collect(),
+        attributes: attributes(&vec![1.0; count as usize]),
+        ..CsrArrays::default()
+    };
+    let mut memory = MemoryInputs::default();
+    let inputs = [("small", 3000), ("large", 9000)];
+    let inputs = inputs.map(|(name, count)| memory.add(name, Arrays::Csr(rows(count))).unwrap()).to_vec();
+    let config = SourceConfig { inputs, ..SourceConfig::default() };
+    let source = Source::open(&config, &FormatTable::builtin().with_memory(memory)).unwrap();
+    let counts = source.splits(4).into_iter().map(|splits| {
+        let (mut reader, mut batch) = (source.reader(splits).unwrap(), Batch::default());
+        while reader.next_batch(1000, &mut batch).unwrap() {}
+        reader.summary().record_count
+    });
+    let counts: Vec<u64> = counts.collect();
+    assert_eq!(counts.iter().sum::<u64>(), 12_000);
+    assert!(counts.iter().all(|count| (2700..=3300).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn roles_of_columns_are_refused_for_rows_without_columns() {
+    let named = || Some("x".to_owned());
+    let list = || vec!["x".to_owned()];
+    for (option, asked) in [
+        ("label", FormatOptions { label: named(), ..options() }),
+        ("weight", FormatOptions { weight: named(), ..options() }),
+        ("group", FormatOptions { group: named(), ..options() }),
+        ("time", FormatOptions { time: named(), ..options() }),
+        ("keep_columns", FormatOptions { keep_columns: list(), ..options() }),
+        ("skip_columns", FormatOptions { skip_columns: list(), ..options() }),
+        ("text_columns", FormatOptions { text_columns: list(), ..options() }),
+        ("token_columns", FormatOptions { token_columns: list(), ..options() }),
+        ("interactions", FormatOptions { interactions: vec![list()], ..options() }),
+    ] {
+        match read(Arrays::Csr(csr()), &asked, 1) {
+            Err(Error::BadOption { option: found, .. }) => assert_eq!(found, option),
+            other => panic!("{option}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn scored_rows_have_the_columns_of_training() {
+    let named = |names: [&str; 3]| {
+        let names = names.map(str::to_owned).to_vec();
+        Arrays::Dense(DenseArrays { names, ..dense() })
+    };
+    let open = |arrays: Arrays, schema: Option<&crate::Schema>| {
+        let mut memory = MemoryInputs::default();
+        let inputs = vec![memory.add("rows", arrays).unwrap()];
+        let config = SourceConfig { inputs, ..SourceConfig::default() };
+        let formats = FormatTable::builtin().with_memory(memory);
+        match schema {
+            Some(schema) => Source::open_with_schema(&config, schema, &formats),
+            None => Source::open(&config, &formats),
+        }
+    };
+    let trained = open(named(["a", "b", "c"]), None).unwrap().schema().clone();
+    assert!(open(named(["a", "b", "c"]), Some(&trained)).is_ok());
+    for other in [named(["a", "c", "b"]), Arrays::Dense(DenseArrays { columns: 2, ..dense_of(2) })] {
+        let error = open(other, Some(&trained)).err().unwrap().to_string();
+        assert!(error.contains("and 3 are expected (a, b, c)"), "{error}");
+    }
+    let numbered = open(Arrays::Dense(dense()), None).unwrap().schema().clone();
+    assert!(open(Arrays::Dense(dense()), Some(&numbered)).is_ok());
+    let error = open(Arrays::Dense(dense_of(6)), Some(&numbered)).err().unwrap().to_string();
+    assert!(error.contains("it has 6 columns (1, 2, 3, 4, 5, ...), and 3 are expected (1, 2, 3)"), "{error}");
+}
+
+/// One record of ones.
+fn dense_of(columns: usize) -> DenseArrays {
+    let values = vec![1.0; columns].into();
+    DenseArrays { values, columns, attributes: attributes(&[1.0]), ..DenseArrays::default() }
+}
+
+#[test]
 fn shapes_that_do_not_fit_are_refused() {
     type Change = fn(&mut CsrArrays);
-    let csr_cases: [(&str, Change); 8] = [
+    let csr_cases: [(&str, Change); 13] = [
+        ("feature 9223372036854775808 of entry 1", |rows| rows.features = [3, 1 << 63, 1, 3, 9].into()),
+        ("groups has 2 numbers", |rows| rows.attributes.groups = [1, 2].into()),
+        ("times has 4 numbers", |rows| rows.attributes.times = [1.0, 2.0, 3.0, 4.0].into()),
+        ("the time of record 2 is inf", |rows| rows.attributes.times = [1.0, 2.0, f64::INFINITY].into()),
+        ("the weight of record 0 is NaN", |rows| rows.attributes.weights = [f32::NAN, 1.0, 1.0].into()),
         ("offsets is empty", |rows| rows.offsets = Arc::default()),
         ("begins with 1", |rows| rows.offsets = [1, 5].into()),
         ("falls from 5 to 2", |rows| rows.offsets = [0, 5, 2, 5].into()),
@@ -117,6 +214,8 @@ fn shapes_that_do_not_fit_are_refused() {
     assert_eq!(error.to_string(), "memory:rows: it has no records");
     let error = read(Arrays::Dense(DenseArrays { columns: 4, ..dense() }), &options(), 1).unwrap_err();
     assert_eq!(error.to_string(), "memory:rows: 6 values are no rows of 4 columns");
+    let error = read(Arrays::Dense(DenseArrays { columns: 0, ..dense() }), &options(), 1).unwrap_err();
+    assert_eq!(error.to_string(), "memory:rows: 6 values are no rows of 0 columns");
     let names = vec!["a".to_owned()];
     let error = read(Arrays::Dense(DenseArrays { names, ..dense() }), &options(), 1).unwrap_err();
     assert!(error.to_string().contains("1 names for 3 columns"), "{error}");
@@ -127,6 +226,9 @@ fn values_that_cannot_be_and_missing_labels_are_errors_with_the_record() {
     let infinite = CsrArrays { values: [1.0, f32::INFINITY, 1.0, 1.0, 1.0].into(), ..csr() };
     let error = read(Arrays::Csr(infinite), &options(), 1).unwrap_err().to_string();
     assert!(error.contains("memory:rows:1:2") && error.contains("finite"), "{error}");
+    let infinite = DenseArrays { values: [1.0, 0.0, 3.0, f32::NAN, 5.0, f32::INFINITY].into(), ..dense() };
+    let error = read(Arrays::Dense(infinite), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("memory:rows:2:3") && error.contains("finite"), "{error}");
     let twice = CsrArrays { features: [3, 3, 1, 3, 9].into(), ..csr() };
     let error = read(Arrays::Csr(twice), &options(), 1).unwrap_err().to_string();
     assert!(error.contains("feature 3 twice"), "{error}");

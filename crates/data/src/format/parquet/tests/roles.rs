@@ -202,6 +202,21 @@ fn columns_are_multiplied_by_name_or_number() {
         let batch = case.read().unwrap();
         assert_eq!(entries(&batch, 0), [(0, 2.0), (1, 3.0), (product(&[0, 1]), 6.0)], "{asked:?}");
         assert_eq!(entries(&batch, 1), [(1, 5.0)], "a product with zero is none");
+        // Scoring finds the columns of training, wherever they are.
+        let files = [Input::file(case.path()).unwrap()];
+        let (_, schema) = read_all(&files, &case.options, None).unwrap();
+        let moved = Case::new();
+        let message = "message m { required int64 z; required double x; }";
+        let columns = [Raw::I64(vec![3], vec![], vec![]), Raw::F64(vec![2.0], vec![], vec![])];
+        write(&moved.path(), message, 1, &columns);
+        let files = [Input::file(moved.path()).unwrap()];
+        let options = FormatOptions { has_label: false, ..case.options.clone() };
+        let (batch, _) = read_all(&files, &options, Some(&schema)).unwrap();
+        let mut found = entries(&batch, 0);
+        found.sort_by_key(|entry| entry.0);
+        let mut expected = vec![(0, 2.0), (1, 3.0), (product(&[0, 1]), 6.0)];
+        expected.sort_by_key(|entry| entry.0);
+        assert_eq!(found, expected, "{asked:?}");
     }
     let mut case = numbers(vec![2.0], vec![3], vec![1.0]);
     case.options.interactions = vec![vec!["x".to_owned(), "label".to_owned()]];
