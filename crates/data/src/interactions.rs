@@ -327,6 +327,9 @@ mod tests {
         let many = (0..1500).fold(String::new(), |text, i| text + &format!(" f{i}"));
         let error = rows("vw", &options(&["ab"]), &format!("1 |a{many} |b{many}\n")).unwrap_err().to_string();
         assert!(error.contains("at most 1048576 interactions"), "{error}");
+        let most = (0..1024).fold(String::new(), |text, i| text + &format!(" f{i}"));
+        let row = rows("vw", &options(&["ab"]), &format!("1 |a{most} |b{most}\n")).unwrap().remove(0);
+        assert_eq!(row.entries.len(), (1 << 20) + 2048);
     }
 
     #[test]

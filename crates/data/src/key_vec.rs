@@ -174,6 +174,8 @@ mod tests {
                 }
                 prop_assert_eq!(keys.len(), expected.len());
                 prop_assert_eq!(keys.copy_from(0), expected.clone());
+                let small = keys.small().unwrap_or_default();
+                prop_assert!(small.iter().all(|&key| u64::from(key) < SMALL_KEY_END), "{:?}", small);
                 let distinct: std::collections::BTreeSet<u64> = expected.iter().copied().collect();
                 prop_assert_eq!(keys.duplicate_from(0).is_some(), distinct.len() < expected.len());
             }

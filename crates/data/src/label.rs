@@ -354,6 +354,9 @@ mod tests {
         merged.merge(&stats(LabelRule::Real, &b));
         assert_eq!(merged, stats(LabelRule::Real, &[1.0, 3.0, 3.0, 0.0, 3.0, -1.0]));
         assert_eq!(merged.classes().unwrap(), [(-1.0, 1), (0.0, 1), (1.0, 1), (3.0, 3)]);
+        let mut mixed = merged.clone();
+        mixed.merge(&stats(LabelRule::Real, &[0.5]));
+        assert_eq!((mixed.kind(), mixed.classes()), (LabelKind::Real, None));
         assert!(merged.check(LabelRule::Binary { positive: None }).is_err());
     }
 

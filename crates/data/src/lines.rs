@@ -123,13 +123,12 @@ impl LineReader {
 
     /// Returns where the content of the first line of a file begins; `None` when the line is the header.
     #[cold]
-    fn first_line(&self, start: usize, end: usize) -> Result<Option<usize>, Error> {
-        let mark =
-            if self.buffer[start..end].starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    fn first_line(&self, line: &[u8]) -> Result<Option<usize>, Error> {
+        let content = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let Some(header) = &self.grammar.header else {
-            return Ok(Some(start + mark));
+            return Ok(Some(line.len() - content.len()));
         };
-        let line = &self.buffer[start + mark..end];
+        let line = content;
         if trim_end(line) == trim_end(header) {
             return Ok(None);
         }
@@ -200,8 +199,8 @@ impl RecordReader for LineReader {
                 return Ok(false);
             };
             if start == 0 && self.current.as_ref().is_some_and(|cursor| cursor.base == 0) {
-                match self.first_line(start, end)? {
-                    Some(after_mark) => start = after_mark,
+                match self.first_line(&self.buffer[..end])? {
+                    Some(content) => start = content,
                     None => continue,
                 }
             }

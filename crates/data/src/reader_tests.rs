@@ -149,18 +149,6 @@ fn a_feature_number_beyond_the_limit_is_a_bad_line_with_its_place() {
 }
 
 #[test]
-fn a_limit_of_feature_numbers_is_refused_for_features_that_have_names() {
-    for (format, text) in
-        [("vw", &b"1 |n a\n"[..]), ("csv", b"city,y\nRome,1\n"), ("csv", b"a,b,c,y\n1,2,3,1\n")]
-    {
-        let mut config = SourceConfig { format: Some(format.into()), ..config() };
-        config.options.key_limit = Some(2);
-        let error = over(&[text], &config).err().unwrap().to_string();
-        assert!(error.starts_with("dimensions: ") && error.contains("remove this setting"), "{error}");
-    }
-}
-
-#[test]
 fn the_first_values_that_lose_digits_are_told_with_their_place() {
     let csv: &[u8] = b"a,y\n16777216,1\n16777217,0.1\n5,16777219\n7,3.14159265358979\n";
     for (format, text, feature, label) in [
@@ -349,6 +337,30 @@ fn formats_are_told_by_their_first_lines() {
 fn a_byte_order_mark_is_taken_off() {
     let source = over(&[b"\xef\xbb\xbf1 2:3\n"], &config()).unwrap();
     assert_eq!(labels(&source, 1, 10).unwrap().0, [1.0]);
+}
+
+#[test]
+fn a_byte_order_mark_before_a_header_is_no_part_of_it() {
+    let csv = SourceConfig { format: Some("csv".into()), ..SourceConfig::default() };
+    let (marked, plain) = (&b"\xef\xbb\xbfa,y\n3,1\n"[..], &b"a,y\n4,0\n"[..]);
+    for files in [[marked, plain], [plain, marked], [marked, marked]] {
+        let source = over(&files, &csv).unwrap();
+        assert_eq!(source.schema().order, ["a", "y"]);
+        assert_eq!(labels(&source, 1, 10).unwrap().0.len(), 2);
+    }
+    let error = labels(&over(&[plain, b"\xef\xbb\xbfb,y\n1,1\n"], &csv).unwrap(), 1, 10).unwrap_err();
+    assert!(error.to_string().contains("file1:1") && error.to_string().contains("'b,y'"), "{error}");
+}
+
+#[test]
+fn plain_records_give_no_notices() {
+    for (format, text) in [("libsvm", &b"1 1:1\n0 2:1\n"[..]), ("libffm", b"1 0:2:1\n"), ("vw", b"1 |f a\n")] {
+        let source = over(&[text], &SourceConfig { format: Some(format.into()), ..config() }).unwrap();
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        while reader.next_batch(10, &mut Batch::default()).unwrap() {}
+        let told = [source.notices(), &reader.summary().notices[..]].concat();
+        assert!(told.is_empty(), "{format}: {told:?}");
+    }
 }
 
 #[test]

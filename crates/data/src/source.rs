@@ -353,3 +353,7 @@ pub fn read_bytes(format: &str, options: &FormatOptions, bytes: &[u8]) -> Result
         batches.push(batch);
     }
 }
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;

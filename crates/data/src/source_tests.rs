@@ -1,0 +1,106 @@
+//! What an opened input says of its features, and how it is cut.
+
+use crate::{Error, FormatOptions, FormatTable, Input, Schema, Source, SourceConfig};
+
+/// Two records of each format, and whether their features are columns, and whether they have numbers.
+const SAMPLES: [(&str, &str, bool, bool); 5] = [
+    ("libsvm", "1 1:1 2:5\n0 2:1\n", false, true),
+    ("libffm", "1 0:1:1\n0 1:2:1\n", false, true),
+    ("vw", "1 |f a\n-1 |f b\n", false, false),
+    ("dense", "1,2,3\n0,4,5\n", true, true),
+    ("csv", "a,b,y\n2,3,1\n4,5,0\n", true, true),
+];
+
+fn config(format: &str) -> SourceConfig {
+    SourceConfig { format: Some(format.to_owned()), ..SourceConfig::default() }
+}
+
+fn open(text: &str, config: &SourceConfig, like: Option<&Schema>) -> Result<Source, Error> {
+    let files = vec![Input::memory("records", text.as_bytes())?];
+    Source::from_inputs(files, config, like, &FormatTable::builtin())
+}
+
+fn error_of(text: &str, config: &SourceConfig, like: Option<&Schema>) -> Option<String> {
+    open(text, config, like).err().map(|error| error.to_string())
+}
+
+#[test]
+fn records_of_another_format_are_read_when_their_features_are_alike() {
+    for (trained, text, by_columns, _) in SAMPLES {
+        let schema = open(text, &config(trained), None).unwrap().schema().clone();
+        for (scored, text, other_by_columns, _) in SAMPLES {
+            let error = error_of(text, &config(scored), Some(&schema)).unwrap_or_default();
+            let differ = by_columns != other_by_columns || (trained == "vw") != (scored == "vw");
+            assert_eq!(error.contains("whose features are"), differ, "{trained}, {scored}: {error}");
+            if differ {
+                let kinds = [(other_by_columns, scored), (by_columns, trained)]
+                    .map(|(by_columns, _)| if by_columns { "columns" } else { "keys in each record" });
+                let said = format!(
+                    "it is {scored}, whose features are {}; the features of the model are {} of {trained}",
+                    kinds[0], kinds[1]
+                );
+                assert!(error.contains(&said), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_feature_numbers_is_for_features_that_have_numbers() {
+    let with_limit = |format: &str, limit: u64| {
+        let mut config = config(format);
+        config.options.key_limit = Some(limit);
+        config
+    };
+    for (format, text, by_columns, is_numbered) in SAMPLES {
+        let error = error_of(text, &with_limit(format, 2), None);
+        assert_eq!(error.is_none(), is_numbered, "{format}: {error:?}");
+        let too_few = error_of(text, &with_limit(format, 1), None).unwrap_or_default();
+        assert_eq!(too_few.contains("1 is too few for the 2 feature columns"), by_columns, "{format}: {too_few}");
+    }
+    let names = [
+        ("vw", "1 |n a\n", "(vw) have names"),
+        ("csv", "city,y\nRome,1\n", "column 'city' of records have names"),
+    ];
+    for (format, text, expected) in names {
+        let error = error_of(text, &with_limit(format, 2), None).unwrap();
+        assert!(error.starts_with("dimensions: ") && error.contains(expected), "{error}");
+        assert!(error.contains("remove this setting"), "{error}");
+    }
+    let mut products = with_limit("csv", 9);
+    products.options.interactions = vec![vec!["a".to_owned(), "b".to_owned()]];
+    let error = error_of("a,b,y\n2,3,1\n", &products, None).unwrap();
+    assert!(error.contains("interactions have no numbers"), "{error}");
+}
+
+#[test]
+fn settings_of_columns_need_columns() {
+    for (format, text, by_columns, _) in SAMPLES {
+        let options = FormatOptions { keep_columns: vec!["1".to_owned()], ..FormatOptions::default() };
+        let keeps = SourceConfig { options, ..config(format) };
+        let error = error_of(text, &keeps, None).unwrap_or_default();
+        assert_eq!(error.contains("has no columns to copy"), !by_columns, "{format}: {error}");
+    }
+    let options = FormatOptions { interactions: vec![vec!["1".into(), "2".into()]], ..FormatOptions::default() };
+    let error = error_of(SAMPLES[0].1, &SourceConfig { options, ..config("libsvm") }, None).unwrap();
+    assert!(error.contains("libsvm has no columns, namespaces or fields to multiply"), "{error}");
+}
+
+#[test]
+fn chunks_are_the_input_in_its_order() {
+    let text = "1 1:1\n".repeat(1000);
+    let files = [("a", text.as_str()), ("b", "0 2:1\n")];
+    let files = files.map(|(name, text)| Input::memory(name, text.as_bytes()).unwrap()).to_vec();
+    let source = Source::from_inputs(files, &config("libsvm"), None, &FormatTable::builtin()).unwrap();
+    assert_eq!(source.size_bytes(), Some(6006));
+    let chunks = source.chunks(7);
+    assert!(chunks.len() >= 7, "{chunks:?}");
+    let mut counts = [0, 0];
+    for chunk in &chunks {
+        let mut reader = source.reader(vec![chunk.clone()]).unwrap();
+        while reader.next_batch(100, &mut crate::Batch::default()).unwrap() {}
+        counts[chunk.file] += reader.summary().record_count;
+    }
+    assert_eq!(counts, [1000, 1]);
+    assert!(chunks.is_sorted_by_key(|chunk| (chunk.file, chunk.range.sort_key())), "{chunks:?}");
+}
