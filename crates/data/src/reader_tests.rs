@@ -350,11 +350,15 @@ fn a_byte_order_mark_before_a_header_is_no_part_of_it() {
     }
     let error = labels(&over(&[plain, b"\xef\xbb\xbfb,y\n1,1\n"], &csv).unwrap(), 1, 10).unwrap_err();
     assert!(error.to_string().contains("file1:1") && error.to_string().contains("'b,y'"), "{error}");
+    let long = [&[b'b'; 300][..], b",y\n1,1\n"].concat();
+    let error = labels(&over(&[plain, &long], &csv).unwrap(), 1, 10).unwrap_err().to_string();
+    assert!(error.contains("bbb...'") && error.contains("'a,y'") && error.len() < 400, "{error}");
 }
 
 #[test]
 fn plain_records_give_no_notices() {
-    for (format, text) in [("libsvm", &b"1 1:1\n0 2:1\n"[..]), ("libffm", b"1 0:2:1\n"), ("vw", b"1 |f a\n")] {
+    for (format, text) in [("libsvm", &b"1 1:1\n0 2:1\n"[..]), ("libffm", b"1 0:2:1\n"), ("vw", b"1 |f a\n")]
+    {
         let source = over(&[text], &SourceConfig { format: Some(format.into()), ..config() }).unwrap();
         let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
         while reader.next_batch(10, &mut Batch::default()).unwrap() {}

@@ -56,7 +56,11 @@ fn a_limit_of_feature_numbers_is_for_features_that_have_numbers() {
         let error = error_of(text, &with_limit(format, 2), None);
         assert_eq!(error.is_none(), is_numbered, "{format}: {error:?}");
         let too_few = error_of(text, &with_limit(format, 1), None).unwrap_or_default();
-        assert_eq!(too_few.contains("1 is too few for the 2 feature columns"), by_columns, "{format}: {too_few}");
+        assert_eq!(
+            too_few.contains("1 is too few for the 2 feature columns"),
+            by_columns,
+            "{format}: {too_few}"
+        );
     }
     let names = [
         ("vw", "1 |n a\n", "(vw) have names"),
@@ -81,7 +85,8 @@ fn settings_of_columns_need_columns() {
         let error = error_of(text, &keeps, None).unwrap_or_default();
         assert_eq!(error.contains("has no columns to copy"), !by_columns, "{format}: {error}");
     }
-    let options = FormatOptions { interactions: vec![vec!["1".into(), "2".into()]], ..FormatOptions::default() };
+    let options =
+        FormatOptions { interactions: vec![vec!["1".into(), "2".into()]], ..FormatOptions::default() };
     let error = error_of(SAMPLES[0].1, &SourceConfig { options, ..config("libsvm") }, None).unwrap();
     assert!(error.contains("libsvm has no columns, namespaces or fields to multiply"), "{error}");
 }

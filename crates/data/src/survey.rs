@@ -303,4 +303,44 @@ mod tests {
         assert!((one.column_count() as f64 / 50_000.0 - 1.0).abs() < TOLERANCE, "{}", one.column_count());
         assert_eq!((one.scale_ratio(), left.scale_ratio()), (None, None), "too many to follow");
     }
+
+    #[test]
+    fn merged_surveys_are_those_of_all_records() {
+        let records: Vec<Vec<(u64, f32)>> = (0..60u64)
+            .map(|r| {
+                (0..r % 4).map(|k| (k * 2 + r % 3, [1.0, -2.0, 0.5, 3.0][(r + k) as usize % 4])).collect()
+            })
+            .collect();
+        let of = |range: std::ops::Range<usize>, has_values: bool| {
+            let (mut builder, mut batch) = (BatchBuilder::new(), Batch::default());
+            for r in range {
+                for &(key, value) in &records[r] {
+                    if has_values { builder.push(key, value) } else { builder.push_one(key) }
+                }
+                builder.end_record(r as f32, 1.0, None);
+            }
+            builder.finish(&mut batch);
+            let mut survey = Survey::with_quantiles();
+            survey.add(&batch);
+            survey
+        };
+        for has_values in [true, false] {
+            let (first, second, mut all) =
+                (of(0..17, has_values), of(17..60, has_values), of(0..60, has_values));
+            let mut merged = first.clone();
+            merged.merge(&second);
+            assert!((merged.length_sums[0] / all.length_sums[0] - 1.0).abs() < 1e-12);
+            all.length_sums[0] = merged.length_sums[0];
+            assert_eq!(merged, all);
+            assert_eq!((all.record_count, all.empty_count, all.entry_count), (60, 15, 90));
+            assert_eq!(all.label_sum, 59.0 * 30.0);
+            assert_eq!(
+                (all.negative_count > 0, all.whole_count < 90, all.one_count < 90),
+                (has_values, has_values, has_values)
+            );
+            let mut from_none = Survey::with_quantiles();
+            from_none.merge(&second);
+            assert_eq!(from_none, second);
+        }
+    }
 }

@@ -158,9 +158,15 @@ pub fn run<E: From<Error>>(
 ) -> Result<(), E> {
     config.check()?;
     rpc::buffers::retain_large();
-    let ports = Ports::bind(&config.listen, &config.http).map_err(Error::from)?;
-    let (addresses, http) = ports.addresses();
     let log = config.write_ahead_log.clone();
+    let comes_back = log.as_ref().is_some_and(|log| lock(log).is_restored());
+    let ports = if comes_back && config.http.is_empty() {
+        Ports::bind_again(&config.listen)
+    } else {
+        Ports::bind(&config.listen, &config.http)
+    };
+    let ports = ports.map_err(Error::from)?;
+    let (addresses, http) = ports.addresses();
     let incarnation = log.as_ref().map_or_else(incarnation, |log| lock(log).incarnation());
     let modules = config.modules.map(ModuleCache::new);
     let lane = |lane| {

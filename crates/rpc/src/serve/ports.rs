@@ -25,12 +25,22 @@ impl Ports {
     /// port 0 as well.
     pub fn bind(frames: &[Address], http: &[Address]) -> Result<Self, Error> {
         if http.is_empty() {
-            let pairs = frames.iter().map(bind_pair).collect::<Result<Vec<_>, _>>()?;
-            let (frames, http) = pairs.into_iter().unzip();
-            return Ok(Self { frames, http });
+            return Self::bind_pairs(frames, IfTaken::Fail);
         }
         let frames = frames.iter().map(Listener::bind).collect::<Result<_, _>>()?;
         Ok(Self { frames, http: Self::bind_http(http)? })
+    }
+
+    /// Binds both for a process that comes back to the addresses that it had. A next port may have been taken while it
+    /// was away: HTTP has any free port then, because the process is needed for its frames.
+    pub fn bind_again(frames: &[Address]) -> Result<Self, Error> {
+        Self::bind_pairs(frames, IfTaken::AnyPort)
+    }
+
+    fn bind_pairs(frames: &[Address], if_taken: IfTaken) -> Result<Self, Error> {
+        let pairs = frames.iter().map(|address| bind_pair(address, if_taken));
+        let (frames, http) = pairs.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        Ok(Self { frames, http })
     }
 
     /// Binds only HTTP.
@@ -45,7 +55,14 @@ impl Ports {
     }
 }
 
-fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
+/// What to do when the port beside one that was named is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IfTaken {
+    Fail,
+    AnyPort,
+}
+
+fn bind_pair(address: &Address, if_taken: IfTaken) -> Result<(Listener, Listener), Error> {
     let mut attempts = 0..ATTEMPTS;
     let mut unfit = VecDeque::new();
     loop {
@@ -54,17 +71,25 @@ fn bind_pair(address: &Address) -> Result<(Listener, Listener), Error> {
         let is_chosen = frames.address() == address;
         match Listener::bind(&beside) {
             Ok(http) => return Ok((frames, http)),
-            Err(Error::Io { source, .. })
-                if source.kind() == io::ErrorKind::AddrInUse && !is_chosen && attempts.next().is_some() =>
-            {
+            Err(error) if !is_in_use(&error) => return Err(of_http(error, &beside)),
+            Err(_) if !is_chosen && attempts.next().is_some() => {
                 if unfit.len() == UNFIT_LIMIT {
                     unfit.pop_front();
                 }
                 unfit.push_back(frames);
             }
-            Err(error) => return Err(of_http(error, &beside)),
+            Err(error) => {
+                let other = beside.any_port().filter(|_| if_taken == IfTaken::AnyPort);
+                let http = Listener::bind(&other.ok_or_else(|| of_http(error, &beside))?)?;
+                tracing::warn!(taken = %beside, http = %http.address(), "the port for HTTP is taken: another is used");
+                return Ok((frames, http));
+            }
         }
     }
+}
+
+fn is_in_use(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }
 
 fn of_http(error: Error, address: &Address) -> Error {
@@ -106,5 +131,21 @@ mod tests {
         let text = Ports::bind_http(&http).unwrap_err().to_string();
         assert!(text.contains("--http"), "{text}");
         assert!("h:65535".parse::<Address>().unwrap().http().unwrap_err().to_string().contains("--http"));
+    }
+
+    #[test]
+    fn a_process_that_comes_back_has_http_elsewhere_if_its_port_is_taken() {
+        let any: Address = "127.0.0.1:0".parse().unwrap();
+        let had = Ports::bind(std::slice::from_ref(&any), &[]).unwrap();
+        let (frames, http) = had.addresses();
+        drop(had.frames);
+        let back = Ports::bind_again(&frames).unwrap();
+        let (same, other) = back.addresses();
+        assert_eq!(same, frames);
+        assert!(other != http && other[0].to_string().starts_with("tcp:127.0.0.1:"), "{other:?}");
+        // The port of frames is the one that others know.
+        assert!(Ports::bind_again(&frames).is_err());
+        drop((had.http, back));
+        assert_eq!(Ports::bind_again(&frames).unwrap().addresses(), (frames, http));
     }
 }

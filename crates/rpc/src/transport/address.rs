@@ -34,6 +34,12 @@ impl Address {
             }
         }
     }
+
+    /// Any free port of the same host; `None` for a path.
+    pub(crate) fn any_port(&self) -> Option<Self> {
+        let Address::Tcp(place) = self else { return None };
+        place.rsplit_once(':').map(|(host, _)| Address::Tcp(format!("{host}:0")))
+    }
 }
 
 impl FromStr for Address {

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::io::Read as _;
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -159,6 +160,17 @@ fn with_logs(logs: &str, of_master: &[&str]) -> Cluster {
     cluster
 }
 
+/// Waits until a member has told the master where its HTTP is.
+fn http_of(cluster: &Cluster, name: &str) -> String {
+    let address_of = |status: &serde_json::Value| {
+        let mut members = status["members"].as_array().into_iter().flatten();
+        let member = members.find(|entry| entry["member"]["name"] == name)?;
+        member["report"]["http"][0].as_str().map(|place| place.trim_start_matches("tcp:").to_owned())
+    };
+    let status = cluster.wait_until(|status| address_of(status).is_some());
+    address_of(&status).expect("it was found")
+}
+
 #[test]
 fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let world = World::new();
@@ -167,11 +179,14 @@ fn a_server_of_a_cluster_that_is_started_again_with_its_log_finds_its_job() {
     let mut cluster = with_logs(&logs, &["--lease", "30"]);
     let client = cluster.submit(&[&world.words(&model, &folder)[..], &["--durability", "log"]].concat());
     wait_until("no checkpoint", || newest(&folder) > 1);
+    let http = http_of(&cluster, "server-0");
     cluster.servers[0].kill();
-    // It is away for longer than the lease that members have otherwise.
+    // Something else takes the port of its HTTP. It is away for longer than the lease that members have otherwise.
+    let _taken = TcpListener::bind(&http).expect("the port of a process that was killed");
     let away = Instant::now();
     wait_until("it is away", || away.elapsed() > Duration::from_secs(6));
     cluster.servers[0] = cluster.server_with_log(&logs, 0);
+    cluster.servers[0].wait_for("the port for HTTP is taken");
     cluster.servers[0].wait_for("has read its write-ahead log");
     let said = ends_well(&world, client, &model);
     assert!(said.contains("server-0 is back after") && !said.contains("run 2"), "{said}");
@@ -218,13 +233,7 @@ fn a_server_that_was_away_for_too_long_gives_back_what_it_has_read_from_its_log(
     });
     let mut back = cluster.server_with_log(&logs, 1);
     back.wait_for("has read its write-ahead log");
-    let address_of = |status: &serde_json::Value| {
-        let mut members = status["members"].as_array().into_iter().flatten();
-        let member = members.find(|entry| entry["member"]["name"] == "server-1")?;
-        member["report"]["http"][0].as_str().map(|place| place.trim_start_matches("tcp:").to_owned())
-    };
-    let status = cluster.wait_until(|status| address_of(status).is_some());
-    let place = address_of(&status).expect("it was found");
+    let place = http_of(&cluster, "server-1");
     wait_until("it holds rows of the first run", || {
         value(&get(&place, "/metrics"), "seraphim_memory_bytes", &[]) == 0.0
     });

@@ -203,13 +203,11 @@ impl Cluster {
         self.workers.push(worker);
     }
 
-    /// Starts a server with a write-ahead log in `folder`, and does not wait for it. Its HTTP is at any free port: when it is
-    /// started again, the port after its own may belong to a connection of another test.
+    /// Starts a server with a write-ahead log in `folder`, and does not wait for it.
     pub(crate) fn server_with_log(&self, folder: &str, number: usize) -> Process {
         let (log, name) = (format!("{folder}/{number}"), format!("server-{number}"));
         let fixed = ["server", "--master", &self.address, "--name", &name, "--lost-limit", "2"];
-        let more =
-            ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--lanes", "2", "--write-ahead-log", &log];
+        let more = ["--listen", "127.0.0.1:0", "--lanes", "2", "--write-ahead-log", &log];
         Process::start(&[&fixed[..], &more].concat())
     }
 
