@@ -23,6 +23,8 @@ mod layout;
 mod record_columns;
 mod sparse;
 mod table;
+#[cfg(all(test, feature = "parquet"))]
+mod tests;
 
 #[cfg(feature = "parquet")]
 pub(crate) use dataset::{

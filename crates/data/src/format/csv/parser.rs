@@ -13,7 +13,7 @@ use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
 use crate::time::parse_time;
 use crate::{BatchBuilder, LineError};
-use math::hash::named_key;
+use math::hash::{NAMED_KEY_BIT, named_key};
 use std::sync::Arc;
 
 pub(super) struct Parser {
@@ -226,7 +226,7 @@ fn time(name: &str, at: usize, field: &[u8]) -> Result<f64, LineError> {
 /// An integer is the group itself; any other value is hashed.
 fn group(name: &str, field: &[u8]) -> u64 {
     let (number, end) = crate::number::parse_digits(field, 0);
-    let whole = end == field.len() && end > 0 && number < 1 << 62;
+    let whole = end == field.len() && end > 0 && number < NAMED_KEY_BIT;
     if whole { number } else { named_key(name.as_bytes(), field) }
 }
 

@@ -1,0 +1,348 @@
+//! Record batches of all types give the records that the same values give as text.
+
+mod lists;
+
+use std::sync::Arc;
+
+use arrow_array::types::{Int32Type, UInt64Type};
+use arrow_array::*;
+use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
+
+use super::column::{TextColumn, numbers};
+use super::kind::ArrowKind;
+use crate::arrays::{Arrays, MemoryInputs};
+use crate::format::testing::{Row, rows_of};
+use crate::{Batch, Error, FormatOptions, FormatTable, Input, Source, SourceConfig};
+
+#[test]
+fn numbers_of_every_type_are_their_values_and_times_are_seconds() {
+    let decimal = |scale: i8| {
+        let values = Decimal128Array::from(vec![Some(12_345), None]);
+        values.with_precision_and_scale(20, scale).unwrap()
+    };
+    let large = Decimal256Array::from(vec![Some(arrow_buffer::i256::from(-125)), None]);
+    let table: Vec<(ArrayRef, f64)> = vec![
+        (Arc::new(Int8Array::from(vec![Some(-3), None])), -3.0),
+        (Arc::new(Int16Array::from(vec![Some(-300), None])), -300.0),
+        (Arc::new(Int32Array::from(vec![Some(-70_000), None])), -70_000.0),
+        (Arc::new(Int64Array::from(vec![Some(1 << 40), None])), 1_099_511_627_776.0),
+        (Arc::new(UInt8Array::from(vec![Some(200), None])), 200.0),
+        (Arc::new(UInt16Array::from(vec![Some(60_000), None])), 60_000.0),
+        (Arc::new(UInt32Array::from(vec![Some(4_000_000_000), None])), 4_000_000_000.0),
+        (Arc::new(UInt64Array::from(vec![Some(1 << 63), None])), 9_223_372_036_854_775_808.0),
+        (Arc::new(Float32Array::from(vec![Some(0.5), None])), 0.5),
+        (Arc::new(Float64Array::from(vec![Some(0.1), None])), 0.1),
+        (Arc::new(BooleanArray::from(vec![Some(true), None])), 1.0),
+        (Arc::new(decimal(2)), 123.45),
+        (Arc::new(decimal(-2)), 1_234_500.0),
+        (Arc::new(large.with_precision_and_scale(40, 1).unwrap()), -12.5),
+        (Arc::new(Date32Array::from(vec![Some(2), None])), 172_800.0),
+        (Arc::new(Date64Array::from(vec![Some(1500), None])), 1.5),
+        (Arc::new(TimestampSecondArray::from(vec![Some(7), None])), 7.0),
+        (Arc::new(TimestampMillisecondArray::from(vec![Some(7), None])), 0.007),
+        (Arc::new(TimestampMicrosecondArray::from(vec![Some(7), None])), 7e-6),
+        (Arc::new(TimestampNanosecondArray::from(vec![Some(7), None])), 7e-9),
+        (Arc::new(Time32SecondArray::from(vec![Some(7), None])), 7.0),
+        (Arc::new(Time32MillisecondArray::from(vec![Some(7), None])), 0.007),
+        (Arc::new(Time64MicrosecondArray::from(vec![Some(7), None])), 7e-6),
+        (Arc::new(Time64NanosecondArray::from(vec![Some(7), None])), 7e-9),
+        (Arc::new(DurationSecondArray::from(vec![Some(7), None])), 7.0),
+        (Arc::new(DurationMillisecondArray::from(vec![Some(7), None])), 0.007),
+        (Arc::new(DurationMicrosecondArray::from(vec![Some(7), None])), 7e-6),
+        (Arc::new(DurationNanosecondArray::from(vec![Some(7), None])), 7e-9),
+    ];
+    let mut found = vec![9.0];
+    for (array, expected) in table {
+        numbers(&array, &mut found);
+        assert!(found.len() == 2 && found[1].is_nan(), "{}: {found:?}", array.data_type());
+        assert_eq!(found[0], expected, "{}", array.data_type());
+        assert_eq!(ArrowKind::of(array.data_type()), ArrowKind::Number, "{}", array.data_type());
+        // Without nulls there is a shorter way.
+        numbers(&array.slice(0, 1), &mut found);
+        assert_eq!(found, [expected], "{}", array.data_type());
+    }
+    numbers(&NullArray::new(2), &mut found);
+    assert!(found.len() == 2 && found.iter().all(|value| value.is_nan()), "{found:?}");
+    numbers(&StringArray::from(vec!["1"]), &mut found);
+    assert!(found.is_empty(), "a string is no number");
+}
+
+#[test]
+fn texts_of_every_type_are_their_strings_and_numbers_have_no_more_digits_than_they_need() {
+    let texts = vec![Some("a"), None, Some("b")];
+    let bytes: Vec<Option<&[u8]>> = texts.iter().map(|text| text.map(str::as_bytes)).collect();
+    let dictionary: DictionaryArray<Int32Type> = texts.iter().copied().collect();
+    let arrays: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(texts.clone())),
+        Arc::new(LargeStringArray::from(texts.clone())),
+        Arc::new(StringViewArray::from(texts)),
+        Arc::new(BinaryArray::from(bytes.clone())),
+        Arc::new(LargeBinaryArray::from(bytes.clone())),
+        Arc::new(BinaryViewArray::from(bytes)),
+        Arc::new(dictionary),
+    ];
+    for array in arrays {
+        let column = TextColumn::of(&array);
+        let found = [0, 1, 2].map(|r| column.get(r));
+        assert_eq!(found, [Some(&b"a"[..]), None, Some(b"b")], "{}", array.data_type());
+        assert_eq!(ArrowKind::of(array.data_type()), ArrowKind::Text, "{}", array.data_type());
+    }
+    let numbers: Vec<(ArrayRef, &str)> = vec![
+        (Arc::new(BooleanArray::from(vec![Some(true), None])), "true"),
+        (Arc::new(Int64Array::from(vec![Some(i64::MAX), None])), "9223372036854775807"),
+        (Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])), "18446744073709551615"),
+        (Arc::new(Float32Array::from(vec![Some(0.1), None])), "0.1"),
+        (Arc::new(Float64Array::from(vec![Some(0.1), None])), "0.1"),
+        (Arc::new(Int32Array::from(vec![Some(-7), None])), "-7"),
+        (Arc::new(Date32Array::from(vec![Some(1), None])), "86400"),
+    ];
+    for (array, expected) in numbers {
+        let column = TextColumn::of(&array);
+        assert_eq!(
+            (column.get(0), column.get(1)),
+            (Some(expected.as_bytes()), None),
+            "{}",
+            array.data_type()
+        );
+    }
+}
+
+#[test]
+fn the_kind_of_a_column_follows_its_type() {
+    use DataType::{Binary, Boolean, Float32, Float64, Int32, Int64, LargeUtf8, Utf8};
+    let field = |kind: DataType| Arc::new(Field::new("item", kind, true));
+    let list = |kind: DataType| DataType::List(field(kind));
+    let pair = |first: DataType, second: DataType| {
+        DataType::Struct(vec![Field::new("a", first, true), Field::new("b", second, true)].into())
+    };
+    let vector = |indices: DataType, size: DataType| {
+        let fields =
+            [("type", DataType::Int8), ("size", size), ("indices", list(indices)), ("values", list(Float64))];
+        DataType::Struct(fields.map(|(name, kind)| Field::new(name, kind, true)).to_vec().into())
+    };
+    let map = |key: DataType| DataType::Map(field(pair(key, Float32)), false);
+    let other = |text: &str| ArrowKind::Other(text.to_owned());
+    for (kind, expected) in [
+        (list(Int32), ArrowKind::IntegerList),
+        (DataType::LargeList(field(DataType::UInt64)), ArrowKind::IntegerList),
+        (DataType::FixedSizeList(field(Float32), 3), ArrowKind::FloatList),
+        (list(Boolean), ArrowKind::FloatList),
+        (list(DataType::Date32), ArrowKind::FloatList),
+        (list(Utf8), ArrowKind::TextList),
+        (list(Binary), ArrowKind::TextList),
+        (list(pair(Int64, Float64)), ArrowKind::PairList),
+        (list(pair(Float64, Int64)), ArrowKind::PairList),
+        (list(pair(Float64, Float64)), other("a list of values that are neither numbers nor strings")),
+        (list(pair(Int64, Utf8)), other("a list of values that are neither numbers nor strings")),
+        (list(list(Int32)), other("a list of lists")),
+        (map(Int64), ArrowKind::PairList),
+        (map(Utf8), other("a map that is not from integers to numbers")),
+        (vector(Int32, Int32), ArrowKind::Vector),
+        (vector(Float64, Int32), other("a struct")),
+        (vector(Int32, Utf8), other("a struct")),
+        (pair(Int64, Float64), other("a struct")),
+        (DataType::FixedSizeBinary(3), other("3 bytes that are not a number")),
+        (
+            DataType::Interval(IntervalUnit::MonthDayNano),
+            other("an interval of months, days and milliseconds"),
+        ),
+        (DataType::Dictionary(Box::new(Int32), Box::new(LargeUtf8)), ArrowKind::Text),
+        (DataType::Dictionary(Box::new(Int32), Box::new(Int64)), other("of type Dictionary(Int32, Int64)")),
+        (DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), ArrowKind::Number),
+        (DataType::Null, ArrowKind::Number),
+    ] {
+        assert_eq!(ArrowKind::of(&kind), expected, "{kind}");
+    }
+}
+
+/// What a source gives: records, texts of passthrough columns, names of features, the first rounded numbers.
+#[derive(Debug, PartialEq)]
+struct Read {
+    rows: Vec<Row>,
+    passthrough: Vec<Vec<u8>>,
+    names: Vec<(u64, String)>,
+}
+
+fn read_source(source: &Source) -> Result<Read, Error> {
+    let (mut batch, mut found) =
+        (Batch::default(), Read { rows: vec![], passthrough: vec![], names: vec![] });
+    let mut reader = source.reader(source.splits(1).remove(0))?;
+    while reader.next_batch(3, &mut batch)? {
+        found.rows.extend(rows_of(&batch));
+        let columns = source.passthrough_columns();
+        for r in 0..batch.record_count() {
+            let text = |slot: usize| batch.passthrough.get(r * columns.len() + slot).to_vec();
+            found.passthrough.extend(columns.iter().map(|column| text(column.slot)));
+        }
+    }
+    found.names = reader.take_dictionary().iter().map(|(key, name)| (key, name.to_owned())).collect();
+    Ok(found)
+}
+
+fn source_of(batches: Vec<RecordBatch>, options: &FormatOptions) -> Result<Source, Error> {
+    let mut memory = MemoryInputs::default();
+    let inputs = vec![memory.add("table", Arrays::Arrow(batches.into()))?];
+    let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
+    Source::open(&config, &FormatTable::builtin().with_memory(memory))
+}
+
+fn source_of_csv(text: &str, options: &FormatOptions) -> Result<Source, Error> {
+    let config =
+        SourceConfig { format: Some("csv".to_owned()), options: options.clone(), ..SourceConfig::default() };
+    Source::from_inputs(
+        vec![Input::memory("table", text.as_bytes())?],
+        &config,
+        None,
+        &FormatTable::builtin(),
+    )
+}
+
+/// A table with every role, and the same as CSV.
+fn table() -> (Vec<RecordBatch>, String) {
+    let label = [1.0, 0.0, 1.0, 0.0, 1.0];
+    let weight = [1.0, 2.5, 0.0, 1.0, 3.0];
+    let group = ["7", "seven", "4611686018427387904", "4611686018427387903", "7"];
+    let time = [5, -3, 0, 9, 12];
+    let city = [Some("Rome"), None, Some("Ostia"), Some("Rome"), Some("a b")];
+    let size = [Some(1.5), Some(0.0), None, Some(-2.0), Some(1e15)];
+    let count = [0, 3, 0, 4, 5];
+    let words = [Some("b a b"), Some("c"), None, Some("a"), Some("a a")];
+    let mut text = "label,weight,group,time,city,size,count,words\n".to_owned();
+    for r in 0..5 {
+        let (city, words) = (city[r].unwrap_or_default(), words[r].unwrap_or_default());
+        let size = size[r].map_or(String::new(), |size| f64::to_string(&size));
+        let (label, weight, group, time, count) = (label[r], weight[r], group[r], time[r], count[r]);
+        text += &format!("{label},{weight},{group},{time},{city},{size},{count},{words}\n");
+    }
+    let batch = |range: std::ops::Range<usize>| {
+        let columns: [(&str, ArrayRef); 8] = [
+            ("label", Arc::new(Float64Array::from(label[range.clone()].to_vec()))),
+            ("weight", Arc::new(Float32Array::from_iter_values(weight[range.clone()].iter().copied()))),
+            ("group", Arc::new(StringArray::from(group[range.clone()].to_vec()))),
+            ("time", Arc::new(Int64Array::from(time[range.clone()].to_vec()))),
+            ("city", Arc::new(StringArray::from(city[range.clone()].to_vec()))),
+            ("size", Arc::new(Float64Array::from(size[range.clone()].to_vec()))),
+            ("count", Arc::new(Int32Array::from(count[range.clone()].to_vec()))),
+            ("words", Arc::new(LargeStringArray::from(words[range].to_vec()))),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()
+    };
+    (vec![batch(0..2), batch(2..5)], text)
+}
+
+#[test]
+fn a_table_has_the_same_records_as_batches_and_as_csv() {
+    let roles = FormatOptions {
+        label: Some("label".into()),
+        weight: Some("weight".into()),
+        group: Some("group".into()),
+        time: Some("time".into()),
+        token_columns: vec!["words".into()],
+        ..FormatOptions::default()
+    };
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
+    let cases = [
+        ("all roles", roles.clone()),
+        (
+            "the label alone",
+            FormatOptions {
+                label: Some("label".into()),
+                skip_columns: names(&["group"]),
+                ..FormatOptions::default()
+            },
+        ),
+        ("tokens in their order", FormatOptions { keeps_token_order: true, ..roles.clone() }),
+        ("fields", FormatOptions { uses_fields: true, ..roles.clone() }),
+        ("zeros", FormatOptions { keep_zeros: true, ..roles.clone() }),
+        ("numbers as names", FormatOptions { text_columns: names(&["count"]), ..roles.clone() }),
+        ("skipped", FormatOptions { skip_columns: names(&["size", "city"]), ..roles.clone() }),
+        (
+            "products",
+            FormatOptions {
+                interactions: vec![names(&["city", "count"]), names(&["size", "size"])],
+                ..roles.clone()
+            },
+        ),
+        (
+            "products with fields",
+            FormatOptions {
+                interactions: vec![names(&["city", "count"])],
+                uses_fields: true,
+                ..roles.clone()
+            },
+        ),
+        ("passthrough", FormatOptions { keep_columns: names(&["words", "time", "city"]), ..roles.clone() }),
+    ];
+    let (batches, text) = table();
+    for (case, options) in cases {
+        let (table, csv) = (source_of(batches.clone(), &options), source_of_csv(&text, &options));
+        let (table, csv) = (table.unwrap(), csv.unwrap());
+        let (mut found, mut expected) = (read_source(&table).unwrap(), read_source(&csv).unwrap());
+        for read in [&mut found, &mut expected] {
+            read.names.sort();
+        }
+        assert_eq!(found, expected, "{case}");
+        assert!(found.rows.len() == 5 && !found.names.is_empty(), "{case}");
+        let (mine, theirs) = (table.schema(), csv.schema());
+        assert_eq!((&mine.columns, &mine.order), (&theirs.columns, &theirs.order), "{case}");
+        assert_eq!(
+            (&mine.label, &mine.weight, &mine.group, &mine.time, &mine.interactions, mine.mark_missing),
+            (
+                &theirs.label,
+                &theirs.weight,
+                &theirs.group,
+                &theirs.time,
+                &theirs.interactions,
+                theirs.mark_missing
+            ),
+            "{case}"
+        );
+        assert_eq!(
+            (mine.keep_zeros, mine.fields, mine.token_order),
+            (theirs.keep_zeros, theirs.fields, theirs.token_order)
+        );
+        let scored = FormatOptions {
+            has_label: false,
+            purpose: crate::InputPurpose::Prediction,
+            ..Default::default()
+        };
+        let mut memory = MemoryInputs::default();
+        let inputs = vec![memory.add("table", Arrays::Arrow(batches.clone().into())).unwrap()];
+        let config = SourceConfig { inputs, options: scored, ..SourceConfig::default() };
+        let formats = FormatTable::builtin().with_memory(memory);
+        let again = read_source(&Source::open_with_schema(&config, theirs, &formats).unwrap()).unwrap();
+        let entries = |read: &Read| read.rows.iter().map(|row| row.entries.clone()).collect::<Vec<_>>();
+        assert_eq!(entries(&again), entries(&expected), "{case}: scored with the schema of the CSV");
+    }
+}
+
+#[test]
+fn columns_that_cannot_have_a_role_are_refused_with_their_kind() {
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<UInt64Type, _, _>([Some(vec![Some(1)])]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let batch = RecordBatch::try_from_iter([
+        ("size", Arc::new(Float64Array::from(vec![1.0])) as ArrayRef),
+        ("list", lists),
+        ("text", texts),
+        ("label", Arc::new(Float64Array::from(vec![1.0]))),
+    ])
+    .unwrap();
+    let named = |name: &str| Some(name.to_owned());
+    let base = || FormatOptions { skip_columns: vec!["list".to_owned()], ..FormatOptions::default() };
+    for (options, expected) in [
+        (FormatOptions { weight: named("text"), ..base() }, "a weight must be a number"),
+        (
+            FormatOptions { group: named("list"), ..FormatOptions::default() },
+            "a group must be a number or a string",
+        ),
+        (
+            FormatOptions { time: named("list"), ..FormatOptions::default() },
+            "a time must be a number, a date or a string",
+        ),
+        (FormatOptions { group: named("text"), ..base() }, ""),
+    ] {
+        let error = source_of(vec![batch.clone()], &options).err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{expected}: {error}");
+    }
+}
