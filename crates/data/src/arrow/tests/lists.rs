@@ -17,8 +17,9 @@ use crate::format::testing::Row;
 
 fn of_columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Vec<Row>, String> {
     let all = columns.map(|(name, array)| (name, array, true));
-    let batch = RecordBatch::try_from_iter_with_nullable(all).unwrap();
-    let source = source_of(vec![batch], &FormatOptions::default()).map_err(|error| error.to_string())?;
+    let batch = RecordBatch::try_from_iter_with_nullable(all).expect("columns of one length");
+    let source =
+        source_of(vec![batch], &FormatOptions::default(), None).map_err(|error| error.to_string())?;
     read_source(&source).map(|read| read.rows).map_err(|error| error.to_string())
 }
 
