@@ -302,6 +302,11 @@ mod tests {
         assert_eq!(one.column_count(), left.column_count());
         assert!((one.column_count() as f64 / 50_000.0 - 1.0).abs() < TOLERANCE, "{}", one.column_count());
         assert_eq!((one.scale_ratio(), left.scale_ratio()), (None, None), "too many to follow");
+        let mut few = Survey::default();
+        few.add(&batch(&[&[(0, 1.0)]]));
+        assert_eq!(few.scale_ratio(), Some(1.0));
+        few.merge(&left);
+        assert_eq!(few.scale_ratio(), None, "one of both had too many");
     }
 
     #[test]

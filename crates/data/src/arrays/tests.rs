@@ -40,6 +40,7 @@ fn read(arrays: Arrays, options: &FormatOptions, task_count: usize) -> Result<Ve
         let mut reader = source.reader(splits)?;
         let mut batch = Batch::default();
         while reader.next_batch(700, &mut batch)? {
+            assert!(batch.record_count() <= 700, "{} records", batch.record_count());
             all.extend(rows_of(&batch));
         }
     }

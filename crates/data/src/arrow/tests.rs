@@ -168,6 +168,7 @@ fn read_source(source: &Source) -> Result<Read, Error> {
         (Batch::default(), Read { rows: vec![], passthrough: vec![], names: vec![] });
     let mut reader = source.reader(source.splits(1).remove(0))?;
     while reader.next_batch(3, &mut batch)? {
+        assert!(batch.record_count() <= 3, "{} records", batch.record_count());
         found.rows.extend(rows_of(&batch));
         let columns = source.passthrough_columns();
         for r in 0..batch.record_count() {
@@ -195,13 +196,13 @@ fn source_of(
     }
 }
 
-fn source_of_csv(text: &str, options: &FormatOptions) -> Result<Source, Error> {
+fn source_of_csv(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
     let config =
         SourceConfig { format: Some("csv".to_owned()), options: options.clone(), ..SourceConfig::default() };
     Source::from_inputs(
         vec![Input::memory("table", text.as_bytes())?],
         &config,
-        None,
+        like,
         &FormatTable::builtin(),
     )
 }
@@ -290,7 +291,7 @@ fn cases() -> [(&'static str, FormatOptions); 10] {
 fn a_table_has_the_same_records_as_batches_and_as_csv() {
     let (batches, text) = table();
     for (case, options) in cases() {
-        let (table, csv) = (source_of(batches.clone(), &options, None), source_of_csv(&text, &options));
+        let (table, csv) = (source_of(batches.clone(), &options, None), source_of_csv(&text, &options, None));
         let (table, csv) = (table.unwrap(), csv.unwrap());
         let (mut found, mut expected) = (read_source(&table).unwrap(), read_source(&csv).unwrap());
         for read in [&mut found, &mut expected] {
@@ -301,15 +302,21 @@ fn a_table_has_the_same_records_as_batches_and_as_csv() {
         let mut schema = table.schema().clone();
         schema.format.clone_from(&csv.schema().format);
         schema.delimiter = csv.schema().delimiter;
-        assert_eq!(&schema, csv.schema(), "{case}");
-        let scored = FormatOptions {
-            has_label: false,
-            purpose: crate::InputPurpose::Prediction,
-            ..FormatOptions::default()
-        };
-        let again = read_source(&source_of(batches.clone(), &scored, Some(csv.schema())).unwrap()).unwrap();
+        let schema_of_csv = csv.schema().clone();
+        assert_eq!(schema, schema_of_csv, "{case}");
         let entries = |read: &Read| read.rows.iter().map(|row| row.entries.clone()).collect::<Vec<_>>();
-        assert_eq!(entries(&again), entries(&expected), "{case}: scored with the schema of the CSV");
+        for purpose in [crate::InputPurpose::Prediction, crate::InputPurpose::Evaluation] {
+            // A passthrough column need not be one of training.
+            let kept = vec!["label".to_owned(), "group".to_owned()];
+            let scored =
+                FormatOptions { has_label: false, purpose, keep_columns: kept, ..FormatOptions::default() };
+            let again =
+                read_source(&source_of(batches.clone(), &scored, Some(csv.schema())).unwrap()).unwrap();
+            assert_eq!(entries(&again), entries(&expected), "{case}: a table");
+            assert_eq!(again.passthrough.len(), 10);
+            let text = read_source(&source_of_csv(&text, &scored, Some(&schema_of_csv)).unwrap()).unwrap();
+            assert_eq!((&text.rows, &text.passthrough), (&again.rows, &again.passthrough), "{case}: CSV");
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 package org.seraphim.spark
 
 import java.nio.file.Paths
-import java.util.concurrent.TimeUnit
 
 import org.apache.spark.ml.linalg.Vectors
 import org.apache.spark.sql.SparkSession
@@ -15,6 +14,7 @@ import org.seraphim.spark.ml.SeraphimLogisticRegression
 @Timeout(120)
 class SeraphimPluginTest {
   import SeraphimPluginTest._
+  import Waiting.waitUntil
 
   @Test def servers_start_and_stop_with_an_application_in_local_mode(): Unit = {
     val before = services()
@@ -26,7 +26,7 @@ class SeraphimPluginTest {
       assertTrue((services() -- before).nonEmpty)
       pool.close()
     } finally context.stop()
-    waitUntil((services() -- before).isEmpty)
+    waitUntil("no process is left", services() -- before)((services() -- before).isEmpty)
   }
 
   @Test def servers_start_on_executors_and_stop_with_the_application(): Unit = {
@@ -45,7 +45,7 @@ class SeraphimPluginTest {
         pool.close()
       } finally context.stop()
     } finally cluster.close()
-    waitUntil((services() -- before).isEmpty)
+    waitUntil("no process is left", services() -- before)((services() -- before).isEmpty)
   }
 
   /** An Estimator with several workers has its parameters on the servers that have the vectors. */
@@ -74,7 +74,7 @@ class SeraphimPluginTest {
     assertTrue(lines.exists(_.contains(DriverToKill.Ready)))
     assertTrue((services() -- before).nonEmpty)
     process.destroyForcibly()
-    waitUntil((services() -- before).isEmpty)
+    waitUntil("no process is left", services() -- before)((services() -- before).isEmpty)
   }
 
   @Test def an_existing_cluster_is_used(): Unit = {
@@ -109,8 +109,6 @@ class SeraphimPluginTest {
 }
 
 object SeraphimPluginTest {
-  private val LimitNanos = TimeUnit.SECONDS.toNanos(30)
-
   def settings(servers: Int): Seq[(String, String)] = Seq(
     "spark.plugins" -> classOf[SeraphimPlugin].getName,
     "spark.seraphim.servers" -> servers.toString,
@@ -122,14 +120,6 @@ object SeraphimPluginTest {
     val name = TestServers.binaryOrSkip().toString
     ProcessHandle.allProcesses.filter(process => process.info.command.filter(_ == name).isPresent)
       .mapToLong(_.pid).toArray.toSet
-  }
-
-  private def waitUntil(condition: => Boolean): Unit = {
-    val end = System.nanoTime() + LimitNanos
-    while (!condition) {
-      assertTrue(System.nanoTime() < end, "the condition did not become true in time")
-      Thread.onSpinWait()
-    }
   }
 }
 

@@ -12,6 +12,7 @@ import org.junit.jupiter.api.{AfterAll, BeforeAll, Test, TestInstance}
 
 import org.seraphim.client.TestServers
 import org.seraphim.spark.{ChildProcess, SeraphimConf, SeraphimService, TestSpark}
+import org.seraphim.spark.Waiting.waitUntil
 
 /** Trainings whose parameters are on the servers of a cluster that runs already, with a worker of somebody else. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
@@ -68,14 +69,6 @@ class ExistingClusterTest {
   private def memberNames(): Seq[String] =
     elements(status().path("members")).map(_.path("member").path("name").asText)
 
-  private def waitUntil(what: String)(condition: => Boolean): Unit = {
-    val end = System.nanoTime() + 30000000000L
-    while (!condition) {
-      assertTrue(System.nanoTime() < end, s"$what: ${status()}")
-      Thread.sleep(50)
-    }
-  }
-
   @Test
   def the_servers_have_the_parameters_and_only_workers_of_the_application_run(): Unit = {
     val (frame, before, jobs) = (points(1000), memberNames(), states())
@@ -86,7 +79,7 @@ class ExistingClusterTest {
     val report = new ObjectMapper().readTree(models(0).summary)
     assertEquals(2, report.path("store").size, "one store for each server, which has one lane")
     assertEquals(jobs ++ Seq("done", "done"), states())
-    waitUntil("the workers have left")(memberNames().sorted == before.sorted)
+    waitUntil("the workers have left", status())(memberNames().sorted == before.sorted)
     // One worker trains without servers.
     estimator(1).fit(frame)
     assertEquals(jobs.size + 2, states().size)
@@ -103,12 +96,12 @@ class ExistingClusterTest {
       outcome = Try(estimator(2).setSettings(Array("optimizer=adagrad", "epochs=100000")).fit(frame))
     })
     training.start()
-    waitUntil("the job runs")(outcome != null || states().lift(jobs.size).contains("running"))
+    waitUntil("the job runs", status())(outcome != null || states().lift(jobs.size).contains("running"))
     context.cancelJobGroup("endless")
     training.join(30000)
     assertTrue(outcome != null && outcome.isFailure, s"$outcome")
-    waitUntil("the workers have left")(memberNames().sorted == before.sorted)
-    waitUntil("the job has ended")(Set("cancelled", "failed").contains(states()(jobs.size)))
+    waitUntil("the workers have left", status())(memberNames().sorted == before.sorted)
+    waitUntil("the job has ended", status())(Set("cancelled", "failed").contains(states()(jobs.size)))
     frame.unpersist()
   }
 
@@ -125,7 +118,7 @@ class ExistingClusterTest {
     try {
       var killed = Try(())
       val killing = new Thread(() => killed = Try {
-        waitUntil("the job runs") {
+        waitUntil("the job runs", status()) {
           elements(status().path("jobs")).lift(jobs.size).exists(_.path("progress").path("records").asLong > 0)
         }
         process.destroyForcibly()

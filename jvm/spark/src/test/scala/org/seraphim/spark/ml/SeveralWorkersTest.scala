@@ -1,6 +1,6 @@
 package org.seraphim.spark.ml
 
-import java.nio.file.{Files, Path, Paths}
+import java.nio.file.{Files, Paths}
 
 import scala.util.Random
 
@@ -11,15 +11,21 @@ import org.junit.jupiter.api.{AfterAll, BeforeAll, Test, TestInstance}
 
 import org.seraphim.client.TestServers
 import org.seraphim.spark.{SparseRecords, TestSpark}
+import org.seraphim.spark.Waiting.waitUntil
 
 /** Trainings on several executors, in local mode. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class SeveralWorkersTest {
   private var session: SparkSession = _
+  /** Temporary folders of this session, and of no other program. */
+  private val folders = Files.createTempDirectory(Paths.get("target").toAbsolutePath, "several-workers")
 
   @BeforeAll
   def start(): Unit = {
-    TestSpark.start("local[3]", "spark.seraphim.binary" -> TestServers.binaryOrSkip().toString)
+    TestSpark.start(
+      "local[3]",
+      "spark.seraphim.binary" -> TestServers.binaryOrSkip().toString,
+      "spark.local.dir" -> folders.toString)
     session = SparkSession.builder().getOrCreate()
   }
 
@@ -46,11 +52,7 @@ class SeveralWorkersTest {
     val program = TestServers.binaryOrSkip().toString
     val processes = ProcessHandle.current.descendants.toArray.map(_.asInstanceOf[ProcessHandle]).toSeq
       .filter(process => process.info.command.orElse("") == program && process.isAlive).map(_.info.toString)
-    val list = Files.list(Paths.get(System.getProperty("java.io.tmpdir")))
-    val folders =
-      try list.toArray.map(_.asInstanceOf[Path].getFileName.toString).filter(_.startsWith("seraphim-fit")).toSeq
-      finally list.close()
-    processes ++ folders
+    processes ++ folders.toFile.list.filter(_.startsWith("seraphim-fit"))
   }
 
   @Test
@@ -114,19 +116,11 @@ class SeveralWorkersTest {
     })
     training.start()
     // With two workers: a master, two servers and two workers.
-    waitUntil("the program runs")(outcome != null || left().size > before.size + (if (workers == 1) 1 else 6))
+    waitUntil("the program runs", left())(outcome != null || left().size > before.size + (if (workers == 1) 1 else 6))
     context.cancelJobGroup("training")
     training.join(30000)
     assertTrue(outcome != null && outcome.isFailure, s"$outcome")
-    waitUntil("nothing is left")(left() == before)
-  }
-
-  private def waitUntil(what: String)(condition: => Boolean): Unit = {
-    val end = System.nanoTime() + 30000000000L
-    while (!condition) {
-      assertTrue(System.nanoTime() < end, s"$what: ${left()}")
-      Thread.sleep(50)
-    }
+    waitUntil("nothing is left", left())(left() == before)
   }
 
   @Test
