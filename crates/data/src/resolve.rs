@@ -215,4 +215,31 @@ mod tests {
         assert!(matches!(resolved(&folder, "a[*"), Err(Error::BadPattern { .. })));
         assert!(resolve(&[], &StopFlag::default(), &MemoryInputs::default()).is_err());
     }
+
+    #[test]
+    fn the_paths_of_inputs_are_those_that_are_opened() {
+        let folder = filled_folder();
+        for input in ["", "*.libsvm", "c.txt", "[c]*"] {
+            let name = folder.path().join(input).display().to_string();
+            let opened = resolved(&folder, input).unwrap();
+            let paths: Vec<_> = opened.iter().map(|file| file.path().unwrap().to_owned()).collect();
+            assert_eq!(input_paths(&[name, "-".to_owned()]), paths, "{input}");
+        }
+        let nothing = folder.path().join("*.vw").display().to_string();
+        assert!(input_paths(&[nothing, "/no/such/file".to_owned()]).is_empty());
+    }
+
+    #[test]
+    fn a_pattern_is_searched_below_its_fixed_part() {
+        for (input, folder) in [
+            ("a/b/*.csv", "a/b"),
+            ("a/b*/c/d.csv", "a"),
+            ("/*.csv", "/"),
+            ("*.csv", "."),
+            ("x.csv", "."),
+            ("a/x", "a"),
+        ] {
+            assert_eq!(folder_of(input), Path::new(folder), "{input}");
+        }
+    }
 }

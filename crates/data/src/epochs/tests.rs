@@ -158,6 +158,22 @@ fn the_order_hangs_on_seed_and_epoch_alone() {
 }
 
 #[test]
+fn a_run_that_continues_has_the_epochs_that_would_have_followed() {
+    let folder = folder();
+    for shuffle in [Shuffle::Batches, Shuffle::Records] {
+        let data = || task_data(2000, Some(CacheMode::Memory), shuffle, 20, &folder);
+        let (mut whole, mut continued) = (data(), data());
+        let expected: Vec<_> = (0..4).map(|number| epoch(&mut whole, number)).collect();
+        continued.set_first_epoch(2);
+        assert_eq!([epoch(&mut continued, 0), epoch(&mut continued, 1)], expected[2..]);
+    }
+    // Without a shuffle all epochs are equal, and the first needs no cache.
+    let mut data = task_data(100, None, Shuffle::None, 7, &folder);
+    data.set_first_epoch(2);
+    assert_eq!(records(&epoch(&mut data, 0)), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
 fn records_leave_their_batches_when_records_are_shuffled() {
     let folder = folder();
     let neighbours = |numbers: &[u64]| numbers.windows(2).filter(|w| w[0] + 1 == w[1]).count();

@@ -178,6 +178,7 @@ mod tests {
             (" 7 , 7 , 2", edge(7, 7, 2.0)),
             ("anna bert", edge(name("anna"), name("bert"), 1.0)),
             ("4611686018427387904 1", edge(name("4611686018427387904"), 1, 1.0)),
+            ("4611686018427387903 12a", edge(4_611_686_018_427_387_903, name("12a"), 1.0)),
         ];
         check("edges", &graph(), &table);
     }
@@ -202,6 +203,8 @@ mod tests {
         bad("edges", &graph(), &table);
         let error = rows("edges", &graph(), "1 2 1 5\n1 2 1\n").unwrap_err().to_string();
         assert!(error.contains(":2:") && error.contains("a time, as in the first edge"), "{error}");
+        let error = rows("edges", &graph(), "1 2 1\n1 2 1 5\n").unwrap_err().to_string();
+        assert!(error.contains(":2:") && error.contains("no time, as in the first edge"), "{error}");
     }
 
     #[test]

@@ -230,4 +230,51 @@ mod tests {
         assert_eq!((rows[0].weight, notices.len()), (7.0, 0), "they count when they are there");
         assert!(open("b,label,a\n3,1,2\n", &options(), Some(&schema)).is_err(), "validation needs them");
     }
+
+    #[test]
+    fn passthrough_columns_stand_between_those_of_training() {
+        let schema = trained();
+        let kept = |column: &str| FormatOptions { keep_columns: vec![column.into()], ..scoring(false) };
+        let source = open("7,2,3\n8,4,5\n", &kept("0"), Some(&schema)).unwrap();
+        let (rows, notices) = read(&source);
+        assert_eq!(rows[1].entries, [(0, 4.0), (1, 5.0)]);
+        assert!(notices[0].ends_with("the order of training: a, b"), "{notices:?}");
+        assert_eq!(source.passthrough_columns()[0].name, "0");
+        let source = open("2,9,7,3\n4,9,8,5\n", &kept("2"), Some(&schema)).unwrap();
+        assert_eq!(read(&source).0[1].entries, [(0, 4.0), (1, 5.0)], "a, w, label, b: it may be the label");
+    }
+
+    #[test]
+    fn schemas_of_older_versions_have_the_order_of_their_positions_or_of_their_features() {
+        let numbered = FormatOptions { label: Some("1".into()), weight: Some("0".into()), ..options() };
+        let mut schema = open("1,1,2,3\n1,0,4,5\n", &numbered, None).unwrap().schema().clone();
+        let order = std::mem::take(&mut schema.order);
+        assert_eq!(super::order_of(&schema), order);
+        assert_eq!(order, ["0", "1", "2", "3"]);
+        let (rows, _) = read(&open("2,3\n4,5\n", &scoring(false), Some(&schema)).unwrap());
+        assert_eq!(rows[1].entries, [(0, 4.0), (1, 5.0)]);
+        let mut schema = trained();
+        schema.order.clear();
+        assert_eq!(super::order_of(&schema), ["a", "b"]);
+    }
+
+    #[test]
+    fn many_columns_that_may_be_absent_are_absent_together_or_not_at_all() {
+        let names: Vec<String> = (0..14).map(|at| format!("skipped{at}")).collect();
+        let skipping = FormatOptions { skip_columns: names.clone(), ..options() };
+        let header = format!("a,{},label", names.join(","));
+        let schema =
+            open(&format!("{header}\n1,{}1\n", "5,".repeat(14)), &skipping, None).unwrap().schema().clone();
+        for (text, fits) in [
+            ("3,1\n".to_owned(), true),
+            (format!("3,{}1\n", "5,".repeat(14)), true),
+            (format!("3,{}1\n", "5,".repeat(7)), false),
+            (format!("3,{}1\n", "5,".repeat(20)), false),
+        ] {
+            match open(&text, &scoring(true), Some(&schema)) {
+                Ok(source) => assert_eq!((read(&source).0[0].entries.clone(), fits), (vec![(0, 3.0)], true)),
+                Err(error) => assert!(!fits && error.to_string().contains("training had 16"), "{error}"),
+            }
+        }
+    }
 }

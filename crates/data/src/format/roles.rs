@@ -109,3 +109,63 @@ pub(crate) fn refuse_duplicate_names<'a>(
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason<T>(result: Result<T, Error>) -> Option<(&'static str, String)> {
+        match result {
+            Err(Error::BadOption { option, reason }) => Some((option, reason)),
+            Err(other) => panic!("{other}"),
+            Ok(_) => None,
+        }
+    }
+
+    #[test]
+    fn the_label_by_its_name_is_the_only_one_that_is_free() {
+        let find = |names: &[&str], taken: &[usize]| label_by_name("f", names, |at| taken.contains(&at));
+        assert_eq!(find(&["a", "b"], &[]).unwrap(), None);
+        assert_eq!(find(&["a", "TARGET", "b"], &[]).unwrap(), Some(1));
+        assert_eq!(find(&["y", "a", "Label"], &[0]).unwrap(), Some(2));
+        let (option, text) = reason(find(&["y", "a", "label", "b"], &[])).unwrap();
+        assert!(option == "label" && text.contains("columns 'y' and 'label' of f can each be"), "{text}");
+        let (option, text) = reason(find(&["y", "a"], &[0])).unwrap();
+        assert!(option == "label" && text.contains("column 'y' of f has the name of a label, but"), "{text}");
+    }
+
+    #[test]
+    fn a_guessed_label_has_few_values_and_no_fractions() {
+        let texts: Vec<String> = (0..101).map(|number| number.to_string()).collect();
+        let refuse = |values: &[&str], by_name: bool| {
+            let values = values.iter().map(|value| value.as_bytes()).collect();
+            reason(refuse_guess("f", "c", by_name, &values, 1000))
+        };
+        let all: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert!(refuse(&all[..100], false).is_none());
+        let (_, text) = refuse(&all, false).unwrap();
+        assert!(text.contains("because it is the last, has 101 different values"), "{text}");
+        assert!(text.contains("in the first 1000 rows, such as '0'"), "{text}");
+        assert!(refuse(&all, true).is_none(), "its name says that it is the label");
+        assert!(refuse(&["0.5", "1.5"], false).is_none(), "two classes may have any names");
+        let (_, text) = refuse(&["0", "1.5", "2"], true).unwrap();
+        assert!(
+            text.contains("by its name, has 3 different values") && text.contains("such as '1.5'"),
+            "{text}"
+        );
+        assert!(refuse(&[], false).is_none());
+    }
+
+    #[test]
+    fn a_column_has_one_role_and_one_name() {
+        let names = ["a", "b", "c"];
+        let refuse = |roles: &[(&'static str, usize)]| reason(refuse_two_roles("f", &names, roles));
+        assert!(refuse(&[("label", 0), ("weight", 1), ("group", 2)]).is_none());
+        assert!(refuse(&[("skip_columns", 1), ("skip_columns", 1)]).is_none(), "the same role twice");
+        let (option, text) = refuse(&[("label", 0), ("weight", 2), ("group", 2)]).unwrap();
+        assert!(option == "group" && text.contains("column 'c' of f is already used by weight"), "{text}");
+        assert!(refuse_duplicate_names("f", ["b", "a", "c"].into_iter()).is_ok());
+        let error = refuse_duplicate_names("f", ["b", "a", "b"].into_iter()).unwrap_err().to_string();
+        assert!(error.contains("two columns have the name 'b'"), "{error}");
+    }
+}

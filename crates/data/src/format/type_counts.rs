@@ -52,3 +52,50 @@ impl TypeCounts {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(fields: &[&str]) -> TypeCounts {
+        let mut counts = TypeCounts::default();
+        fields.iter().for_each(|field| counts.add(field.as_bytes()));
+        counts
+    }
+
+    #[test]
+    fn most_values_decide_the_type_of_a_column() {
+        for (fields, is_numeric, has_numbers, notice) in [
+            (&[][..], true, false, None),
+            (&["", "NA"], true, false, None),
+            (&["1", "", "2.5"], true, true, None),
+            (&["a", "b"], false, false, None),
+            (
+                &["1", "2", "x"],
+                true,
+                true,
+                Some("'c' as numbers (2 of the first 3 values are numbers, 'x' is not)"),
+            ),
+            (
+                &["1", "x", "y"],
+                false,
+                false,
+                Some("'c' as names (2 of the first 3 values are not numbers, for example 'x')"),
+            ),
+            (
+                &["1", "x"],
+                false,
+                false,
+                Some("'c' as names (1 of the first 2 values are not numbers, for example 'x')"),
+            ),
+        ] {
+            let found = counts(fields);
+            assert_eq!(
+                (found.is_numeric(), found.has_mostly_numbers()),
+                (is_numeric, has_numbers),
+                "{fields:?}"
+            );
+            assert_eq!(found.notice("c").as_deref(), notice, "{fields:?}");
+        }
+    }
+}

@@ -265,6 +265,12 @@ fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
             Error::BadLine(_) => assert!(task_count > 1, "{error}"),
             _ => panic!("{error}"),
         }
+        // A task that begins behind the new end says where that is.
+        if task_count == 3 {
+            let mut reader = source.reader(source.splits(3).remove(2)).unwrap();
+            let error = reader.next_batch(100, &mut Batch::default()).unwrap_err();
+            assert!(matches!(error, Error::FileTruncated { ends_at: 4006, .. }), "{error}");
+        }
     }
 }
 
