@@ -59,7 +59,9 @@ mod tests {
 
     fn counts(fields: &[&str]) -> TypeCounts {
         let mut counts = TypeCounts::default();
-        fields.iter().for_each(|field| counts.add(field.as_bytes()));
+        for field in fields {
+            counts.add(field.as_bytes());
+        }
         counts
     }
 
