@@ -279,6 +279,10 @@ mod tests {
             collector.add(math::hash::mix64(i), &name);
             assert!(collector.names.text.len() <= 2 * limit + UNSORTED_BYTES);
         }
+        collector.sort();
+        let size: usize = collector.names.iter().map(|(_, name)| name_bytes(name.len())).sum();
+        assert_eq!((collector.size_bytes, collector.sorted_bytes), (size, size));
+        assert!((limit - 2 * name_bytes(1000)..=limit).contains(&size), "{size}");
         assert!(collector.finish().1);
     }
 

@@ -362,6 +362,8 @@ fn what_is_ignored_is_told_and_nothing_else() {
         ("libsvm", b"1 1:1\n0 qid:3 2:1\n", "qid is ignored"),
         ("libffm", b"1 0:2:1\n", ""),
         ("vw", b"1 |f a\n", ""),
+        ("vw", b"1 2 |f a\n", ""),
+        ("vw", b"1 2 0 |f a\n", "base values"),
         ("vw", b"1 1 0.5 tag|f a\n", "tags are ignored; base values"),
     ] {
         let source = over(&[text], &SourceConfig { format: Some(format.into()), ..config() }).unwrap();

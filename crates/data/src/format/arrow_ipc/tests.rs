@@ -379,6 +379,28 @@ fn a_number_of_records_that_cannot_be_is_refused_before_memory_is_taken() {
 }
 
 #[test]
+fn so_is_a_number_of_strings_of_a_dictionary() {
+    const STRINGS: usize = 1777;
+    let texts: Vec<String> = (0..2 * STRINGS).map(|r| format!("kind {}", r % STRINGS)).collect();
+    let kinds: DictionaryArray<Int32Type> = texts.iter().map(String::as_str).collect();
+    let labels = Float64Array::from_iter_values((0..texts.len()).map(|r| (r % 2) as f64));
+    let columns: [(&str, ArrayRef); 2] = [("kind", Arc::new(kinds)), ("label", Arc::new(labels))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for way in WAYS {
+        let bytes = encode(way, std::slice::from_ref(&batch));
+        assert_eq!(read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap().len(), 4);
+        let number = (STRINGS as u64).to_le_bytes();
+        let at = (0..bytes.len() - 8).find(|at| bytes[*at..*at + 8] == number).expect("a dictionary batch");
+        for count in [i64::MAX, 1 << 40, -1] {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 8].copy_from_slice(&count.to_le_bytes());
+            let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
+            assert!(error.contains(&format!("a record batch of {count} records in ")), "{way:?}: {error}");
+        }
+    }
+}
+
+#[test]
 fn a_decompressed_length_that_cannot_be_is_refused_before_memory_is_taken() {
     let bytes = encode(WAYS[1], &[table(0, 5000)]);
     let sizes: Vec<usize> =

@@ -56,3 +56,63 @@ pub(super) fn chunk_range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     let start = column.dictionary_page_offset().filter(|start| (1..data).contains(start)).unwrap_or(data);
     Some((u64::try_from(start).ok()?, u64::try_from(column.compressed_size()).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+
+    use super::*;
+
+    /// A column of `values`, whose pages begin at `data`, maybe after a dictionary, and take 100 bytes.
+    fn column(is_list: bool, values: i64, data: i64, dictionary: Option<i64>) -> ColumnChunkMetaData {
+        let kind = if is_list { "repeated" } else { "optional" };
+        let message = parse_message_type(&format!("message m {{ {kind} int32 a; }}")).expect("a schema");
+        let schema = SchemaDescriptor::new(Arc::new(message));
+        ColumnChunkMetaData::builder(schema.column(0))
+            .set_num_values(values)
+            .set_total_compressed_size(100)
+            .set_data_page_offset(data)
+            .set_dictionary_page_offset(dictionary)
+            .build()
+            .expect("metadata")
+    }
+
+    #[test]
+    fn a_column_begins_at_its_dictionary_if_it_has_one() {
+        for (dictionary, start) in [(None, 50), (Some(20), 20), (Some(0), 50), (Some(50), 50), (Some(70), 50)]
+        {
+            assert_eq!(chunk_range(&column(false, 3, 50, dictionary)), Some((start, 100)), "{dictionary:?}");
+        }
+        assert_eq!(chunk_range(&column(false, 3, -1, None)), None);
+    }
+
+    #[test]
+    fn a_column_lies_within_its_file() {
+        let checked = |data, dictionary, size| check_column(&column(false, 3, data, dictionary), 3, size);
+        assert!(checked(50, None, 150).is_ok() && checked(50, Some(20), 120).is_ok());
+        for (data, dictionary, size) in
+            [(50, None, 149), (50, Some(20), 119), (i64::MAX, None, 150), (-1, None, 150)]
+        {
+            let error = checked(data, dictionary, size).unwrap_err().to_string();
+            let expected = format!("column 'a' of 100 bytes at {data}, beyond the end of the file");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_column_has_a_value_for_each_record_and_lists_may_have_more() {
+        let checked = |is_list, values, rows| check_column(&column(is_list, values, 50, None), rows, 500);
+        assert!(checked(false, 3, 3).is_ok() && checked(true, 3, 3).is_ok() && checked(true, 5, 3).is_ok());
+        assert!(checked(true, 0, 0).is_ok() && checked(false, 0, 0).is_ok());
+        for (is_list, values, rows) in
+            [(false, 2, 3), (false, 4, 3), (true, 2, 3), (true, 1, 0), (true, -1, 3)]
+        {
+            let error = checked(is_list, values, rows).unwrap_err().to_string();
+            let expected = format!("column 'a' of {values} values for {rows} records");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+}
