@@ -350,3 +350,80 @@ fn columns_that_cannot_have_a_role_are_refused_with_their_kind() {
         assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{expected}: {error}");
     }
 }
+
+/// Batches of `sizes` records: `x`, `z` and `label`. The value of `x` is the number of the record.
+fn numbered(sizes: &[usize], change: impl Fn(usize, f64) -> f64) -> Vec<RecordBatch> {
+    let mut start = 0;
+    let batch = |size: &usize| {
+        let records = start..start + size;
+        start = records.end;
+        let columns: [(&str, ArrayRef); 3] = [
+            (
+                "x",
+                Arc::new(Float64Array::from_iter_values(records.clone().map(|r| change(r, r as f64 + 0.5)))),
+            ),
+            ("z", Arc::new(Int64Array::from_iter_values(records.clone().map(|r| r as i64 % 5)))),
+            ("label", Arc::new(Float64Array::from_iter_values(records.map(|r| (r % 2) as f64)))),
+        ];
+        RecordBatch::try_from_iter(columns).expect("columns of one length")
+    };
+    sizes.iter().map(batch).collect()
+}
+
+#[test]
+fn a_bad_record_has_the_number_of_its_record_in_all_batches() {
+    for (at, value) in [(0, f64::INFINITY), (2999, f64::INFINITY), (3000, 1e39), (9000, f64::NEG_INFINITY)] {
+        let batches = numbered(&[3000, 1, 6100], |r, x| if r == at { value } else { x });
+        let source = source_of(batches, &FormatOptions::default(), None).unwrap();
+        for task_count in [1, 3] {
+            let read = |splits| -> Result<(), Error> {
+                let (mut reader, mut batch) = (source.reader(splits)?, Batch::default());
+                while reader.next_batch(100, &mut batch)? {}
+                Ok(())
+            };
+            let errors: Vec<Error> =
+                source.splits(task_count).into_iter().filter_map(|splits| read(splits).err()).collect();
+            assert!(
+                matches!(&errors[..], [Error::BadLine(bad)] if bad.line == at as u64 + 1 && bad.column == 1),
+                "{errors:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn numbers_that_lose_digits_are_told_with_record_and_column() {
+    let batches = numbered(&[3000, 1, 6100], |r, x| if r == 7000 { 16_777_217.0 } else { x });
+    let source = source_of(batches, &FormatOptions::default(), None).unwrap();
+    let (mut reader, mut batch) = (source.reader(source.splits(1).remove(0)).unwrap(), Batch::default());
+    while reader.next_batch(100, &mut batch).unwrap() {}
+    let feature = reader.summary().rounded.feature.clone().unwrap();
+    assert_eq!(feature, "16777217 at memory:table:7001:1 becomes 16777216");
+    assert!(reader.summary().rounded.label.is_none());
+    assert_eq!(reader.summary().record_count, 9101);
+}
+
+#[test]
+fn tasks_share_record_batches_by_size_and_read_each_record_once() {
+    let batches = numbered(&[3000, 1, 6100, 0], |_, x| x);
+    let size: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+    let source = source_of(batches, &FormatOptions::default(), None).unwrap();
+    assert_eq!(source.size_bytes(), Some(size as u64));
+    for task_count in [1, 2, 5] {
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        for splits in source.splits(task_count) {
+            let (mut reader, mut batch) = (source.reader(splits).unwrap(), Batch::default());
+            let mut count = 0;
+            while reader.next_batch(700, &mut batch).unwrap() {
+                count += batch.record_count();
+                all.extend(rows_of(&batch).into_iter().map(|row| row.entries[0].1));
+            }
+            let share = 9101 / task_count;
+            assert!(count.abs_diff(share) < 2600, "{count} of {share}");
+            bytes += reader.summary().bytes_read;
+        }
+        assert!(all.iter().zip(0..).all(|(x, r)| *x == r as f32 + 0.5) && all.len() == 9101);
+        // A batch without records is not read.
+        assert!(bytes.abs_diff(size as u64) < 500, "{bytes} of {size}");
+    }
+}

@@ -122,6 +122,8 @@ fn truncated_error() -> ParquetError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Lengths 2, 3, 4: differences of 1.
@@ -164,6 +166,106 @@ mod tests {
         let miniblocks = [0x80, 1, 3, 3, 4];
         for bytes in [&negative[..], &wide, &block, &miniblocks, &LENGTHS[..9], &[0x80]] {
             assert!(expanded_size(bytes, 3, false).is_err(), "{bytes:?}");
+        }
+    }
+
+    fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+        while number >= 0x80 {
+            out.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    }
+
+    fn write_zigzag(number: i64, out: &mut Vec<u8>) {
+        write_varint(((number << 1) ^ (number >> 63)) as u64, out);
+    }
+
+    /// Packs lengths as the format says, each miniblock in as few bits as it needs.
+    fn pack(lengths: &[i64], block: usize, miniblocks: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        [block, miniblocks, lengths.len()].iter().for_each(|number| write_varint(*number as u64, &mut out));
+        write_zigzag(lengths.first().copied().unwrap_or(0), &mut out);
+        let differences: Vec<i64> = lengths.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        for part in differences.chunks(block) {
+            let least = part.iter().copied().min().unwrap_or(0);
+            write_zigzag(least, &mut out);
+            let minis: Vec<&[i64]> = part.chunks(block / miniblocks).collect();
+            let width = |mini: &[i64]| {
+                let largest = mini.iter().map(|difference| (difference - least) as u64).max().unwrap_or(0);
+                64 - largest.leading_zeros() as usize
+            };
+            let mut widths: Vec<u8> = minis.iter().map(|mini| width(mini) as u8).collect();
+            // Widths of miniblocks that have no values may be anything.
+            widths.resize(miniblocks, 0xff);
+            out.extend(&widths);
+            for mini in minis {
+                let width = width(mini);
+                let mut packed = vec![0u8; block / miniblocks * width / 8];
+                for (at, difference) in mini.iter().enumerate() {
+                    let value = (difference - least) as u64;
+                    for bit in (0..width).filter(|bit| value >> bit & 1 == 1) {
+                        packed[(at * width + bit) / 8] |= 1 << ((at * width + bit) % 8);
+                    }
+                }
+                out.extend(packed);
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn any_lengths_have_their_sum(
+            lengths in prop::collection::vec(prop_oneof![0..9i64, 0..5000i64, Just(i64::from(i32::MAX))], 0..400),
+            (block, miniblocks) in prop_oneof![Just((128, 4)), Just((128, 1)), Just((256, 8)), Just((4096, 32))],
+        ) {
+            let (packed, sum) = (pack(&lengths, block, miniblocks), lengths.iter().sum::<i64>() as u64);
+            let count = lengths.len() as u32;
+            let text = [&packed[..], b"the strings"].concat();
+            prop_assert_eq!(expanded_size(&text, count, false).map_err(|error| error.to_string()), Ok(sum));
+            let both = [&packed[..], &packed, b"the suffixes"].concat();
+            prop_assert_eq!(expanded_size(&both, count + 3, true).map_err(|error| error.to_string()), Ok(2 * sum));
+            if count > 0 {
+                prop_assert!(expanded_size(&text, count - 1, false).is_err());
+                prop_assert!(expanded_size(&packed[..4], count, false).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_and_miniblocks_have_sizes_that_the_format_allows() {
+        let with = |block: u64, miniblocks: u64| {
+            let mut bytes = Vec::new();
+            [block, miniblocks, 1].iter().for_each(|number| write_varint(*number, &mut bytes));
+            write_zigzag(7, &mut bytes);
+            expanded_size(&bytes, 1, false).map_err(|error| error.to_string())
+        };
+        for (block, miniblocks) in [(128, 1), (128, 4), (256, 8), (4096, 128)] {
+            assert_eq!(with(block, miniblocks), Ok(7), "{block}, {miniblocks}");
+        }
+        for (block, miniblocks, expected) in [
+            (0, 1, "0 values a block"),
+            (64, 1, "64 values a block"),
+            (129, 1, "129 values a block"),
+            (4224, 1, "4224 values a block"),
+            (128, 0, "0 miniblocks in a block of 128"),
+            (128, 3, "3 miniblocks in a block of 128"),
+            (128, 8, "8 miniblocks in a block of 128"),
+        ] {
+            let error = with(block, miniblocks).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_more_than_64_bits_are_refused() {
+        let mut rest = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 9][..];
+        assert_eq!(varint(&mut rest).unwrap(), u64::MAX);
+        assert_eq!(rest, [9]);
+        assert!(varint(&mut &[0xff; 11][..]).unwrap_err().to_string().contains("more than 64 bits"));
+        for (bytes, expected) in [(&[0][..], 0), (&[1], -1), (&[2], 1), (&[0x80, 1], 64), (&[0x81, 1], -65)] {
+            assert_eq!(zigzag(&mut &*bytes).unwrap(), expected);
         }
     }
 }
