@@ -184,7 +184,9 @@ mod tests {
     /// Packs lengths as the format says, each miniblock in as few bits as it needs.
     fn pack(lengths: &[i64], block: usize, miniblocks: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        [block, miniblocks, lengths.len()].iter().for_each(|number| write_varint(*number as u64, &mut out));
+        for number in [block, miniblocks, lengths.len()] {
+            write_varint(number as u64, &mut out);
+        }
         write_zigzag(lengths.first().copied().unwrap_or(0), &mut out);
         let differences: Vec<i64> = lengths.windows(2).map(|pair| pair[1] - pair[0]).collect();
         for part in differences.chunks(block) {
@@ -237,7 +239,9 @@ mod tests {
     fn blocks_and_miniblocks_have_sizes_that_the_format_allows() {
         let with = |block: u64, miniblocks: u64| {
             let mut bytes = Vec::new();
-            [block, miniblocks, 1].iter().for_each(|number| write_varint(*number, &mut bytes));
+            for number in [block, miniblocks, 1] {
+                write_varint(number, &mut bytes);
+            }
             write_zigzag(7, &mut bytes);
             expanded_size(&bytes, 1, false).map_err(|error| error.to_string())
         };
