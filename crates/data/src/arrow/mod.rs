@@ -23,7 +23,8 @@ mod layout;
 mod record_columns;
 mod sparse;
 mod table;
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(test)]
+#[cfg(feature = "parquet")]
 mod tests;
 
 #[cfg(feature = "parquet")]

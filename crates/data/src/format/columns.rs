@@ -471,3 +471,17 @@ impl FileColumns {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_mixed_columns_are_named_and_the_others_counted() {
+        let names = |count: usize| (0..count).map(|at| format!("c{at}")).collect::<Vec<String>>();
+        let told = |count: usize| mixed_notice(&names(count));
+        assert_eq!(told(0), None);
+        assert!(told(5).unwrap().contains("values: c0, c1, c2, c3, c4; --text-columns"));
+        assert!(told(7).unwrap().contains("values: c0, c1, c2, c3, c4 and 2 more; --text-columns"));
+    }
+}
