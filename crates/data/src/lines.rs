@@ -128,8 +128,7 @@ impl LineReader {
         let Some(header) = &self.grammar.header else {
             return Ok(Some(line.len() - content.len()));
         };
-        let line = content;
-        if trim_end(line) == trim_end(header) {
+        if trim_end(content) == trim_end(header) {
             return Ok(None);
         }
         let file = self.current.as_ref().map_or(0, |cursor| cursor.file);
@@ -137,7 +136,7 @@ impl LineReader {
             file: format!("{}:1", self.files[file].name()),
             difference: format!(
                 "its header is '{}', that of {} is '{}'; give all files of one input the same columns",
-                excerpt(line),
+                excerpt(content),
                 self.files[0].name(),
                 excerpt(header)
             ),

@@ -9,7 +9,7 @@
 //! field 1. The weight of the edge is that of the record. A name has one key, `named_key("", name)`, as source and as
 //! target. An edge has no label. Blank lines and comments are skipped.
 
-use math::hash::named_key;
+use math::hash::{NAMED_KEY_BIT, named_key};
 
 use super::dictionary::Dictionary;
 use super::tokens::refuse_all_but_entries;
@@ -26,7 +26,7 @@ const SOURCE: u32 = 0;
 const TARGET: u32 = 1;
 
 /// Numbers of nodes are below it.
-const NODE_LIMIT: u64 = 1 << 62;
+const NODE_LIMIT: u64 = NAMED_KEY_BIT;
 
 const EXPECTED: &str = "source target [weight [time]]";
 

@@ -154,4 +154,20 @@ mod tests {
             assert_eq!(error.at, at, "{row:?}");
         }
     }
+
+    #[test]
+    fn what_follows_a_closing_quote_is_refused_with_a_hint_where_a_backslash_precedes_it() {
+        const HINT: &str = "is read as a quote when one of the first rows";
+        for (row, quotes, at, has_hint) in [
+            ("\"a\\\"b\",c", PLAIN, 4, true),
+            ("\"a\"b\",c", PLAIN, 3, false),
+            ("\"a\" x,c", SPARK, 4, false),
+            ("\"a\\\\\"x,c", SPARK, 5, false),
+        ] {
+            let error = fields(row, quotes).unwrap_err();
+            assert!(error.expected.starts_with("the delimiter or the end after a closing quote"), "{row}");
+            assert_eq!((error.at, error.expected.contains(HINT)), (at, has_hint), "{row}");
+        }
+        assert!(fields("a,\"b", PLAIN).unwrap_err().expected.starts_with("a closing quote on the same line"));
+    }
 }
