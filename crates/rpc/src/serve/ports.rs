@@ -66,7 +66,10 @@ fn bind_pair(address: &Address, if_taken: IfTaken) -> Result<(Listener, Listener
     let mut attempts = 0..ATTEMPTS;
     let mut unfit = VecDeque::new();
     loop {
-        let frames = Listener::bind(address)?;
+        let frames = Listener::bind(address).map_err(|error| match if_taken {
+            IfTaken::Fail => error,
+            IfTaken::AnyPort => of_return(error, address),
+        })?;
         let beside = frames.address().http()?;
         let is_chosen = frames.address() == address;
         match Listener::bind(&beside) {
@@ -90,6 +93,17 @@ fn bind_pair(address: &Address, if_taken: IfTaken) -> Result<(Listener, Listener
 
 fn is_in_use(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+}
+
+fn of_return(error: Error, address: &Address) -> Error {
+    match error {
+        Error::Io { source, .. } => {
+            let what =
+                format!("come back at {address}, where jobs expect this process (end what uses the port)");
+            Error::Io { what, source }
+        }
+        other => other,
+    }
 }
 
 fn of_http(error: Error, address: &Address) -> Error {
@@ -144,7 +158,8 @@ mod tests {
         assert_eq!(same, frames);
         assert!(other != http && other[0].to_string().starts_with("tcp:127.0.0.1:"), "{other:?}");
         // The port of frames is the one that others know.
-        assert!(Ports::bind_again(&frames).is_err());
+        let text = Ports::bind_again(&frames).unwrap_err().to_string();
+        assert!(text.contains("where jobs expect this process (end what uses the port)"), "{text}");
         drop((had.http, back));
         assert_eq!(Ports::bind_again(&frames).unwrap().addresses(), (frames, http));
     }
