@@ -95,24 +95,23 @@ fn is_in_use(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }
 
-fn of_return(error: Error, address: &Address) -> Error {
+/// The error of a listener, with another description of what failed.
+fn described(error: Error, what: String) -> Error {
     match error {
-        Error::Io { source, .. } => {
-            let what =
-                format!("come back at {address}, where jobs expect this process (end what uses the port)");
-            Error::Io { what, source }
-        }
+        Error::Io { source, .. } => Error::Io { what, source },
         other => other,
     }
 }
 
+fn of_return(error: Error, address: &Address) -> Error {
+    described(
+        error,
+        format!("come back at {address}, where jobs expect this process (end what uses the port)"),
+    )
+}
+
 fn of_http(error: Error, address: &Address) -> Error {
-    match error {
-        Error::Io { source, .. } => {
-            Error::Io { what: format!("serve HTTP at {address} (--http names another address)"), source }
-        }
-        other => other,
-    }
+    described(error, format!("serve HTTP at {address} (--http names another address)"))
 }
 
 #[cfg(test)]
