@@ -327,9 +327,16 @@ mod tests {
         let many = (0..1500).fold(String::new(), |text, i| text + &format!(" f{i}"));
         let error = rows("vw", &options(&["ab"]), &format!("1 |a{many} |b{many}\n")).unwrap_err().to_string();
         assert!(error.contains("at most 1048576 interactions"), "{error}");
-        let most = (0..1024).fold(String::new(), |text, i| text + &format!(" f{i}"));
-        let row = rows("vw", &options(&["ab"]), &format!("1 |a{most} |b{most}\n")).unwrap().remove(0);
-        assert_eq!(row.entries.len(), (1 << 20) + 2048);
+        let product_count = |factors: usize| {
+            let interactions = Interactions::new(&options(&["ab"]).interactions).unwrap();
+            let mut generator = InteractionGenerator::new(interactions, false);
+            (0..factors).for_each(|key| generator.add(0, key as u64, 1.0, String::new));
+            (0..1024).for_each(|key| generator.add(1, 5000 + key, 1.0, String::new));
+            let mut count = 0;
+            generator.multiply(&mut Dictionary::default(), |_, _, _| count += 1).map(|()| count)
+        };
+        assert_eq!(product_count(1024).unwrap(), 1 << 20, "as many as there may be");
+        assert!(product_count(1025).is_err());
     }
 
     #[test]
