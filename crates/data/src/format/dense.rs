@@ -151,4 +151,21 @@ mod tests {
         assert!(rows("dense", &options(), " \n\r\n").unwrap().is_empty());
         assert!(rows("dense", &options(), "").unwrap().is_empty());
     }
+
+    #[test]
+    fn lines_of_numbers_are_recognized_whatever_is_between_them() {
+        for (text, expected) in [
+            ("1,2\n3,4\n", true),
+            ("1  2 3\n 4 5   6 \n", true),
+            ("1\t2\n3\t4\n", true),
+            ("1, 2\n3 ,4\n", true),
+            ("1,,2\n", true),
+            ("1\n2\n", false),
+            ("1,a\n2,b\n", false),
+            ("1 1:2\n", false),
+            ("", false),
+        ] {
+            assert_eq!(super::recognize(text.as_bytes()), expected, "{text:?}");
+        }
+    }
 }

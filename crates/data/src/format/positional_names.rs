@@ -141,6 +141,7 @@ fn column_count_message(
 
 #[cfg(test)]
 mod tests {
+    use super::ABSENT_LIMIT;
     use crate::Source;
     use crate::format::testing::{Row, options, rows_of};
     use crate::input::Input;
@@ -256,6 +257,17 @@ mod tests {
         let mut schema = trained();
         schema.order.clear();
         assert_eq!(super::order_of(&schema), ["a", "b"]);
+    }
+
+    #[test]
+    fn some_of_the_most_columns_that_are_tried_may_be_absent() {
+        let names: Vec<String> = (0..ABSENT_LIMIT).map(|at| format!("skipped{at}")).collect();
+        let skipping = FormatOptions { skip_columns: names.clone(), ..options() };
+        let text = format!("a,{},label\n1,{}1\n", names.join(","), "5,".repeat(ABSENT_LIMIT));
+        let schema = open(&text, &skipping, None).unwrap().schema().clone();
+        let one_less = format!("3,{}1\n", "5,".repeat(ABSENT_LIMIT - 1));
+        let error = open(&one_less, &scoring(true), Some(&schema)).err().unwrap().to_string();
+        assert!(error.contains("it is not clear which of"), "{error}");
     }
 
     #[test]
