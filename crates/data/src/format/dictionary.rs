@@ -158,6 +158,9 @@ mod tests {
                 while reader.next_batch(1 << 10, &mut batch).unwrap() {}
                 let notices = reader.summary().notices.join("; ");
                 assert_eq!(notices.contains("not saved"), is_told, "{format}, {count}: {notices}");
+                let names = reader.take_dictionary();
+                let least = if is_told { 10_000 } else { 100 };
+                assert!((least..30_000).contains(&names.len()), "{format}, {count}: {} names", names.len());
             }
         }
     }
