@@ -477,4 +477,22 @@ mod tests {
         }
         assert_eq!(builder.duplicate_key(), Some(9));
     }
+
+    #[test]
+    fn a_record_that_moves_keeps_its_values() {
+        let (mut from, mut to) = (BatchBuilder::new(), BatchBuilder::new());
+        from.push(1, 2.0);
+        from.push(2, 3.0);
+        from.end_record(1.0, 1.0, None);
+        for (key, value) in [(3, 5.0), (4, 6.0), (5, 7.0)] {
+            from.push(key, value);
+        }
+        from.move_open_record(&mut to);
+        to.end_record(0.0, 1.0, None);
+        let (mut kept, mut moved) = (Batch::default(), Batch::default());
+        from.finish(&mut kept);
+        to.finish(&mut moved);
+        assert_eq!((kept.columns, kept.values), (vec![1, 2], vec![2.0, 3.0]));
+        assert_eq!((moved.columns, moved.values), (vec![3, 4, 5], vec![5.0, 6.0, 7.0]));
+    }
 }
