@@ -229,7 +229,7 @@ pub(crate) fn push_products(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::testing::rows;
+    use crate::format::testing::{read_whole, rows};
     use crate::options::FormatOptions;
     use math::hash::named_key;
 
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_product_is_named_after_its_factors() {
-        use crate::{Batch, FormatTable, Input, Source, SourceConfig};
+        use crate::{FormatTable, Input, Source, SourceConfig};
         for (format, interaction, text, name) in [
             ("vw", "ui", "1 |user Rome |item red\n", "user^Rome*item^red"),
             ("csv", "city:size", "city,size,y\nRome,2,1\n", "city=Rome*size"),
@@ -354,9 +354,7 @@ mod tests {
             };
             let input = Input::memory("file".to_owned(), text.as_bytes().to_vec()).unwrap();
             let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
-            let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-            reader.next_batch(10, &mut Batch::default()).unwrap();
-            let names = reader.take_dictionary();
+            let names = read_whole(&source).take_dictionary();
             let names: Vec<&str> = names.iter().map(|(_, name)| name).collect();
             assert!(names.contains(&name), "{format}: {names:?}");
         }

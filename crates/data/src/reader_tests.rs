@@ -1,6 +1,6 @@
 //! Laws of reading: each record once and in order, whatever the splits, line ends and compression.
 
-use crate::format::testing::{Row, rows_of};
+use crate::format::testing::{Row, read_whole, rows_of};
 use crate::label::LabelKind;
 use crate::sink::HoldoutRule;
 use crate::{
@@ -367,8 +367,7 @@ fn what_is_ignored_is_told_and_nothing_else() {
         ("vw", b"1 1 0.5 tag|f a\n", "tags are ignored; base values"),
     ] {
         let source = over(&[text], &SourceConfig { format: Some(format.into()), ..config() }).unwrap();
-        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-        while reader.next_batch(10, &mut Batch::default()).unwrap() {}
+        let reader = read_whole(&source);
         let told = [source.notices(), &reader.summary().notices[..]].concat().join("; ");
         assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{format}: {told:?}");
     }

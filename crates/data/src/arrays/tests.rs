@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Arrays, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
-use crate::format::testing::{Row, options, rows, rows_of};
+use crate::format::testing::{Row, open_arrays, options, rows, rows_of};
 use crate::{Batch, Error, FormatOptions, FormatTable, Source, SourceConfig};
 
 fn attributes(labels: &[f32]) -> RecordAttributes {
@@ -31,10 +31,7 @@ fn dense() -> DenseArrays {
 }
 
 fn read(arrays: Arrays, options: &FormatOptions, task_count: usize) -> Result<Vec<Row>, Error> {
-    let mut memory = MemoryInputs::default();
-    let inputs = vec![memory.add("rows", arrays)?];
-    let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
-    let source = Source::open(&config, &FormatTable::builtin().with_memory(memory))?;
+    let source = open_arrays("rows", arrays, options, None)?;
     let mut all = Vec::new();
     for splits in source.splits(task_count) {
         let mut reader = source.reader(splits)?;
@@ -160,19 +157,10 @@ fn scored_rows_have_the_columns_of_training() {
         let names = names.map(str::to_owned).to_vec();
         Arrays::Dense(DenseArrays { names, ..dense() })
     };
-    let open = |arrays: Arrays, schema: Option<&crate::Schema>| {
-        let mut memory = MemoryInputs::default();
-        let inputs = vec![memory.add("rows", arrays).unwrap()];
-        let config = SourceConfig { inputs, ..SourceConfig::default() };
-        let formats = FormatTable::builtin().with_memory(memory);
-        match schema {
-            Some(schema) => Source::open_with_schema(&config, schema, &formats),
-            None => Source::open(&config, &formats),
-        }
-    };
+    let open = |arrays, schema| open_arrays("rows", arrays, &options(), schema);
     let trained = open(named(["a", "b", "c"]), None).unwrap().schema().clone();
     assert!(open(named(["a", "b", "c"]), Some(&trained)).is_ok());
-    for other in [named(["a", "c", "b"]), Arrays::Dense(DenseArrays { columns: 2, ..dense_of(2) })] {
+    for other in [named(["a", "c", "b"]), Arrays::Dense(dense_of(2))] {
         let error = open(other, Some(&trained)).err().unwrap().to_string();
         assert!(error.contains("and 3 are expected (a, b, c)"), "{error}");
     }
@@ -346,10 +334,7 @@ fn arrays_have_the_format_of_files_with_the_same_records() {
         (Arrays::Dense(dense()), "dense"),
         (Arrays::Dense(names), "csv"),
     ] {
-        let mut memory = MemoryInputs::default();
-        let inputs = vec![memory.add("rows", arrays).unwrap()];
-        let config = SourceConfig { inputs, ..SourceConfig::default() };
-        let source = Source::open(&config, &FormatTable::builtin().with_memory(memory)).unwrap();
+        let source = open_arrays("rows", arrays, &options(), None).unwrap();
         assert_eq!(source.schema().format, format);
     }
 }

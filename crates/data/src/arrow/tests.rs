@@ -10,8 +10,8 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 
 use super::column::{TextColumn, numbers};
 use super::kind::ArrowKind;
-use crate::arrays::{Arrays, MemoryInputs};
-use crate::format::testing::{Row, rows_of};
+use crate::arrays::Arrays;
+use crate::format::testing::{Row, open_arrays, read_whole, rows_of};
 use crate::{Batch, Error, FormatOptions, FormatTable, Input, Schema, Source, SourceConfig};
 
 #[test]
@@ -188,14 +188,7 @@ fn source_of(
     options: &FormatOptions,
     like: Option<&Schema>,
 ) -> Result<Source, Error> {
-    let mut memory = MemoryInputs::default();
-    let inputs = vec![memory.add("table", Arrays::Arrow(batches.into()))?];
-    let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
-    let formats = FormatTable::builtin().with_memory(memory);
-    match like {
-        Some(schema) => Source::open_with_schema(&config, schema, &formats),
-        None => Source::open(&config, &formats),
-    }
+    open_arrays("table", Arrays::Arrow(batches.into()), options, like)
 }
 
 fn source_of_csv(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
@@ -397,8 +390,7 @@ fn a_bad_record_has_the_number_of_its_record_in_all_batches() {
 fn numbers_that_lose_digits_are_told_with_record_and_column() {
     let batches = numbered(&[3000, 1, 6100], |r, x| if r == 7000 { 16_777_217.0 } else { x });
     let source = source_of(batches, &FormatOptions::default(), None).unwrap();
-    let (mut reader, mut batch) = (source.reader(source.splits(1).remove(0)).unwrap(), Batch::default());
-    while reader.next_batch(100, &mut batch).unwrap() {}
+    let reader = read_whole(&source);
     let feature = reader.summary().rounded.feature.clone().unwrap();
     assert_eq!(feature, "16777217 at memory:table:7001:1 becomes 16777216");
     assert!(reader.summary().rounded.label.is_none());

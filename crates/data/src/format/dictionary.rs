@@ -93,7 +93,8 @@ impl Dictionary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, FormatTable, Input, Source, SourceConfig};
+    use crate::format::testing::read_whole;
+    use crate::{FormatTable, Input, Source, SourceConfig};
 
     #[test]
     fn each_name_is_given_out_once() {
@@ -153,9 +154,7 @@ mod tests {
                 }
                 let input = Input::memory("names".to_owned(), lines(head, line, count).into_bytes()).unwrap();
                 let source = Source::from_inputs(vec![input], &config, None, &table).unwrap();
-                let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-                let mut batch = Batch::default();
-                while reader.next_batch(1 << 10, &mut batch).unwrap() {}
+                let mut reader = read_whole(&source);
                 let notices = reader.summary().notices.join("; ");
                 assert_eq!(notices.contains("not saved"), is_told, "{format}, {count}: {notices}");
                 let names = reader.take_dictionary();

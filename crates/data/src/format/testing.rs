@@ -1,8 +1,9 @@
 //! Helpers of the tests of all formats.
 
+use crate::arrays::{Arrays, MemoryInputs};
 use crate::options::FormatOptions;
 use crate::source::read_bytes;
-use crate::{Batch, Error};
+use crate::{Batch, Error, FormatTable, Reader, Schema, Source, SourceConfig};
 
 /// A record as a test writes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,30 @@ pub(crate) fn rows_of(batch: &Batch) -> Vec<Row> {
 
 pub(crate) fn rows(format: &str, options: &FormatOptions, text: &str) -> Result<Vec<Row>, Error> {
     Ok(read_bytes(format, options, text.as_bytes())?.iter().flat_map(rows_of).collect())
+}
+
+/// Opens arrays in memory, the input `memory:NAME`; `like` is the schema of a model.
+pub(crate) fn open_arrays(
+    name: &str,
+    arrays: Arrays,
+    options: &FormatOptions,
+    like: Option<&Schema>,
+) -> Result<Source, Error> {
+    let mut memory = MemoryInputs::default();
+    let inputs = vec![memory.add(name, arrays)?];
+    let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
+    let formats = FormatTable::builtin().with_memory(memory);
+    match like {
+        Some(schema) => Source::open_with_schema(&config, schema, &formats),
+        None => Source::open(&config, &formats),
+    }
+}
+
+/// Reads a source to its end as one task, and returns the reader for its summary and its names.
+pub(crate) fn read_whole(source: &Source) -> Reader {
+    let mut reader = source.reader(source.splits(1).remove(0)).expect("a reader");
+    while reader.next_batch(1 << 10, &mut Batch::default()).expect("good records") {}
+    reader
 }
 
 /// Checks that each line alone gives its record.

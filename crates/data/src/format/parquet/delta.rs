@@ -121,7 +121,7 @@ fn truncated_error() -> ParquetError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+    pub(in crate::format::parquet) fn write_varint(mut number: u64, out: &mut Vec<u8>) {
         while number >= 0x80 {
             out.push(number as u8 | 0x80);
             number >>= 7;

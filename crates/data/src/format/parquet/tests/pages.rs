@@ -9,6 +9,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 
+use super::super::delta::tests::write_varint;
 use super::super::pages::{ChunkPages, MemoryBudget};
 use crate::byte_source::ByteSource;
 
@@ -17,19 +18,11 @@ const I32: u8 = 5;
 const STRUCT: u8 = 12;
 const END: u8 = 0;
 
-fn varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 /// Writes integer fields that follow one another, from the first number of a structure on.
 fn integers(numbers: &[u32], out: &mut Vec<u8>) {
     for number in numbers {
         out.push(1 << 4 | I32);
-        varint(u64::from(*number) << 1, out);
+        write_varint(u64::from(*number) << 1, out);
     }
 }
 
@@ -58,7 +51,7 @@ impl Header {
         integers(&[self.values, 0, 3, 3], &mut out);
         if self.statistics > 0 {
             out.extend([1 << 4 | STRUCT, 1 << 4 | 8]);
-            varint(self.statistics as u64, &mut out);
+            write_varint(self.statistics as u64, &mut out);
             out.resize(out.len() + self.statistics, b'x');
             out.push(END);
         }
@@ -96,7 +89,7 @@ fn values_of(values: &[i32]) -> Vec<u8> {
 /// A page without nulls: the levels of `values` are one run of ones.
 fn body(values: &[i32]) -> Vec<u8> {
     let mut levels = Vec::new();
-    varint((values.len() as u64) << 1, &mut levels);
+    write_varint((values.len() as u64) << 1, &mut levels);
     levels.push(1);
     [&(levels.len() as u32).to_le_bytes()[..], &levels, &values_of(values)].concat()
 }
