@@ -136,10 +136,6 @@ impl ByteStream {
         Ok(Self { name: name.to_owned(), decoder, head: None })
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Puts `head`, which was read from this stream before, in front of it again.
     pub(crate) fn with_head(mut self, head: Arc<[u8]>) -> Self {
         self.head = Some(Cursor::new(head));
@@ -207,13 +203,7 @@ fn consumed_bytes(buffered: &BufReader<CountingReader>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
+    use crate::format::testing::gzip;
 
     fn read_all(bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let raw = Box::new(Cursor::new(bytes.to_vec()));
@@ -276,6 +266,52 @@ mod tests {
         }
         let tar = [&[b'x'; TAR_MAGIC_OFFSET][..], b"ustar\x0000"].concat();
         assert!(Compression::is_tar(&tar) && !Compression::is_tar(b"1,2\n"));
+    }
+
+    #[test]
+    fn one_cr_inside_a_line_ends_no_lines() {
+        for (head, ends_lines) in [
+            (&b"1,2\r3,4\r5"[..], true),
+            (b"1,2\r3,4\r", false),
+            (b"1,2\r3,4\r5,6\r", true),
+            (b"1,2\r3,4\r5,6\r\n", false),
+            (b"1\r2\r3\0", false),
+            (b"a\tb\rc~\r\xe4", true),
+        ] {
+            assert_eq!(Compression::has_cr_lines(head), ends_lines, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn utf16_is_told_by_every_second_byte() {
+        for (head, is_utf16) in [
+            (&b"1\0,\x002\0\n\0"[..], true),
+            (b"\x001\0,\x002\0\n", true),
+            (b"1\0,\x002\0\n\0\0\0\0", true),
+            (b"1\0,\x002\0\n", false),
+            (b"1\0,\x002\x003\n", false),
+            (b"\0\0\0\0\0\0\0\0", false),
+            (b"1,2\n3,4\n", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_utf16_text(head), is_utf16, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_before_the_rest() {
+        let raw = Box::new(Cursor::new(b"56789".to_vec()));
+        let stream = ByteStream::new("f", raw, Compression::Plain).unwrap();
+        let mut stream = stream.with_head(Arc::from(&b"01234"[..]));
+        let (mut all, mut buffer) = (Vec::new(), [0; 2]);
+        assert_eq!(stream.read(&mut []).unwrap(), 0);
+        loop {
+            match stream.read(&mut buffer).unwrap() {
+                0 => break,
+                count => all.extend_from_slice(&buffer[..count]),
+            }
+        }
+        assert_eq!(all, b"0123456789");
     }
 
     #[test]

@@ -309,3 +309,6 @@ pub(crate) fn list_names(files: &[Input]) -> String {
         more => format!("{text} and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,7 +108,7 @@ impl LineReader {
                 return Ok(Some((start, cursor.filled)));
             }
             cursor.report_progress(sink);
-            cursor.fill(&mut self.buffer)?;
+            cursor.fill(&self.files[cursor.file], &mut self.buffer)?;
         }
     }
 
@@ -264,21 +264,21 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<SplitCur
         is_whole_file: whole,
     };
     if range.start > 0 {
-        cursor.skip_line(buffer)?;
+        cursor.skip_line(input, buffer)?;
     }
     Ok(cursor)
 }
 
 impl SplitCursor {
     /// Moves the present line to the front of the buffer and reads more bytes behind it.
-    fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn fill(&mut self, input: &Input, buffer: &mut Vec<u8>) -> Result<(), Error> {
         buffer.copy_within(self.at..self.filled, 0);
         self.base += self.at as u64;
         self.filled -= self.at;
         self.at = 0;
         if self.filled == buffer.len() {
             if buffer.len() >= LINE_LIMIT_BYTES {
-                let file = self.stream.name().to_owned();
+                let file = input.name().to_owned();
                 return Err(Error::LineTooLong { file, offset: self.base, limit_bytes: LINE_LIMIT_BYTES });
             }
             buffer.resize(buffer.len() * 2, 0);
@@ -290,7 +290,7 @@ impl SplitCursor {
     }
 
     /// Skips the remainder of the line that belongs to the split before.
-    fn skip_line(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn skip_line(&mut self, input: &Input, buffer: &mut Vec<u8>) -> Result<(), Error> {
         loop {
             let found = memchr(b'\n', &buffer[..self.filled]);
             self.at = found.map_or(self.filled, |length| length + 1);
@@ -299,7 +299,7 @@ impl SplitCursor {
                 self.lines_before = None;
                 return Ok(());
             }
-            self.fill(buffer)?;
+            self.fill(input, buffer)?;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Laws of reading: each record once and in order, whatever the splits, line ends and compression.
 
-use crate::format::testing::{Row, read_whole, rows_of};
+use crate::format::testing::{Row, gzip, read_whole, rows_of};
 use crate::label::LabelKind;
 use crate::sink::HoldoutRule;
 use crate::{
@@ -8,7 +8,6 @@ use crate::{
 };
 use math::random::{Purpose, stream};
 use proptest::prelude::*;
-use std::io::Write;
 
 fn config() -> SourceConfig {
     SourceConfig { format: Some("libsvm".into()), ..SourceConfig::default() }
@@ -33,12 +32,6 @@ fn labels(source: &Source, task_count: usize, batch_size: usize) -> Result<(Vec<
         bytes += reader.summary().bytes_read;
     }
     Ok((all, bytes))
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// Makes a file of numbered records with all kinds of lines between them, and returns it with the number of its

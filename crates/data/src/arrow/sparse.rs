@@ -258,15 +258,18 @@ impl Lists<ScalarBuffer<f32>> {
     }
 }
 
-/// Returns the range of the list of each record, and the items. A null is an empty list.
+/// Returns the range of the list of each record, and the items. A null is an empty list. A part of a column has the
+/// items of all records of the column: those of other parts are left out, so that they are not converted again.
 pub(super) fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
-    fn by_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<Range<usize>> {
-        offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize()).collect()
+    fn by_offsets<O: OffsetSizeTrait>(offsets: &[O], items: &dyn Array) -> (Vec<Range<usize>>, ArrayRef) {
+        let (start, end) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+        let ranges = offsets.windows(2).map(|pair| pair[0].as_usize() - start..pair[1].as_usize() - start);
+        (ranges.collect(), items.slice(start, end - start))
     }
-    let (mut ranges, items): (_, ArrayRef) = match array.data_type() {
+    let (mut ranges, items) = match array.data_type() {
         DataType::LargeList(_) => {
             let lists = array.as_list::<i64>();
-            (by_offsets(lists.value_offsets()), lists.values().clone())
+            by_offsets(lists.value_offsets(), lists.values())
         }
         DataType::FixedSizeList(_, size) => {
             let (lists, size) = (array.as_fixed_size_list(), *size as usize);
@@ -274,11 +277,11 @@ pub(super) fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
         }
         DataType::Map(..) => {
             let maps = array.as_map();
-            (by_offsets(maps.value_offsets()), std::sync::Arc::new(maps.entries().clone()))
+            by_offsets(maps.value_offsets(), maps.entries())
         }
         _ => {
             let lists = array.as_list::<i32>();
-            (by_offsets(lists.value_offsets()), lists.values().clone())
+            by_offsets(lists.value_offsets(), lists.values())
         }
     };
     if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {

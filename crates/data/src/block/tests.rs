@@ -156,3 +156,36 @@ fn widths_follow_the_largest_number() {
     assert_eq!(with_columns(65_536, 65_536), (2, 4));
     assert_eq!(with_columns(65_537, 1 << 32), (4, 8));
 }
+
+/// Returns the fault of the block of a batch that no builder makes.
+fn fault_of(change: impl Fn(&mut Batch)) -> BlockFault {
+    let mut batch = build(&vec![(1, 1, 0, vec![(0, 5, 1), (0, 6, 1)]); 2], [false; 3]);
+    change(&mut batch);
+    decode(&encoded(&batch), &mut Batch::default()).expect_err("a batch out of order")
+}
+
+#[test]
+fn a_block_out_of_order_is_told() {
+    let equal_columns = fault_of(|batch| batch.columns = vec![5, 5]);
+    assert_eq!(
+        (equal_columns.what, equal_columns.actual),
+        ("number of columns that are not above the one before", 1)
+    );
+    let offsets = |offsets: [u32; 3]| fault_of(|batch| batch.offsets = offsets.to_vec());
+    let fault = |what, actual, expected| BlockFault { what, actual, expected };
+    assert_eq!(offsets([1, 2, 4]), fault("first offset", 1, 0));
+    assert_eq!(offsets([0, 2, 3]), fault("last offset", 3, 4));
+    assert_eq!(offsets([0, 5, 4]), fault("number of offsets below the one before", 1, 0));
+    let indices = |indices: [u32; 4]| fault_of(|batch| batch.indices = indices.to_vec());
+    // Two and four indices beyond the last column, which would cancel each other in a sum of bits.
+    assert_eq!(indices([0, 2, 2, 0]), fault("an index", 2, 2));
+    assert_eq!(indices([2, 3, 2, 3]), fault("an index", 3, 2));
+    assert_eq!(fault_of(|batch| batch.columns.clear()), fault("an index", 1, 0));
+}
+
+#[test]
+fn one_offset_too_many_is_a_fault_of_the_program() {
+    let mut batch = example();
+    batch.offsets.push(3);
+    assert!(std::panic::catch_unwind(|| encoded(&batch)).is_err());
+}

@@ -1,5 +1,7 @@
 //! Helpers of the tests of all formats.
 
+use std::io::Write as _;
+
 use crate::arrays::{Arrays, MemoryInputs};
 use crate::options::FormatOptions;
 use crate::source::read_bytes;
@@ -76,6 +78,13 @@ pub(crate) fn read_whole(source: &Source) -> Reader {
     let mut reader = source.reader(source.splits(1).remove(0)).expect("a reader");
     while reader.next_batch(1 << 10, &mut Batch::default()).expect("good records") {}
     reader
+}
+
+/// Compresses bytes with gzip.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
 }
 
 /// Checks that each line alone gives its record.

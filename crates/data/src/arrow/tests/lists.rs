@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder, ListBuilder, MapBuilder};
+use arrow_array::cast::AsArray;
 use arrow_array::types::{self, Float32Type, Float64Type, Int32Type, Int64Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, Float64Array, Int8Array, Int32Array, Int64Array, LargeListArray,
     ListArray, RecordBatch, StructArray,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 
+use super::super::sparse::ranges;
 use super::{read_source, source_of};
 use crate::FormatOptions;
-use crate::format::testing::Row;
+use crate::format::testing::{Row, read_whole};
 
 fn of_columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Vec<Row>, String> {
     let all = columns.map(|(name, array)| (name, array, true));
@@ -177,4 +179,59 @@ fn vectors_of_spark_are_sparse_or_dense() {
     assert_eq!(entries, [vec![(3, 1.5), (8, 2.5)], vec![(0, 7.0), (2, 9.0)], vec![]]);
     let error = of_columns([("features", vectors([0, 2, 0], [true; 3])), label(3)]).unwrap_err();
     assert!(error.contains("table:2:1") && error.contains("found type 2"), "{error}");
+}
+
+#[test]
+fn a_part_of_a_column_has_its_own_items_alone() {
+    let lists =
+        || [Some(vec![Some(1), Some(2)]), Some(vec![Some(3), Some(4)]), None, Some(vec![Some(5), Some(6)])];
+    let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists()));
+    let large: ArrayRef = Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>(lists()));
+    let fixed: ArrayRef = Arc::new(FixedSizeListArray::from_iter_primitive::<Int64Type, _, _>(lists(), 2));
+    let mut map = MapBuilder::new(None, Int64Builder::new(), Int64Builder::new());
+    for keys in lists() {
+        for key in keys.iter().flatten() {
+            map.keys().append_option(*key);
+            map.values().append_value(0);
+        }
+        map.append(keys.is_some()).unwrap();
+    }
+    let map: ArrayRef = Arc::new(map.finish());
+    for array in [list, large, fixed, map] {
+        let (ranges, items) = ranges(&array.slice(1, 3));
+        let keys = items.as_struct_opt().map_or(&items, |pairs| pairs.column(0));
+        let keys = keys.as_primitive::<Int64Type>();
+        let found: Vec<&[i64]> = ranges.into_iter().map(|range| &keys.values()[range]).collect();
+        assert_eq!(found, [&[3, 4][..], &[], &[5, 6]], "{}", array.data_type());
+        // A list of fixed size has items for a null, too.
+        let expected = if matches!(array.data_type(), DataType::FixedSizeList(..)) { 6 } else { 4 };
+        assert_eq!(keys.len(), expected, "{}", array.data_type());
+    }
+}
+
+#[test]
+fn records_beyond_the_first_part_of_a_batch_have_their_own_lists() {
+    // A batch is read in parts of 4096 records.
+    let count = 5000;
+    let (mut indices, mut values) =
+        (ListBuilder::new(Int32Builder::new()), ListBuilder::new(Float64Builder::new()));
+    for r in 0..count {
+        indices.values().append_slice(&[r, r + 9]);
+        indices.append(true);
+        values.values().append_slice(&[0.5, f64::from(if r == 4500 { 16_777_217 } else { r })]);
+        values.append(true);
+    }
+    let columns: [(&str, ArrayRef); 3] = [
+        ("indices", Arc::new(indices.finish())),
+        ("values", Arc::new(values.finish())),
+        label(count as usize),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let source = source_of(vec![batch], &FormatOptions::default(), None).unwrap();
+    let rows = read_source(&source).unwrap().rows;
+    for (r, row) in (1u16..).zip(&rows[1..]).filter(|(r, _)| *r != 4500) {
+        assert_eq!(row.entries, [(u64::from(r), 0.5), (u64::from(r) + 9, f32::from(r))]);
+    }
+    let rounded = read_whole(&source).summary().rounded.feature.clone().unwrap();
+    assert_eq!(rounded, "16777217 at memory:table:4501:2 becomes 16777216");
 }

@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use math::random::{Purpose, stream};
 
 use crate::arrays::{Arrays, MemoryInputs};
 use crate::format::FormatTable;
+use crate::format::testing::gzip;
 use crate::input::Input;
 use crate::options::FormatOptions;
 use crate::schema::{ColumnKind, Schema};
@@ -158,10 +158,7 @@ fn what_cannot_be_read_at_any_offset_is_a_stream() {
     let expected = records(&in_memory(&batches), 1).unwrap();
     for way in WAYS {
         let bytes = encode(way, &batches);
-        let mut compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        compressed.write_all(&bytes).unwrap();
-        let compressed = compressed.finish().unwrap();
-        let source = open(vec![Input::memory("table.arrow.gz", compressed).unwrap()]).unwrap();
+        let source = open(vec![Input::memory("table.arrow.gz", gzip(&bytes)).unwrap()]).unwrap();
         assert_eq!(records(&source, 1).unwrap(), expected, "{way:?}");
         let pipe = Input::stream("a pipe".to_owned(), Box::new(std::io::Cursor::new(bytes))).unwrap();
         assert_eq!(records(&open(vec![pipe]).unwrap(), 1).unwrap(), expected, "{way:?}");

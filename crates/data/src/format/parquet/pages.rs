@@ -61,7 +61,7 @@ impl MemoryBudget {
         self.batch.store(0, Ordering::Relaxed);
     }
 
-    fn open(&self, size: u64) -> Result<()> {
+    pub(super) fn open(&self, size: u64) -> Result<()> {
         let open = self.open.fetch_add(size, Ordering::Relaxed) + size;
         if open > self.open_limit {
             let limit = self.open_limit;
@@ -70,7 +70,7 @@ impl MemoryBudget {
         Ok(())
     }
 
-    fn close(&self, size: u64) {
+    pub(super) fn close(&self, size: u64) {
         self.open.fetch_sub(size, Ordering::Relaxed);
     }
 
@@ -81,7 +81,7 @@ impl MemoryBudget {
     }
 
     /// Reserves memory for a page; the first page of a batch may take the whole limit.
-    fn reserve(&self, size: u64) -> Result<()> {
+    pub(super) fn reserve(&self, size: u64) -> Result<()> {
         let before = self.batch.fetch_add(size, Ordering::Relaxed);
         if before.saturating_add(size) > BATCH_LIMIT {
             let what = "a record, or a page, whose lists or strings take";

@@ -32,6 +32,8 @@ struct Header {
     uncompressed_size: u32,
     compressed_size: u32,
     values: u32,
+    /// Encoding of the values, by its number.
+    encoding: u32,
     /// Bytes of the statistics, which readers skip.
     statistics: usize,
 }
@@ -40,15 +42,16 @@ impl Header {
     /// The header before `bytes` that are not compressed.
     fn of(bytes: &[u8], values: u32) -> Self {
         let size = bytes.len() as u32;
-        Self { uncompressed_size: size, compressed_size: size, values, statistics: 0 }
+        Self { uncompressed_size: size, compressed_size: size, values, encoding: 0, statistics: 0 }
     }
 
-    /// The header and the page behind it. Field 5 describes a data page: values, and the encodings PLAIN, RLE, RLE.
+    /// The header and the page behind it. Field 5 describes a data page: values, and the encodings of values and of
+    /// both kinds of levels, RLE.
     fn before(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         integers(&[0, self.uncompressed_size, self.compressed_size], &mut out);
         out.push(2 << 4 | STRUCT);
-        integers(&[self.values, 0, 3, 3], &mut out);
+        integers(&[self.values, self.encoding, 3, 3], &mut out);
         if self.statistics > 0 {
             out.extend([1 << 4 | STRUCT, 1 << 4 | 8]);
             write_varint(self.statistics as u64, &mut out);
@@ -100,7 +103,11 @@ fn page(values: &[i32]) -> Vec<u8> {
 }
 
 fn chunk(bytes: Vec<u8>, values: i64, budget: &Arc<MemoryBudget>) -> ChunkPages {
-    let message = parse_message_type("message m { optional int32 a; }").expect("a schema");
+    chunk_of("optional int32", bytes, values, budget)
+}
+
+fn chunk_of(column: &str, bytes: Vec<u8>, values: i64, budget: &Arc<MemoryBudget>) -> ChunkPages {
+    let message = parse_message_type(&format!("message m {{ {column} a; }}")).expect("a schema");
     let schema = SchemaDescriptor::new(Arc::new(message));
     let column = ColumnChunkMetaData::builder(schema.column(0))
         .set_compression(Compression::UNCOMPRESSED)
@@ -222,4 +229,84 @@ fn a_page_is_open_until_the_next_one_of_its_column() {
     assert_eq!(budget.open_bytes(), 2 * size);
     drop((pages, other));
     assert_eq!(budget.open_bytes(), 0);
+}
+
+/// The number of an encoding whose values are the lengths of strings, packed, and then their bytes.
+const DELTA_LENGTH_BYTE_ARRAY: u32 = 6;
+
+/// Reads a page of strings without nulls, whose lengths are all `length`: blocks of 128 lengths in 4 parts, of which
+/// the first length is in the header and the differences are 0.
+fn read_strings(column: &str, count: u32, length: i64, bytes: &[u8]) -> Result<Option<Page>, String> {
+    let mut body = Vec::new();
+    for number in [128, 4, u64::from(count), (length as u64) << 1] {
+        write_varint(number, &mut body);
+    }
+    body.extend([0; 5]);
+    body.extend(bytes);
+    let header = Header { encoding: DELTA_LENGTH_BYTE_ARRAY, ..Header::of(&body, count) };
+    let budget = Arc::new(MemoryBudget::new(0));
+    let mut pages = chunk_of(column, header.before(&body), i64::from(count), &budget);
+    pages.get_next_page().map_err(|error| error.to_string())
+}
+
+#[test]
+fn strings_are_within_their_page() {
+    assert!(matches!(read_strings("required binary", 3, 2, b"aabbcc"), Ok(Some(Page::DataPage { .. }))));
+    // All values behind the levels count, the packed lengths, too: a sum that is above them is no size of strings.
+    let text = read_strings("required binary", 3, 6, b"aabbcc").unwrap_err();
+    assert!(text.contains("strings of 18 bytes in a page of 16"), "{text}");
+    let text = read_strings("required int32", 3, 2, b"aabbcc").unwrap_err();
+    assert!(text.contains("values of INT32 encoded as strings"), "{text}");
+}
+
+#[test]
+fn open_pages_are_limited_by_the_size_of_their_row_group() {
+    let least = 512 << 20;
+    for (size, limit) in [(0, least), (least / 8, least), (least, 8 * least), (u64::MAX, u64::MAX)] {
+        let budget = MemoryBudget::new(size);
+        assert!(budget.open(limit).is_ok(), "{limit} bytes of pages in a row group of {size}");
+        if limit < u64::MAX {
+            let text = budget.open(1).unwrap_err().to_string();
+            assert!(
+                text.contains(&format!(
+                    "pages of {} bytes open at once, which is more than {limit}",
+                    limit + 1
+                )),
+                "{text}"
+            );
+        }
+    }
+    let budget = MemoryBudget::new(0);
+    for _ in 0..3 {
+        budget.open(least).unwrap();
+        budget.close(least);
+    }
+}
+
+#[test]
+fn a_batch_reserves_memory_up_to_its_limit() {
+    let budget = MemoryBudget::new(0);
+    let limit = 256 << 20;
+    for _ in 0..2 {
+        budget.start_batch();
+        budget.reserve(limit - 1).unwrap();
+        budget.reserve(1).unwrap();
+        let text = budget.reserve(2).unwrap_err().to_string();
+        let expected = format!("lists or strings take 2 bytes after {limit}, which is more than {limit}");
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[test]
+fn entries_of_lists_take_memory_of_their_batch() {
+    // Sixteen bytes for each entry: three of them are within the limit when its rest is 48, and four are not.
+    for (count, fits) in [(3, true), (4, false)] {
+        let values = vec![1; count as usize];
+        let bytes = [body(&values)[..6].to_vec(), body(&values)].concat();
+        let budget = Arc::new(MemoryBudget::new(0));
+        budget.reserve((256 << 20) - 48).unwrap();
+        let header = Header::of(&bytes, count).before(&bytes);
+        let mut pages = chunk_of("repeated int32", header, i64::from(count), &budget);
+        assert_eq!(pages.get_next_page().is_ok(), fits, "{count} entries");
+    }
 }
