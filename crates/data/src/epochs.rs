@@ -163,7 +163,7 @@ impl TaskData {
         shuffle: Shuffle,
         is_scanned: bool,
     ) -> Result<(), Error> {
-        assert!(self.source == EpochSource::Idle, "settle: an epoch was started");
+        assert!(self.source == EpochSource::Idle, "reconfigure: an epoch was started");
         (self.shuffle, self.first_in_order) = (shuffle, !is_scanned);
         if std::mem::replace(&mut self.batch_size, batch_size) == batch_size {
             return Ok(());

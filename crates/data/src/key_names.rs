@@ -301,4 +301,14 @@ mod tests {
             assert!(collector.finish().0 == whole);
         }
     }
+
+    #[test]
+    fn names_are_stored_as_pairs_in_the_order_of_their_keys() {
+        let all: KeyNames = [(2, "b"), (7, ""), (u64::MAX, "ä")].into_iter().collect();
+        let text = serde_json::to_string(&all).unwrap();
+        assert_eq!(text, r#"[[2,"b"],[7,""],[18446744073709551615,"ä"]]"#);
+        assert_eq!(serde_json::from_str::<KeyNames>(&text).unwrap(), all);
+        assert!(serde_json::from_str::<KeyNames>(r#"[["b",2]]"#).is_err());
+        assert!(!all.is_empty() && KeyNames::default().is_empty());
+    }
 }

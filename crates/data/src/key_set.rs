@@ -185,4 +185,16 @@ mod tests {
         set.seal();
         assert_eq!(set.len(), MIN_MERGE_KEYS + MIN_MERGE_KEYS / 2);
     }
+
+    #[test]
+    fn a_set_without_keys_is_empty() {
+        let mut set = KeySet::new();
+        set.insert(&[]);
+        set.seal();
+        assert!(set.is_empty() && set.iter().next().is_none());
+        let mut set = KeySet::new();
+        set.insert(&[1 << 40]);
+        set.seal();
+        assert!(!set.is_empty() && set.len() == 1);
+    }
 }

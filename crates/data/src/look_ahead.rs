@@ -146,4 +146,25 @@ mod tests {
         stream.start_epoch(1).unwrap();
         assert_eq!(stream.next().unwrap(), Some(&batches()[0]));
     }
+
+    #[test]
+    fn the_cache_of_the_stream_is_released() {
+        struct Released(bool);
+        impl BatchStream for Released {
+            fn start_epoch(&mut self, _epoch: u64) -> Result<(), Error> {
+                Ok(())
+            }
+
+            fn next(&mut self) -> Result<Option<&Batch>, Error> {
+                Ok(None)
+            }
+
+            fn release_cache(&mut self) {
+                self.0 = true;
+            }
+        }
+        let mut stream = Released(false);
+        LookAhead::new(&mut stream).release_cache();
+        assert!(stream.0);
+    }
 }

@@ -45,7 +45,7 @@ impl Rebatcher {
         random: &mut RandomStream,
         mut read: impl FnMut(usize, &mut Batch) -> Result<(), E>,
     ) -> Result<(), E> {
-        assert!(self.is_window_empty(), "fill: records of the window before would be lost");
+        assert!(self.is_window_empty(), "fill_shuffled: records of the window before would be lost");
         self.next = 0;
         self.order.clear();
         self.blocks.resize_with(count.max(self.blocks.len()), Batch::default);
@@ -62,7 +62,7 @@ impl Rebatcher {
         &mut self,
         read: impl FnOnce(&mut Batch) -> Result<(), E>,
     ) -> Result<(), E> {
-        assert!(self.is_window_empty(), "follow: records of the window before would be lost");
+        assert!(self.is_window_empty(), "fill_in_order: records of the window before would be lost");
         self.blocks.resize_with(self.blocks.len().max(1), Batch::default);
         read(&mut self.blocks[0])?;
         self.next = 0;
@@ -114,4 +114,71 @@ fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
         builder.set_time(time);
     }
     builder.end_record(batch.labels[r], batch.weight(r), batch.groups.get(r).copied());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch without fields and groups, whose records have times.
+    fn timed(labels: &[f32]) -> Batch {
+        let mut builder = BatchBuilder::new();
+        for &label in labels {
+            builder.push(label as u64 + 10, 0.5);
+            builder.push(3, 1.0);
+            builder.set_time(f64::from(label) * 2.0);
+            builder.end_record(label, 1.0, None);
+        }
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        batch
+    }
+
+    fn window(rebatcher: &mut Rebatcher, labels: &[f32]) {
+        let filled: Result<(), ()> = rebatcher.fill_in_order(|batch| {
+            batch.copy_from(&timed(labels));
+            Ok(())
+        });
+        filled.expect("a block");
+    }
+
+    #[test]
+    fn records_keep_values_and_times_and_have_no_fields_of_their_own() {
+        let mut rebatcher = Rebatcher::default();
+        window(&mut rebatcher, &[1.0, 2.0]);
+        assert!(!rebatcher.collect_batch(3));
+        assert!(rebatcher.is_window_empty());
+        window(&mut rebatcher, &[3.0, 4.0]);
+        assert!(rebatcher.collect_batch(3) && !rebatcher.is_window_empty());
+        let mut batch = Batch::default();
+        assert!(rebatcher.finish(&mut batch));
+        assert_eq!(batch, timed(&[1.0, 2.0, 3.0]));
+        assert!(!rebatcher.collect_batch(2));
+        assert!(rebatcher.finish(&mut batch));
+        assert_eq!(batch, timed(&[4.0]));
+        assert!(!rebatcher.finish(&mut batch), "no record is left");
+    }
+
+    #[test]
+    fn nothing_of_an_epoch_that_was_left_stays() {
+        let mut rebatcher = Rebatcher::default();
+        window(&mut rebatcher, &[1.0, 2.0]);
+        rebatcher.collect_batch(1);
+        rebatcher.reset();
+        assert!(rebatcher.is_window_empty());
+        assert!(!rebatcher.finish(&mut Batch::default()));
+        window(&mut rebatcher, &[3.0]);
+        rebatcher.collect_batch(1);
+        let mut batch = Batch::default();
+        assert!(rebatcher.finish(&mut batch));
+        assert_eq!(batch, timed(&[3.0]));
+    }
+
+    #[test]
+    #[should_panic(expected = "records of the window before would be lost")]
+    fn a_window_is_taken_before_the_next() {
+        let mut rebatcher = Rebatcher::default();
+        window(&mut rebatcher, &[1.0]);
+        window(&mut rebatcher, &[2.0]);
+    }
 }

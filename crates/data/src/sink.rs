@@ -286,3 +286,131 @@ impl Sink {
         &self.bad_lines
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use math::random::{Purpose, stream};
+
+    use super::*;
+    use crate::bad_lines::BadLinePolicy;
+
+    fn sink(rule: LabelRule) -> Sink {
+        Sink::new(rule, BadLineTally::new(BadLinePolicy::Fail))
+    }
+
+    fn finished(sink: &mut Sink) -> Batch {
+        let mut batch = Batch::default();
+        sink.finish(&mut batch);
+        batch
+    }
+
+    #[test]
+    fn a_refused_record_leaves_nothing() {
+        let mut sink = sink(LabelRule::Binary { positive: None });
+        sink.set_key_limit(Some(5));
+        sink.builder().push(4, 1.0);
+        assert_eq!(sink.key_beyond_limit(), None);
+        sink.end_record(Some(1.0), 1.0, None).unwrap();
+        sink.builder().push(5, 1.0);
+        sink.builder().push(2, 1.0);
+        let expected = "feature numbers below 5 (dimensions = 5)".to_owned();
+        assert_eq!(sink.key_beyond_limit(), Some((5, expected.clone())));
+        assert_eq!(sink.end_record(Some(1.0), 1.0, None), Err(format!("{expected}, not 5")));
+        sink.builder().push(1, 1.0);
+        assert!(sink.end_record(Some(7.0), 1.0, None).is_err());
+        sink.builder().push(3, 1.0);
+        sink.skip_unlabelled();
+        assert_eq!((sink.record_count(), sink.entry_count()), (1, 1));
+        assert_eq!((sink.total_records(), sink.unlabelled_count()), (1, 1));
+        assert_eq!(finished(&mut sink).columns, [4]);
+        assert_eq!((sink.record_count(), sink.total_records()), (0, 1));
+    }
+
+    #[test]
+    fn a_rounded_value_of_a_refused_record_is_not_told() {
+        let mut sink = sink(LabelRule::Real);
+        sink.builder().note_rounding(b"16777217", 0, 16_777_216.0);
+        sink.discard_record();
+        assert_eq!(sink.builder().take_rounded_at(), None);
+    }
+
+    #[test]
+    fn late_records_are_held_out_and_one_without_a_time_is_refused() {
+        let mut sink = sink(LabelRule::Real);
+        sink.set_holdout(HoldoutRule::From(10.0));
+        for (label, time) in [(1.0, 9.5), (2.0, 10.0), (3.0, 11.0), (4.0, -1.0)] {
+            sink.builder().push(label as u64, 1.0);
+            sink.builder().set_time(time);
+            sink.end_record(Some(label), 1.0, None).unwrap();
+        }
+        sink.builder().push(9, 1.0);
+        let expected = "a time of the record, which decides whether it is held out";
+        assert_eq!(sink.end_record(Some(5.0), 1.0, None), Err(expected.to_owned()));
+        let held = sink.take_holdout();
+        assert_eq!(
+            (held.len(), &held[0].labels[..], &held[0].times[..]),
+            (1, &[2.0, 3.0][..], &[10.0, 11.0][..])
+        );
+        let batch = finished(&mut sink);
+        assert_eq!((&batch.labels[..], &batch.columns[..]), (&[1.0, 4.0][..], &[1, 4][..]));
+        assert_eq!(sink.total_records(), 4);
+        assert!(sink.take_holdout().is_empty());
+    }
+
+    #[test]
+    fn held_out_records_come_in_batches() {
+        let mut sink = sink(LabelRule::Real);
+        sink.set_holdout(HoldoutRule::Share(1.0, stream(1, Purpose::Validation, 0, 0)));
+        for record in 0..=HOLDOUT_BATCH_SIZE as u64 {
+            sink.builder().push(record, 1.0);
+            sink.end_record(Some(0.0), 1.0, None).unwrap();
+        }
+        let sizes: Vec<usize> = sink.take_holdout().iter().map(Batch::record_count).collect();
+        assert_eq!(sizes, [HOLDOUT_BATCH_SIZE, 1]);
+        assert_eq!(sink.record_count(), 0);
+        sink.set_holdout(HoldoutRule::Share(0.0, stream(1, Purpose::Validation, 0, 0)));
+        sink.end_record(Some(0.0), 1.0, None).unwrap();
+        assert_eq!((sink.record_count(), sink.take_holdout().len()), (1, 0));
+    }
+
+    #[test]
+    fn the_first_rounded_values_are_told_once() {
+        let report = |feature: Option<&str>, label: Option<&str>| RoundingReport {
+            feature: feature.map(str::to_owned),
+            label: label.map(str::to_owned),
+        };
+        let mut all = report(None, Some("first"));
+        all.add(&report(Some("second"), Some("second")));
+        all.add(&report(Some("third"), None));
+        assert_eq!(all, report(Some("second"), Some("first")));
+        let notices: Vec<String> = all.notices().collect();
+        assert!(
+            notices[0].starts_with("features are stored in single precision (f32): second"),
+            "{}",
+            notices[0]
+        );
+        assert!(
+            notices[1].starts_with("labels are stored in single precision (f32): first"),
+            "{}",
+            notices[1]
+        );
+        assert_eq!(report(None, None).notices().count(), 0);
+
+        let mut sink = sink(LabelRule::Real);
+        assert_eq!(sink.rounded(), report(None, None));
+        sink.end_record(Some(16_777_217.0), 1.0, None).unwrap();
+        assert_eq!(sink.rounded_label(), Some(16_777_217.0));
+        assert_eq!(sink.rounded(), report(None, Some("16777217 becomes 16777216")));
+        sink.note_rounded(None, Some("line 1".to_owned()));
+        assert_eq!((sink.rounded_label(), sink.rounded()), (None, report(None, Some("line 1"))));
+    }
+
+    #[test]
+    fn a_notice_is_stored_once() {
+        let mut sink = sink(LabelRule::Real);
+        for text in ["a", "b", "a"] {
+            sink.add_notice(text);
+        }
+        assert_eq!(sink.notices(), ["a", "b"]);
+    }
+}

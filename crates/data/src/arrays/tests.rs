@@ -338,3 +338,61 @@ fn arrays_have_the_format_of_files_with_the_same_records() {
         assert_eq!(source.schema().format, format);
     }
 }
+
+#[test]
+fn arrays_of_one_kind_are_read_together_and_not_with_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svm");
+    std::fs::write(&path, "1 1:2\n").unwrap();
+    let open = |inputs: &[&str]| {
+        let mut memory = MemoryInputs::default();
+        memory.add("a", Arrays::Csr(csr())).unwrap();
+        memory.add("b", Arrays::Csr(csr())).unwrap();
+        memory.add("c", Arrays::Dense(dense())).unwrap();
+        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
+        let config = SourceConfig { inputs, options: options(), ..SourceConfig::default() };
+        Source::open(&config, &FormatTable::builtin().with_memory(memory))
+    };
+    let source = open(&["memory:a", "memory:b"]).unwrap();
+    assert_eq!(crate::format::testing::read_whole(&source).summary().record_count, 6);
+    assert_eq!(source.files().len(), 2);
+    let refused = |inputs: &[&str]| open(inputs).err().expect("these are not read together").to_string();
+    let file = path.to_string_lossy();
+    for inputs in [["memory:a", &file], [&*file, "memory:a"]] {
+        let text = refused(&inputs);
+        assert!(text.contains("arrays in memory and files cannot be read together"), "{text}");
+    }
+    let text = refused(&["memory:a", "memory:c"]);
+    assert!(text.contains("arrays of different kinds cannot be read together"), "{text}");
+    let text = refused(&["memory:d"]);
+    assert!(text.contains("memory:d"), "{text}");
+}
+
+#[test]
+fn arrays_are_no_bytes_of_a_file() {
+    let input = crate::Input::of_arrays("a", &Arrays::Csr(csr()));
+    assert!(input.head().unwrap().bytes.is_empty() && input.arrays().is_some() && input.is_rereadable());
+    assert_eq!((input.path(), input.bytes(), input.size_bytes()), (None, None, Some(104)));
+    let text = input.open_at(0).err().expect("no bytes").to_string();
+    assert!(text.contains("arrays in memory are not bytes of a file"), "{text}");
+}
+
+#[test]
+fn labels_are_needed_by_what_learns_or_measures() {
+    let unlabelled = || Arrays::Csr(CsrArrays { attributes: RecordAttributes::default(), ..csr() });
+    let trained = open_arrays("rows", Arrays::Csr(csr()), &options(), None).unwrap();
+    let open = |arrays, purpose| {
+        let options = FormatOptions { purpose, ..options() };
+        let source = open_arrays("rows", arrays, &options, Some(trained.schema()))?;
+        let mut reader = source.reader(source.splits(1).remove(0))?;
+        let mut batch = Batch::default();
+        reader.next_batch(10, &mut batch).map(|_| batch.labels)
+    };
+    for purpose in [crate::InputPurpose::Training, crate::InputPurpose::Evaluation] {
+        assert!(matches!(open(unlabelled(), purpose), Err(Error::BadArrays { .. })), "{purpose:?}");
+    }
+    assert_eq!(open(unlabelled(), crate::InputPurpose::Prediction).unwrap(), [0.0; 3]);
+    assert_eq!(open(Arrays::Csr(csr()), crate::InputPurpose::Prediction).unwrap(), [1.0, 0.0, 1.0]);
+    let unused = FormatOptions { uses_labels: false, ..options() };
+    assert_eq!(read(unlabelled(), &unused, 1).unwrap().len(), 3);
+}

@@ -188,10 +188,13 @@ fn label_names(
 }
 
 impl Batches {
+    /// The first batch that has records; of a sequence the first batch, if it is known.
     fn first(&self) -> Result<Option<RecordBatch>, Error> {
         match self {
-            Self::Indexed(batches) if batches.sizes().is_empty() => Ok(None),
-            Self::Indexed(batches) => batches.read(0).map(Some),
+            Self::Indexed(batches) => {
+                let first = batches.sizes().iter().position(|size| size.records > 0);
+                first.map(|index| batches.read(index)).transpose()
+            }
             Self::Sequence(batches) => Ok(batches.first()),
         }
     }

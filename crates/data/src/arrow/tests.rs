@@ -1,5 +1,7 @@
 //! Record batches of all types give the records that the same values give as text.
 
+mod labels;
+mod layout;
 mod lists;
 
 use std::sync::Arc;

@@ -163,3 +163,59 @@ fn a_block_damaged_on_disk_is_an_error_with_its_place() {
         "{text}"
     );
 }
+
+#[test]
+fn a_file_cut_short_is_an_error_with_both_sizes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("short");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
+    let writer = file.try_clone().expect("a handle");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    kept.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
+    kept.add(&batch(0)).expect("room enough");
+    kept.add(&batch(1)).expect("room enough");
+    writer.set_len(2 * block_bytes() - 1).expect("a shorter file");
+    let mut out = Batch::default();
+    kept.read(0, &mut out).expect("the first is whole");
+    let text = kept.read(1, &mut out).expect_err("the second is not").to_string();
+    let expected =
+        format!("the file has {} bytes, {} were written", 2 * block_bytes() - 1, 2 * block_bytes());
+    assert!(text.contains(&expected) && text.contains("short"), "{text}");
+}
+
+#[test]
+fn a_block_damaged_in_memory_is_an_error_that_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kept = BlockCache::new(config(CacheMode::Memory, 1 << 20, folder.path()), 0);
+    assert!(kept.is_empty());
+    kept.add(&batch(0)).expect("room enough");
+    assert!(!kept.is_empty() && kept.len() == 1);
+    if let BlockLocation::Memory(bytes) = &mut kept.locations[0] {
+        bytes[60] ^= 1;
+    }
+    match kept.read(0, &mut Batch::default()).expect_err("it is damaged") {
+        Error::DamagedBlock { index: 0, place, fault } => {
+            assert_eq!((place.as_str(), fault.what), ("memory", "checksum"));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn tasks_of_one_folder_have_files_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kept: Vec<BlockCache> =
+        (0..3).map(|task| BlockCache::new(config(CacheMode::Disk, 0, folder.path()), task)).collect();
+    for (number, cache) in (0..).zip(&mut kept) {
+        cache.add(&batch(number)).expect("room enough");
+    }
+    let mut out = Batch::default();
+    for (number, cache) in (0..).zip(&mut kept) {
+        cache.read(0, &mut out).expect("a block just kept");
+        assert_eq!(out, batch(number));
+        let path = cache.disk.as_ref().expect("a file").path().to_owned();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let beginning = format!("seraphim-{}-{number}-", std::process::id());
+        assert!(path.starts_with(folder.path()) && name.starts_with(&beginning), "{}", path.display());
+    }
+}

@@ -272,3 +272,80 @@ fn read_ahead_every_batch_is_the_same_in_every_epoch() {
         }
     }
 }
+
+#[test]
+fn scanned_data_are_read_as_if_they_had_not_been_scanned() {
+    let folder = folder();
+    for shuffle in [Shuffle::None, Shuffle::Batches, Shuffle::Records] {
+        for (scanned_size, size) in [(7, 7), (7, 20), (20, 7)] {
+            let mut plain = task_data(500, Some(CacheMode::Memory), shuffle, size, &folder);
+            let mut scanned =
+                task_data(500, Some(CacheMode::Memory), Shuffle::Batches, scanned_size, &folder);
+            scanned.scan().expect("room enough");
+            scanned.reconfigure(BatchSize::Fixed(size), shuffle, false).expect("room enough");
+            for number in 0..3 {
+                let (found, expected) = (epoch(&mut scanned, number), epoch(&mut plain, number));
+                assert!(found == expected, "epoch {number}, {shuffle:?}, {scanned_size} to {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn growing_batches_grow_over_scanned_data_too() {
+    let folder = folder();
+    let mut plain = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, BatchSize::Growing, &folder);
+    let mut scanned = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, 1000, &folder);
+    scanned.scan().expect("room enough");
+    scanned.reconfigure(BatchSize::Growing, Shuffle::None, false).expect("room enough");
+    assert!(epoch(&mut scanned, 0) == epoch(&mut plain, 0));
+}
+
+#[test]
+fn what_an_epoch_reads_from_the_cache_is_kept_until_its_end() {
+    let folder = folder();
+    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 10, &folder);
+    data.start_epoch(0).expect("it starts");
+    data.next().expect("a batch");
+    data.start_epoch(1).expect("it starts");
+    data.release_cache();
+    let mut count = 0;
+    while let Some(batch) = data.next().expect("cached") {
+        count += batch.record_count();
+    }
+    assert_eq!((count, data.cache_stats().block_count), (100, 10));
+
+    // The only epoch reads the files, and need not store what it reads.
+    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 10, &folder);
+    data.start_epoch(0).expect("it starts");
+    data.release_cache();
+    while data.next().expect("read").is_some() {}
+    assert_eq!(data.cache_stats(), CacheStats::default());
+    assert_eq!(data.reader().summary().record_count, 100);
+}
+
+#[test]
+fn batches_whose_records_are_all_held_out_are_left_out() {
+    let folder = folder();
+    let mut data = task_data(50, Some(CacheMode::Memory), Shuffle::None, 1, &folder);
+    data.reader_mut().set_holdout(HoldoutRule::Share(0.9, stream(1, Purpose::Validation, 0, 0)));
+    let batches = epoch(&mut data, 0);
+    let held = data.reader_mut().take_holdout().iter().map(Batch::record_count).sum::<usize>();
+    assert!(batches.iter().all(|batch| batch.record_count() == 1) && held > 25, "{held} of 50");
+    assert_eq!(batches.len() + held, 50);
+    assert_eq!(data.cache_stats().block_count, batches.len() as u64);
+}
+
+#[test]
+#[should_panic(expected = "no epoch was started")]
+fn a_batch_belongs_to_an_epoch() {
+    let _ = task_data(10, None, Shuffle::None, 3, &folder()).next();
+}
+
+#[test]
+#[should_panic(expected = "an epoch was started")]
+fn settings_are_fixed_once_an_epoch_was_started() {
+    let mut data = task_data(10, Some(CacheMode::Memory), Shuffle::None, 3, &folder());
+    data.start_epoch(0).expect("it starts");
+    let _ = data.reconfigure(BatchSize::Fixed(2), Shuffle::None, false);
+}

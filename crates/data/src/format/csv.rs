@@ -23,6 +23,8 @@ mod detection;
 mod dialect_tests;
 mod fields;
 mod parser;
+#[cfg(test)]
+mod role_tests;
 mod sample;
 #[cfg(test)]
 mod tests;

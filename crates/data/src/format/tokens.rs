@@ -159,3 +159,94 @@ pub(super) fn refuse_all_but_entries(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::{options, rows};
+
+    #[test]
+    fn formats_without_columns_refuse_settings_of_columns() {
+        let column = || Some("x".to_owned());
+        let columns = || vec!["x".to_owned()];
+        let unused = || FormatOptions { uses_labels: false, ..options() };
+        for format in ["libsvm", "libffm", "vw", "text", "edges"] {
+            for (option, given) in [
+                ("label", FormatOptions { label: column(), ..unused() }),
+                ("weight", FormatOptions { weight: column(), ..unused() }),
+                ("time", FormatOptions { time: column(), ..unused() }),
+                ("text_columns", FormatOptions { text_columns: columns(), ..unused() }),
+                ("token_columns", FormatOptions { token_columns: columns(), ..unused() }),
+                ("skip_columns", FormatOptions { skip_columns: columns(), ..unused() }),
+                ("header", FormatOptions { header: Some(true), ..unused() }),
+                ("delimiter", FormatOptions { delimiter: Some(b','), ..unused() }),
+            ] {
+                match rows(format, &given, "1 1\n") {
+                    Err(Error::BadOption { option: found, reason }) => {
+                        assert_eq!(found, option, "{format}");
+                        assert!(reason.contains("has no columns; remove this setting"), "{reason}");
+                    }
+                    other => panic!("{format} with {option}: {other:?}"),
+                }
+            }
+            // A header that is said to be absent is nothing to refuse.
+            let no_header = FormatOptions { header: Some(false), ..unused() };
+            assert!(refuse_columns(format, &no_header).is_ok());
+        }
+        for format in ["text", "edges"] {
+            let group = FormatOptions { group: Some("qid".to_owned()), ..unused() };
+            let text = rows(format, &group, "1 1\n").unwrap_err().to_string();
+            assert!(text.contains("have no group; remove this setting"), "{format}: {text}");
+            let products = FormatOptions { interactions: vec![columns(), columns()], ..unused() };
+            let text = rows(format, &products, "1 1\n").unwrap_err().to_string();
+            assert!(text.contains("to multiply; remove this setting"), "{format}: {text}");
+            let products = FormatOptions { interactions: vec![columns(), columns()], ..unused() };
+            let text = refuse_all_but_entries(format, "lines", "", &products).unwrap_err().to_string();
+            assert!(text.contains("lines have no groups of features to multiply"), "{format}: {text}");
+        }
+        for (option, given) in [
+            ("header", FormatOptions { header: Some(true), ..options() }),
+            ("text_columns", FormatOptions { text_columns: columns(), ..options() }),
+            ("token_columns", FormatOptions { token_columns: columns(), ..options() }),
+        ] {
+            match rows("dense", &given, "1 2\n") {
+                Err(Error::BadOption { option: found, reason }) => {
+                    assert_eq!(found, option);
+                    assert!(reason.contains("use format = csv"), "{reason}");
+                }
+                other => panic!("{option}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_seems_to_have_a_label_is_refused_where_there_is_none() {
+        for (line, is_refused) in [
+            (&b"1 2:3"[..], true),
+            (b"1  2:3", true),
+            (b"1:2 3:4", false),
+            (b"1:2 3", false),
+            (b"1 2", false),
+            (b"1", false),
+            (b"", false),
+        ] {
+            assert_eq!(refuse_label(line, 0).is_err(), is_refused, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_entry_of_a_key_is_found_by_its_index() {
+        for (line, at) in [
+            (&b"1 7:1 8:2 7:3"[..], 10),
+            (b"1 7:1 8:7", 2),
+            (b"1 7 8", 2),
+            (b"1 8:7:1 7:9:1", 2),
+            (b"7:1#x", 0),
+            (b"1 8 7#x", 4),
+            (b"1 70:1", 0),
+            (b"1\t7:1", 2),
+        ] {
+            assert_eq!(last_entry_of(line, 7), at, "{:?}", String::from_utf8_lossy(line));
+        }
+    }
+}
