@@ -162,8 +162,8 @@ fn groups(sizes: &[BatchSize]) -> Vec<RecordGroup> {
     groups
 }
 
-/// Returns the sorted names of a label column of strings; empty if labels are numbers. A guessed label whose values are
-/// not those of classes is an error.
+/// Returns the sorted names of a label column of strings; empty if labels are numbers. A guessed label whose values in
+/// the first table with records are not those of classes is an error.
 fn label_names(
     context: &FormatContext<'_>,
     tables: &[Table],
@@ -171,13 +171,14 @@ fn label_names(
 ) -> Result<Vec<String>, Error> {
     let Some(label) = label else { return Ok(Vec::new()) };
     let options = context.options;
-    if let Some(first) = tables.first()
-        && let Some(column) = first.layout.label
-        && options.label.is_none()
-        && options.label_rule != LabelRule::Real
-        && let Some(batch) = first.batches.first()?
-    {
-        check_guess(&first.name, label, batch.column(column))?;
+    if options.label.is_none() && options.label_rule != LabelRule::Real {
+        for table in tables {
+            let Some(column) = table.layout.label else { continue };
+            if let Some(batch) = table.batches.first()?.filter(|batch| batch.num_rows() > 0) {
+                check_guess(&table.name, label, batch.column(column))?;
+                break;
+            }
+        }
     }
     let mut scan = LabelScan::default();
     for table in tables {

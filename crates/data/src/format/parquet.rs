@@ -100,18 +100,20 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::RowGroups(Box::new(ParquetFormat(Arc::new(ParquetDataset { files, schema, notices })))))
 }
 
-/// Fails when the label was guessed and its values are not those of classes.
+/// Fails when the label was guessed and its values in the first file with records are not those of classes.
 fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<&str>) -> Result<(), Error> {
     let options = context.options;
-    let (Some(input), Some(file)) = (context.files.first(), files.first()) else { return Ok(()) };
-    let (Some(label), Some(name)) = (file.layout.label, name) else { return Ok(()) };
+    let Some(name) = name else { return Ok(()) };
     if options.label.is_some() || options.label_rule == LabelRule::Real {
         return Ok(());
     }
-    match reader::first_labels(input, file, label)? {
-        Some(first) => check_guess(&file.name, name, &first),
-        None => Ok(()),
+    for (input, file) in context.files.iter().zip(files) {
+        let Some(label) = file.layout.label else { continue };
+        if let Some(first) = reader::first_labels(input, file, label)? {
+            return check_guess(&file.name, name, &first);
+        }
     }
+    Ok(())
 }
 
 /// Returns the sorted distinct values of a label column of strings; empty when labels are numbers.

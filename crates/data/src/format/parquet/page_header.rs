@@ -202,4 +202,28 @@ mod tests {
         }
         assert!(PageHeader::parse(&list_without_end).unwrap().is_none());
     }
+
+    #[test]
+    fn encodings_have_the_numbers_of_the_format() {
+        let known = [
+            (0, "PLAIN"),
+            (2, "PLAIN_DICTIONARY"),
+            (3, "RLE"),
+            (4, "BIT_PACKED"),
+            (5, "DELTA_BINARY_PACKED"),
+            (6, "DELTA_LENGTH_BYTE_ARRAY"),
+            (7, "DELTA_BYTE_ARRAY"),
+            (8, "RLE_DICTIONARY"),
+            (9, "BYTE_STREAM_SPLIT"),
+        ];
+        for (number, name) in known {
+            assert_eq!(encoding(number).unwrap().to_string(), name);
+        }
+        for number in [-1, 1, 10] {
+            let text = encoding(number).unwrap_err().to_string();
+            assert!(text.contains(&format!("the unknown encoding {number}")), "{text}");
+        }
+        assert!(matches!(size(i64::from(i32::MAX)), Ok(0x7fff_ffff)));
+        assert!(size(1 << 31).is_err() && size(-1).is_err());
+    }
 }

@@ -262,11 +262,11 @@ pub(super) fn first_labels(
     file: &ParquetFile,
     label: usize,
 ) -> Result<Option<ArrayRef>, Error> {
-    if file.metadata.num_row_groups() == 0 {
+    let Some(unit) = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0) else {
         return Ok(None);
-    }
-    let mut batches = RowGroupBatches::open(input, file, 0, &[label], CHUNK_RECORDS)?;
-    let first = batches.next().map_err(|reason| damaged(file, 0, &reason))?;
+    };
+    let mut batches = RowGroupBatches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
+    let first = batches.next().map_err(|reason| damaged(file, unit, &reason))?;
     Ok(first.and_then(|(columns, _)| columns.into_iter().next()))
 }
 

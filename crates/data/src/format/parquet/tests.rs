@@ -17,6 +17,7 @@ use crate::sink::Sink;
 use crate::split::SplitRange;
 
 mod damage;
+mod inputs;
 mod lists;
 mod pages;
 mod pyarrow;
