@@ -109,3 +109,111 @@ fn chunks_are_the_input_in_its_order() {
     assert_eq!(counts, [1000, 1]);
     assert!(chunks.is_sorted_by_key(|chunk| (chunk.file, chunk.range.sort_key())), "{chunks:?}");
 }
+
+/// Reads all splits of `task_count` tasks: the summaries of their readers, or the first error.
+fn summaries(source: &Source, task_count: usize) -> Result<Vec<crate::ReadSummary>, Error> {
+    let read = |splits| {
+        let mut reader = source.reader(splits)?;
+        while reader.next_batch(1000, &mut crate::Batch::default())? {}
+        Ok(reader.summary().clone())
+    };
+    source.splits(task_count).into_iter().map(read).collect()
+}
+
+#[test]
+fn a_value_that_loses_digits_in_a_later_split_has_its_byte() {
+    let before = "1 1:1\n".repeat(1000);
+    let text = format!("{before}16777217 2:16777219\n{}", "0 2:1\n".repeat(100));
+    let source = open(&text, &config("libsvm"), None).unwrap();
+    let first = &summaries(&source, 1).unwrap()[0].rounded;
+    assert_eq!(first.label.as_deref(), Some("16777217 at records:1001:1 becomes 16777216"));
+    assert_eq!(first.feature.as_deref(), Some("16777219 at records:1001:12 becomes 16777220"));
+    let second = &summaries(&source, 2).unwrap()[1].rounded;
+    assert_eq!(second.label.as_deref(), Some("16777217 at records, byte 6000 becomes 16777216"));
+    assert_eq!(second.feature.as_deref(), Some("16777219 at records, byte 6011 becomes 16777220"));
+}
+
+#[test]
+fn a_label_that_loses_digits_is_found_among_other_fields() {
+    for (text, place) in [
+        ("a,b,y\nx16777217,1,16777217\n", "16777217 at records:2:13"),
+        ("a,b,y\n1,\"2\",\"16777217\"\n", "16777217 at records:2:8"),
+        ("a;b;y\n1;2;16777217\n", "16777217 at records:2:5"),
+        ("a|b|y\n1|2|16777217\n", "16777217 at records:2:5"),
+        ("a\tb\ty\n1\t2\t16777217\n", "16777217 at records:2:5"),
+    ] {
+        let source = open(text, &config("csv"), None).unwrap();
+        let rounded = &summaries(&source, 1).unwrap()[0].rounded;
+        assert_eq!(rounded.label, Some(format!("{place} becomes 16777216")), "{text:?}");
+    }
+}
+
+#[test]
+fn lines_before_a_late_split_are_counted_over_all_of_the_file() {
+    let mut text = "1 1:1 2:1\n".repeat(80_000);
+    text.push_str("1 1:x\n");
+    let source = open(&text, &config("libsvm"), None).unwrap();
+    for task_count in [1, 2, 3] {
+        match summaries(&source, task_count) {
+            Err(Error::BadLine(bad)) => {
+                assert_eq!((bad.line, bad.column), (80_001, 5), "{task_count} tasks");
+                assert_eq!(bad.found, "'x'", "{task_count} tasks");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn long_tokens_are_cut_in_messages() {
+    for (length, expected) in
+        [(40, format!("'{}'", "x".repeat(40))), (41, format!("'{}...'", "x".repeat(40)))]
+    {
+        let text = format!("{} 1:1\n", "x".repeat(length));
+        match summaries(&open(&text, &config("libsvm"), None).unwrap(), 1) {
+            Err(Error::BadLine(bad)) => assert_eq!(bad.found, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_rule_for_labels_is_that_of_later_readers() {
+    let mut source = open("1 1:1\n-1 2:1\n", &config("libsvm"), None).unwrap();
+    let labels = |source: &Source| {
+        let mut batch = crate::Batch::default();
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        reader.next_batch(10, &mut batch).unwrap();
+        batch.labels
+    };
+    assert_eq!(labels(&source), [1.0, -1.0]);
+    source.set_label_rule(crate::LabelRule::Binary { positive: None });
+    assert_eq!(labels(&source), [1.0, 0.0]);
+    assert_eq!(source.files().len(), 1);
+}
+
+#[test]
+fn bad_lines_are_counted_over_all_readers_of_a_source() {
+    let text = "1 1:1\n1 x\n".repeat(50);
+    let with_limit = |limit| {
+        let bad_lines = crate::BadLinePolicy::Skip { limit };
+        open(&text, &SourceConfig { bad_lines, ..config("libsvm") }, None).unwrap()
+    };
+    for (limit, is_allowed) in [(50, true), (49, false)] {
+        let source = with_limit(limit);
+        let found = summaries(&source, 2).unwrap();
+        assert_eq!(found.iter().map(|summary| summary.bad_line_count).sum::<u64>(), 50);
+        assert_eq!(source.bad_lines().count, 50);
+        assert_eq!(source.check_bad_lines().is_ok(), is_allowed, "limit {limit}");
+    }
+}
+
+#[test]
+fn a_table_whose_labels_are_not_used_has_none() {
+    let options =
+        FormatOptions { uses_labels: false, label: Some("a".to_owned()), ..FormatOptions::default() };
+    let unused = SourceConfig { options, ..config("csv") };
+    let source = open("a,b,y\n2,3,1\n4,5,0\n", &unused, None).unwrap();
+    assert_eq!((source.schema().label.as_deref(), source.schema().columns.len()), (None, 2));
+    assert_eq!(source.schema().skip_columns, ["a"]);
+}
