@@ -7,6 +7,8 @@ use arrow_array::types::{self, ArrowPrimitiveType, ByteArrayType};
 use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::time_text::format_times;
+
 /// Seconds per day.
 const DAY: f64 = 86_400.0;
 
@@ -169,7 +171,7 @@ fn bytes<T: ByteArrayType<Native = [u8]>>(
     array.is_valid(r).then(|| array.value(r))
 }
 
-/// Formats numbers with as few digits as they need, 32-bit floats as such.
+/// Formats numbers with as few digits as they need, 32-bit floats as such, and dates and times in ISO 8601.
 fn format_numbers(array: &ArrayRef) -> Vec<Option<String>> {
     fn all<T: ArrowPrimitiveType<Native: Display>>(array: &ArrayRef) -> Vec<Option<String>> {
         array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()
@@ -182,10 +184,10 @@ fn format_numbers(array: &ArrayRef) -> Vec<Option<String>> {
         DataType::UInt64 => all::<types::UInt64Type>(array),
         DataType::Float16 => all::<types::Float16Type>(array),
         DataType::Float32 => all::<types::Float32Type>(array),
-        _ => {
+        _ => format_times(array).unwrap_or_else(|| {
             let mut values = Vec::new();
             numbers(array, &mut values);
             values.into_iter().map(|value| (!value.is_nan()).then(|| value.to_string())).collect()
-        }
+        }),
     }
 }

@@ -3,8 +3,8 @@
 //! [`layout`] decides from the schema the role of each column, and [`RecordColumns`] turns each batch into records.
 //! [`open_dataset`] does both for the batches of several inputs.
 //!
-//! Numbers become `f64`: dates and times become seconds (timestamps: since 1970, in UTC), and decimals their value. A
-//! null is a missing value. In a table, a missing number is also a feature of its own, as in CSV.
+//! Numbers become `f64`: dates and times become seconds (timestamps: since 1970, in UTC), and decimals their value. Where
+//! a column is read as text, its dates and times are in ISO 8601. A null is a missing value. In a table, a missing number is also a feature of its own, as in CSV.
 //!
 //! | layout | feature columns | keys |
 //! |---|---|---|
@@ -26,6 +26,7 @@ mod table;
 #[cfg(test)]
 #[cfg(feature = "parquet")]
 mod tests;
+mod time_text;
 
 #[cfg(feature = "parquet")]
 pub(crate) use dataset::{

@@ -90,6 +90,10 @@ fn texts_of_every_type_are_their_strings_and_numbers_have_no_more_digits_than_th
         assert_eq!(ArrowKind::of(array.data_type()), ArrowKind::Text, "{}", array.data_type());
     }
     let tenth = <types::Float16Type as ArrowPrimitiveType>::Native::from_f32(0.1);
+    let decimal = || {
+        let values = Decimal128Array::from(vec![Some(12_345), None]);
+        values.with_precision_and_scale(20, 2).unwrap()
+    };
     let numbers: Vec<(ArrayRef, &str)> = vec![
         (Arc::new(BooleanArray::from(vec![Some(true), None])), "true"),
         (Arc::new(Int64Array::from(vec![Some(i64::MAX), None])), "9223372036854775807"),
@@ -98,7 +102,27 @@ fn texts_of_every_type_are_their_strings_and_numbers_have_no_more_digits_than_th
         (Arc::new(Float16Array::from(vec![Some(tenth), None])), "0.099975586"),
         (Arc::new(Float64Array::from(vec![Some(0.1), None])), "0.1"),
         (Arc::new(Int32Array::from(vec![Some(-7), None])), "-7"),
-        (Arc::new(Date32Array::from(vec![Some(1), None])), "86400"),
+        (Arc::new(Date32Array::from(vec![Some(-1), None])), "1969-12-31"),
+        (Arc::new(Date64Array::from(vec![Some(86_400_000), None])), "1970-01-02"),
+        (Arc::new(TimestampSecondArray::from(vec![Some(86_399), None])), "1970-01-01 23:59:59"),
+        (Arc::new(TimestampMillisecondArray::from(vec![Some(1500), None])), "1970-01-01 00:00:01.500"),
+        (Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None])), "1969-12-31 23:59:59.999999"),
+        (Arc::new(TimestampNanosecondArray::from(vec![Some(1), None])), "1970-01-01 00:00:00.000000001"),
+        (
+            Arc::new(TimestampSecondArray::from(vec![Some(60), None]).with_timezone("Europe/Rome")),
+            "1970-01-01T00:01:00Z",
+        ),
+        (
+            Arc::new(TimestampNanosecondArray::from(vec![Some(500_000_000), None]).with_timezone("+01:00")),
+            "1970-01-01T00:00:00.500Z",
+        ),
+        (Arc::new(TimestampSecondArray::from(vec![Some(i64::MAX), None])), "9223372036854775807"),
+        (Arc::new(Time32SecondArray::from(vec![Some(3661), None])), "01:01:01"),
+        (Arc::new(Time32MillisecondArray::from(vec![Some(1), None])), "00:00:00.001"),
+        (Arc::new(Time64MicrosecondArray::from(vec![Some(60_000_000), None])), "00:01:00"),
+        (Arc::new(Time64NanosecondArray::from(vec![Some(1), None])), "00:00:00.000000001"),
+        (Arc::new(DurationMillisecondArray::from(vec![Some(1500), None])), "1.5"),
+        (Arc::new(decimal()), "123.45"),
     ];
     for (array, expected) in numbers {
         let column = TextColumn::of(&array);
@@ -108,6 +132,13 @@ fn texts_of_every_type_are_their_strings_and_numbers_have_no_more_digits_than_th
             "{}",
             array.data_type()
         );
+        // What is written of a point in time is read as the same point.
+        if matches!(array.data_type(), DataType::Date32 | DataType::Timestamp(..)) && expected.contains('-') {
+            let mut seconds = Vec::new();
+            super::column::numbers(&array, &mut seconds);
+            let again = crate::time::parse_time(expected.as_bytes()).expect("a date");
+            assert!((again - seconds[0]).abs() < 1e-9, "{expected}: {again}");
+        }
     }
 }
 
@@ -422,4 +453,27 @@ fn tasks_share_record_batches_by_size_and_read_each_record_once() {
         // A batch without records is not read.
         assert!(bytes.abs_diff(size as u64) < 500, "{bytes} of {size}");
     }
+}
+
+#[test]
+fn dates_that_training_read_as_text_from_csv_are_the_same_features_in_a_table() {
+    let csv = source_of_csv(
+        "day,at,y\n1970-01-02,1970-01-01 00:00:01,1\n1970-01-03,,0\n",
+        &FormatOptions::default(),
+        None,
+    );
+    let csv = csv.unwrap();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("day", Arc::new(Date32Array::from(vec![1, 2]))),
+        ("at", Arc::new(TimestampSecondArray::from(vec![Some(1), None]))),
+        ("y", Arc::new(Float64Array::from(vec![1.0, 0.0]))),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+    let options =
+        FormatOptions { keep_columns: vec!["at".to_owned(), "day".to_owned()], ..FormatOptions::default() };
+    let table = source_of(vec![batch.unwrap()], &options, Some(csv.schema())).unwrap();
+    let found = read_source(&table).unwrap();
+    assert_eq!(found.rows, read_source(&csv).unwrap().rows);
+    let copied: Vec<&str> = found.passthrough.iter().map(|text| std::str::from_utf8(text).unwrap()).collect();
+    assert_eq!(copied, ["1970-01-01 00:00:01", "1970-01-02", "", "1970-01-03"]);
 }
