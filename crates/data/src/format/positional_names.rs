@@ -2,8 +2,7 @@
 //! order of the training data identifies a column.
 //!
 //! A file that is only scored may lack columns that are not features: the label with `--no-label`, weights, groups,
-//! skipped columns. The number of columns determines which of them are absent; when several sets of absent columns fit,
-//! the file needs a header.
+//! skipped columns. It has all columns or lacks all of these; when it lacks some of them, it needs a header.
 
 use super::FormatContext;
 use super::columns::{DetectedColumns, is_number};
@@ -13,9 +12,16 @@ use crate::options::InputPurpose;
 use crate::schema::Schema;
 use crate::{Error, FormatOptions};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
-/// Number of columns that may be absent. The code tries each set of them, which takes too long for more columns.
-const ABSENT_LIMIT: usize = 12;
+/// The names of as many columns as a file has.
+enum NamesByCount {
+    /// No set of columns that may be absent makes up the difference.
+    None,
+    One(Vec<String>),
+    /// Several sets of columns may be absent.
+    Several,
+}
 
 /// Whether the first row of a file that is read with `schema` names its columns. It does when it has names of training,
 /// or when it has a word over each column of numbers: a single word may be a bad value.
@@ -42,16 +48,17 @@ pub(super) fn assign_names_by_position(
     let all: Vec<usize> = (0..found.names.len()).collect();
     let others: Vec<usize> = all.iter().copied().filter(|at| !is_passthrough(&found, *at)).collect();
     // Passthrough columns that are not in the training data stand between those that are.
-    let fitting: Vec<_> = [all, others]
-        .into_iter()
-        .map(|places| (candidate_names(&order, schema, context.options, places.len()), places))
-        .filter(|(fits, _)| !fits.is_empty())
-        .collect();
-    let Some((names, places)) = fitting.iter().find(|(fits, _)| fits.len() == 1) else {
-        let difference = column_count_message(&found, schema, &order, !fitting.is_empty());
+    let fits =
+        [all, others].map(|places| (names_by_count(&order, schema, context.options, places.len()), places));
+    let one = fits.iter().find_map(|(fit, places)| match fit {
+        NamesByCount::One(names) => Some((names, places)),
+        NamesByCount::None | NamesByCount::Several => None,
+    });
+    let Some((names, places)) = one else {
+        let is_ambiguous = fits.iter().any(|(fit, _)| matches!(fit, NamesByCount::Several));
+        let difference = column_count_message(&found, schema, &order, is_ambiguous);
         return Err(Error::SchemaDiffers { file: file.to_owned(), difference });
     };
-    let names = &names[0];
     let header = found.named;
     found.names = (0..found.names.len()).map(|at| format!("column {at}")).collect();
     places.iter().zip(names).for_each(|(&at, name)| found.names[at].clone_from(name));
@@ -84,31 +91,18 @@ fn order_of(schema: &Schema) -> Vec<String> {
     order
 }
 
-/// Returns the lists of names that a file of `count` columns may have: `order` without some of the columns that may be
-/// absent.
-fn candidate_names(
-    order: &[String],
-    schema: &Schema,
-    options: &FormatOptions,
-    count: usize,
-) -> Vec<Vec<String>> {
-    let Some(missing) = order.len().checked_sub(count) else { return Vec::new() };
-    let absent: Vec<&String> = order.iter().filter(|name| may_be_absent(name, schema, options)).collect();
+/// Returns the names of the columns of a file that has `count` of those in `order`.
+fn names_by_count(order: &[String], schema: &Schema, options: &FormatOptions, count: usize) -> NamesByCount {
+    let Some(missing) = order.len().checked_sub(count) else { return NamesByCount::None };
     if missing == 0 {
-        return vec![order.to_vec()];
+        return NamesByCount::One(order.to_vec());
     }
-    if missing == absent.len() {
-        return vec![order.iter().filter(|name| !absent.contains(name)).cloned().collect()];
+    let kept: Vec<&String> = order.iter().filter(|name| !may_be_absent(name, schema, options)).collect();
+    match count.cmp(&kept.len()) {
+        Ordering::Less => NamesByCount::None,
+        Ordering::Equal => NamesByCount::One(kept.into_iter().cloned().collect()),
+        Ordering::Greater => NamesByCount::Several,
     }
-    if absent.len() > ABSENT_LIMIT {
-        return Vec::new();
-    }
-    let sets = (0u32..1 << absent.len()).filter(|set| set.count_ones() as usize == missing);
-    let without = |set: u32| {
-        let gone = |name: &String| (0..absent.len()).any(|i| set >> i & 1 == 1 && absent[i] == name);
-        order.iter().filter(|name| !gone(name)).cloned().collect()
-    };
-    sets.map(without).collect()
 }
 
 fn may_be_absent(name: &String, schema: &Schema, options: &FormatOptions) -> bool {
@@ -126,11 +120,11 @@ fn column_count_message(
     found: &DetectedColumns,
     schema: &Schema,
     order: &[String],
-    ambiguous: bool,
+    is_ambiguous: bool,
 ) -> String {
     let (count, known) = (found.names.len(), order.join(", "));
     let header = if schema.named { " and no header" } else { "" };
-    if ambiguous {
+    if is_ambiguous {
         return format!(
             "it has {count} columns{header}, so it is not clear which of {known} are absent; write the names of the \
              columns into its first line"
@@ -141,7 +135,6 @@ fn column_count_message(
 
 #[cfg(test)]
 mod tests {
-    use super::ABSENT_LIMIT;
     use crate::Source;
     use crate::format::testing::{Row, options, rows_of};
     use crate::input::Input;
@@ -260,32 +253,26 @@ mod tests {
     }
 
     #[test]
-    fn some_of_the_most_columns_that_are_tried_may_be_absent() {
-        let names: Vec<String> = (0..ABSENT_LIMIT).map(|at| format!("skipped{at}")).collect();
-        let skipping = FormatOptions { skip_columns: names.clone(), ..options() };
-        let text = format!("a,{},label\n1,{}1\n", names.join(","), "5,".repeat(ABSENT_LIMIT));
-        let schema = open(&text, &skipping, None).unwrap().schema().clone();
-        let one_less = format!("3,{}1\n", "5,".repeat(ABSENT_LIMIT - 1));
-        let error = open(&one_less, &scoring(true), Some(&schema)).err().unwrap().to_string();
-        assert!(error.contains("it is not clear which of"), "{error}");
-    }
-
-    #[test]
     fn many_columns_that_may_be_absent_are_absent_together_or_not_at_all() {
         let names: Vec<String> = (0..14).map(|at| format!("skipped{at}")).collect();
         let skipping = FormatOptions { skip_columns: names.clone(), ..options() };
         let header = format!("a,{},label", names.join(","));
         let schema =
             open(&format!("{header}\n1,{}1\n", "5,".repeat(14)), &skipping, None).unwrap().schema().clone();
-        for (text, fits) in [
-            ("3,1\n".to_owned(), true),
-            (format!("3,{}1\n", "5,".repeat(14)), true),
-            (format!("3,{}1\n", "5,".repeat(7)), false),
-            (format!("3,{}1\n", "5,".repeat(20)), false),
+        for (count, expected) in [
+            (0, None),
+            (14, None),
+            (1, Some("not clear which")),
+            (13, Some("not clear which")),
+            (20, Some("training had 16")),
         ] {
-            match open(&text, &scoring(true), Some(&schema)) {
-                Ok(source) => assert_eq!((read(&source).0[0].entries.clone(), fits), (vec![(0, 3.0)], true)),
-                Err(error) => assert!(!fits && error.to_string().contains("training had 16"), "{error}"),
+            let text = format!("3,{}1\n", "5,".repeat(count));
+            match (open(&text, &scoring(true), Some(&schema)), expected) {
+                (Ok(source), None) => assert_eq!(read(&source).0[0].entries, [(0, 3.0)], "{count} columns"),
+                (Err(error), Some(words)) => {
+                    assert!(error.to_string().contains(words), "{count} columns: {error}");
+                }
+                (found, _) => panic!("{count} columns: {:?}", found.err()),
             }
         }
     }
