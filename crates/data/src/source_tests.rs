@@ -217,3 +217,25 @@ fn a_table_whose_labels_are_not_used_has_none() {
     assert_eq!((source.schema().label.as_deref(), source.schema().columns.len()), (None, 2));
     assert_eq!(source.schema().skip_columns, ["a"]);
 }
+
+#[test]
+fn features_of_every_text_that_lose_digits_are_told() {
+    for (format, text, place) in [
+        ("libsvm", "1 2:16777219\n", "records:1:5"),
+        ("libffm", "1 0:2:-16777219\n", "records:1:7"),
+        ("vw", "1 |n a b:16777219\n", "records:1:10"),
+        ("dense", "1,16777219\n", "records:1:3"),
+        ("csv", "a,y\n16777219,1\n", "records:2:1"),
+    ] {
+        let rounded = &summaries(&open(text, &config(format), None).unwrap(), 1).unwrap()[0].rounded;
+        let sign = if format == "libffm" { "-" } else { "" };
+        assert_eq!(
+            rounded.feature,
+            Some(format!("{sign}16777219 at {place} becomes {sign}16777220")),
+            "{format}"
+        );
+        let exact = text.replace("16777219", "16777216");
+        let rounded = &summaries(&open(&exact, &config(format), None).unwrap(), 1).unwrap()[0].rounded;
+        assert_eq!(rounded.feature, None, "{format}");
+    }
+}
