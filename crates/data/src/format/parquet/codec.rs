@@ -189,6 +189,9 @@ mod tests {
         for (codec, bytes) in compressed() {
             assert_eq!(page(codec, &bytes, 6000).as_ref(), Ok(&text()), "{codec}");
             assert_eq!(page(codec, &bytes, 0), Ok(Vec::new()), "{codec}: an empty page has no bytes");
+            let mut alone = Vec::new();
+            decompress(codec, &bytes, 6000, &mut alone).expect("a whole page");
+            assert_eq!(alone, text(), "{codec}");
         }
     }
 
