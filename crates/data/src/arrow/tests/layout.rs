@@ -340,3 +340,28 @@ fn weights_of_training_may_be_absent_for_metrics_with_a_notice() {
     let text = refused(&columns, &other, Some(&trained));
     assert!(text.contains("column 'x' of training is missing"), "{text}");
 }
+
+#[test]
+fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
+    let words = [("a", DataType::Utf8), ("label", DataType::Int8)];
+    let numbers = [("a", DataType::Int8), ("label", DataType::Int8)];
+    let lists = [("a", list(DataType::Float64)), ("label", DataType::Int8)];
+    let both = [("a", DataType::Int8), ("b", DataType::Utf8), ("label", DataType::Int8)];
+    let schema_of = |columns: &[(&str, DataType)], key_limit: Option<u64>, like: Option<&Schema>| {
+        let options =
+            FormatOptions { keep_zeros: true, uses_fields: true, key_limit, ..FormatOptions::default() };
+        let schema = roles(columns, &options, like).unwrap().1;
+        (schema.keep_zeros, schema.mark_missing, schema.fields)
+    };
+    assert_eq!(schema_of(&words, None, None), (false, false, true));
+    assert_eq!(schema_of(&numbers, None, None), (true, true, true));
+    assert_eq!(schema_of(&lists, None, None), (false, false, false));
+    assert_eq!(schema_of(&both, None, None), (true, true, true));
+    // When the number of features is declared, no key is left for missing numbers; a model decides for itself.
+    assert_eq!(schema_of(&both, Some(9), None), (true, false, true));
+    let marked = roles(&both, &FormatOptions::default(), None).unwrap().1;
+    assert_eq!(schema_of(&both, Some(9), Some(&marked)), (true, true, true));
+    let schema = roles(&both, &FormatOptions::default(), None).unwrap().1;
+    assert_eq!((schema.keep_zeros, schema.fields, schema.named), (false, false, true));
+    assert_eq!((schema.order, schema.label.as_deref()), (names(&["a", "b", "label"]), Some("label")));
+}
