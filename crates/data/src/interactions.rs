@@ -6,9 +6,9 @@
 //! order of its factors. Within one group each pair occurs once, and a feature is multiplied by itself only when its
 //! value is not 1, as in Vowpal Wabbit (`-q`, `--cubic`).
 
-use crate::format::dictionary::Dictionary;
+use crate::format::dictionary::{Dictionary, LIMIT_BYTES};
 use crate::format::{FormatContext, text_lines};
-use crate::key_names::{NAMES_LIMIT_BYTES, name_bytes};
+use crate::key_names::name_bytes;
 use crate::{BatchBuilder, Error, LineError};
 use math::hash::product_key;
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ pub(crate) struct InteractionGenerator {
     factors: Vec<Vec<Factor>>,
     /// Names of the factors of all records so far; they give the names of products.
     names: HashMap<u64, String>,
-    /// What the names take of [`NAMES_LIMIT_BYTES`].
+    /// What the names take of [`LIMIT_BYTES`].
     names_bytes: usize,
     keep_zeros: bool,
 }
@@ -140,7 +140,7 @@ impl InteractionGenerator {
     /// Adds a feature to a group; `name` is called when the key is new.
     pub(crate) fn add(&mut self, group: usize, key: u64, value: f32, name: impl FnOnce() -> String) {
         self.factors[group].push(Factor { key, value });
-        if self.names_bytes < NAMES_LIMIT_BYTES
+        if self.names_bytes < LIMIT_BYTES
             && let Entry::Vacant(entry) = self.names.entry(key)
         {
             let name = name();
@@ -358,5 +358,23 @@ mod tests {
             let names: Vec<&str> = names.iter().map(|(_, name)| name).collect();
             assert!(names.contains(&name), "{format}: {names:?}");
         }
+    }
+
+    #[test]
+    fn factors_have_names_up_to_the_limit() {
+        let interactions = Interactions::new(&options(&["ab"]).interactions).unwrap();
+        let mut generator = InteractionGenerator::new(interactions, false);
+        let (mut named, count) = (0, 10);
+        for key in 0..count {
+            generator.add(0, key, 1.0, || {
+                named += 1;
+                "x".repeat(LIMIT_BYTES / 4)
+            });
+        }
+        assert!((3..=4).contains(&named), "{named} of {count} names");
+        generator.add(1, count, 1.0, || panic!("there is no memory for this name"));
+        let mut dictionary = Dictionary::default();
+        generator.multiply(&mut dictionary, |_, _, _| {}).unwrap();
+        assert_eq!(dictionary.notices().len(), 1, "products of factors without names have none");
     }
 }

@@ -8,7 +8,7 @@ use crate::key_names::{KeyNames, NAMES_LIMIT_BYTES, NameCollector, name_bytes, n
 pub(crate) const MISSING: &[u8] = b"missing";
 
 /// Limit of the names of a task. The tests of this crate have a smaller one, which they can reach.
-const LIMIT_BYTES: usize = if cfg!(test) { 1 << 20 } else { NAMES_LIMIT_BYTES };
+pub(crate) const LIMIT_BYTES: usize = if cfg!(test) { 1 << 20 } else { NAMES_LIMIT_BYTES };
 
 /// Collects each name once, up to [`NAMES_LIMIT_BYTES`].
 #[derive(Debug)]
