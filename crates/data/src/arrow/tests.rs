@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use super::column::{TextColumn, numbers};
 use super::kind::ArrowKind;
 use crate::arrays::Arrays;
-use crate::format::testing::{Row, open_arrays, read_whole, rows_of};
+use crate::format::testing::{Row, names, open_arrays, read_whole, rows_of};
 use crate::{Batch, Error, FormatOptions, FormatTable, Input, Schema, Source, SourceConfig};
 
 #[test]
@@ -284,7 +284,6 @@ fn cases() -> [(&'static str, FormatOptions); 10] {
         token_columns: vec!["words".into()],
         ..FormatOptions::default()
     };
-    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
     [
         ("all roles", roles.clone()),
         (

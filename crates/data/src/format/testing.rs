@@ -25,6 +25,10 @@ impl Row {
     }
 }
 
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
 pub(crate) fn options() -> FormatOptions {
     FormatOptions::default()
 }

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field};
 
 use super::super::layout::{ArrowTable, Features, Layout, layout};
+use crate::format::testing::names;
 use crate::{ColumnKind, Error, FormatOptions, InputPurpose, PassthroughKind, Schema};
 
 fn list(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new("item", item, true)))
-}
-
-fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// Gives the columns of the table `t` their roles; those in `row_numbers` number the rows.

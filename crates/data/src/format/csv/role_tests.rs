@@ -1,12 +1,8 @@
 //! What the first row is, which column is the label, and what settings of columns are refused.
 
 use super::tests::{classes, open, read, read_to_error};
-use crate::format::testing::{Row, options, read_whole};
+use crate::format::testing::{Row, names, options, read_whole};
 use crate::{Error, FormatOptions, FormatTable, Input, InputPurpose, LabelRule, Source, SourceConfig};
-
-fn columns(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
-}
 
 fn error_of(text: &str, options: &FormatOptions) -> String {
     open(text, options, None).err().expect("an input that is refused").to_string()
@@ -111,7 +107,7 @@ fn weights_that_cannot_be_are_bad_rows() {
 
 #[test]
 fn columns_are_copied_in_the_order_in_which_they_are_asked_for() {
-    let keep = |names: &[&str]| FormatOptions { keep_columns: columns(names), ..options() };
+    let keep = |kept: &[&str]| FormatOptions { keep_columns: names(kept), ..options() };
     let source = open("a,b,c,y\n1,x,3,1\n4,z,6,0\n", &keep(&["c", "a"]), None).unwrap();
     let copied: Vec<_> =
         source.passthrough_columns().iter().map(|column| (column.name.as_str(), column.slot)).collect();
@@ -123,9 +119,9 @@ fn columns_are_copied_in_the_order_in_which_they_are_asked_for() {
     // A file without rows has no columns, and so none that is missing.
     assert!(open("\n", &keep(&["d"]), None).is_err(), "there is nothing to copy");
     let roles =
-        FormatOptions { weight: Some("w".to_owned()), interactions: vec![columns(&["p", "q"])], ..options() };
+        FormatOptions { weight: Some("w".to_owned()), interactions: vec![names(&["p", "q"])], ..options() };
     assert_eq!(read_whole(&open("\n", &roles, None).unwrap()).summary().record_count, 0);
-    assert!(open("\n", &FormatOptions { interactions: vec![columns(&["p"])], ..options() }, None).is_err());
+    assert!(open("\n", &FormatOptions { interactions: vec![names(&["p"])], ..options() }, None).is_err());
 }
 
 #[test]
@@ -145,10 +141,10 @@ fn products_are_of_columns_with_one_value() {
         ("w", FormatOptions { weight: Some("w".to_owned()), ..options() }),
         ("w", FormatOptions { group: Some("w".to_owned()), ..options() }),
         ("w", FormatOptions { time: Some("w".to_owned()), ..options() }),
-        ("w", FormatOptions { skip_columns: columns(&["w"]), ..options() }),
-        ("w", FormatOptions { token_columns: columns(&["w"]), ..options() }),
+        ("w", FormatOptions { skip_columns: names(&["w"]), ..options() }),
+        ("w", FormatOptions { token_columns: names(&["w"]), ..options() }),
     ] {
-        let options = FormatOptions { interactions: vec![columns(&["a", factor])], ..options };
+        let options = FormatOptions { interactions: vec![names(&["a", factor])], ..options };
         let text = error_of("a,w,y\n1,2,1\n3,4,0\n", &options);
         assert!(
             text.contains(&format!("column '{factor}' of t.csv is not a feature of one value")),
@@ -157,7 +153,7 @@ fn products_are_of_columns_with_one_value() {
     }
     // Missing values and zeros have no products, unless zeros are kept.
     for (keep_zeros, expected) in [(false, [true, false, false]), (true, [true, true, false])] {
-        let options = FormatOptions { interactions: vec![columns(&["a", "c"])], keep_zeros, ..options() };
+        let options = FormatOptions { interactions: vec![names(&["a", "c"])], keep_zeros, ..options() };
         let rows = read(&open("a,c,y\n2,p,1\n0,p,1\n,p,0\n3,,0\n", &options, None).unwrap()).unwrap();
         let product = rows[0].entries.last().map(|entry| entry.0);
         for (row, expected) in rows[..3].iter().zip(expected) {
