@@ -93,6 +93,7 @@ impl Layout {
 pub(super) struct ArrowColumn {
     pub(super) name: String,
     pub(super) kind: ArrowKind,
+    is_boolean: bool,
     /// The kind of its values as a passthrough column.
     passthrough_kind: PassthroughKind,
 }
@@ -109,7 +110,8 @@ impl ArrowColumn {
             ArrowKind::Number if !is_integer && field.data_type().is_floating() => PassthroughKind::Real,
             _ => PassthroughKind::Text,
         };
-        Self { name, kind, passthrough_kind: carried }
+        let is_boolean = *field.data_type() == arrow_schema::DataType::Boolean;
+        Self { name, kind, is_boolean, passthrough_kind: carried }
     }
 }
 
@@ -173,6 +175,7 @@ impl LayoutBuilder<'_> {
         notices.extend(label.filter(|_| like.is_none()).and_then(|label| self.notice_of_label(label)));
         taken.extend(label);
         let mut features = self.features(&taken, like)?;
+        notices.extend(self.notice_of_booleans(&features).filter(|_| like.is_some()));
         let interactions = self.interactions(&mut features, like)?;
         let schema = self.schema(&features, [label, weight, group, time], like);
         // When the input is read without labels, its label column is not read even if it exists.
@@ -247,6 +250,23 @@ impl LayoutBuilder<'_> {
         let name = &self.columns[label].name;
         let is_guess = self.options.has_label && self.options.label.is_none();
         is_guess.then(|| label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
+    }
+
+    /// Makes a notice about columns of booleans that training read as text, for example from CSV: how their values were
+    /// written there is not known here.
+    fn notice_of_booleans(&self, features: &Features) -> Option<String> {
+        let Features::Table(table) = features else { return None };
+        let is_text =
+            |feature: &&Feature| feature.kind == ColumnKind::Text && self.columns[feature.column].is_boolean;
+        let names: Vec<&str> = table.iter().filter(is_text).map(|feature| feature.name.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: training read text where this file has booleans ({}): they are read as 'true' and 'false'; if \
+                 training had other words, such as 'True', write them into this file as strings",
+                self.file,
+                names.join(", ")
+            )
+        })
     }
 
     /// Fails when a setting gives a column a second role.

@@ -362,3 +362,21 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
     assert_eq!((schema.keep_zeros, schema.fields, schema.named), (false, false, true));
     assert_eq!((schema.order, schema.label.as_deref()), (names(&["a", "b", "label"]), Some("label")));
 }
+
+#[test]
+fn booleans_that_training_read_as_text_are_told() {
+    let columns = |kind: DataType| [("a", kind), ("b", DataType::Boolean), ("label", DataType::Int8)];
+    let base = FormatOptions::default();
+    let (layout, trained) = roles(&columns(DataType::Utf8), &base, None).unwrap();
+    assert!(layout.notices.iter().all(|notice| notice.starts_with("label")), "{:?}", layout.notices);
+    let notices = |kind| roles(&columns(kind), &base, Some(&trained)).unwrap().0.notices;
+    let told = notices(DataType::Boolean);
+    assert!(
+        told.len() == 1 && told[0].contains("has booleans (a): they are read as 'true' and 'false'"),
+        "{told:?}"
+    );
+    assert!(notices(DataType::Utf8).is_empty() && notices(DataType::Int8).is_empty());
+    // Text on request is no surprise.
+    let asked = FormatOptions { text_columns: names(&["b"]), ..base };
+    assert_eq!(roles(&columns(DataType::Utf8), &asked, None).unwrap().0.notices.len(), 1, "the label alone");
+}
