@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use arrow_schema::DataType;
+
 use super::kind::ArrowKind;
 use crate::error::{Error, nearest};
 use crate::format::roles::{
@@ -93,7 +95,8 @@ impl Layout {
 pub(super) struct ArrowColumn {
     pub(super) name: String,
     pub(super) kind: ArrowKind,
-    is_boolean: bool,
+    /// Whether programs write its values in several forms of text.
+    has_text_forms: bool,
     /// The kind of its values as a passthrough column.
     passthrough_kind: PassthroughKind,
 }
@@ -110,8 +113,8 @@ impl ArrowColumn {
             ArrowKind::Number if !is_integer && field.data_type().is_floating() => PassthroughKind::Real,
             _ => PassthroughKind::Text,
         };
-        let is_boolean = *field.data_type() == arrow_schema::DataType::Boolean;
-        Self { name, kind, is_boolean, passthrough_kind: carried }
+        let has_text_forms = matches!(field.data_type(), DataType::Boolean | DataType::Timestamp(..));
+        Self { name, kind, has_text_forms, passthrough_kind: carried }
     }
 }
 
@@ -175,7 +178,7 @@ impl LayoutBuilder<'_> {
         notices.extend(label.filter(|_| like.is_none()).and_then(|label| self.notice_of_label(label)));
         taken.extend(label);
         let mut features = self.features(&taken, like)?;
-        notices.extend(self.notice_of_booleans(&features).filter(|_| like.is_some()));
+        notices.extend(like.and_then(|schema| self.notice_of_text_forms(&features, schema)));
         let interactions = self.interactions(&mut features, like)?;
         let schema = self.schema(&features, [label, weight, group, time], like);
         // When the input is read without labels, its label column is not read even if it exists.
@@ -252,17 +255,18 @@ impl LayoutBuilder<'_> {
         is_guess.then(|| label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
     }
 
-    /// Makes a notice about columns of booleans that training read as text, for example from CSV: how their values were
-    /// written there is not known here.
-    fn notice_of_booleans(&self, features: &Features) -> Option<String> {
+    /// Makes a notice about booleans and timestamps that training read as text from CSV, where they may have had another
+    /// form.
+    fn notice_of_text_forms(&self, features: &Features, schema: &Schema) -> Option<String> {
         let Features::Table(table) = features else { return None };
-        let is_text =
-            |feature: &&Feature| feature.kind == ColumnKind::Text && self.columns[feature.column].is_boolean;
+        let is_text = |feature: &&Feature| {
+            feature.kind == ColumnKind::Text && self.columns[feature.column].has_text_forms
+        };
         let names: Vec<&str> = table.iter().filter(is_text).map(|feature| feature.name.as_str()).collect();
-        (!names.is_empty()).then(|| {
+        (schema.format == "csv" && !names.is_empty()).then(|| {
             format!(
-                "{}: training read text where this file has booleans ({}): they are read as 'true' and 'false'; if \
-                 training had other words, such as 'True', write them into this file as strings",
+                "{}: training read these columns as text: {}; here they are read as 'true' or '2026-01-31 08:15:00'; if \
+                 training had other forms, such as 'True' or '2026-01-31', write them as strings",
                 self.file,
                 names.join(", ")
             )

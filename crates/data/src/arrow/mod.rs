@@ -4,7 +4,8 @@
 //! [`open_dataset`] does both for the batches of several inputs.
 //!
 //! Numbers become `f64`: dates and times become seconds (timestamps: since 1970, in UTC), and decimals their value. Where
-//! a column is read as text, its dates and times are in ISO 8601. A null is a missing value. In a table, a missing number is also a feature of its own, as in CSV.
+//! a column is read as text, its dates and times are in ISO 8601. A null is a missing value. In a table, a missing number
+//! is also a feature of its own, as in CSV.
 //!
 //! | layout | feature columns | keys |
 //! |---|---|---|

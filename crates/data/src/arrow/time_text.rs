@@ -6,9 +6,9 @@ use arrow_array::types::{self, ArrowPrimitiveType};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
-/// Formats a column of dates or times in ISO 8601, as pandas does in CSV; `None` for any other column. Seconds have
-/// digits behind the point only where these are not 0. A time with a zone is in UTC and ends with `Z`. A value that no
-/// calendar has stays a number.
+/// Formats a column of dates or times in ISO 8601; `None` for any other column. Seconds have digits behind the point
+/// only where these are not 0. A time with a zone is in UTC and ends with `Z`. A value that no calendar has stays a
+/// number.
 pub(super) fn format_times(array: &ArrayRef) -> Option<Vec<Option<String>>> {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     Some(match array.data_type() {

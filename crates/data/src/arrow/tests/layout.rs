@@ -364,19 +364,22 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
 }
 
 #[test]
-fn booleans_that_training_read_as_text_are_told() {
+fn booleans_and_timestamps_that_training_read_as_text_from_csv_are_told() {
     let columns = |kind: DataType| [("a", kind), ("b", DataType::Boolean), ("label", DataType::Int8)];
-    let base = FormatOptions::default();
-    let (layout, trained) = roles(&columns(DataType::Utf8), &base, None).unwrap();
-    assert!(layout.notices.iter().all(|notice| notice.starts_with("label")), "{:?}", layout.notices);
-    let notices = |kind| roles(&columns(kind), &base, Some(&trained)).unwrap().0.notices;
-    let told = notices(DataType::Boolean);
-    assert!(
-        told.len() == 1 && told[0].contains("has booleans (a): they are read as 'true' and 'false'"),
-        "{told:?}"
-    );
-    assert!(notices(DataType::Utf8).is_empty() && notices(DataType::Int8).is_empty());
-    // Text on request is no surprise.
-    let asked = FormatOptions { text_columns: names(&["b"]), ..base };
-    assert_eq!(roles(&columns(DataType::Utf8), &asked, None).unwrap().0.notices.len(), 1, "the label alone");
+    let options = FormatOptions::default();
+    let (_, trained) = roles(&columns(DataType::Utf8), &options, None).unwrap();
+    let trained_on = |format: &str| Schema { format: format.to_owned(), ..trained.clone() };
+    let notices =
+        |kind, format| roles(&columns(kind), &options, Some(&trained_on(format))).unwrap().0.notices;
+    for kind in [DataType::Boolean, DataType::Timestamp(arrow_schema::TimeUnit::Second, None)] {
+        let told = notices(kind.clone(), "csv");
+        assert!(
+            told.len() == 1 && told[0].contains("as text: a; here they are read as 'true' or"),
+            "{told:?}"
+        );
+        assert!(notices(kind.clone(), "parquet").is_empty(), "{kind}: the form is the same in every table");
+    }
+    for kind in [DataType::Utf8, DataType::Int8, DataType::Date32] {
+        assert!(notices(kind.clone(), "csv").is_empty(), "{kind}");
+    }
 }
