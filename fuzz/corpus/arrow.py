@@ -36,3 +36,7 @@ for name, table in tables.items():
             writer.write_table(table, max_chunksize=3)
 frame = pd.DataFrame({"label": [0, 1, 0], "size": [1.5, 2.5, None]}, index=pd.Index([7, 8, 9], name="key"))
 feather.write_feather(pa.Table.from_pandas(frame), f"{out}/pandas_feather")
+# Without four bytes before it, a message is not where the footer says. The offset of its root is taken for the length of the
+# metadata, and the zeros behind for the root: a message with nothing in it to check.
+whole = open(f"{out}/table_file_lz4", "rb").read()
+open(f"{out}/bytes_missing_before_a_message", "wb").write(whole[:8] + whole[12:])

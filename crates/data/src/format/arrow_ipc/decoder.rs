@@ -7,9 +7,10 @@ use arrow_ipc::reader::FileDecoder;
 use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
+use super::CONTINUATION;
 use crate::panics;
 
-/// Bytes before the metadata of a message: a marker and their length.
+/// Bytes before the metadata of a message: a mark and their length.
 pub(super) const PREFIX_BYTES: usize = 8;
 /// Bytes before each compressed buffer: its decompressed length.
 const LENGTH_BYTES: usize = 8;
@@ -21,6 +22,8 @@ const RECORDS_PER_BYTE: usize = 8;
 const COMPRESSED_RECORDS_PER_BYTE: usize = RECORDS_PER_BYTE << 14;
 /// Added to the size of a body, so that few records may have columns of nulls alone, which take no bytes.
 const LEAST_BODY_BYTES: usize = 64;
+/// Maximum number of bytes that a compressed byte stands for: Zstandard repeats a byte for 128 KiB in a block of four bytes.
+const DECOMPRESSED_PER_BYTE: i64 = 1 << 15;
 /// Maximum size of a record batch in bytes, decompressed.
 const BATCH_LIMIT: i64 = 4 << 30;
 
@@ -48,7 +51,7 @@ impl RawMessage {
     /// Parses the metadata, and checks the sizes that they give.
     fn checked(&self) -> Result<Message<'_>, String> {
         let (metadata, body) = self.bytes.split_at(self.metadata_bytes);
-        let message = parse_metadata(metadata.get(PREFIX_BYTES..).unwrap_or_default())?;
+        let message = parse_metadata(metadata)?;
         let batch = match message.header_type() {
             MessageHeader::RecordBatch => message.header_as_record_batch(),
             MessageHeader::DictionaryBatch => message.header_as_dictionary_batch().and_then(|it| it.data()),
@@ -67,10 +70,10 @@ impl RawMessage {
                 _ => NOT_COMPRESSED,
             };
             let length = if length == NOT_COMPRESSED { bytes.len() as i64 } else { length };
-            size = Some(length)
-                .filter(|length| *length >= 0)
-                .and_then(|length| size.checked_add(length))
-                .unwrap_or(i64::MAX);
+            if !(0..=bytes.len() as i64 * DECOMPRESSED_PER_BYTE).contains(&length) {
+                return Err(format!("{} compressed bytes stand for {length}", bytes.len()));
+            }
+            size = size.saturating_add(length);
             if size > BATCH_LIMIT {
                 return Err(format!("a record batch of more than {BATCH_LIMIT} bytes"));
             }
@@ -90,9 +93,20 @@ pub(super) fn record_count(batch: arrow_ipc::RecordBatch<'_>, body_bytes: usize)
         .ok_or_else(|| format!("a record batch of {} records in {body_bytes} bytes", batch.length()))
 }
 
-/// Parses the metadata of a message, without the prefix.
+/// Returns the length of the metadata that follow this prefix.
+pub(super) fn metadata_length(prefix: [u8; PREFIX_BYTES]) -> Result<usize, String> {
+    match prefix.strip_prefix(&CONTINUATION).and_then(<[u8]>::first_chunk) {
+        Some(length) => Ok(u32::from_le_bytes(*length) as usize),
+        None => Err("a message does not begin with its mark (was it written before Arrow 0.15?)".to_owned()),
+    }
+}
+
+/// Parses the prefix and the metadata of a message. Without the mark the library takes other bytes for the metadata than
+/// those that are checked here.
 pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Message<'_>, String> {
-    root_as_message(bytes).map_err(|error| format!("a message cannot be read ({error})"))
+    let (prefix, metadata) = bytes.split_first_chunk().ok_or("a message ends within its prefix")?;
+    metadata_length(*prefix)?;
+    root_as_message(metadata).map_err(|error| format!("a message cannot be read ({error})"))
 }
 
 /// Converts a schema of the format.

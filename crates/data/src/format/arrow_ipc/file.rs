@@ -83,7 +83,7 @@ impl IpcFile {
         let (metadata, body) = self.lengths(block)?;
         let mut bytes = vec![0; metadata];
         self.bytes.read_at(block.offset() as u64, &mut bytes)?;
-        let message = parse_metadata(&bytes[PREFIX_BYTES..])?;
+        let message = parse_metadata(&bytes)?;
         if message.header_type() != MessageHeader::RecordBatch {
             return Err("its footer names a message that is no record batch".to_owned());
         }

@@ -8,8 +8,8 @@ use arrow_buffer::MutableBuffer;
 use arrow_ipc::MessageHeader;
 use arrow_schema::SchemaRef;
 
-use super::decoder::{Decoder, PREFIX_BYTES, RawMessage, parse_metadata, schema};
-use super::{CONTINUATION, FILE_MAGIC, damaged};
+use super::decoder::{Decoder, PREFIX_BYTES, RawMessage, metadata_length, parse_metadata, schema};
+use super::{FILE_MAGIC, damaged};
 use crate::arrow::{BatchIterator, BatchSequence};
 use crate::compression::ByteStream;
 use crate::error::Error;
@@ -84,7 +84,7 @@ impl MessageReader {
         let mut bytes = stream_of(bytes).map_err(|error| fault(read_fault(&error)))?;
         let metadata =
             read_metadata(&mut bytes).map_err(fault)?.ok_or_else(|| fault("it is empty".to_owned()))?;
-        let message = parse_metadata(&metadata[PREFIX_BYTES..]).map_err(fault)?;
+        let message = parse_metadata(&metadata).map_err(fault)?;
         let encoded = message
             .header_as_schema()
             .ok_or_else(|| fault("it does not begin with its columns".to_owned()))?;
@@ -118,7 +118,7 @@ impl MessageReader {
 
     fn next_message(&mut self) -> Result<Option<(MessageHeader, RawMessage)>, String> {
         let Some(metadata) = read_metadata(&mut self.bytes)? else { return Ok(None) };
-        let message = parse_metadata(&metadata[PREFIX_BYTES..])?;
+        let message = parse_metadata(&metadata)?;
         let kind = message.header_type();
         let length = usize::try_from(message.bodyLength()).map_err(|_| "a message of negative length")?;
         let mut bytes = MutableBuffer::with_capacity(metadata.len() + length.min(READ_BYTES));
@@ -157,11 +157,7 @@ fn read_metadata(bytes: &mut dyn Read) -> Result<Option<Vec<u8>>, String> {
         PREFIX_BYTES => {}
         _ => return Err("it ends within a message".to_owned()),
     }
-    let (marker, length) = prefix.split_first_chunk::<4>().expect("it has eight bytes");
-    if *marker != CONTINUATION {
-        return Err("a message does not begin with its mark (was it written before Arrow 0.15?)".to_owned());
-    }
-    let length = u32::from_le_bytes(length.try_into().expect("it has four bytes")) as usize;
+    let length = metadata_length(prefix)?;
     if length == 0 {
         return Ok(None);
     }

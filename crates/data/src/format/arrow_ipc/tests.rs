@@ -397,17 +397,40 @@ fn so_is_a_number_of_strings_of_a_dictionary() {
     }
 }
 
+/// `batch` compressed, with other bytes in place of the first `length` that a buffer has when it is decompressed.
+fn with_length(batch: &RecordBatch, length: u64, other: i64) -> String {
+    let mut bytes = encode(WAYS[1], std::slice::from_ref(batch));
+    let at =
+        bytes.windows(8).position(|window| window == length.to_le_bytes()).expect("a buffer of this length");
+    bytes[at..at + 8].copy_from_slice(&other.to_le_bytes());
+    read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string()
+}
+
 #[test]
 fn a_decompressed_length_that_cannot_be_is_refused_before_memory_is_taken() {
-    let bytes = encode(WAYS[1], &[table(0, 5000)]);
-    let sizes: Vec<usize> =
-        (0..bytes.len() - 8).filter(|at| bytes[*at..*at + 8] == 40_000u64.to_le_bytes()).collect();
-    assert!(!sizes.is_empty());
-    for length in [i64::MAX, 1 << 40, -7] {
-        let mut bytes = bytes.clone();
-        bytes[sizes[0]..sizes[0] + 8].copy_from_slice(&length.to_le_bytes());
-        let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
-        assert!(error.contains("record batch 0: a record batch of more than"), "{error}");
+    for length in [i64::MAX, 1 << 40, 1 << 31, -7] {
+        let error = with_length(&table(0, 5000), 40_000, length);
+        assert!(error.contains(&format!("compressed bytes stand for {length};")), "{error}");
+    }
+    // So many compressed bytes might stand for more than a record batch may have.
+    let mut random = stream(1, Purpose::Test, 2, 0);
+    let noise = Float64Array::from_iter_values((0..40_000).map(|_| random.below(1 << 20) as f64));
+    let batch = RecordBatch::try_from_iter([("label", Arc::new(noise) as ArrayRef)]).unwrap();
+    let error = with_length(&batch, 320_000, (4 << 30) + 1);
+    assert!(error.contains("a record batch of more than 4294967296 bytes"), "{error}");
+}
+
+#[test]
+fn a_message_that_is_not_where_the_footer_says_is_refused_before_memory_is_taken() {
+    // Four bytes later the library finds the message that it expects, but the buffers of its body are not those of before.
+    for way in WAYS.into_iter().filter(|(is_file, _)| *is_file) {
+        let bytes = encode(way, &[table(0, 5000)]);
+        for missing in 1..=16 {
+            let mut bytes = bytes.clone();
+            bytes.drain(8..8 + missing);
+            let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
+            assert!(error.contains("a message does not begin with its mark"), "{way:?}, {missing}: {error}");
+        }
     }
 }
 
