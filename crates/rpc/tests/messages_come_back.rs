@@ -353,6 +353,31 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
     }
 }
 
+#[test]
+fn a_number_that_is_left_out_where_it_is_0_has_no_other_form() {
+    for (sample, at, expected) in [
+        (
+            "import_with_row_count",
+            72,
+            "frame Import: number of rows is 0, expected a number above 0: 0 is left out",
+        ),
+        ("keep_rows_with_changes", 64, "frame KeepRows: flags is 0, expected a number above 0"),
+        ("scan_changed_rows", 72, "frame ScanRows: flags is 0, expected a number above 0"),
+    ] {
+        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let mut bytes = bytes_of(&message, false);
+        assert_ne!(bytes[at..at + 8], [0; 8], "{sample}");
+        bytes[at..at + 8].fill(0);
+        let error = read(&bytes, &[1000], 1000).unwrap_err().to_string();
+        assert!(error.contains(expected), "{sample}: {error}");
+        if sample != "import_with_row_count" {
+            bytes[at] = 2;
+            let error = read(&bytes, &[1000], 1000).unwrap_err().to_string();
+            assert!(error.contains("flags is 2, expected 1, or none"), "{sample}: {error}");
+        }
+    }
+}
+
 /// Decodes a batch with these bytes.
 fn batch_of(frames: &[u8]) -> Result<Vec<Message>, Error> {
     let mut header = rpc::header::Header::new(rpc::kind::Kind::Batch);

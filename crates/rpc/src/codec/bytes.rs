@@ -55,14 +55,24 @@ impl<'a> MetaReader<'a> {
         }
     }
 
-    /// Whether no bytes follow: an optional field is missing.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.at == self.bytes.len()
+    /// Reads the last field, which is left out where it is 0, also by programs that are older than the field. Thus each
+    /// message has one form.
+    pub(super) fn last_u64(&mut self, name: &'static str) -> Result<u64, Error> {
+        if self.at == self.bytes.len() {
+            return Ok(0);
+        }
+        let value = self.u64(name)?;
+        self.end(name)?;
+        if value == 0 {
+            Err(field(self.kind, name, value, "a number above 0: 0 is left out"))
+        } else {
+            Ok(value)
+        }
     }
 
     /// Checks that no bytes follow the field `name`.
     pub(super) fn end(&self, name: &'static str) -> Result<(), Error> {
-        if self.is_at_end() { Ok(()) } else { Err(self.ends(name, self.at)) }
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.ends(name, self.at)) }
     }
 
     fn ends(&self, field: &'static str, expected: usize) -> Error {

@@ -69,8 +69,7 @@ impl Import {
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let bits = meta.u32("bits")?;
         meta.zero("reserved")?;
-        let row_count = if meta.is_at_end() { 0 } else { meta.u64("number of rows")? };
-        meta.end("number of rows")?;
+        let row_count = meta.last_u64("number of rows")?;
         if bits & !(FIRST | WITH_SLOTS) != 0 {
             return Err(field(header.kind, "bits", bits, "0 to 3"));
         }
@@ -103,14 +102,13 @@ snapshot_requests! { RestoreRows DropRows }
 /// The only flag of [`KeepRows`] and [`ScanRows`]: changes are recorded, or only they are wanted.
 const CHANGES: u64 = 1;
 
-/// The flags at the end of meta, which older programs leave out.
+/// The flags at the end of meta.
 fn changes(meta: &mut MetaReader<'_>, kind: Kind) -> Result<bool, Error> {
-    let flags = if meta.is_at_end() { 0 } else { meta.u64("flags")? };
-    meta.end("flags")?;
-    if flags > CHANGES {
-        return Err(field(kind, "flags", flags, "0 or 1"));
+    match meta.last_u64("flags")? {
+        0 => Ok(false),
+        CHANGES => Ok(true),
+        flags => Err(field(kind, "flags", flags, "1, or none")),
     }
-    Ok(flags == CHANGES)
 }
 
 impl KeepRows {
