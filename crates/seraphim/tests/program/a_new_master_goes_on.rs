@@ -10,7 +10,7 @@ use crate::common::service::spec;
 use crate::common::{Folder, bytes_of, clicks, fail, succeed};
 use worker::ParameterSession;
 
-const EPOCHS: &str = "epochs=1000";
+const EPOCHS: &str = "epochs=500";
 
 struct World {
     folder: Folder,

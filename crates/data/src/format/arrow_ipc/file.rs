@@ -45,8 +45,13 @@ impl IpcFile {
         let decoder = Decoder::new(Arc::clone(&schema), footer.version());
         let (name, batches) = (name.to_owned(), Vec::new());
         let mut file = Self { name, bytes, size_bytes, schema, decoder, batches };
+        // Dictionaries add up in memory, so the footer may not name the same bytes again and again.
+        let mut unread = size_bytes;
         for block in footer.dictionaries().iter().flatten() {
             let message = file.message(block)?;
+            unread = unread
+                .checked_sub(message.size_bytes())
+                .ok_or("its dictionaries are longer than the file")?;
             file.decoder.read_dictionary(&message)?;
         }
         for block in footer.recordBatches().iter().flatten() {

@@ -7,8 +7,8 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, Int64Array, ListArray,
     RecordBatch, StringArray, StructArray,
 };
-use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::{CompressionType, root_as_footer};
 use arrow_schema::{DataType, Field};
 use math::random::{Purpose, stream};
 
@@ -395,6 +395,27 @@ fn so_is_a_number_of_strings_of_a_dictionary() {
             assert!(error.contains(&format!("a record batch of {count} records in ")), "{way:?}: {error}");
         }
     }
+}
+
+#[test]
+fn dictionaries_that_the_footer_names_twice_are_refused() {
+    let kinds: DictionaryArray<Int32Type> =
+        (0..500).map(|r| format!("{r:0>100}")).collect::<Vec<_>>().iter().map(String::as_str).collect();
+    let sizes: DictionaryArray<Int32Type> = (0..500).map(|r| ["small", "large"][r % 2]).collect();
+    let labels = Float64Array::from_iter_values((0..500).map(|r| f64::from(r % 2)));
+    let columns: [(&str, ArrayRef); 3] =
+        [("kind", Arc::new(kinds)), ("size", Arc::new(sizes)), ("label", Arc::new(labels))];
+    let mut bytes = encode(WAYS[0], &[RecordBatch::try_from_iter(columns).unwrap()]);
+    assert!(read_bytes("arrow", &FormatOptions::default(), &bytes).is_ok());
+    // Before the last ten bytes, which begin with its length.
+    let end = bytes.len() - 10;
+    let length = u32::from_le_bytes(*bytes[end..].first_chunk().unwrap()) as usize;
+    let footer = root_as_footer(&bytes[end - length..end]).unwrap();
+    let blocks: Vec<[u8; 24]> = footer.dictionaries().unwrap().iter().map(|block| block.0).collect();
+    let at = bytes.windows(24).position(|window| window == blocks[1]).unwrap();
+    bytes[at..at + 24].copy_from_slice(&blocks[0]);
+    let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
+    assert!(error.contains("its dictionaries are longer than the file"), "{error}");
 }
 
 /// `batch` compressed, with other bytes in place of the first `length` that a buffer has when it is decompressed.
