@@ -17,6 +17,11 @@ use rpc::message::{
 use rpc::reader::FrameReader;
 use rpc::{Error, Message, WireType, WireValues};
 
+/// The sample of this name.
+fn message_of(sample: &str) -> Message {
+    samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1
+}
+
 fn bytes_of(message: &Message, checksum: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     rpc::codec::put_frame(message, checksum, &FrameLimits::default(), &mut bytes).unwrap();
@@ -233,7 +238,7 @@ fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
         ("push_int8", 48),
         ("released", 48),
     ] {
-        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let message = message_of(sample);
         let mut bytes = bytes_of(&message, true);
         bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         let sum = crc32c::crc32c(&bytes[..60]);
@@ -263,7 +268,7 @@ fn a_message_that_is_too_long_is_not_written() {
 #[test]
 fn an_argument_that_is_too_long_is_neither_written_nor_read() {
     let limits = FrameLimits::default();
-    let (_, mut message) = samples::samples().into_iter().find(|(name, _)| *name == "push_function").unwrap();
+    let mut message = message_of("push_function");
     if let Message::PushFunction(push) = &mut message {
         push.calls[0].argument = vec![0; limits.function_bytes as usize];
     }
@@ -284,7 +289,7 @@ fn an_argument_that_is_too_long_is_neither_written_nor_read() {
 #[test]
 fn unknown_numbers_are_errors_that_say_what_and_where() {
     let change = |sample: &str, at: usize, value: u8| {
-        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let message = message_of(sample);
         let mut bytes = bytes_of(&message, false);
         bytes[at] = value;
         let sum = crc32c::crc32c(&bytes[..60]);
@@ -364,7 +369,7 @@ fn a_number_that_is_left_out_where_it_is_0_has_no_other_form() {
         ("keep_rows_with_changes", 64, "frame KeepRows: flags is 0, expected a number above 0"),
         ("scan_changed_rows", 72, "frame ScanRows: flags is 0, expected a number above 0"),
     ] {
-        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let message = message_of(sample);
         let mut bytes = bytes_of(&message, false);
         assert_ne!(bytes[at..at + 8], [0; 8], "{sample}");
         bytes[at..at + 8].fill(0);
@@ -398,13 +403,13 @@ fn a_batch_holds_no_batch_no_half_and_not_too_much() {
     let inner = bytes_of(&Message::Batch(rpc::message::Batch { request: 1, messages: vec![] }), false);
     let text = error(&inner);
     assert!(text.contains("frame Batch: kind of a frame in it is Batch"), "{text}");
-    let hello = samples::samples().into_iter().find(|(name, _)| *name == "hello_tool").unwrap().1;
+    let hello = message_of("hello_tool");
     let text = error(&bytes_of(&hello, false));
     assert!(text.contains("kind of a frame in it is Hello"), "{text}");
 
     let text = error(&[&one[..], &one[..40]].concat());
     assert!(text.contains("frame Batch: meta has 40 bytes, a frame in it ends at 64"), "{text}");
-    let pull = samples::samples().into_iter().find(|(name, _)| *name == "pull_listed").unwrap().1;
+    let pull = message_of("pull_listed");
     let cut = bytes_of(&pull, false);
     assert!(error(&cut[..cut.len() - 8]).contains("a frame in it ends at"));
     let mut damaged = bytes_of(&pull, true);

@@ -25,7 +25,7 @@ use crate::input::Input;
 
 /// The first bytes of a file; two bytes of padding follow.
 const FILE_MAGIC: &[u8; 6] = b"ARROW1";
-/// The first bytes of each message of a stream.
+/// The continuation indicator: the first bytes of each message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Maximum length of the first message of a stream that is recognized without the name of the format.
 const SCHEMA_BYTES_LIMIT: u32 = 16 << 20;

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use super::CONTINUATION;
 use crate::panics;
 
-/// Bytes before the metadata of a message: a mark and their length.
+/// Bytes before the metadata of a message: the continuation indicator, and their length.
 pub(super) const PREFIX_BYTES: usize = 8;
 /// Bytes before each compressed buffer: its decompressed length.
 const LENGTH_BYTES: usize = 8;
@@ -22,7 +22,7 @@ const RECORDS_PER_BYTE: usize = 8;
 const COMPRESSED_RECORDS_PER_BYTE: usize = RECORDS_PER_BYTE << 14;
 /// Added to the size of a body, so that few records may have columns of nulls alone, which take no bytes.
 const LEAST_BODY_BYTES: usize = 64;
-/// Maximum number of bytes that a compressed byte stands for: Zstandard repeats a byte for 128 KiB in a block of four bytes.
+/// Maximum number of bytes that one compressed byte can hold: a block of Zstandard repeats a byte 128 Ki times in four bytes.
 const DECOMPRESSED_PER_BYTE: i64 = 1 << 15;
 /// Maximum size of a record batch in bytes, decompressed.
 const BATCH_LIMIT: i64 = 4 << 30;
@@ -71,7 +71,8 @@ impl RawMessage {
             };
             let length = if length == NOT_COMPRESSED { bytes.len() as i64 } else { length };
             if !(0..=bytes.len() as i64 * DECOMPRESSED_PER_BYTE).contains(&length) {
-                return Err(format!("{} compressed bytes stand for {length}", bytes.len()));
+                let count = bytes.len();
+                return Err(format!("a buffer of {count} compressed bytes claims to hold {length} bytes"));
             }
             size = size.saturating_add(length);
             if size > BATCH_LIMIT {
@@ -97,11 +98,11 @@ pub(super) fn record_count(batch: arrow_ipc::RecordBatch<'_>, body_bytes: usize)
 pub(super) fn metadata_length(prefix: [u8; PREFIX_BYTES]) -> Result<usize, String> {
     match prefix.strip_prefix(&CONTINUATION).and_then(<[u8]>::first_chunk) {
         Some(length) => Ok(u32::from_le_bytes(*length) as usize),
-        None => Err("a message does not begin with its mark (was it written before Arrow 0.15?)".to_owned()),
+        None => Err("a message does not begin with the continuation indicator ffffffff (was it written before Arrow 0.15?)".to_owned()),
     }
 }
 
-/// Parses the prefix and the metadata of a message. Without the mark the library takes other bytes for the metadata than
+/// Parses the prefix and the metadata of a message. Without the continuation indicator the library takes other bytes for the metadata than
 /// those that are checked here.
 pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Message<'_>, String> {
     let (prefix, metadata) = bytes.split_first_chunk().ok_or("a message ends within its prefix")?;

@@ -407,7 +407,7 @@ fn dictionaries_that_the_footer_names_twice_are_refused() {
         [("kind", Arc::new(kinds)), ("size", Arc::new(sizes)), ("label", Arc::new(labels))];
     let mut bytes = encode(WAYS[0], &[RecordBatch::try_from_iter(columns).unwrap()]);
     assert!(read_bytes("arrow", &FormatOptions::default(), &bytes).is_ok());
-    // Before the last ten bytes, which begin with its length.
+    // The footer lies before its length (four bytes) and the magic (six bytes).
     let end = bytes.len() - 10;
     let length = u32::from_le_bytes(*bytes[end..].first_chunk().unwrap()) as usize;
     let footer = root_as_footer(&bytes[end - length..end]).unwrap();
@@ -418,7 +418,7 @@ fn dictionaries_that_the_footer_names_twice_are_refused() {
     assert!(error.contains("its dictionaries are longer than the file"), "{error}");
 }
 
-/// `batch` compressed, with other bytes in place of the first `length` that a buffer has when it is decompressed.
+/// The error of reading `batch` compressed, where the first buffer of `length` bytes claims to have `other` bytes.
 fn with_length(batch: &RecordBatch, length: u64, other: i64) -> String {
     let mut bytes = encode(WAYS[1], std::slice::from_ref(batch));
     let at =
@@ -431,7 +431,7 @@ fn with_length(batch: &RecordBatch, length: u64, other: i64) -> String {
 fn a_decompressed_length_that_cannot_be_is_refused_before_memory_is_taken() {
     for length in [i64::MAX, 1 << 40, 1 << 31, -7] {
         let error = with_length(&table(0, 5000), 40_000, length);
-        assert!(error.contains(&format!("compressed bytes stand for {length};")), "{error}");
+        assert!(error.contains(&format!("compressed bytes claims to hold {length} bytes;")), "{error}");
     }
     // So many compressed bytes might stand for more than a record batch may have.
     let mut random = stream(1, Purpose::Test, 2, 0);
@@ -450,7 +450,10 @@ fn a_message_that_is_not_where_the_footer_says_is_refused_before_memory_is_taken
             let mut bytes = bytes.clone();
             bytes.drain(8..8 + missing);
             let error = read_bytes("arrow", &FormatOptions::default(), &bytes).unwrap_err().to_string();
-            assert!(error.contains("a message does not begin with its mark"), "{way:?}, {missing}: {error}");
+            assert!(
+                error.contains("a message does not begin with the continuation indicator"),
+                "{way:?}, {missing}: {error}"
+            );
         }
     }
 }

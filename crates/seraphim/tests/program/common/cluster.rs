@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::command;
 
-/// Longest wait for an expected line or state of a process. Only a test that fails waits so long: it is for slow machines.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// Longest wait for an expected line or state of a process.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process and its standard error.
 pub(crate) struct Process {

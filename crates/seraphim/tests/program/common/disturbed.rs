@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use super::cluster::{Cluster, PATIENCE, Process, children};
+use super::cluster::{Cluster, Process, children};
 use super::{Folder, bytes_of, clicks, command, succeed};
+
+/// Longest wait for a state of a process.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
