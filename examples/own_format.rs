@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use data::format::{FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
+use data::format::{Abilities, FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use data::{BatchBuilder, FormatTable, LineError, Schema};
 use seraphim::cli::Tables;
 
@@ -56,6 +56,8 @@ const ROW: FormatRow = FormatRow {
     name: "weather",
     title: "rain: or dry:, then name=number ...",
     extensions: &["weather"],
+    // Features have names and no groups, and there are no columns: settings that need these are refused.
+    abilities: Abilities::NONE,
     recognize: |head| head.starts_with(b"rain:") || head.starts_with(b"dry:"),
     open: |_: &FormatContext<'_>| Ok(OpenFormat::Lines(Box::new(Weather))),
 };

@@ -6,6 +6,7 @@
 
 use crate::distinct_keys::DistinctKeys;
 use crate::key_vec::KeyVec;
+use crate::rounding::{EXACT_INTEGER_LIMIT, loses_digits};
 
 /// Texts of the passthrough columns: one per record and column, record by record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -133,16 +134,6 @@ impl Batch {
     }
 }
 
-/// Integers up to this one are exact in f32.
-pub(crate) const EXACT_INTEGER_LIMIT: f32 = 16_777_216.0;
-
-/// Whether `token` is an integer other than `value`.
-#[cold]
-fn loses_digits(token: &[u8], value: f32) -> bool {
-    let whole = std::str::from_utf8(token).ok().map(|text| text.strip_suffix(".0").unwrap_or(text));
-    whole.and_then(|text| text.parse::<i128>().ok()).is_some_and(|whole| value as i128 != whole)
-}
-
 /// Collects records with raw keys. The caller pushes the entries of a record and then calls `end_record`, or
 /// `discard_record` when the record is bad: nothing of it stays then.
 #[derive(Debug, Default)]
@@ -154,9 +145,8 @@ pub struct BatchBuilder {
     passthrough_count: usize,
     /// The time of the open record.
     open_time: Option<f64>,
-    /// Byte of the open line at which a value stands that f32 rounds.
-    rounded_at: Option<usize>,
-    is_rounding_reported: bool,
+    /// Keys and numbers of the open record that lose digits in f32.
+    rounded: Vec<(u64, f64)>,
 }
 
 impl BatchBuilder {
@@ -286,28 +276,27 @@ impl BatchBuilder {
             other.batch.passthrough.push(self.batch.passthrough.get(at));
         }
         other.open_time = self.open_time;
+        other.rounded.append(&mut self.rounded);
         self.discard_record();
     }
 
-    /// Notes that `value`, written as `token` at byte `at` of the open line, is an integer that f32 rounds.
+    /// Notes that a feature has the number `value`, which may have lost digits. `written` returns the number in double
+    /// precision.
     #[inline]
-    pub(crate) fn note_rounding(&mut self, token: &[u8], at: usize, value: f32) {
-        if value.abs() >= EXACT_INTEGER_LIMIT && !self.is_rounding_reported && loses_digits(token, value) {
-            self.rounded_at = Some(at);
+    pub(crate) fn note_rounding(&mut self, key: u64, value: f32, written: impl FnOnce() -> Option<f64>) {
+        if value.abs() >= EXACT_INTEGER_LIMIT {
+            let written = written().filter(|written| loses_digits(*written, value));
+            self.rounded.extend(written.map(|written| (key, written)));
         }
     }
 
-    /// Returns the byte of the open line at which such a value stands. Later roundings are not noted.
+    /// Takes the numbers of the last record that lost digits.
     #[inline]
-    pub(crate) fn take_rounded_at(&mut self) -> Option<usize> {
-        let at = self.rounded_at.take();
-        self.is_rounding_reported |= at.is_some();
-        at
-    }
-
-    /// Drops the rounding that was noted for the open record.
-    pub(crate) fn discard_rounding(&mut self) {
-        self.rounded_at = None;
+    pub(crate) fn take_rounded(&mut self, visit: impl FnMut(u64, f64)) {
+        let mut visit = visit;
+        if !self.rounded.is_empty() {
+            self.rounded.drain(..).for_each(|(key, written)| visit(key, written));
+        }
     }
 
     /// Returns a copy of the raw keys of the open record.
@@ -339,7 +328,9 @@ impl BatchBuilder {
         let mut entries: Vec<(u64, f32)> =
             self.open_keys().into_iter().enumerate().map(|(at, key)| (key, value(at))).collect();
         entries.sort_by_key(|entry| entry.0);
+        let rounded = std::mem::take(&mut self.rounded);
         self.discard_record();
+        self.rounded = rounded;
         let mut rest = &entries[..];
         let mut finite = true;
         while let Some(&(key, _)) = rest.first() {
@@ -383,6 +374,7 @@ impl BatchBuilder {
         self.batch.values.truncate(start);
         self.batch.fields.truncate(start);
         self.batch.passthrough.truncate(self.passthrough_count);
+        self.rounded.clear();
         self.open_time = None;
     }
 

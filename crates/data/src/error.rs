@@ -248,10 +248,10 @@ pub struct BadLine {
     pub found: String,
 }
 
-/// An error of a parser in a line; the reader adds the file and the line number.
+/// An error in a line or another record; the reader adds the file and the number of the line or record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineError {
-    /// Byte in the line, 0-based.
+    /// Byte in the line or number of the column, 0-based.
     pub at: usize,
     /// What the grammar allows here.
     pub expected: Cow<'static, str>,
@@ -270,6 +270,13 @@ impl LineError {
     #[cold]
     pub fn with_found(at: usize, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
         Self { at, expected: expected.into(), found: found.into() }
+    }
+
+    /// The error with its place: the file and the number of the record, from 1.
+    #[cold]
+    pub(crate) fn at_line(self, file: &str, line: u64) -> BadLine {
+        let (expected, column) = (self.expected.into_owned(), self.at as u64 + 1);
+        BadLine { file: file.to_owned(), line, column, expected, found: self.found }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Labels: the values that are allowed, their mapping, and their statistics.
 
 use crate::Error;
+use crate::rounding::{RoundedNumbers, loses_digits};
 use std::collections::BTreeMap;
 
 /// Which labels are allowed, and how they become the numbers of a batch.
@@ -205,13 +206,13 @@ impl LabelStats {
 pub(crate) struct Labeler {
     rule: LabelRule,
     pub(crate) stats: LabelStats,
-    /// The first label that f32 rounds.
-    pub(crate) rounded: Option<f64>,
+    /// Labels that lose digits in f32.
+    pub(crate) rounded: RoundedNumbers,
 }
 
 impl Labeler {
     pub(crate) fn new(rule: LabelRule) -> Self {
-        Self { rule, stats: LabelStats::default(), rounded: None }
+        Self { rule, stats: LabelStats::default(), rounded: RoundedNumbers::default() }
     }
 
     /// Returns the number for the batch, or what was expected instead of `label`.
@@ -236,8 +237,8 @@ impl Labeler {
             }
             LabelRule::Class | LabelRule::Real => {
                 let out = label as f32;
-                if f64::from(out) != label && self.rounded.is_none() {
-                    self.note_rounding(label, out);
+                if loses_digits(label, out) {
+                    self.rounded.add(label);
                 }
                 out
             }
@@ -247,14 +248,6 @@ impl Labeler {
         }
         self.stats.add(label, out > 0.0);
         Ok(out)
-    }
-
-    /// Notes a large label that f32 rounds: different labels may become the same number.
-    #[cold]
-    fn note_rounding(&mut self, label: f64, out: f32) {
-        if label.abs() > EXACT_INTEGER_LIMIT && out.to_string().parse() != Ok(label) {
-            self.rounded = Some(label);
-        }
     }
 
     #[inline]
@@ -333,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_label_that_does_not_come_back_from_f32_is_noted() {
+    fn labels_that_lose_digits_are_counted() {
         for (label, rounded) in [
             (0.1, false),
             (4.526, false),
@@ -343,7 +336,7 @@ mod tests {
         ] {
             let mut labeler = Labeler::new(LabelRule::Real);
             labeler.apply(label).unwrap();
-            assert_eq!(labeler.rounded, rounded.then_some(label), "{label}");
+            assert_eq!(labeler.rounded.count, u64::from(rounded), "{label}");
         }
     }
 

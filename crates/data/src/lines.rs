@@ -5,9 +5,8 @@ use crate::compression::ByteStream;
 use crate::format::{LineParser, ParsedLine, RecordReader, last_entry_of};
 use crate::input::{BYTE_ORDER_MARK, Input};
 use crate::key_names::KeyNames;
-use crate::number::{parse_f32, parse_f64};
 use crate::quotes::Quotes;
-use crate::sink::Sink;
+use crate::sink::{Sink, found_label};
 use crate::split::{Split, SplitRange};
 use crate::{BadLine, Error, LineError};
 use memchr::memchr;
@@ -143,30 +142,6 @@ impl LineReader {
         })
     }
 
-    /// Notes the position of a value that f32 rounds.
-    #[cold]
-    fn note_rounded(&mut self, start: usize, end: usize, feature: Option<usize>, sink: &mut Sink) {
-        let line = &self.buffer[start..end];
-        let label = sink.rounded_label().map(|label| {
-            let begins = |at: &usize| *at == 0 || is_separator(line[*at - 1]);
-            let is_label = |at: &usize| parse_f64(token_at(line, *at)) == Some(label);
-            (0..line.len()).filter(begins).find(is_label).unwrap_or(0)
-        });
-        let cursor = self.current.as_ref().expect("a line was read through it");
-        let file = self.files[cursor.file].name();
-        let text = |at: usize| {
-            let token = token_at(line, at);
-            let kept = parse_f32(token).map_or(String::new(), |value| value.to_string());
-            // A notice is not worth counting the lines before a split that begins in mid-file.
-            let place = match cursor.lines_before {
-                Some(before) => format!("{file}:{}:{}", before + cursor.lines, at + 1),
-                None => format!("{file}, byte {}", cursor.base + (start + at) as u64),
-            };
-            format!("{} at {place} becomes {kept}", String::from_utf8_lossy(token))
-        };
-        sink.note_rounded(feature.map(text), label.map(text));
-    }
-
     /// Reports a bad line with its position.
     #[cold]
     fn bad_line(&mut self, start: usize, end: usize, error: LineError, sink: &mut Sink) -> Result<(), Error> {
@@ -178,17 +153,6 @@ impl LineReader {
         let expected = error.expected.into_owned();
         sink.report_bad_line(BadLine { file, line, column, expected, found })
     }
-}
-
-/// Whether a byte may stand between values.
-fn is_separator(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'"')
-}
-
-/// Returns the token at `at`, up to the next byte that cannot belong to a value.
-fn token_at(line: &[u8], at: usize) -> &[u8] {
-    let rest = &line[at.min(line.len())..];
-    &rest[..rest.iter().position(|byte| is_separator(*byte)).unwrap_or(rest.len())]
 }
 
 impl RecordReader for LineReader {
@@ -214,12 +178,10 @@ impl RecordReader for LineReader {
                     self.bad_line(start, end, error, sink)?;
                 }
                 Ok(ParsedLine::Record { label, weight, group }) => {
-                    let rounded_at = sink.builder().take_rounded_at();
                     if let Err(expected) = sink.end_record(label, weight, group) {
-                        let found = format!("label {}", label.unwrap_or_default());
-                        self.bad_line(start, end, LineError::with_found(0, expected, found), sink)?;
-                    } else if rounded_at.is_some() || sink.rounded_label().is_some() {
-                        self.note_rounded(start, end, rounded_at, sink);
+                        let at = self.grammar.parser.label_at(&self.buffer[start..end]);
+                        let error = LineError::with_found(at, expected, found_label(label));
+                        self.bad_line(start, end, error, sink)?;
                     }
                 }
                 Ok(ParsedLine::Skipped) => {}

@@ -1,10 +1,8 @@
 //! Settings of formats, and those of them that the trained schema decides.
 
+use crate::format::Abilities;
 use crate::label::LabelRule;
 use crate::schema::Schema;
-
-/// Formats of lines without columns.
-pub(crate) const WITHOUT_COLUMNS: [&str; 5] = ["libsvm", "libffm", "vw", "text", "edges"];
 
 /// The use of an input that is read with a trained schema. It decides which columns may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,8 +85,9 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// Fills the settings that the user left open from the trained schema. `format` is that of the input.
-    pub(crate) fn fill_from(&mut self, schema: &Schema, format: &str) {
+    /// Fills the settings that the user left open from the trained schema. `abilities` are those of the
+    /// format of the input.
+    pub(crate) fn fill_from(&mut self, schema: &Schema, abilities: Abilities) {
         let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
             if mine.is_none() {
                 mine.clone_from(theirs);
@@ -98,7 +97,7 @@ impl FormatOptions {
             fill(&mut self.label, &schema.label);
         }
         // For other purposes these columns may be absent: a format with columns looks them up in the file.
-        if self.purpose == InputPurpose::Training || WITHOUT_COLUMNS.contains(&format) {
+        if self.purpose == InputPurpose::Training || !abilities.has_columns {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
             fill(&mut self.time, &schema.time);
@@ -121,14 +120,14 @@ impl FormatOptions {
     }
 
     /// Drops settings of columns that belong to training data of another format when lines have no columns.
-    pub(crate) fn drop_columns_for(&mut self, format: &str) {
-        if WITHOUT_COLUMNS.contains(&format) {
+    pub(crate) fn drop_columns_for(&mut self, abilities: Abilities) {
+        if !abilities.has_columns {
             let kept = Self {
                 has_label: self.has_label,
                 uses_labels: self.uses_labels,
                 purpose: self.purpose,
                 keep_columns: std::mem::take(&mut self.keep_columns),
-                group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
+                group: self.group.take().filter(|group| group == "qid" && abilities.has_qid),
                 interactions: std::mem::take(&mut self.interactions),
                 keep_zeros: self.keep_zeros,
                 uses_fields: self.uses_fields,
@@ -174,7 +173,7 @@ mod tests {
     #[test]
     fn lines_without_columns_keep_what_is_no_setting_of_columns() {
         let mut options = all();
-        options.drop_columns_for("libsvm");
+        options.drop_columns_for(Abilities { has_qid: true, ..Abilities::NONE });
         assert_eq!(
             (options.label, options.weight, options.header, options.delimiter),
             (None, None, None, None)
@@ -186,10 +185,10 @@ mod tests {
         assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));
         assert_eq!((options.keep_columns, options.interactions), (all().keep_columns, all().interactions));
         let mut options = all();
-        options.drop_columns_for("vw");
-        assert_eq!(options.group, None, "only libsvm has qid");
+        options.drop_columns_for(Abilities::NONE);
+        assert_eq!(options.group, None, "it has no qid");
         let mut options = all();
-        options.drop_columns_for("csv");
+        options.drop_columns_for(Abilities::COLUMNS);
         assert_eq!(options.label, all().label);
     }
 }

@@ -4,7 +4,8 @@ use crate::format::RecordReader;
 use crate::key_names::KeyNames;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
-use crate::sink::{HoldoutRule, RoundingReport, Sink};
+use crate::rounding::RoundingReport;
+use crate::sink::{HoldoutRule, Sink};
 use crate::survey::Survey;
 use crate::{Batch, Error};
 
@@ -25,7 +26,7 @@ pub struct ReadSummary {
     /// Records skipped because they have no label while others have one.
     #[serde(default)]
     pub unlabelled_count: u64,
-    /// The first values that were rounded.
+    /// The columns whose numbers lost digits.
     #[serde(default)]
     pub rounded: RoundingReport,
     /// Bytes of the input files on disk that were read, for progress against
@@ -89,9 +90,7 @@ impl Reader {
     fn update_summary(&mut self, out: &Batch) {
         let (sink, summary) = (&self.sink, &mut self.summary);
         summary.record_count = sink.total_records();
-        if summary.rounded.feature.is_none() || summary.rounded.label.is_none() {
-            summary.rounded = sink.rounded();
-        }
+        summary.rounded = sink.rounded();
         summary.unlabelled_count = sink.unlabelled_count();
         summary.bytes_read = sink.bytes_read();
         summary.largest_key = summary.largest_key.max(out.columns.last().copied());

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::columns::NumberForm;
+
 /// How an input was read. Formats whose keys are in the lines (libsvm, libffm, VW) have no columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
@@ -65,6 +67,9 @@ pub struct Column {
     /// Name in the header, or its 0-based position in the file.
     pub name: String,
     pub kind: ColumnKind,
+    /// What the numbers of a numeric column mean, and how text has them. Plain in models of older versions.
+    #[serde(default, skip_serializing_if = "NumberForm::is_plain")]
+    pub form: NumberForm,
 }
 
 /// An input column that is copied to the predictions, as its values are written.

@@ -1,9 +1,12 @@
 //! Collects parsed records: label rule, hold-out and bad lines, the same for all formats.
 
 use crate::bad_lines::{BadLineCounter, BadLineTally};
+use crate::columns::Attributes;
 use crate::label::{LabelRule, LabelStats, Labeler};
-use crate::{BadLine, Batch, BatchBuilder, Error};
+use crate::rounding::{RoundedKeys, RoundingReport};
+use crate::{BadLine, Batch, BatchBuilder, Error, LineError};
 use math::random::RandomStream;
+use std::sync::Arc;
 
 /// Collects the records of one task. For each record the caller pushes entries into [`builder`](Self::builder), then
 /// calls [`end_record`](Self::end_record) or [`discard_record`](Self::discard_record).
@@ -18,39 +21,9 @@ pub struct Sink {
     unlabelled_count: u64,
     bytes_read: u64,
     notices: Vec<String>,
-    rounded: RoundingReport,
-}
-
-/// The first values that f32 rounded, with their positions.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct RoundingReport {
-    /// The first one among the features.
-    pub feature: Option<String>,
-    /// The first one among the labels.
-    pub label: Option<String>,
-}
-
-impl RoundingReport {
-    /// Notices for the user.
-    pub fn notices(&self) -> impl Iterator<Item = String> {
-        let of = |what: &str, first: &Option<String>| {
-            first.as_ref().map(|first| {
-                format!(
-                    "{what} are stored in single precision (f32): {first}; see docs/data-formats.md for what to do"
-                )
-            })
-        };
-        [of("features", &self.feature), of("labels", &self.label)].into_iter().flatten()
-    }
-
-    /// Fills what this report does not have from `other`.
-    pub fn add(&mut self, other: &Self) {
-        for (mine, other) in [(&mut self.feature, &other.feature), (&mut self.label, &other.label)] {
-            if mine.is_none() {
-                mine.clone_from(other);
-            }
-        }
-    }
+    rounded: RoundedKeys,
+    /// Names of the feature columns, whose positions are the keys.
+    column_names: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -112,13 +85,19 @@ impl Sink {
             unlabelled_count: 0,
             bytes_read: 0,
             notices: Vec::new(),
-            rounded: RoundingReport::default(),
+            rounded: RoundedKeys::default(),
+            column_names: Arc::from([]),
         }
     }
 
     /// Sets the limit that feature numbers of later records must be below.
     pub(crate) fn set_key_limit(&mut self, limit: Option<u64>) {
         self.key_limit = limit;
+    }
+
+    /// Sets the names of the feature columns, for notices.
+    pub(crate) fn set_column_names(&mut self, names: Arc<[String]>) {
+        self.column_names = names;
     }
 
     pub(crate) fn set_holdout(&mut self, rule: HoldoutRule) {
@@ -195,7 +174,12 @@ impl Sink {
             self.main_builder.move_open_record(&mut holdout.builder);
             holdout.is_record_held_out = true;
         }
-        self.builder().end_record(label, weight, group);
+        let builder = match &mut self.holdout {
+            Some(holdout) if holdout.is_record_held_out => &mut holdout.builder,
+            _ => &mut self.main_builder,
+        };
+        builder.end_record(label, weight, group);
+        builder.take_rounded(|key, written| self.rounded.add(key, written));
         self.record_count += 1;
         if let Some(holdout) = &mut self.holdout {
             if holdout.builder.record_count() >= HOLDOUT_BATCH_SIZE {
@@ -206,10 +190,28 @@ impl Sink {
         Ok(())
     }
 
+    /// Closes the open record with the attributes of a row, or discards it after an error. `label_at` is where the label
+    /// stands.
+    #[inline]
+    pub(crate) fn end_row(
+        &mut self,
+        row: Result<Attributes, LineError>,
+        label_at: usize,
+    ) -> Result<(), LineError> {
+        match row {
+            Ok(Attributes { label, weight, group }) => self
+                .end_record(label, weight, group)
+                .map_err(|expected| LineError::with_found(label_at, expected, found_label(label))),
+            Err(error) => {
+                self.discard_record();
+                Err(error)
+            }
+        }
+    }
+
     /// Discards the entries of the open record.
     pub fn discard_record(&mut self) {
         self.builder().discard_record();
-        self.builder().discard_rounding();
     }
 
     /// Counts a record that is skipped because it has no label.
@@ -231,25 +233,9 @@ impl Sink {
         }
     }
 
-    /// Returns the first label that was rounded, as long as its position is not known.
-    #[inline]
-    pub(crate) fn rounded_label(&self) -> Option<f64> {
-        self.labeler.rounded.filter(|_| self.rounded.label.is_none())
-    }
-
-    /// Notes the position of the first feature, or label, that was rounded.
-    pub(crate) fn note_rounded(&mut self, feature: Option<String>, label: Option<String>) {
-        self.rounded.add(&RoundingReport { feature, label });
-    }
-
-    /// Returns the first values that were rounded; a label comes without its position where no reader has noted it.
+    /// Returns how often digits were lost so far.
     pub(crate) fn rounded(&self) -> RoundingReport {
-        let mut rounded = self.rounded.clone();
-        rounded.add(&RoundingReport {
-            feature: None,
-            label: self.labeler.rounded.map(|label| format!("{label} becomes {}", label as f32)),
-        });
-        rounded
+        self.rounded.report(&self.column_names, self.labeler.rounded)
     }
 
     /// Counts bytes of the input files as read, for progress.
@@ -287,12 +273,18 @@ impl Sink {
     }
 }
 
+/// Describes the label of a record that is refused.
+pub(crate) fn found_label(label: Option<f64>) -> String {
+    format!("label {}", label.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use math::random::{Purpose, stream};
 
     use super::*;
     use crate::bad_lines::BadLinePolicy;
+    use crate::rounding::RoundedNumbers;
 
     fn sink(rule: LabelRule) -> Sink {
         Sink::new(rule, BadLineTally::new(BadLinePolicy::Fail))
@@ -329,9 +321,18 @@ mod tests {
     #[test]
     fn a_rounded_value_of_a_refused_record_is_not_told() {
         let mut sink = sink(LabelRule::Real);
-        sink.builder().note_rounding(b"16777217", 0, 16_777_216.0);
-        sink.discard_record();
-        assert_eq!(sink.builder().take_rounded_at(), None);
+        let written = 16_777_217.0;
+        for is_refused in [true, false] {
+            sink.builder().note_rounding(3, written as f32, || Some(written));
+            if is_refused {
+                sink.discard_record();
+            } else {
+                sink.end_record(Some(written), 1.0, None).unwrap();
+            }
+        }
+        let rounded = RoundedNumbers { count: 1, first: written };
+        let features = [("feature 3".to_owned(), rounded)].into_iter().collect();
+        assert_eq!(sink.rounded(), RoundingReport { features, labels: rounded });
     }
 
     #[test]
@@ -371,38 +372,6 @@ mod tests {
         sink.set_holdout(HoldoutRule::Share(0.0, stream(1, Purpose::Validation, 0, 0)));
         sink.end_record(Some(0.0), 1.0, None).unwrap();
         assert_eq!((sink.record_count(), sink.take_holdout().len()), (1, 0));
-    }
-
-    #[test]
-    fn the_first_rounded_values_are_told_once() {
-        let report = |feature: Option<&str>, label: Option<&str>| RoundingReport {
-            feature: feature.map(str::to_owned),
-            label: label.map(str::to_owned),
-        };
-        let mut all = report(None, Some("first"));
-        all.add(&report(Some("second"), Some("second")));
-        all.add(&report(Some("third"), None));
-        assert_eq!(all, report(Some("second"), Some("first")));
-        let notices: Vec<String> = all.notices().collect();
-        assert!(
-            notices[0].starts_with("features are stored in single precision (f32): second"),
-            "{}",
-            notices[0]
-        );
-        assert!(
-            notices[1].starts_with("labels are stored in single precision (f32): first"),
-            "{}",
-            notices[1]
-        );
-        assert_eq!(report(None, None).notices().count(), 0);
-
-        let mut sink = sink(LabelRule::Real);
-        assert_eq!(sink.rounded(), report(None, None));
-        sink.end_record(Some(16_777_217.0), 1.0, None).unwrap();
-        assert_eq!(sink.rounded_label(), Some(16_777_217.0));
-        assert_eq!(sink.rounded(), report(None, Some("16777217 becomes 16777216")));
-        sink.note_rounded(None, Some("line 1".to_owned()));
-        assert_eq!((sink.rounded_label(), sink.rounded()), (None, report(None, Some("line 1"))));
     }
 
     #[test]

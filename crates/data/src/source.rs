@@ -2,12 +2,13 @@
 
 use crate::arrays;
 use crate::bad_lines::{BadLinePolicy, BadLineTally, BadLineTotal};
-use crate::format::{FormatContext, FormatRow, FormatTable, LineFormat, OpenFormat, RowGroupFormat};
+use crate::format::{
+    Abilities, FormatContext, FormatRow, FormatTable, LineFormat, OpenFormat, RowGroupFormat,
+};
 use crate::input;
 use crate::interruptible::StopFlag;
 use crate::label::LabelRule;
 use crate::lines::{Grammar, LineReader};
-use crate::options::WITHOUT_COLUMNS;
 use crate::reader::Reader;
 use crate::resolve::resolve;
 use crate::schema::{ColumnKind, PassthroughColumn, Schema};
@@ -82,27 +83,23 @@ impl Source {
             (None, None) => formats.recognize(&files)?,
         };
         let mut options = config.options.clone();
-        if !options.uses_labels && !WITHOUT_COLUMNS.contains(&row.name) {
+        if !options.uses_labels && row.abilities.has_columns {
             options.skip_label();
         }
         if let Some(schema) = like {
             if row.name == schema.format {
                 options.delimiter = options.delimiter.or(schema.delimiter);
             } else {
-                options.drop_columns_for(row.name);
-                check_features(row, &files, &options, schema)?;
+                options.drop_columns_for(row.abilities);
+                let trained = formats.find(&schema.format).map_or(Abilities::NONE, |row| row.abilities);
+                check_features(row, &files, &options, schema, trained)?;
             }
-            options.fill_from(schema, row.name);
+            options.fill_from(schema, row.abilities);
             if row.name != schema.format {
-                options.drop_columns_for(row.name);
+                options.drop_columns_for(row.abilities);
             }
         }
-        if !options.interactions.is_empty() && !FORMATS_WITH_INTERACTIONS.contains(&row.name) {
-            let reason =
-                format!("{} has no columns, namespaces or fields to multiply; remove this setting", row.name);
-            return Err(Error::BadOption { option: "interactions", reason });
-        }
-        options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
+        options.keep_zeros &= row.abilities.has_columns;
         let context = FormatContext { files: &files, options: &options, trained_schema: like };
         let (plan, mut schema, carried, mut notices) = match open(row, &context)? {
             OpenFormat::Lines(plan) => {
@@ -114,7 +111,7 @@ impl Source {
                 (SourceFormat::RowGroups(plan), schema, carried, notices)
             }
         };
-        if row.name != FORMAT_WITH_PARTITIONS
+        if !row.abilities.reads_partitions
             && let Some(notice) = unread_partition_notice(&files)
         {
             notices.push(notice);
@@ -125,7 +122,7 @@ impl Source {
         row.name.clone_into(&mut schema.format);
         schema.interactions.clone_from(&options.interactions);
         if let Some(limit) = options.key_limit {
-            check_features_are_numbered(&files, &schema, limit)?;
+            check_features_are_numbered(&files, &schema, row.abilities, limit)?;
         }
         Ok(Self {
             files: files.into(),
@@ -226,6 +223,7 @@ impl Source {
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);
+        sink.set_column_names(self.schema.columns.iter().map(|column| column.name.clone()).collect());
         Ok(match &self.format {
             SourceFormat::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);
@@ -243,6 +241,7 @@ fn open(row: &FormatRow, context: &FormatContext<'_>) -> Result<OpenFormat, Erro
     if context.files.iter().any(|file| file.arrays().is_some()) {
         return arrays::open(context);
     }
+    row.refuse_settings(context.options)?;
     (row.open)(context)
 }
 
@@ -264,7 +263,12 @@ fn without_columns(format: &str) -> String {
 }
 
 /// Fails when a limit of feature numbers is set for features that have names.
-fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> Result<(), Error> {
+fn check_features_are_numbered(
+    files: &[Input],
+    schema: &Schema,
+    abilities: Abilities,
+    limit: u64,
+) -> Result<(), Error> {
     let file = input::list_names(files);
     let text = schema.columns.iter().find(|column| column.kind == ColumnKind::Text);
     let reason = match text {
@@ -274,8 +278,8 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
                 column.name
             )
         }
-        None if schema.format == "vw" => {
-            format!("features of {file} (vw) have names and no numbers; remove this setting")
+        None if !abilities.has_columns && !abilities.is_numbered => {
+            format!("features of {file} ({}) have names and no numbers; remove this setting", schema.format)
         }
         None if !schema.interactions.is_empty() => {
             "interactions have no numbers; remove this setting".to_owned()
@@ -291,15 +295,6 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
     Err(Error::BadOption { option: "dimensions", reason })
 }
 
-/// The format that reads the columns in the names of folders.
-const FORMAT_WITH_PARTITIONS: &str = "parquet";
-
-/// Formats whose features have groups that interactions can multiply.
-const FORMATS_WITH_INTERACTIONS: [&str; 6] = ["csv", "dense", "vw", "libffm", "parquet", "arrow"];
-
-/// Formats whose features are the numbers in the input: the same number means the same feature in all of them.
-const FORMATS_WITH_NUMBERED_FEATURES: [&str; 4] = ["libsvm", "libffm", "parquet", "arrow"];
-
 /// Fails when the input has another format than training and identifies its features differently: by names of columns,
 /// or by numbers in the input.
 fn check_features(
@@ -307,6 +302,7 @@ fn check_features(
     files: &[Input],
     options: &FormatOptions,
     like: &Schema,
+    trained: Abilities,
 ) -> Result<(), Error> {
     // This opens the input without the trained schema. Errors of the file itself are reported when it is opened with
     // it.
@@ -316,8 +312,7 @@ fn check_features(
         OpenFormat::RowGroups(plan) => plan.schema().columns,
     };
     let by_columns = (!columns.is_empty(), !like.columns.is_empty());
-    let numbered = FORMATS_WITH_NUMBERED_FEATURES.contains(&row.name)
-        && FORMATS_WITH_NUMBERED_FEATURES.contains(&like.format.as_str());
+    let numbered = row.abilities.is_numbered && trained.is_numbered;
     if by_columns == (true, true) || (by_columns == (false, false) && numbered) {
         return Ok(());
     }

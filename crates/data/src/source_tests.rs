@@ -121,30 +121,16 @@ fn summaries(source: &Source, task_count: usize) -> Result<Vec<crate::ReadSummar
 }
 
 #[test]
-fn a_value_that_loses_digits_in_a_later_split_has_its_byte() {
-    let before = "1 1:1\n".repeat(1000);
-    let text = format!("{before}16777217 2:16777219\n{}", "0 2:1\n".repeat(100));
-    let source = open(&text, &config("libsvm"), None).unwrap();
-    let first = &summaries(&source, 1).unwrap()[0].rounded;
-    assert_eq!(first.label.as_deref(), Some("16777217 at records:1001:1 becomes 16777216"));
-    assert_eq!(first.feature.as_deref(), Some("16777219 at records:1001:12 becomes 16777220"));
-    let second = &summaries(&source, 2).unwrap()[1].rounded;
-    assert_eq!(second.label.as_deref(), Some("16777217 at records, byte 6000 becomes 16777216"));
-    assert_eq!(second.feature.as_deref(), Some("16777219 at records, byte 6011 becomes 16777220"));
-}
-
-#[test]
-fn a_label_that_loses_digits_is_found_among_other_fields() {
-    for (text, place) in [
-        ("a,b,y\nx16777217,1,16777217\n", "16777217 at records:2:13"),
-        ("a,b,y\n1,\"2\",\"16777217\"\n", "16777217 at records:2:8"),
-        ("a;b;y\n1;2;16777217\n", "16777217 at records:2:5"),
-        ("a|b|y\n1|2|16777217\n", "16777217 at records:2:5"),
-        ("a\tb\ty\n1\t2\t16777217\n", "16777217 at records:2:5"),
-    ] {
-        let source = open(text, &config("csv"), None).unwrap();
-        let rounded = &summaries(&source, 1).unwrap()[0].rounded;
-        assert_eq!(rounded.label, Some(format!("{place} becomes 16777216")), "{text:?}");
+fn a_label_that_is_refused_has_its_place_among_other_fields() {
+    for (text, place) in
+        [("a,b,y\n1,2,0\n3,4,1\n5,6,7\n", "records:4:5"), ("y;a\n0;2\n1;2\n \"7\" ;2\n", "records:4:2")]
+    {
+        let mut config = config("csv");
+        config.options.label_rule = crate::LabelRule::Binary { positive: None };
+        match summaries(&open(text, &config, None).unwrap(), 1) {
+            Err(error) => assert!(error.to_string().starts_with(place), "{error}"),
+            Ok(_) => panic!("{text}"),
+        }
     }
 }
 
@@ -220,22 +206,18 @@ fn a_table_whose_labels_are_not_used_has_none() {
 
 #[test]
 fn features_of_every_text_that_lose_digits_are_told() {
-    for (format, text, place) in [
-        ("libsvm", "1 2:16777219\n", "records:1:5"),
-        ("libffm", "1 0:2:-16777219\n", "records:1:7"),
-        ("vw", "1 |n a b:16777219\n", "records:1:10"),
-        ("dense", "1,16777219\n", "records:1:3"),
-        ("csv", "a,y\n16777219,1\n", "records:2:1"),
+    for (format, text, name) in [
+        ("libsvm", "1 2:16777219\n", "feature 2"),
+        ("libffm", "1 0:2:16777219\n", "feature 2"),
+        ("vw", "1 |n a b:16777219\n", "other features"),
+        ("dense", "1,16777219\n", "column '1'"),
+        ("csv", "a,y\n16777219,1\n", "column 'a'"),
     ] {
         let rounded = &summaries(&open(text, &config(format), None).unwrap(), 1).unwrap()[0].rounded;
-        let sign = if format == "libffm" { "-" } else { "" };
-        assert_eq!(
-            rounded.feature,
-            Some(format!("{sign}16777219 at {place} becomes {sign}16777220")),
-            "{format}"
-        );
+        let numbers = crate::RoundedNumbers { count: 1, first: 16_777_219.0 };
+        assert_eq!(rounded.features, [(name.to_owned(), numbers)].into(), "{format}");
         let exact = text.replace("16777219", "16777216");
         let rounded = &summaries(&open(&exact, &config(format), None).unwrap(), 1).unwrap()[0].rounded;
-        assert_eq!(rounded.feature, None, "{format}");
+        assert!(rounded.features.is_empty(), "{format}");
     }
 }

@@ -3,6 +3,7 @@
 use data::{
     BadLinePolicy, BadLineTotal, CacheStats, LabelStats, ReadSummary, RoundingReport, Schema, TaskData,
 };
+use math::hash::NAMED_KEY_BIT;
 use serde::{Deserialize, Serialize};
 
 use super::task_streams::TimedValidation;
@@ -135,8 +136,9 @@ pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String>
             counted(totals.bad_lines, "bad line")
         ));
     }
+    // Keys of names are no numbers of features.
     let known = tasks.iter().filter_map(|task| task.training.largest_key).max();
-    let numbered = schema.columns.is_empty() && schema.format != "vw";
+    let numbered = schema.columns.is_empty() && [known, met].iter().flatten().all(|key| *key < NAMED_KEY_BIT);
     if let (true, Some(known), Some(met)) = (numbered, known, met)
         && met > known
     {

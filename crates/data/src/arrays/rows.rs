@@ -1,19 +1,22 @@
 //! Sparse and dense rows.
 
-use crate::key_names::KeyNames;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Arrays, CsrArrays, DenseArrays, RecordAttributes};
-use crate::error::BadLine;
+use crate::columns::{
+    Attributes, Cell, ColumnDescription, ColumnPlan, Number, NumberForm, RecordBuilder, Role, Row,
+    TableDescription, ValueKind, plan,
+};
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
+use crate::key_names::KeyNames;
 use crate::lines::ENTRY_LIMIT;
-use crate::options::InputPurpose;
-use crate::schema::{Column, ColumnKind, Schema};
+use crate::options::{FormatOptions, InputPurpose};
+use crate::schema::Schema;
 use crate::sink::Sink;
 use crate::split::{RowGroup, Split, SplitRange};
-use crate::{BatchBuilder, Error};
+use crate::{BatchBuilder, Error, LineError};
 
 /// Records that one task reads without the others.
 const GROUP_RECORDS: usize = 1024;
@@ -119,63 +122,92 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         let what = "it has no labels: give one for each record".to_owned();
         return Err(Error::BadArrays { name: file.0.name().to_owned(), what });
     }
-    let schema = schema(context, &arrays)?;
-    Ok(OpenFormat::RowGroups(Box::new(Rows { arrays: arrays.into(), schema, has_labels: needs_labels })))
+    let mut plan: Option<ColumnPlan> = None;
+    for (file, arrays) in context.files.iter().zip(&arrays) {
+        let trained = context.trained_schema.or(plan.as_ref().map(|first| &first.schema));
+        let own = plan_of(file.name(), arrays, options, trained)?;
+        plan.get_or_insert(own);
+    }
+    let plan = plan.expect("there is an input");
+    let schema = context.trained_schema.unwrap_or(&plan.schema).clone();
+    Ok(OpenFormat::RowGroups(Box::new(Rows {
+        arrays: arrays.into(),
+        plan: Arc::new(plan),
+        schema,
+        has_labels: needs_labels,
+    })))
 }
 
 /// The first names.
-fn list<T: AsRef<str>>(names: &[T]) -> String {
+fn list(names: &[&str]) -> String {
     const SHOWN: usize = 5;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    shown.join(", ") + if names.len() > SHOWN { ", ..." } else { "" }
+    names[..names.len().min(SHOWN)].join(", ") + if names.len() > SHOWN { ", ..." } else { "" }
 }
 
-fn schema(context: &FormatContext<'_>, arrays: &[Arrays]) -> Result<Schema, Error> {
-    let mut schema: Option<Schema> = context.trained_schema.cloned();
-    for (file, arrays) in context.files.iter().zip(arrays) {
-        let Arrays::Dense(rows) = arrays else { continue };
-        // In dense text the label is the first column.
-        let names: Vec<String> = match rows.names.as_slice() {
-            [] => (1..=rows.columns).map(|column| column.to_string()).collect(),
-            names => names.to_vec(),
-        };
-        if let Some(known) = &schema {
-            let expected: Vec<&String> = known.columns.iter().map(|column| &column.name).collect();
-            if expected.len() != names.len()
-                || (known.named && !expected.iter().zip(&names).all(|(a, b)| *a == b))
-            {
-                let difference = format!(
-                    "it has {} columns ({}), and {} are expected ({})",
-                    names.len(),
-                    list(&names),
-                    expected.len(),
-                    list(&expected)
-                );
-                return Err(Error::SchemaDiffers { file: file.name().to_owned(), difference });
-            }
-            continue;
+/// Plans the columns of dense rows, and the one list of entries of sparse rows.
+fn plan_of(
+    file: &str,
+    arrays: &Arrays,
+    options: &FormatOptions,
+    trained: Option<&Schema>,
+) -> Result<ColumnPlan, Error> {
+    // Labels and all else are beside the columns, which are features.
+    let options = FormatOptions {
+        has_label: false,
+        uses_labels: false,
+        keep_zeros: options.keep_zeros,
+        uses_fields: options.uses_fields,
+        key_limit: options.key_limit,
+        interactions: options.interactions.clone(),
+        ..FormatOptions::default()
+    };
+    let column = |name: String| ColumnDescription::new(name, ValueKind::Number);
+    let Arrays::Dense(rows) = arrays else {
+        let entries = ColumnDescription::new("features".to_owned(), ValueKind::PairList);
+        let options = FormatOptions { interactions: Vec::new(), ..options };
+        let mut plan = plan(&TableDescription::new(file, vec![entries], &options)?, &options, None)?;
+        plan.schema = Schema::default();
+        return Ok(plan);
+    };
+    let is_named = !rows.names.is_empty();
+    // In dense text the label is the first column.
+    let own = || (1..=rows.columns).map(|at| at.to_string()).collect::<Vec<_>>();
+    let names = match trained {
+        Some(trained) if !(is_named && trained.named) && trained.columns.len() != rows.columns => {
+            let expected: Vec<&str> = trained.columns.iter().map(|column| column.name.as_str()).collect();
+            let difference = format!(
+                "it has {} columns, and {} are expected ({})",
+                rows.columns,
+                expected.len(),
+                list(&expected)
+            );
+            return Err(Error::SchemaDiffers { file: file.to_owned(), difference });
         }
-        let is_named = !rows.names.is_empty();
-        let label = if is_named { "label" } else { "0" }.to_owned();
-        schema = Some(Schema {
-            columns: names
-                .iter()
-                .map(|name| Column { name: name.clone(), kind: ColumnKind::Numeric })
-                .collect(),
-            order: std::iter::once(label.clone()).chain(names).collect(),
-            label: Some(label),
-            named: is_named,
-            keep_zeros: context.options.keep_zeros,
-            fields: context.options.uses_fields,
-            ..Schema::default()
-        });
+        // Columns that are numbered here or were in training are those of training in their order.
+        Some(trained) if !(is_named && trained.named) => {
+            trained.columns.iter().map(|column| column.name.clone()).collect()
+        }
+        _ if is_named => rows.names.clone(),
+        _ => own(),
+    };
+    let table = TableDescription::new(file, names.into_iter().map(column).collect(), &options)?;
+    let mut plan = plan(&table, &options, trained)?;
+    if let Some(text) = plan.columns.iter().find(|column| !matches!(column.role, Role::Numeric(_))) {
+        let difference =
+            format!("column '{}' had names in training, and rows in memory have only numbers", text.name);
+        return Err(Error::SchemaDiffers { file: file.to_owned(), difference });
     }
-    Ok(schema.unwrap_or_default())
+    let label = if is_named { "label" } else { "0" }.to_owned();
+    plan.schema.order.insert(0, label.clone());
+    plan.schema.named = is_named;
+    plan.schema.label = Some(label);
+    Ok(plan)
 }
 
 /// Opened rows.
 struct Rows {
     arrays: Arc<[Arrays]>,
+    plan: Arc<ColumnPlan>,
     schema: Schema,
     has_labels: bool,
 }
@@ -198,7 +230,8 @@ impl RowGroupFormat for Rows {
         Ok(Box::new(RowReader {
             arrays: Arc::clone(&self.arrays),
             names: files.iter().map(|file| file.name().to_owned()).collect(),
-            schema: self.schema.clone(),
+            records: RecordBuilder::new(&self.plan, &self.schema),
+            plan: Arc::clone(&self.plan),
             has_labels: self.has_labels,
             splits: Vec::from(splits).into_iter(),
             current: (0, 0..0),
@@ -209,7 +242,8 @@ impl RowGroupFormat for Rows {
 struct RowReader {
     arrays: Arc<[Arrays]>,
     names: Vec<String>,
-    schema: Schema,
+    plan: Arc<ColumnPlan>,
+    records: RecordBuilder,
     has_labels: bool,
     splits: std::vec::IntoIter<Split>,
     /// The input and its records that are not read yet.
@@ -229,77 +263,133 @@ impl RecordReader for RowReader {
                 continue;
             };
             let file = self.current.0;
-            let (pushed, attributes) = match &self.arrays[file] {
-                Arrays::Csr(rows) => (push_sparse(rows, r, sink.builder()), &rows.attributes),
-                Arrays::Dense(rows) => (push_dense(rows, r, &self.schema, sink.builder()), &rows.attributes),
+            let (mut row, attributes) = match &self.arrays[file] {
+                Arrays::Csr(rows) => {
+                    (MemoryRow { entries: Some((rows, r)), values: &[], at: 0 }, &rows.attributes)
+                }
+                Arrays::Dense(rows) => {
+                    let values = &rows.values[r * rows.columns..][..rows.columns];
+                    (MemoryRow { entries: None, values, at: 0 }, &rows.attributes)
+                }
                 #[cfg(feature = "parquet")]
                 Arrays::Arrow(_) => panic!("tables have a reader of their own"),
             };
-            let label = attributes.labels.get(r).filter(|_| self.has_labels).map(|&label| f64::from(label));
-            let weight = attributes.weights.get(r).copied().unwrap_or(1.0);
+            let record = self.records.push(&self.plan, &mut row, sink.builder()).map(|_| Attributes {
+                label: attributes.labels.get(r).filter(|_| self.has_labels).map(|&label| f64::from(label)),
+                weight: attributes.weights.get(r).copied().unwrap_or(1.0),
+                group: attributes.groups.get(r).copied(),
+            });
             if let Some(&time) = attributes.times.get(r) {
                 sink.builder().set_time(time);
             }
-            let ended = match pushed {
-                Ok(()) => sink
-                    .end_record(label, weight, attributes.groups.get(r).copied())
-                    .map_err(|expected| (0, expected, label.unwrap_or_default().to_string())),
-                Err(fault) => {
-                    sink.discard_record();
-                    Err(fault)
-                }
-            };
-            if let Err((column, expected, found)) = ended {
-                let (file, line) = (self.names[file].clone(), r as u64 + 1);
-                sink.report_bad_line(BadLine { file, line, column: column as u64 + 1, expected, found })?;
+            if let Err(error) = sink.end_row(record, 0) {
+                sink.report_bad_line(error.at_line(&self.names[file], r as u64 + 1))?;
             }
         }
         Ok(true)
     }
 
     fn take_dictionary(&mut self) -> KeyNames {
-        KeyNames::default()
+        self.records.take_dictionary()
     }
 }
 
-/// Position in the record, what was expected, what was found.
-type Fault = (usize, String, String);
-
-fn check_value(at: usize, value: f32) -> Result<(), Fault> {
-    if value.is_finite() { Ok(()) } else { Err((at, "a finite value".to_owned(), value.to_string())) }
+/// A row of numbers, or the entries of a sparse one.
+struct MemoryRow<'a> {
+    entries: Option<(&'a CsrArrays, usize)>,
+    values: &'a [f32],
+    /// The next column.
+    at: usize,
 }
 
-fn push_sparse(rows: &CsrArrays, r: usize, builder: &mut BatchBuilder) -> Result<(), Fault> {
-    for entry in rows.offsets[r] as usize..rows.offsets[r + 1] as usize {
+impl<'a> Row for MemoryRow<'a> {
+    type Cell<'c>
+        = MemoryCell<'a>
+    where
+        Self: 'c;
+
+    #[inline]
+    fn next_cell(&mut self) -> Result<Option<(usize, MemoryCell<'a>)>, LineError> {
+        let at = self.at;
+        self.at += 1;
+        let value = self.values.get(at).copied();
+        let entries = self.entries.filter(|_| at == 0);
+        let cell = MemoryCell { at, value: value.unwrap_or(f32::NAN), entries };
+        Ok((value.is_some() || entries.is_some()).then_some((at, cell)))
+    }
+}
+
+/// A number of a row, or all of its entries.
+struct MemoryCell<'a> {
+    at: usize,
+    /// NaN for a missing value.
+    value: f32,
+    entries: Option<(&'a CsrArrays, usize)>,
+}
+
+impl Cell for MemoryCell<'_> {
+    fn at(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    fn number(&self, _form: NumberForm) -> Number {
+        if self.value.is_finite() {
+            Number::Finite(self.value)
+        } else if self.value.is_nan() {
+            Number::Missing
+        } else {
+            Number::TooLarge
+        }
+    }
+
+    fn double(&self, _form: NumberForm) -> Option<f64> {
+        Some(f64::from(self.value)).filter(|value| value.is_finite())
+    }
+
+    fn time(&self) -> Option<f64> {
+        self.double(NumberForm::Plain)
+    }
+
+    fn text(&self) -> &[u8] {
+        b""
+    }
+
+    fn is_missing(&self) -> bool {
+        self.value.is_nan()
+    }
+
+    fn push_entries(&self, keep_zeros: bool, out: &mut BatchBuilder) -> Result<(), LineError> {
+        self.entries.map_or(Ok(()), |(rows, r)| push_sparse(rows, r, keep_zeros, out))
+    }
+
+    fn describe(&self) -> String {
+        self.value.to_string()
+    }
+}
+
+fn push_sparse(
+    rows: &CsrArrays,
+    r: usize,
+    keep_zeros: bool,
+    builder: &mut BatchBuilder,
+) -> Result<(), LineError> {
+    let start = rows.offsets[r] as usize;
+    for entry in start..rows.offsets[r + 1] as usize {
         let value = rows.values.get(entry).copied().unwrap_or(1.0);
-        check_value(entry - rows.offsets[r] as usize, value)?;
+        if !value.is_finite() {
+            return Err(LineError::with_found(entry - start, "a finite value", value.to_string()));
+        }
         match rows.fields.get(entry) {
             Some(&field) => builder.push_with_field(field, rows.features[entry], value),
-            None if value == 0.0 => {}
+            None if value == 0.0 && !keep_zeros => {}
             None => builder.push(rows.features[entry], value),
         }
     }
     match builder.duplicate_key() {
-        Some(key) => Err((0, "each feature once in a record".to_owned(), format!("feature {key} twice"))),
+        Some(key) => {
+            Err(LineError::with_found(0, "each feature once in a record", format!("feature {key} twice")))
+        }
         None => Ok(()),
     }
-}
-
-fn push_dense(
-    rows: &DenseArrays,
-    r: usize,
-    schema: &Schema,
-    builder: &mut BatchBuilder,
-) -> Result<(), Fault> {
-    for (column, &value) in rows.values[r * rows.columns..][..rows.columns].iter().enumerate() {
-        if value.is_nan() || (value == 0.0 && !schema.keep_zeros) {
-            continue;
-        }
-        check_value(column, value)?;
-        builder.push(column as u64, value);
-        if schema.fields {
-            builder.mark_field(column as u32);
-        }
-    }
-    Ok(())
 }

@@ -44,6 +44,14 @@ pub(super) fn numbers(array: &dyn Array, out: &mut Vec<f64>) {
         DataType::Decimal256(_, scale) => {
             each::<types::Decimal256Type>(array, out, |value| format_decimal(value, *scale));
         }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            numbers(dictionary.values(), out);
+            let distinct = std::mem::take(out);
+            let keys = dictionary.normalized_keys();
+            let value = |(r, key): (usize, usize)| if array.is_valid(r) { distinct[key] } else { f64::NAN };
+            out.extend(keys.into_iter().enumerate().map(value));
+        }
         _ => times(array, out),
     }
 }

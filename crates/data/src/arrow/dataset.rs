@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::{ArrowTable, LabelScan, Layout, RecordColumns, check_guess, layout};
-use crate::error::BadLine;
+use super::column::TextColumn;
+use super::{RecordColumns, describe};
+use crate::columns::{ColumnPlan, LabelScan, Role, is_label_name, plan, refuse_guess};
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
 use crate::key_names::KeyNames;
@@ -67,7 +68,7 @@ pub(crate) struct DatasetInput {
 struct Table {
     name: String,
     batches: Batches,
-    layout: Layout,
+    plan: ColumnPlan,
     /// The groups of the batches; none if they are a sequence.
     groups: Vec<RecordGroup>,
 }
@@ -96,14 +97,14 @@ pub(crate) fn open_dataset(
     let mut opened = Vec::with_capacity(tables.len());
     for table in tables {
         let DatasetInput { name, schema: columns, row_numbers, batches } = table;
-        let described = ArrowTable { name: &name, schema: &columns, row_numbers: &row_numbers };
-        let (layout, own) = layout(&described, context.options, schema.as_ref())?;
-        schema.get_or_insert(own);
+        let described = describe(&name, &columns, &row_numbers, context.options)?;
+        let plan = plan(&described, context.options, schema.as_ref())?;
+        schema.get_or_insert_with(|| plan.schema.clone());
         let groups = match &batches {
             Batches::Indexed(batches) => groups(&batches.sizes()),
             Batches::Sequence(_) => Vec::new(),
         };
-        opened.push(Table { name, batches, layout, groups });
+        opened.push(Table { name, batches, plan, groups });
     }
     let mut schema = schema.unwrap_or_default();
     if context.trained_schema.is_none() {
@@ -113,9 +114,9 @@ pub(crate) fn open_dataset(
 }
 
 /// Returns the notices of several files, each once.
-pub(crate) fn merged_notices<'a>(layouts: impl Iterator<Item = &'a Layout>) -> Vec<String> {
+pub(crate) fn merged_notices<'a>(plans: impl Iterator<Item = &'a ColumnPlan>) -> Vec<String> {
     let mut notices: Vec<String> = Vec::new();
-    for notice in layouts.flat_map(|layout| &layout.notices) {
+    for notice in plans.flat_map(|plan| &plan.notices) {
         if !notices.contains(notice) {
             notices.push(notice.clone());
         }
@@ -125,9 +126,9 @@ pub(crate) fn merged_notices<'a>(layouts: impl Iterator<Item = &'a Layout>) -> V
 
 /// Returns the passthrough columns of several files. Columns of different kinds become text.
 pub(crate) fn merged_passthrough_columns<'a>(
-    layouts: impl Iterator<Item = &'a Layout>,
+    plans: impl Iterator<Item = &'a ColumnPlan>,
 ) -> Vec<PassthroughColumn> {
-    let mut files = layouts.map(|layout| &layout.passthrough_columns);
+    let mut files = plans.map(|plan| &plan.passthrough);
     let mut merged = files.next().cloned().unwrap_or_default();
     for other in files {
         for (column, other) in merged.iter_mut().zip(other) {
@@ -173,19 +174,33 @@ fn label_names(
     let options = context.options;
     if options.label.is_none() && options.label_rule != LabelRule::Real {
         for table in tables {
-            let Some(column) = table.layout.label else { continue };
+            let Some(column) = table.plan.find(Role::Label) else { continue };
             if let Some(batch) = table.batches.first()?.filter(|batch| batch.num_rows() > 0) {
                 check_guess(&table.name, label, batch.column(column))?;
                 break;
             }
         }
     }
-    let mut scan = LabelScan::default();
+    let mut scan = LabelScan::new(label, options, None)?;
     for table in tables {
-        let Some(column) = table.layout.label.filter(|_| table.layout.label_is_text) else { continue };
-        table.batches.for_each(&mut |batch| scan.add(&table.name, batch.column(column)))?;
+        let is_text = table.plan.label_is_text;
+        let Some(column) = table.plan.find(Role::Label).filter(|_| is_text) else { continue };
+        table.batches.for_each(&mut |batch| add_labels(&mut scan, &table.name, batch.column(column)))?;
     }
-    scan.finish(label, options.label_rule, options.text_columns.iter().any(|name| name == label))
+    scan.finish()
+}
+
+/// Adds a part of a label column of a file to the labels.
+pub(crate) fn add_labels(scan: &mut LabelScan<'_>, file: &str, column: &ArrayRef) -> Result<(), Error> {
+    let texts = TextColumn::of(column);
+    (0..column.len()).filter_map(|r| texts.get(r)).try_for_each(|label| scan.add(file, label))
+}
+
+/// Fails when the label was guessed and its first values are not those of classes.
+pub(crate) fn check_guess(file: &str, column: &str, first: &ArrayRef) -> Result<(), Error> {
+    let texts = TextColumn::of(first);
+    let values = (0..first.len()).filter_map(|r| texts.get(r)).collect();
+    refuse_guess(file, column, is_label_name(column), &values, first.len())
 }
 
 impl Batches {
@@ -200,16 +215,16 @@ impl Batches {
         }
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&RecordBatch)) -> Result<(), Error> {
+    fn for_each(&self, visit: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>) -> Result<(), Error> {
         match self {
             Self::Indexed(batches) => {
                 for index in 0..batches.sizes().len() {
-                    visit(&batches.read(index)?);
+                    visit(&batches.read(index)?)?;
                 }
             }
             Self::Sequence(batches) if batches.is_rereadable() => {
                 for batch in batches.open()? {
-                    visit(&batch?.0);
+                    visit(&batch?.0)?;
                 }
             }
             Self::Sequence(_) => {
@@ -230,11 +245,11 @@ impl RowGroupFormat for ArrowDataset {
     }
 
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
-        merged_passthrough_columns(self.tables.iter().map(|table| &table.layout))
+        merged_passthrough_columns(self.tables.iter().map(|table| &table.plan))
     }
 
     fn notices(&self) -> Vec<String> {
-        merged_notices(self.tables.iter().map(|table| &table.layout))
+        merged_notices(self.tables.iter().map(|table| &table.plan))
     }
 
     fn is_sequence(&self, file: usize) -> bool {
@@ -252,7 +267,7 @@ impl RowGroupFormat for ArrowDataset {
     fn reader(&self, _files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error> {
         Ok(Box::new(TableReader {
             tables: Arc::clone(&self.tables),
-            records: RecordColumns::new(&self.schema),
+            records: RecordColumns::new(&self.tables[0].plan, &self.schema),
             splits: Vec::from(splits).into(),
             sequence: None,
             loaded: None,
@@ -292,14 +307,14 @@ struct OpenSequence {
 
 impl OpenSequence {
     /// Returns the columns of the next group, its number of records, and the bytes that were read.
-    fn next(&mut self, layout: &Layout) -> Result<Option<(Vec<ArrayRef>, usize, u64)>, Error> {
+    fn next(&mut self, plan: &ColumnPlan) -> Result<Option<(Vec<ArrayRef>, usize, u64)>, Error> {
         let mut bytes = 0;
         loop {
             if let Some((batch, start)) = &mut self.batch
                 && *start < batch.num_rows()
             {
                 let count = (batch.num_rows() - *start).min(GROUP_RECORDS);
-                let columns = columns(layout, batch, *start..*start + count);
+                let columns = columns(plan, batch, *start..*start + count);
                 *start += count;
                 return Ok(Some((columns, count, bytes)));
             }
@@ -310,10 +325,10 @@ impl OpenSequence {
     }
 }
 
-/// The columns that the layout reads, of these records.
-fn columns(layout: &Layout, batch: &RecordBatch, records: Range<usize>) -> Vec<ArrayRef> {
+/// The columns that are read, of these records.
+fn columns(plan: &ColumnPlan, batch: &RecordBatch, records: Range<usize>) -> Vec<ArrayRef> {
     let column = |column: usize| batch.column(column).slice(records.start, records.len());
-    layout.fields().into_iter().map(column).collect()
+    plan.read_columns().into_iter().map(column).collect()
 }
 
 impl TableReader {
@@ -321,9 +336,9 @@ impl TableReader {
     fn load(&mut self, sink: &mut Sink) -> Result<bool, Error> {
         loop {
             if let Some(sequence) = &mut self.sequence {
-                let layout = &self.tables[sequence.table].layout;
-                if let Some((columns, count, bytes)) = sequence.next(layout)? {
-                    self.records.load(layout, &columns);
+                let plan = &self.tables[sequence.table].plan;
+                if let Some((columns, count, bytes)) = sequence.next(plan)? {
+                    self.records.load(plan, &columns);
                     sink.add_bytes(bytes);
                     self.rows =
                         Rows { table: sequence.table, first_row: sequence.next_row, unread: 0..count };
@@ -358,14 +373,14 @@ impl TableReader {
         records: Range<u64>,
         batches: &dyn IndexedBatches,
     ) -> Result<(), Error> {
-        let Table { layout, groups, .. } = &self.tables[table];
+        let Table { plan, groups, .. } = &self.tables[table];
         let group = &groups[group];
         let is_loaded = |loaded: &(usize, usize, RecordBatch)| (loaded.0, loaded.1) == (table, group.batch);
         let batch = match self.loaded.take().filter(is_loaded) {
             Some((_, _, batch)) => batch,
             None => batches.read(group.batch)?,
         };
-        self.records.load(layout, &columns(layout, &batch, group.records.clone()));
+        self.records.load(plan, &columns(plan, &batch, group.records.clone()));
         let first_row = group.first_row + group.records.start as u64;
         self.rows = Rows { table, first_row, unread: records.start as usize..records.end as usize };
         self.loaded = Some((table, group.batch, batch));
@@ -383,18 +398,9 @@ impl RecordReader for TableReader {
                 self.records.notices().iter().for_each(|notice| sink.add_notice(notice));
                 return Ok(false);
             };
-            let pushed = self.records.push(r, sink);
-            let (file, line) = (&self.tables[self.rows.table].name, self.rows.first_row + r as u64 + 1);
-            let feature = self.records.take_rounded();
-            if let Err((column, expected, found)) = pushed {
-                let file = file.clone();
-                sink.report_bad_line(BadLine { file, line, column: column as u64 + 1, expected, found })?;
-            } else if feature.is_some() || sink.rounded_label().is_some() {
-                let label = self.records.label_column().zip(sink.rounded_label());
-                let text = |(column, value): (usize, f64)| {
-                    format!("{value} at {file}:{line}:{} becomes {}", column + 1, value as f32)
-                };
-                sink.note_rounded(feature.map(text), label.map(text));
+            let table = &self.tables[self.rows.table];
+            if let Err(error) = self.records.push(&table.plan, r, sink) {
+                sink.report_bad_line(error.at_line(&table.name, self.rows.first_row + r as u64 + 1))?;
             }
         }
         Ok(true)

@@ -1,6 +1,7 @@
 //! Converts Arrow record batches of any origin into records: labels, weights, groups and features.
 //!
-//! [`layout`] decides from the schema the role of each column, and [`RecordColumns`] turns each batch into records.
+//! [`describe`] describes the columns by their types, [`crate::columns`] gives them roles, and [`RecordColumns`] turns each
+//! batch into records.
 //! [`open_dataset`] does both for the batches of several inputs.
 //!
 //! Numbers become `f64`: dates and times become seconds (timestamps: since 1970, in UTC), and decimals their value. Where
@@ -19,11 +20,8 @@ mod column;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod kind;
-mod label;
-mod layout;
 mod record_columns;
 mod sparse;
-mod table;
 #[cfg(test)]
 #[cfg(feature = "parquet")]
 mod tests;
@@ -31,26 +29,8 @@ mod time_text;
 
 #[cfg(feature = "parquet")]
 pub(crate) use dataset::{
-    BatchIterator, BatchSequence, BatchSize, Batches, DatasetInput, IndexedBatches, merged_notices,
-    merged_passthrough_columns, open_dataset, pandas_index,
+    BatchIterator, BatchSequence, BatchSize, Batches, DatasetInput, IndexedBatches, add_labels, check_guess,
+    merged_notices, merged_passthrough_columns, open_dataset, pandas_index,
 };
-pub(crate) use label::{LabelScan, check_guess};
-pub(crate) use layout::{ArrowTable, Layout, layout};
+pub(crate) use kind::describe;
 pub(crate) use record_columns::RecordColumns;
-
-/// An error in a record: number of the column, what was expected, what was found.
-pub(crate) type Fault = (usize, String, String);
-
-/// Whether `value` is an integer that f32 rounds.
-fn loses_digits(value: f64, single: f32) -> bool {
-    value.fract() == 0.0 && f64::from(single) != value
-}
-
-/// Returns `value` when it is finite, else an error with `written`, the value in the column.
-#[inline]
-fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
-    if value.is_finite() {
-        return Ok(value);
-    }
-    Err((column, "a finite number that a 32-bit float can hold".to_owned(), written.to_string()))
-}

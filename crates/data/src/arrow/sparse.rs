@@ -10,8 +10,9 @@ use arrow_schema::DataType;
 
 use super::column::numbers;
 use super::kind::pair;
-use super::{Fault, finite, loses_digits};
 use crate::batch::BatchBuilder;
+use crate::error::LineError;
+use crate::rounding::loses_digits;
 
 /// Keys are below this.
 const KEY_END: u64 = 1 << 63;
@@ -21,8 +22,8 @@ const KEY_END: u64 = 1 << 63;
 pub(super) struct Sparse {
     keys: Option<Lists<KeyArray>>,
     values: Option<Lists<ScalarBuffer<f32>>>,
-    /// Position and original value of the first item of `values` that is an integer which f32 rounds.
-    rounded: Option<(usize, f64)>,
+    /// Positions and original values of the items of `values` that lose digits in f32, ascending.
+    rounded: Vec<(usize, f64)>,
     /// For vectors of Spark ML: which records have one, and of which type.
     vectors: Option<Vectors>,
 }
@@ -99,7 +100,7 @@ impl Sparse {
             (column, ranges, items)
         };
         let (values, rounded) = values.map(|one| values_of(lists(one))).unzip();
-        Self { keys: Some(keys(lists(indices))), values, rounded: rounded.flatten(), vectors: None }
+        Self { keys: Some(keys(lists(indices))), values, rounded: rounded.unwrap_or_default(), vectors: None }
     }
 
     /// Makes lists of a column that has keys and values: dense vectors, pairs, or vectors of Spark ML.
@@ -138,16 +139,30 @@ impl Sparse {
         Self { vectors: Some(Vectors { column, nulls: array.nulls().cloned(), types }), ..sparse }
     }
 
-    /// Returns the first value of the batch that f32 rounds, with its column, when it belongs to record `r`.
-    #[inline]
-    pub(super) fn rounded_in(&self, r: usize) -> Option<(usize, f64)> {
-        let ((item, value), values) = (self.rounded?, self.values.as_ref()?);
-        values.ranges[r].contains(&item).then_some((values.column, value))
+    /// Notes the values of record `r` that lose digits.
+    #[cold]
+    fn note_rounding(&self, r: usize, builder: &mut BatchBuilder) {
+        let Some(values) = &self.values else { return };
+        let range = values.ranges[r].clone();
+        let first = self.rounded.partition_point(|(item, _)| *item < range.start);
+        for (item, value) in self.rounded[first..].iter().take_while(|(item, _)| *item < range.end) {
+            let at = item - range.start;
+            let key = self.keys.as_ref().map_or(at as u64, |keys| match &keys.items {
+                KeyArray::U32(items, _) => u64::from(items[keys.ranges[r].start + at]),
+                KeyArray::U64(items, _) => items[keys.ranges[r].start + at],
+            });
+            builder.note_rounding(key, values.items[*item], || Some(*value));
+        }
     }
 
     /// Pushes the entries of record `r`.
     #[inline]
-    pub(super) fn push(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
+    pub(super) fn push(
+        &self,
+        r: usize,
+        keep_zeros: bool,
+        builder: &mut BatchBuilder,
+    ) -> Result<(), LineError> {
         let is_dense = match &self.vectors {
             None => self.keys.is_none(),
             Some(vectors) => match vectors.is_dense(r)? {
@@ -155,7 +170,7 @@ impl Sparse {
                 None => return Ok(()),
             },
         };
-        match (&self.keys, &self.values) {
+        let pushed = match (&self.keys, &self.values) {
             (_, Some(values)) if is_dense => values.push_dense(r, keep_zeros, builder),
             (Some(keys), values) => {
                 let (range, nulls) = (keys.range(r)?, values.as_ref());
@@ -169,13 +184,18 @@ impl Sparse {
                 }
             }
             (None, _) => Ok(()),
+        };
+        // A list of values may be shorter than that of its indices only where this is an error.
+        if pushed.is_ok() && !self.rounded.is_empty() {
+            self.note_rounding(r, builder);
         }
+        pushed
     }
 }
 
 impl Vectors {
     /// Whether the vector of record `r` is dense; `None` when there is no vector.
-    fn is_dense(&self, r: usize) -> Result<Option<bool>, Fault> {
+    fn is_dense(&self, r: usize) -> Result<Option<bool>, LineError> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(r)) {
             return Ok(None);
         }
@@ -183,8 +203,8 @@ impl Vectors {
             0.0 => Ok(Some(false)),
             1.0 => Ok(Some(true)),
             other => {
-                let expected = "a vector of type 0 (sparse) or 1 (dense)".to_owned();
-                Err((self.column, expected, format!("type {other}")))
+                let expected = "a vector of type 0 (sparse) or 1 (dense)";
+                Err(LineError::with_found(self.column, expected, format!("type {other}")))
             }
         }
     }
@@ -199,18 +219,19 @@ fn push<K: Key>(
     r: usize,
     keep_zeros: bool,
     builder: &mut BatchBuilder,
-) -> Result<(), Fault> {
+) -> Result<(), LineError> {
     match values {
         None => K::extend(builder, keys),
         Some(values) => {
             let numbers = &values.items[values.range(r)?];
             if numbers.len() != keys.len() {
                 let expected = format!("{} values, one for each index", keys.len());
-                return Err((values.column, expected, format!("{} values", numbers.len())));
+                let found = format!("{} values", numbers.len());
+                return Err(LineError::with_found(values.column, expected, found));
             }
             for (&key, &value) in keys.iter().zip(numbers) {
                 if value != 0.0 || keep_zeros {
-                    builder.push(key.into(), finite(value, f64::from(value), values.column)?);
+                    builder.push(key.into(), finite(value, values.column)?);
                 }
             }
         }
@@ -221,10 +242,12 @@ fn push<K: Key>(
         && let Some(&key) = keys.iter().find(|&&key| key.into() >= end)
     {
         let written = if sign == Sign::Signed { key.signed().to_string() } else { key.into().to_string() };
-        return Err((column, "an index from 0 to 2^63 - 1".to_owned(), written));
+        return Err(LineError::with_found(column, "an index from 0 to 2^63 - 1", written));
     }
     match builder.duplicate_key() {
-        Some(key) => Err((column, "each index once in a record".to_owned(), format!("{key} twice"))),
+        Some(key) => {
+            Err(LineError::with_found(column, "each index once in a record", format!("{key} twice")))
+        }
         None => Ok(()),
     }
 }
@@ -232,12 +255,12 @@ fn push<K: Key>(
 impl<I> Lists<I> {
     /// Returns the range of the list of record `r`; an error when the list has a null.
     #[inline]
-    fn range(&self, r: usize) -> Result<Range<usize>, Fault> {
+    fn range(&self, r: usize) -> Result<Range<usize>, LineError> {
         let range = self.ranges[r].clone();
         if let Some(nulls) = &self.nulls
             && nulls.slice(range.start, range.len()).null_count() > 0
         {
-            return Err((self.column, "a list without null".to_owned(), "null".to_owned()));
+            return Err(LineError::with_found(self.column, "a list without null", "null"));
         }
         Ok(range)
     }
@@ -245,13 +268,13 @@ impl<I> Lists<I> {
 
 impl Lists<ScalarBuffer<f32>> {
     /// Pushes a dense vector. A value that is null or NaN is missing.
-    fn push_dense(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
+    fn push_dense(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), LineError> {
         let range = self.ranges[r].clone();
         for (key, at) in (0..).zip(range) {
             let value = self.items[at];
             let is_missing = value.is_nan() || self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(at));
             if !is_missing && (value != 0.0 || keep_zeros) {
-                builder.push(key, finite(value, f64::from(value), self.column)?);
+                builder.push(key, finite(value, self.column)?);
             }
         }
         Ok(())
@@ -321,19 +344,29 @@ fn keys((column, ranges, array): ListColumn) -> Lists<KeyArray> {
     Lists { column, ranges, items, nulls }
 }
 
-/// Returns the values as f32, and the first of them that is an integer which f32 rounds.
-fn values_of((column, ranges, array): ListColumn) -> (Lists<ScalarBuffer<f32>>, Option<(usize, f64)>) {
+/// Returns the values as f32, and those of them that lose digits, with their positions.
+fn values_of((column, ranges, array): ListColumn) -> (Lists<ScalarBuffer<f32>>, Vec<(usize, f64)>) {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-    let mut rounded = None;
+    let mut rounded = Vec::new();
     let items = if let DataType::Float32 = array.data_type() {
         array.as_primitive::<types::Float32Type>().values().clone()
     } else {
         let mut wide = Vec::new();
         numbers(&array, &mut wide);
         let items: ScalarBuffer<f32> = wide.iter().map(|&value| value as f32).collect();
-        let loses = |(_, (value, single)): &(usize, (&f64, &f32))| loses_digits(**value, **single);
-        rounded = wide.iter().zip(&items).enumerate().find(loses).map(|(at, (value, _))| (at, *value));
+        let pairs = wide.iter().zip(&items).enumerate();
+        let lost = pairs.filter(|(_, (value, single))| loses_digits(**value, **single));
+        rounded.extend(lost.map(|(at, (value, _))| (at, *value)));
         items
     };
     (Lists { column, ranges, items, nulls }, rounded)
+}
+
+/// Returns `value` when it is finite.
+#[inline]
+fn finite(value: f32, column: usize) -> Result<f32, LineError> {
+    if value.is_finite() {
+        return Ok(value);
+    }
+    Err(LineError::with_found(column, "a finite number that a 32-bit float can hold", value.to_string()))
 }

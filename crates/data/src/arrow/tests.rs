@@ -11,10 +11,11 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 
 use super::column::{TextColumn, numbers};
-use super::kind::ArrowKind;
+use super::kind::kind_of;
 use crate::arrays::Arrays;
+use crate::columns::ValueKind;
 use crate::format::testing::{Row, names, open_arrays, read_whole, rows_of};
-use crate::{Batch, Error, FormatOptions, FormatTable, Input, Schema, Source, SourceConfig};
+use crate::{Batch, Error, FormatOptions, FormatTable, Input, RoundedNumbers, Schema, Source, SourceConfig};
 
 #[test]
 fn numbers_of_every_type_are_their_values_and_times_are_seconds() {
@@ -58,7 +59,7 @@ fn numbers_of_every_type_are_their_values_and_times_are_seconds() {
         numbers(&array, &mut found);
         assert!(found.len() == 2 && found[1].is_nan(), "{}: {found:?}", array.data_type());
         assert_eq!(found[0], expected, "{}", array.data_type());
-        assert_eq!(ArrowKind::of(array.data_type()), ArrowKind::Number, "{}", array.data_type());
+        assert_eq!(kind_of(array.data_type()), ValueKind::Number, "{}", array.data_type());
         // Without nulls there is a shorter way.
         numbers(&array.slice(0, 1), &mut found);
         assert_eq!(found, [expected], "{}", array.data_type());
@@ -87,7 +88,7 @@ fn texts_of_every_type_are_their_strings() {
         let column = TextColumn::of(&array);
         let found = [0, 1, 2].map(|r| column.get(r));
         assert_eq!(found, [Some(&b"a"[..]), None, Some(b"b")], "{}", array.data_type());
-        assert_eq!(ArrowKind::of(array.data_type()), ArrowKind::Text, "{}", array.data_type());
+        assert_eq!(kind_of(array.data_type()), ValueKind::Text, "{}", array.data_type());
     }
 }
 
@@ -160,23 +161,23 @@ fn the_kind_of_a_column_follows_its_type() {
         DataType::Struct(fields.map(|(name, kind)| Field::new(name, kind, true)).to_vec().into())
     };
     let map = |key: DataType| DataType::Map(field(pair(key, Float32)), false);
-    let other = |text: &str| ArrowKind::Other(text.to_owned());
+    let other = |text: &str| ValueKind::Other(text.to_owned());
     for (kind, expected) in [
-        (list(Int32), ArrowKind::IntegerList),
-        (DataType::LargeList(field(DataType::UInt64)), ArrowKind::IntegerList),
-        (DataType::FixedSizeList(field(Float32), 3), ArrowKind::FloatList),
-        (list(Boolean), ArrowKind::FloatList),
-        (list(DataType::Date32), ArrowKind::FloatList),
-        (list(Utf8), ArrowKind::TextList),
-        (list(Binary), ArrowKind::TextList),
-        (list(pair(Int64, Float64)), ArrowKind::PairList),
-        (list(pair(Float64, Int64)), ArrowKind::PairList),
+        (list(Int32), ValueKind::IntegerList),
+        (DataType::LargeList(field(DataType::UInt64)), ValueKind::IntegerList),
+        (DataType::FixedSizeList(field(Float32), 3), ValueKind::FloatList),
+        (list(Boolean), ValueKind::FloatList),
+        (list(DataType::Date32), ValueKind::FloatList),
+        (list(Utf8), ValueKind::TextList),
+        (list(Binary), ValueKind::TextList),
+        (list(pair(Int64, Float64)), ValueKind::PairList),
+        (list(pair(Float64, Int64)), ValueKind::PairList),
         (list(pair(Float64, Float64)), other("a list of values that are neither numbers nor strings")),
         (list(pair(Int64, Utf8)), other("a list of values that are neither numbers nor strings")),
         (list(list(Int32)), other("a list of lists")),
-        (map(Int64), ArrowKind::PairList),
+        (map(Int64), ValueKind::PairList),
         (map(Utf8), other("a map that is not from integers to numbers")),
-        (vector(Int32, Int32), ArrowKind::Vector),
+        (vector(Int32, Int32), ValueKind::Vector),
         (vector(Float64, Int32), other("a struct")),
         (vector(Int32, Utf8), other("a struct")),
         (pair(Int64, Float64), other("a struct")),
@@ -185,12 +186,12 @@ fn the_kind_of_a_column_follows_its_type() {
             DataType::Interval(IntervalUnit::MonthDayNano),
             other("an interval of months, days and milliseconds"),
         ),
-        (DataType::Dictionary(Box::new(Int32), Box::new(LargeUtf8)), ArrowKind::Text),
-        (DataType::Dictionary(Box::new(Int32), Box::new(Int64)), other("of type Dictionary(Int32, Int64)")),
-        (DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), ArrowKind::Number),
-        (DataType::Null, ArrowKind::Number),
+        (DataType::Dictionary(Box::new(Int32), Box::new(LargeUtf8)), ValueKind::Text),
+        (DataType::Dictionary(Box::new(Int32), Box::new(Int64)), ValueKind::Number),
+        (DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), ValueKind::Number),
+        (DataType::Null, ValueKind::Number),
     ] {
-        assert_eq!(ArrowKind::of(&kind), expected, "{kind}");
+        assert_eq!(kind_of(&kind), expected, "{kind}");
     }
 }
 
@@ -423,13 +424,16 @@ fn a_bad_record_has_the_number_of_its_record_in_all_batches() {
 }
 
 #[test]
-fn numbers_that_lose_digits_are_told_with_record_and_column() {
+fn numbers_that_lose_digits_are_counted_by_column() {
     let batches = numbered(&[3000, 1, 6100], |r, x| if r == 7000 { 16_777_217.0 } else { x });
     let source = source_of(batches, &FormatOptions::default(), None).unwrap();
     let reader = read_whole(&source);
-    let feature = reader.summary().rounded.feature.clone().unwrap();
-    assert_eq!(feature, "16777217 at memory:table:7001:1 becomes 16777216");
-    assert!(reader.summary().rounded.label.is_none());
+    let rounded = &reader.summary().rounded;
+    let numbers = RoundedNumbers { count: 1, first: 16_777_217.0 };
+    assert_eq!(
+        (rounded.features.clone(), rounded.labels.count),
+        ([("column 'x'".to_owned(), numbers)].into(), 0)
+    );
     assert_eq!(reader.summary().record_count, 9101);
 }
 

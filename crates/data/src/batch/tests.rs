@@ -201,31 +201,28 @@ fn a_sum_beyond_f32_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn integers_that_lose_digits_are_noted_once() {
-    let noted = |token: &str| {
-        let mut builder = BatchBuilder::new();
-        builder.note_rounding(token.as_bytes(), 3, token.parse().expect("a number"));
-        builder.take_rounded_at()
-    };
-    for (token, rounds) in [
-        ("16777217", true),
-        ("-16777217", true),
-        ("16777217.0", true),
-        ("16777216", false),
-        ("16777218", false),
-        ("0.1", false),
-        ("16777217.5", false),
-    ] {
-        assert_eq!(noted(token), rounds.then_some(3), "{token}");
-    }
+fn numbers_that_lose_digits_are_noted_until_their_record_ends() {
     let mut builder = BatchBuilder::new();
-    builder.note_rounding(b"16777217", 1, 16_777_216.0);
-    builder.discard_rounding();
-    assert_eq!(builder.take_rounded_at(), None);
-    builder.note_rounding(b"16777219", 2, 16_777_220.0);
-    assert_eq!(builder.take_rounded_at(), Some(2));
-    builder.note_rounding(b"16777217", 1, 16_777_216.0);
-    assert_eq!(builder.take_rounded_at(), None, "it was reported before");
+    let note = |builder: &mut BatchBuilder, key, written: f64| {
+        builder.note_rounding(key, written as f32, || Some(written));
+    };
+    let taken = |builder: &mut BatchBuilder| {
+        let mut all = Vec::new();
+        builder.take_rounded(|key, written| all.push((key, written)));
+        all
+    };
+    for (key, written) in [(0, 16_777_217.0), (1, 16_777_216.0), (2, 0.1), (3, -16_777_219.0)] {
+        note(&mut builder, key, written);
+    }
+    assert_eq!(taken(&mut builder), [(0, 16_777_217.0), (3, -16_777_219.0)]);
+    assert!(taken(&mut builder).is_empty());
+    note(&mut builder, 4, 16_777_217.0);
+    builder.discard_record();
+    assert!(taken(&mut builder).is_empty());
+    note(&mut builder, 5, 16_777_217.0);
+    let mut other = BatchBuilder::new();
+    builder.move_open_record(&mut other);
+    assert_eq!((taken(&mut builder), taken(&mut other)), (vec![], vec![(5, 16_777_217.0)]));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use arrow_schema::SchemaRef;
 
 use self::file::IpcFile;
 use self::stream::IpcStream;
-use super::{FormatContext, FormatRow, OpenFormat};
+use super::{Abilities, FormatContext, FormatRow, OpenFormat};
 use crate::arrow::{Batches, DatasetInput, open_dataset, pandas_index};
 use crate::byte_source::ByteSource;
 use crate::error::Error;
@@ -35,6 +35,7 @@ pub(super) const ROW: FormatRow = FormatRow {
     name: "arrow",
     title: "Arrow IPC (Feather), a file or a stream: columns as in Parquet",
     extensions: &["arrow", "arrows", "feather", "ipc"],
+    abilities: Abilities { is_numbered: true, ..Abilities::COLUMNS },
     recognize,
     open,
 };

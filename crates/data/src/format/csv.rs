@@ -29,10 +29,9 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-use super::columns::FileColumns;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat};
 use crate::Error;
-use crate::options::FormatOptions;
+use crate::columns::{ColumnPlan, Role, TableDescription, assign_names_by_position, plan};
 use crate::quotes::Quotes;
 use crate::schema::{PassthroughColumn, Schema};
 pub(super) use sample::Dialect;
@@ -40,19 +39,12 @@ use std::sync::Arc;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let sample = sample::Sample::of(context)?;
-    let (mut found, header) = detection::detect_columns(context, &sample)?;
-    found.passthrough = super::columns::find_passthrough(context, &found)?;
-    let (found, notice) = super::positional_names::assign_names_by_position(context, found)?;
-    let mut columns = super::columns::assign_roles(context, &found)?;
-    columns.notices.extend(notice);
-    let label_names = match (context.trained_schema, columns.label()) {
-        (Some(schema), _) => schema.label_names.clone(),
-        (None, Some(label)) if detection::has_text_labels(context, &sample, &found, &columns)? => {
-            detection::label_names(context, &columns, label, header.as_deref())?
-        }
-        _ => Vec::new(),
-    };
-    Ok(OpenFormat::Lines(Box::new(Csv::new(columns, context.options, header, label_names))))
+    let (table, header) = detection::describe(context, &sample)?;
+    let mut csv = Csv::new(context, table, sample.dialect, header)?;
+    if let Some(label) = csv.plan.find(Role::Label).filter(|_| context.trained_schema.is_none()) {
+        csv.schema.label_names = detection::label_names(context, &sample, &csv, label)?;
+    }
+    Ok(OpenFormat::Lines(Box::new(csv)))
 }
 
 /// Whether the first rows have the same number of fields, two at least, and cannot be Vowpal Wabbit text.
@@ -62,22 +54,32 @@ pub(super) fn recognize(head: &[u8]) -> bool {
 
 /// An opened CSV (or dense) input.
 pub(super) struct Csv {
-    columns: Arc<FileColumns>,
+    plan: Arc<ColumnPlan>,
+    dialect: Dialect,
     header: Option<Arc<[u8]>>,
     schema: Schema,
-    has_label: bool,
 }
 
 impl Csv {
+    /// Gives the columns of a table their roles. The names of labels are those of training.
     pub(super) fn new(
-        columns: FileColumns,
-        options: &FormatOptions,
+        context: &FormatContext<'_>,
+        mut table: TableDescription<'_>,
+        dialect: Dialect,
         header: Option<Vec<u8>>,
-        label_names: Vec<String>,
-    ) -> Self {
-        let schema = Schema { label_names, ..columns.schema(options) };
-        let (columns, header) = (Arc::new(columns), header.map(Arc::from));
-        Self { columns, header, schema, has_label: options.has_label }
+    ) -> Result<Self, Error> {
+        let (options, trained) = (context.options, context.trained_schema);
+        let notice = assign_names_by_position(&mut table, options, trained)?;
+        let mut plan = plan(&table, options, trained)?;
+        plan.notices.extend(notice);
+        let schema = Schema {
+            delimiter: Some(dialect.quotes.delimiter),
+            backslash: dialect.quotes.backslash,
+            multi_line: dialect.multi_line,
+            label_names: trained.map_or_else(Vec::new, |trained| trained.label_names.clone()),
+            ..plan.schema.clone()
+        };
+        Ok(Self { plan: Arc::new(plan), dialect, header: header.map(Arc::from), schema })
     }
 }
 
@@ -91,20 +93,19 @@ impl LineFormat for Csv {
     }
 
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
-        self.columns.passthrough_columns()
+        self.plan.passthrough.clone()
     }
 
     fn quotes(&self) -> Option<Quotes> {
-        let dialect = self.columns.dialect;
-        dialect.multi_line.then_some(dialect.quotes)
+        self.dialect.multi_line.then_some(self.dialect.quotes)
     }
 
     fn notices(&self) -> Vec<String> {
-        self.columns.notices.clone()
+        self.plan.notices.clone()
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
-        let (columns, header) = (Arc::clone(&self.columns), self.header.clone());
-        Box::new(parser::Parser::new(columns, header, &self.schema, self.has_label))
+        let (plan, header) = (Arc::clone(&self.plan), self.header.clone());
+        Box::new(parser::Parser::new(plan, self.dialect.quotes, header, &self.schema))
     }
 }

@@ -8,11 +8,10 @@
 //! their order: these numbers are the keys. A missing value has no entry. Blank lines are skipped. The format is CSV
 //! without names, header and quotes.
 
-use super::columns::{DetectedColumns, LabelFallback, assign_roles, is_number};
 use super::csv::{Csv, Dialect};
-use super::type_counts::TypeCounts;
 use super::{FormatContext, OpenFormat};
 use crate::Error;
+use crate::columns::{ColumnDescription, LabelFallback, TableDescription, ValueKind, is_number};
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
@@ -35,19 +34,10 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let first = first.unwrap_or_default();
     let delimiter = options.delimiter.unwrap_or_else(|| separator(&first));
     let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
-    let mut found = DetectedColumns {
-        names: (0..count).map(|at| at.to_string()).collect(),
-        type_counts: vec![TypeCounts::default(); count],
-        named: false,
-        dialect: Dialect::plain(delimiter),
-        fallback: LabelFallback::First,
-        passthrough: Vec::new(),
-    };
-    found.passthrough = super::columns::find_passthrough(context, &found)?;
-    let (found, notice) = super::positional_names::assign_names_by_position(context, found)?;
-    let mut columns = assign_roles(context, &found)?;
-    columns.notices.extend(notice);
-    Ok(OpenFormat::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
+    let column = |at: usize| ColumnDescription::new(at.to_string(), ValueKind::Number);
+    let (columns, file) = ((0..count).map(column).collect(), context.files[0].name());
+    let table = TableDescription::of_text(file, columns, false, LabelFallback::First, options)?;
+    Ok(OpenFormat::Lines(Box::new(Csv::new(context, table, Dialect::plain(delimiter), None)?)))
 }
 
 /// Whether the first lines have at least two numbers each.

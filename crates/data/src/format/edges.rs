@@ -12,7 +12,7 @@
 use math::hash::{NAMED_KEY_BIT, named_key};
 
 use super::dictionary::Dictionary;
-use super::tokens::refuse_all_but_entries;
+use super::tokens::refuse_labels;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
 use crate::input::Input;
 use crate::key_names::KeyNames;
@@ -32,7 +32,7 @@ const EXPECTED: &str = "source target [weight [time]]";
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give CSV with the columns of the edges and a label";
-    refuse_all_but_entries("edges", "edges", advice, context.options)?;
+    refuse_labels("edges", advice, context.options)?;
     Ok(OpenFormat::Lines(Box::new(Edges { has_times: has_times(context.files)? })))
 }
 

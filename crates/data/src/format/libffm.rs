@@ -9,8 +9,7 @@
 
 use super::dictionary::Dictionary;
 use super::{
-    FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_columns, refuse_group,
-    refuse_label, skip_blanks, value,
+    FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_label, skip_blanks, value,
 };
 use crate::interactions::{InteractionGenerator, Interactions};
 use crate::key_names::KeyNames;
@@ -20,8 +19,6 @@ use crate::{BatchBuilder, Error, LineError};
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
-    refuse_columns("libffm", options)?;
-    refuse_group("libffm lines", options)?;
     let interactions = Interactions::new(&options.interactions)?;
     let fields = interactions.groups.iter().map(|group| {
         group.parse().map_err(|_| {
@@ -155,7 +152,7 @@ impl Parser {
             Some(b':') => {
                 let start = end + 1;
                 let (value, end) = value(line, start)?;
-                out.note_rounding(&line[start..end], start, value);
+                out.note_rounding(key, value, || parse_f64(&line[start..end]));
                 (value, end)
             }
             None | Some(b' ' | b'\t' | b'#') => (1.0, end),

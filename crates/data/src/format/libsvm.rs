@@ -17,7 +17,6 @@ use crate::{BatchBuilder, Error, LineError};
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
-    super::refuse_columns("libsvm", options)?;
     let use_qid = match options.group.as_deref() {
         None => false,
         Some("qid") => true,
@@ -156,7 +155,7 @@ impl Parser {
             Some([b':', ..]) => {
                 let start = end + 1;
                 let (value, end) = super::value(line, start)?;
-                out.note_rounding(&line[start..end], start, value);
+                out.note_rounding(key, value, || parse_f64(&line[start..end]));
                 if value != 0.0 {
                     out.push(key, value);
                 }

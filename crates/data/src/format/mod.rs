@@ -6,40 +6,35 @@
 //! - [`OpenFormat::RowGroups`]: the format has row groups (Parquet). It provides a [`RecordReader`], which fills a
 //!   [`Sink`] as the reader of lines does.
 
+mod abilities;
 pub mod table;
 mod tokens;
 
 #[cfg(feature = "parquet")]
 mod arrow_ipc;
 mod binary_entries;
-mod columns;
 mod csv;
 mod dense;
 pub mod dictionary;
 mod edges;
 mod libffm;
 mod libsvm;
-pub(crate) mod missing;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod positional_names;
-pub(crate) mod roles;
 mod sample;
 mod text;
 pub(crate) mod token_features;
-mod type_counts;
 mod vw;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use abilities::Abilities;
 use sample::most_lines;
 pub(crate) use sample::text_lines;
 pub use table::FormatTable;
 pub(crate) use tokens::last_entry_of;
-use tokens::{
-    label, last_token_of, refuse_columns, refuse_duplicates, refuse_group, refuse_label, skip_blanks, value,
-};
+use tokens::{label, last_token_of, refuse_duplicates, refuse_label, skip_blanks, value};
 
 use crate::input::Input;
 use crate::key_names::KeyNames;
@@ -73,6 +68,11 @@ pub trait LineParser: Send {
     /// Pushes the entries of `line` (without its end: no `\n`, no `\r\n`) into `out`. After an error the caller
     /// discards what was pushed.
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError>;
+
+    /// Returns the byte at which the label of a line stands.
+    fn label_at(&self, _line: &[u8]) -> usize {
+        0
+    }
 
     /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> KeyNames {
@@ -173,6 +173,8 @@ pub struct FormatRow {
     pub title: &'static str,
     /// Extensions of file names without the dot; the extension of a compression is removed first.
     pub extensions: &'static [&'static str],
+    /// What its records have.
+    pub abilities: Abilities,
     /// Whether a file that begins with these (decompressed) bytes, its first 4 MiB at most, is certainly of this
     /// format. The rows are tried in their order.
     pub recognize: fn(head: &[u8]) -> bool,

@@ -27,11 +27,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
-use super::{FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
-use crate::arrow::{
-    ArrowTable, LabelScan, Layout, check_guess, layout, merged_notices, merged_passthrough_columns,
-    pandas_index,
-};
+use super::{Abilities, FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
+use crate::arrow::{check_guess, describe, merged_notices, merged_passthrough_columns, pandas_index};
+use crate::columns::{ColumnPlan, LabelScan, Role, plan};
 use crate::error::Error;
 use crate::input::Input;
 use crate::label::LabelRule;
@@ -44,11 +42,12 @@ pub(super) const ROW: FormatRow = FormatRow {
     name: "parquet",
     title: "Parquet: a table of numbers and strings, lists of indices and values, or vectors",
     extensions: &["parquet", "pq"],
+    abilities: Abilities { is_numbered: true, reads_partitions: true, ..Abilities::COLUMNS },
     recognize: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
     open,
 };
 
-/// The metadata and the layout of one file.
+/// The metadata and the columns of one file.
 struct ParquetFile {
     name: String,
     metadata: ParquetMetaData,
@@ -56,7 +55,7 @@ struct ParquetFile {
     arrow_fields: Fields,
     /// The columns that the folders of the file add.
     partition: Arc<[Field]>,
-    layout: Layout,
+    plan: ColumnPlan,
 }
 
 /// The data that the readers of all tasks share.
@@ -81,18 +80,15 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
             Arc::new(field.as_ref().clone().with_nullable(nullable))
         });
         let all: Vec<_> = own.chain(partition.iter().cloned().map(Arc::new)).collect();
-        let table = ArrowTable {
-            name: input.name(),
-            schema: &ArrowSchema::new(all),
-            row_numbers: &pandas_index(pandas_description(&metadata)),
-        };
-        let (layout, own) = layout(&table, context.options, schema.as_ref())?;
-        schema.get_or_insert(own);
+        let row_numbers = pandas_index(pandas_description(&metadata));
+        let table = describe(input.name(), &ArrowSchema::new(all), &row_numbers, context.options)?;
+        let plan = plan(&table, context.options, schema.as_ref())?;
+        schema.get_or_insert_with(|| plan.schema.clone());
         let (name, partition) = (input.name().to_owned(), Arc::clone(&partition));
-        files.push(ParquetFile { name, metadata, arrow_fields: read_as, partition, layout });
+        files.push(ParquetFile { name, metadata, arrow_fields: read_as, partition, plan });
     }
     let mut schema = schema.unwrap_or_default();
-    let notices = merged_notices(files.iter().map(|file| &file.layout));
+    let notices = merged_notices(files.iter().map(|file| &file.plan));
     if context.trained_schema.is_none() {
         check_label(context, &files, schema.label.as_deref())?;
         schema.label_names = label_names(context.files, &files, context.options, &schema)?;
@@ -108,7 +104,7 @@ fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<
         return Ok(());
     }
     for (input, file) in context.files.iter().zip(files) {
-        let Some(label) = file.layout.label else { continue };
+        let Some(label) = file.plan.find(Role::Label) else { continue };
         if let Some(first) = reader::first_labels(input, file, label)? {
             return check_guess(&file.name, name, &first);
         }
@@ -124,18 +120,17 @@ fn label_names(
     schema: &Schema,
 ) -> Result<Vec<String>, Error> {
     let Some(label) = &schema.label else { return Ok(Vec::new()) };
-    let mut scan = LabelScan::default();
+    let mut scan = LabelScan::new(label, options, None)?;
     for (input, file) in inputs.iter().zip(files) {
         reader::scan_labels(input, file, &mut scan)?;
     }
-    scan.finish(label, options.label_rule, options.text_columns.contains(label))
+    scan.finish()
 }
 
 /// Returns the columns of a file as Arrow types. Strings are views of the pages, so that a long string of many records
 /// is in memory once.
 fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
     let schema = metadata.file_metadata().schema_descr();
-    // The types that Arrow itself has stored are ignored: the types of the file are enough.
     let own = checks::catch_panics(|| parquet_to_arrow_schema(schema, None));
     let own = own.map_err(|reason| {
         bad_file(
@@ -143,12 +138,24 @@ fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
             format!("its columns cannot be read ({reason}); convert them to numbers or strings"),
         )
     })?;
-    let view = |field: &Arc<Field>| match field.data_type() {
+    // Parquet has no durations, and not all units of times: they are integers there. Programs that write Arrow tables store
+    // their types, from which only these are taken, because the types of the file are enough for all else.
+    let pairs = metadata.file_metadata().key_value_metadata();
+    let stored = checks::catch_panics(|| parquet_to_arrow_schema(schema, pairs)).ok();
+    let time = |(at, field): (usize, &Arc<Field>)| {
+        let stored =
+            stored.as_ref().and_then(|stored| stored.fields().get(at)).map(|field| field.data_type());
+        match stored.filter(|stored| field.data_type().is_signed_integer() && stored.is_temporal()) {
+            Some(stored) => Arc::new(field.as_ref().clone().with_data_type(stored.clone())),
+            None => Arc::clone(field),
+        }
+    };
+    let view = |field: Arc<Field>| match field.data_type() {
         DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
         DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
-        _ => Arc::clone(field),
+        _ => field,
     };
-    Ok(own.fields().iter().map(view).collect())
+    Ok(own.fields().iter().enumerate().map(time).map(view).collect())
 }
 
 /// Whether a column of the top level may have nulls according to its statistics.
@@ -186,7 +193,7 @@ impl RowGroupFormat for ParquetFormat {
     }
 
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
-        merged_passthrough_columns(self.0.files.iter().map(|file| &file.layout))
+        merged_passthrough_columns(self.0.files.iter().map(|file| &file.plan))
     }
 
     fn row_groups(&self, file: usize) -> Vec<RowGroup> {

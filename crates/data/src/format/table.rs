@@ -1,6 +1,6 @@
 //! The table of formats, and the choice of a row for a file.
 
-use super::{FormatRow, csv, dense, edges, libffm, libsvm, text, vw};
+use super::{Abilities, FormatRow, csv, dense, edges, libffm, libsvm, text, vw};
 use crate::Error;
 use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
@@ -28,6 +28,7 @@ impl FormatTable {
                     name: "libsvm",
                     title: "label index:value ... (indices of 64 bits, 0- or 1-based, values are optional)",
                     extensions: &["libsvm", "svm", "svmlight"],
+                    abilities: Abilities { is_numbered: true, has_qid: true, ..Abilities::NONE },
                     recognize: libsvm::recognize,
                     open: libsvm::open,
                 },
@@ -35,6 +36,7 @@ impl FormatTable {
                     name: "libffm",
                     title: "label field:index:value ...",
                     extensions: &["libffm", "ffm"],
+                    abilities: Abilities { is_numbered: true, has_groups: true, ..Abilities::NONE },
                     recognize: libffm::recognize,
                     open: libffm::open,
                 },
@@ -42,6 +44,7 @@ impl FormatTable {
                     name: "vw",
                     title: "Vowpal Wabbit text: label |namespace feature:value ...",
                     extensions: &["vw"],
+                    abilities: Abilities { has_groups: true, ..Abilities::NONE },
                     recognize: vw::recognize,
                     open: vw::open,
                 },
@@ -49,6 +52,7 @@ impl FormatTable {
                     name: "dense",
                     title: "numbers separated by blanks, tabs or commas, with the label first",
                     extensions: &["dense"],
+                    abilities: Abilities::COLUMNS,
                     recognize: dense::recognize,
                     open: dense::open,
                 },
@@ -56,6 +60,7 @@ impl FormatTable {
                     name: "csv",
                     title: "columns separated by commas, semicolons, tabs or bars, with or without a header",
                     extensions: &["csv", "tsv"],
+                    abilities: Abilities::COLUMNS,
                     recognize: csv::recognize,
                     open: csv::open,
                 },
@@ -63,6 +68,7 @@ impl FormatTable {
                     name: "text",
                     title: "one document per line, words between white space",
                     extensions: &[],
+                    abilities: Abilities::NONE,
                     recognize: |_| false,
                     open: text::open,
                 },
@@ -70,6 +76,7 @@ impl FormatTable {
                     name: "edges",
                     title: "edges of a graph: source target [weight [time]]",
                     extensions: &["edges"],
+                    abilities: Abilities::NONE,
                     recognize: |_| false,
                     open: edges::open,
                 },

@@ -9,7 +9,7 @@
 
 use super::dictionary::Dictionary;
 use super::token_features::Tokens;
-use super::tokens::refuse_all_but_entries;
+use super::tokens::refuse_labels;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
 use crate::key_names::KeyNames;
 use crate::schema::Schema;
@@ -17,7 +17,7 @@ use crate::{BatchBuilder, Error, LineError};
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give documents with labels as CSV with --token-columns, or as Vowpal Wabbit text";
-    refuse_all_but_entries("text", "lines of text", advice, context.options)?;
+    refuse_labels("lines of text", advice, context.options)?;
     Ok(OpenFormat::Lines(Box::new(Text { keeps_order: context.options.keeps_token_order })))
 }
 

@@ -111,48 +111,8 @@ pub(super) fn last_token_of(line: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
     last
 }
 
-/// Fails when a setting names a column of a format without columns.
-pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<(), Error> {
-    for (option, given) in [
-        ("label", options.label.is_some()),
-        ("weight", options.weight.is_some()),
-        ("time", options.time.is_some()),
-        ("text_columns", !options.text_columns.is_empty()),
-        ("token_columns", !options.token_columns.is_empty()),
-        ("skip_columns", !options.skip_columns.is_empty()),
-        ("header", options.header == Some(true)),
-        ("delimiter", options.delimiter.is_some()),
-    ] {
-        if given {
-            let reason = format!("{format} has no columns; remove this setting");
-            return Err(Error::BadOption { option, reason });
-        }
-    }
-    Ok(())
-}
-
-/// Fails when records of a format without groups are to have some. `lines` are those of the format, as in "edges".
-pub(super) fn refuse_group(lines: &str, options: &FormatOptions) -> Result<(), Error> {
-    options.group.as_ref().map_or(Ok(()), |group| {
-        let reason = format!("'{group}': {lines} have no group; remove this setting");
-        Err(Error::BadOption { option: "group", reason })
-    })
-}
-
-/// Checks the settings of a format whose records have entries alone. `lines` are those of the format; `advice` says what to
-/// do when labels are needed.
-pub(super) fn refuse_all_but_entries(
-    format: &str,
-    lines: &str,
-    advice: &str,
-    options: &FormatOptions,
-) -> Result<(), Error> {
-    refuse_columns(format, options)?;
-    refuse_group(lines, options)?;
-    if !options.interactions.is_empty() {
-        let reason = format!("{lines} have no groups of features to multiply; remove this setting");
-        return Err(Error::BadOption { option: "interactions", reason });
-    }
+/// Fails when labels are needed of a format that has none. `lines` are those of the format; `advice` says what to do.
+pub(super) fn refuse_labels(lines: &str, advice: &str, options: &FormatOptions) -> Result<(), Error> {
     if options.has_label && options.uses_labels {
         let reason = format!("{lines} have no labels, which this algorithm learns from; {advice}");
         return Err(Error::BadOption { option: "format", reason });
@@ -166,44 +126,8 @@ mod tests {
     use crate::format::testing::{options, rows};
 
     #[test]
-    fn formats_without_columns_refuse_settings_of_columns() {
-        let column = || Some("x".to_owned());
+    fn dense_text_refuses_settings_of_names() {
         let columns = || vec!["x".to_owned()];
-        let unused = || FormatOptions { uses_labels: false, ..options() };
-        for format in ["libsvm", "libffm", "vw", "text", "edges"] {
-            for (option, given) in [
-                ("label", FormatOptions { label: column(), ..unused() }),
-                ("weight", FormatOptions { weight: column(), ..unused() }),
-                ("time", FormatOptions { time: column(), ..unused() }),
-                ("text_columns", FormatOptions { text_columns: columns(), ..unused() }),
-                ("token_columns", FormatOptions { token_columns: columns(), ..unused() }),
-                ("skip_columns", FormatOptions { skip_columns: columns(), ..unused() }),
-                ("header", FormatOptions { header: Some(true), ..unused() }),
-                ("delimiter", FormatOptions { delimiter: Some(b','), ..unused() }),
-            ] {
-                match rows(format, &given, "1 1\n") {
-                    Err(Error::BadOption { option: found, reason }) => {
-                        assert_eq!(found, option, "{format}");
-                        assert!(reason.contains("has no columns; remove this setting"), "{reason}");
-                    }
-                    other => panic!("{format} with {option}: {other:?}"),
-                }
-            }
-            // A header that is said to be absent is nothing to refuse.
-            let no_header = FormatOptions { header: Some(false), ..unused() };
-            assert!(refuse_columns(format, &no_header).is_ok());
-        }
-        for format in ["text", "edges"] {
-            let group = FormatOptions { group: Some("qid".to_owned()), ..unused() };
-            let text = rows(format, &group, "1 1\n").unwrap_err().to_string();
-            assert!(text.contains("have no group; remove this setting"), "{format}: {text}");
-            let products = FormatOptions { interactions: vec![columns(), columns()], ..unused() };
-            let text = rows(format, &products, "1 1\n").unwrap_err().to_string();
-            assert!(text.contains("to multiply; remove this setting"), "{format}: {text}");
-            let products = FormatOptions { interactions: vec![columns(), columns()], ..unused() };
-            let text = refuse_all_but_entries(format, "lines", "", &products).unwrap_err().to_string();
-            assert!(text.contains("lines have no groups of features to multiply"), "{format}: {text}");
-        }
         for (option, given) in [
             ("header", FormatOptions { header: Some(true), ..options() }),
             ("text_columns", FormatOptions { text_columns: columns(), ..options() }),

@@ -12,8 +12,7 @@
 //! are ignored, with a notice. Blank lines are skipped, and so are lines without a label among lines with one.
 
 use super::dictionary::Dictionary;
-use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns, refuse_group};
-use crate::batch::EXACT_INTEGER_LIMIT;
+use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
 use crate::interactions::{InteractionGenerator, Interactions, push_products};
 use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
@@ -24,8 +23,6 @@ use memchr::memchr;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
-    refuse_columns("vw", options)?;
-    refuse_group("Vowpal Wabbit lines", options)?;
     let mut leave_out_unlabelled = false;
     if options.has_label && options.purpose != InputPurpose::Prediction {
         for file in context.files {
@@ -280,11 +277,9 @@ impl Parser {
             let text_value = has_text_value(&line[from..to]);
             let (name, value) =
                 if text_value { (&line[from..to], 1.0) } else { named_number(line, from, to)? };
-            if value.abs() >= EXACT_INTEGER_LIMIT
-                && let Some(colon) = memchr(b':', &line[from..to])
-            {
-                out.note_rounding(&line[from + colon + 1..to], from + colon + 1, value);
-            }
+            out.note_rounding(u64::MAX, value, || {
+                memchr(b':', &line[from..to]).and_then(|colon| parse_f64(&line[from + colon + 1..to]))
+            });
             let value = value * scale;
             if !value.is_finite() {
                 return Err(LineError::new(from, "a value that stays finite when it is scaled"));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 
-use super::super::layout::{ArrowTable, Features, Layout, layout};
+use super::super::describe;
+use crate::columns::{ColumnPlan, Role, plan};
 use crate::format::testing::names;
-use crate::{ColumnKind, Error, FormatOptions, InputPurpose, PassthroughKind, Schema};
+use crate::{Error, FormatOptions, InputPurpose, PassthroughKind, Schema};
 
 fn list(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new("item", item, true)))
@@ -18,17 +19,17 @@ fn roles_with(
     row_numbers: &[&str],
     options: &FormatOptions,
     like: Option<&Schema>,
-) -> Result<(Layout, Schema), Error> {
+) -> Result<ColumnPlan, Error> {
     let fields = columns.iter().map(|(name, kind)| Field::new(*name, kind.clone(), true));
     let schema = arrow_schema::Schema::new(fields.collect::<Vec<_>>());
-    layout(&ArrowTable { name: "t", schema: &schema, row_numbers: &names(row_numbers) }, options, like)
+    plan(&describe("t", &schema, &names(row_numbers), options)?, options, like)
 }
 
 fn roles(
     columns: &[(&str, DataType)],
     options: &FormatOptions,
     like: Option<&Schema>,
-) -> Result<(Layout, Schema), Error> {
+) -> Result<ColumnPlan, Error> {
     roles_with(columns, &[], options, like)
 }
 
@@ -68,7 +69,7 @@ fn a_setting_that_names_no_column_is_an_error_of_its_own() {
     // Numbers from 0 on name columns, too, but not the number behind the last one.
     let by_number = |number: &str| {
         let options = FormatOptions { weight: Some(number.to_owned()), ..base() };
-        roles(&table(), &options, None).map(|(layout, _)| layout.weight)
+        roles(&table(), &options, None).map(|plan| plan.find(Role::Weight))
     };
     assert_eq!(by_number("1").unwrap(), Some(1));
     assert!(matches!(by_number("3"), Err(Error::UnknownColumn { .. })));
@@ -78,10 +79,10 @@ fn a_setting_that_names_no_column_is_an_error_of_its_own() {
 fn a_column_that_training_skipped_may_be_absent_afterwards() {
     let options = FormatOptions { skip_columns: names(&["id", "count"]), ..FormatOptions::default() };
     let with_id = [("id", DataType::Utf8)].into_iter().chain(table()).collect::<Vec<_>>();
-    let (layout, trained) = roles(&with_id, &options, None).unwrap();
-    assert_eq!(layout.fields(), [1, 3]);
-    let (layout, _) = roles(&table(), &options, Some(&trained)).unwrap();
-    assert_eq!(layout.fields(), [0, 2]);
+    let plan = roles(&with_id, &options, None).unwrap();
+    assert_eq!(plan.read_columns(), [1, 3]);
+    let plan = roles(&table(), &options, Some(&plan.schema)).unwrap();
+    assert_eq!(plan.read_columns(), [0, 2]);
 }
 
 #[test]
@@ -114,10 +115,9 @@ fn copied_columns_keep_their_types_where_no_value_is_lost() {
         let fields =
             vec![Field::new("x", kind.clone(), is_nullable), Field::new("label", DataType::Int8, true)];
         let schema = arrow_schema::Schema::new(fields);
-        let table = ArrowTable { name: "t", schema: &schema, row_numbers: &[] };
         let options = FormatOptions { keep_columns: names(&["x"]), ..FormatOptions::default() };
-        let (layout, _) = layout(&table, &options, None).unwrap();
-        assert_eq!(layout.passthrough_columns[0].kind, expected, "{kind}, null: {is_nullable}");
+        let plan = plan(&describe("t", &schema, &[], &options).unwrap(), &options, None).unwrap();
+        assert_eq!(plan.passthrough[0].kind, expected, "{kind}, null: {is_nullable}");
     }
 }
 
@@ -125,10 +125,10 @@ fn copied_columns_keep_their_types_where_no_value_is_lost() {
 fn an_index_is_skipped_unless_it_has_a_role() {
     let columns = [("index", DataType::Int64), ("size", DataType::Float64), ("label", DataType::Int8)];
     let read = |options: FormatOptions, like: Option<&Schema>| {
-        let (layout, schema) = roles_with(&columns, &["index"], &options, like).unwrap();
+        let plan = roles_with(&columns, &["index"], &options, like).unwrap();
         let is_told =
-            layout.notices.iter().any(|notice| notice.contains("'index' is an index that pandas wrote"));
-        (layout.fields(), is_told, schema)
+            plan.notices.iter().any(|notice| notice.contains("'index' is an index that pandas wrote"));
+        (plan.read_columns(), is_told, plan.schema)
     };
     let base = FormatOptions::default;
     let (fields, is_told, without) = read(base(), None);
@@ -142,22 +142,23 @@ fn an_index_is_skipped_unless_it_has_a_role() {
     let (fields, is_told, _) = read(skipped, None);
     assert_eq!((fields, is_told), (vec![1, 2], false), "no notice of what was asked for");
     // A model that was trained with this column reads it again.
-    let (_, with_feature) = roles(&columns, &base(), None).unwrap();
+    let with_feature = roles(&columns, &base(), None).unwrap().schema;
     assert_eq!(read(base(), Some(&with_feature)).0, [0, 1, 2]);
     assert_eq!(read(base(), Some(&without)).0, [1, 2]);
     let others = [("index", DataType::Int64), ("size", DataType::Float64), ("label", DataType::Int8)];
     let options = FormatOptions { label: labelled.label.clone(), ..base() };
-    assert_eq!(roles_with(&others, &["index"], &options, Some(&labelled)).unwrap().0.label, Some(0));
-    let (layout, _) = roles_with(&others, &["index"], &base(), Some(&labelled)).unwrap();
-    assert_eq!((layout.label, layout.notices.len()), (Some(0), 0));
+    let plan = roles_with(&others, &["index"], &options, Some(&labelled)).unwrap();
+    assert_eq!(plan.find(Role::Label), Some(0));
+    let plan = roles_with(&others, &["index"], &base(), Some(&labelled)).unwrap();
+    assert_eq!((plan.find(Role::Label), plan.notices.len()), (Some(0), 0));
 }
 
 #[test]
 fn the_label_is_that_of_the_setting_the_training_the_name_or_the_last_value() {
     let base = FormatOptions::default;
     let label_of = |columns: &[(&str, DataType)], options: &FormatOptions| {
-        let (layout, schema) = roles(columns, options, None).unwrap();
-        (layout.label, schema.label, layout.notices.into_iter().next().unwrap_or_default())
+        let plan = roles(columns, options, None).unwrap();
+        (plan.find(Role::Label), plan.schema.label, plan.notices.into_iter().next().unwrap_or_default())
     };
     let by_name = [("Target", DataType::Int8), ("x", DataType::Float64)];
     let (label, name, notice) = label_of(&by_name, &base());
@@ -174,11 +175,12 @@ fn the_label_is_that_of_the_setting_the_training_the_name_or_the_last_value() {
 
     let unlabelled = FormatOptions { has_label: false, ..base() };
     assert_eq!(label_of(&last, &unlabelled), (None, None, String::new()));
-    let (layout, schema) = roles(&by_name, &unlabelled, None).unwrap();
-    assert_eq!((layout.label, layout.fields(), schema.label.as_deref()), (None, vec![1], Some("Target")));
+    let plan = roles(&by_name, &unlabelled, None).unwrap();
+    let label = plan.schema.label.as_deref();
+    assert_eq!((plan.find(Role::Label), plan.read_columns(), label), (None, vec![1], Some("Target")));
     let unused = FormatOptions { uses_labels: false, ..base() };
-    let (layout, schema) = roles(&by_name, &unused, None).unwrap();
-    assert_eq!((layout.label, layout.fields(), schema.label), (None, vec![0, 1], None));
+    let plan = roles(&by_name, &unused, None).unwrap();
+    assert_eq!((plan.find(Role::Label), plan.read_columns(), plan.schema.label), (None, vec![0, 1], None));
     let absent = FormatOptions { label: Some("gone".to_owned()), ..unlabelled };
     assert_eq!(label_of(&last, &absent).0, None);
 
@@ -199,27 +201,21 @@ fn lists_are_the_features_alone_and_of_several_the_named_one() {
     let floats = || list(DataType::Float64);
     let label = || ("label", DataType::Int8);
     let features = |columns: &[(&str, DataType)]| {
-        let layout = roles(columns, &FormatOptions::default(), None).unwrap().0;
-        (layout.fields(), layout.list(), layout.features)
+        let plan = roles(columns, &FormatOptions::default(), None).unwrap();
+        let found = [Role::Indices, Role::Values, Role::Entries].map(|role| plan.find(role));
+        (plan.read_columns(), plan.list(), found)
     };
     for (columns, expected) in [
-        (vec![("a", integers()), label()], Features::Lists { indices: 0, values: None }),
-        (vec![("b", floats()), ("a", integers()), label()], Features::Lists { indices: 1, values: Some(0) }),
-        (
-            vec![("values", integers()), ("indices", integers()), label()],
-            Features::Lists { indices: 1, values: Some(0) },
-        ),
-        (vec![("indices", integers()), label()], Features::Lists { indices: 0, values: None }),
-        (vec![label(), ("a", floats())], Features::Column(1)),
+        (vec![("a", integers()), label()], [Some(0), None, None]),
+        (vec![("b", floats()), ("a", integers()), label()], [Some(1), Some(0), None]),
+        (vec![("values", integers()), ("indices", integers()), label()], [Some(1), Some(0), None]),
+        (vec![("indices", integers()), label()], [Some(0), None, None]),
+        (vec![label(), ("a", floats())], [None, None, Some(1)]),
     ] {
-        let (fields, list, found) = features(&columns);
+        let (read, list, found) = features(&columns);
         assert_eq!(found, expected, "{columns:?}");
-        assert_eq!(fields.len(), columns.len(), "{columns:?}");
-        let first = match expected {
-            Features::Lists { indices: column, .. } | Features::Column(column) => column,
-            Features::Table(_) => panic!("no list"),
-        };
-        assert_eq!(list, Some(first), "{columns:?}");
+        assert_eq!(read.len(), columns.len(), "{columns:?}");
+        assert_eq!(list, expected[0].or(expected[2]), "{columns:?}");
     }
     assert_eq!(features(&table()).1, None);
     for (columns, expected) in [
@@ -260,22 +256,22 @@ fn lists_are_the_features_alone_and_of_several_the_named_one() {
 fn a_model_reads_the_columns_that_it_knows() {
     let base = FormatOptions::default;
     let columns = [("size", DataType::Float64), ("city", DataType::Utf8), ("label", DataType::Int8)];
-    let (_, trained) = roles(&columns, &base(), None).unwrap();
+    let trained = roles(&columns, &base(), None).unwrap().schema;
     // The order in the file is another one, the keys are those of training.
     let turned = [columns[1].clone(), columns[2].clone(), columns[0].clone()];
-    match roles(&turned, &base(), Some(&trained)).unwrap().0.features {
-        Features::Table(table) => {
-            let found: Vec<(usize, u64)> =
-                table.iter().map(|feature| (feature.column, feature.key)).collect();
-            assert_eq!(found, [(2, 0), (0, 1)]);
-        }
-        other => panic!("{other:?}"),
-    }
+    let roles_of = |columns: &[(&str, DataType)]| {
+        let plan = roles(columns, &base(), Some(&trained)).unwrap();
+        plan.columns.iter().map(|column| (column.role, column.field)).collect::<Vec<_>>()
+    };
+    assert_eq!(roles_of(&turned), [(Role::Text, 1), (Role::Label, 0), (Role::Numeric(0), 0)]);
     for (columns, expected) in [
-        (vec![columns[0].clone(), columns[2].clone()], "column 'city' of training is missing"),
+        (
+            vec![columns[0].clone(), columns[2].clone()],
+            "1 of the 2 feature columns of training are missing: city",
+        ),
         (
             [columns.to_vec(), vec![("more", DataType::Int8)]].concat(),
-            "column 'more' was not in the training data; skip it",
+            "column 'more' was not in the training data (3 feature columns here, 2 in training); skip it",
         ),
         (
             vec![("size", DataType::Utf8), columns[1].clone(), columns[2].clone()],
@@ -295,12 +291,9 @@ fn a_model_reads_the_columns_that_it_knows() {
     }
     // A number where training had strings is read as a string.
     let number = [columns[0].clone(), ("city", DataType::Int64), columns[2].clone()];
-    match roles(&number, &base(), Some(&trained)).unwrap().0.features {
-        Features::Table(table) => assert_eq!(table[1].kind, ColumnKind::Text),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(roles_of(&number)[1].0, Role::Text);
     let tokens = FormatOptions { token_columns: names(&["city"]), ..base() };
-    let (_, trained) = roles(&columns, &tokens, None).unwrap();
+    let trained = roles(&columns, &tokens, None).unwrap().schema;
     let text = refused(&number, &base(), Some(&trained));
     assert!(
         text.contains("column 'city' is a number; tokens must be a string or a list of strings"),
@@ -312,30 +305,28 @@ fn a_model_reads_the_columns_that_it_knows() {
         "{text}"
     );
     let lists = [columns[0].clone(), ("city", list(DataType::Utf8)), columns[2].clone()];
-    match roles(&lists, &base(), Some(&trained)).unwrap().0.features {
-        Features::Table(table) => assert_eq!(table[1].kind, ColumnKind::Tokens),
-        other => panic!("{other:?}"),
-    }
+    let plan = roles(&lists, &base(), Some(&trained)).unwrap();
+    assert_eq!(plan.columns[1].role, Role::Tokens);
 }
 
 #[test]
 fn weights_of_training_may_be_absent_for_metrics_with_a_notice() {
     let columns = [("w", DataType::Float64), ("x", DataType::Float64), ("label", DataType::Int8)];
     let options = FormatOptions { weight: Some("w".to_owned()), ..FormatOptions::default() };
-    let (_, trained) = roles(&columns, &options, None).unwrap();
+    let trained = roles(&columns, &options, None).unwrap().schema;
     let evaluated = FormatOptions { purpose: InputPurpose::Evaluation, ..FormatOptions::default() };
-    let (layout, _) = roles(&columns, &evaluated, Some(&trained)).unwrap();
-    assert_eq!((layout.weight, layout.notices.len()), (Some(0), 0));
-    let (layout, _) = roles(&columns[1..], &evaluated, Some(&trained)).unwrap();
-    assert_eq!(layout.weight, None);
+    let plan = roles(&columns, &evaluated, Some(&trained)).unwrap();
+    assert_eq!((plan.find(Role::Weight), plan.notices.len()), (Some(0), 0));
+    let plan = roles(&columns[1..], &evaluated, Some(&trained)).unwrap();
+    assert_eq!(plan.find(Role::Weight), None);
     assert_eq!(
-        layout.notices,
+        plan.notices,
         ["t has no column 'w', the weight or group column of training: every record counts the same"]
     );
     // A setting replaces the column of training.
     let other = FormatOptions { weight: Some("x".to_owned()), ..evaluated };
     let text = refused(&columns, &other, Some(&trained));
-    assert!(text.contains("column 'x' of training is missing"), "{text}");
+    assert!(text.contains("1 of the 1 feature columns of training are missing: x"), "{text}");
 }
 
 #[test]
@@ -347,7 +338,7 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
     let schema_of = |columns: &[(&str, DataType)], key_limit: Option<u64>, like: Option<&Schema>| {
         let options =
             FormatOptions { keep_zeros: true, uses_fields: true, key_limit, ..FormatOptions::default() };
-        let schema = roles(columns, &options, like).unwrap().1;
+        let schema = roles(columns, &options, like).unwrap().schema;
         (schema.keep_zeros, schema.mark_missing, schema.fields)
     };
     assert_eq!(schema_of(&words, None, None), (false, false, true));
@@ -356,9 +347,9 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
     assert_eq!(schema_of(&both, None, None), (true, true, true));
     // When the number of features is declared, no key is left for missing numbers; a model decides for itself.
     assert_eq!(schema_of(&both, Some(9), None), (true, false, true));
-    let marked = roles(&both, &FormatOptions::default(), None).unwrap().1;
+    let marked = roles(&both, &FormatOptions::default(), None).unwrap().schema;
     assert_eq!(schema_of(&both, Some(9), Some(&marked)), (true, true, true));
-    let schema = roles(&both, &FormatOptions::default(), None).unwrap().1;
+    let schema = roles(&both, &FormatOptions::default(), None).unwrap().schema;
     assert_eq!((schema.keep_zeros, schema.fields, schema.named), (false, false, true));
     assert_eq!((schema.order, schema.label.as_deref()), (names(&["a", "b", "label"]), Some("label")));
 }
@@ -367,19 +358,20 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
 fn booleans_and_timestamps_that_training_read_as_text_from_csv_are_told() {
     let columns = |kind: DataType| [("a", kind), ("b", DataType::Boolean), ("label", DataType::Int8)];
     let options = FormatOptions::default();
-    let (_, trained) = roles(&columns(DataType::Utf8), &options, None).unwrap();
-    let trained_on = |format: &str| Schema { format: format.to_owned(), ..trained.clone() };
-    let notices =
-        |kind, format| roles(&columns(kind), &options, Some(&trained_on(format))).unwrap().0.notices;
+    let trained = roles(&columns(DataType::Utf8), &options, None).unwrap().schema;
+    let notices = |kind, delimiter: Option<u8>| {
+        let trained = Schema { delimiter, ..trained.clone() };
+        roles(&columns(kind), &options, Some(&trained)).unwrap().notices
+    };
     for kind in [DataType::Boolean, DataType::Timestamp(arrow_schema::TimeUnit::Second, None)] {
-        let told = notices(kind.clone(), "csv");
+        let told = notices(kind.clone(), Some(b','));
         assert!(
             told.len() == 1 && told[0].contains("as text: a; here they are read as 'true' or"),
             "{told:?}"
         );
-        assert!(notices(kind.clone(), "parquet").is_empty(), "{kind}: the form is the same in every table");
+        assert!(notices(kind.clone(), None).is_empty(), "{kind}: the form is the same in every table");
     }
     for kind in [DataType::Utf8, DataType::Int8, DataType::Date32] {
-        assert!(notices(kind.clone(), "csv").is_empty(), "{kind}");
+        assert!(notices(kind.clone(), Some(b',')).is_empty(), "{kind}");
     }
 }

@@ -232,6 +232,7 @@ fn records_beyond_the_first_part_of_a_batch_have_their_own_lists() {
     for (r, row) in (1u16..).zip(&rows[1..]).filter(|(r, _)| *r != 4500) {
         assert_eq!(row.entries, [(u64::from(r), 0.5), (u64::from(r) + 9, f32::from(r))]);
     }
-    let rounded = read_whole(&source).summary().rounded.feature.clone().unwrap();
-    assert_eq!(rounded, "16777217 at memory:table:4501:2 becomes 16777216");
+    let rounded = read_whole(&source).summary().rounded.features.clone();
+    let numbers = crate::RoundedNumbers { count: 1, first: 16_777_217.0 };
+    assert_eq!(rounded, [("feature 4509".to_owned(), numbers)].into());
 }

@@ -2,38 +2,28 @@
 //! all rows.
 
 use super::super::FormatContext;
-use super::super::columns::{DetectedColumns, FileColumns, LabelFallback, is_number};
-use super::super::missing::is_missing;
-use super::super::positional_names::is_header_like;
-use super::super::roles::{is_label_name, refuse_guess};
-use super::super::type_counts::TypeCounts;
+use super::Csv;
 use super::fields::fields_of;
 use super::sample::Sample;
-use crate::label::CLASS_LIMIT;
+use crate::columns::missing::is_missing;
+use crate::columns::{
+    ColumnDescription, LabelFallback, LabelScan, TableDescription, TypeCounts, is_header_like, is_label_name,
+    is_number, refuse_guess,
+};
 use crate::number::parse_f64;
 use crate::{BadLine, Error, LabelRule, LineError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Detects the names, the types and the header of the input.
-pub(super) fn detect_columns(
-    context: &FormatContext<'_>,
+/// Describes the columns of the input, and returns its header.
+pub(super) fn describe<'a>(
+    context: &FormatContext<'a>,
     sample: &Sample,
-) -> Result<(DetectedColumns, Option<Vec<u8>>), Error> {
-    let fallback = LabelFallback::Last;
+) -> Result<(TableDescription<'a>, Option<Vec<u8>>), Error> {
+    let file = context.files[0].name();
     let Some(first_row) = sample.first() else {
-        let (names, kinds, dialect) = (Vec::new(), Vec::new(), sample.dialect);
-        return Ok((
-            DetectedColumns {
-                names,
-                type_counts: kinds,
-                named: false,
-                dialect,
-                fallback,
-                passthrough: Vec::new(),
-            },
-            None,
-        ));
+        let table = TableDescription::of_text(file, Vec::new(), false, LabelFallback::Last, context.options)?;
+        return Ok((table, None));
     };
     let first =
         fields_of(first_row, sample.dialect.quotes).map_err(|error| first_line_error(context, error))?;
@@ -44,24 +34,24 @@ pub(super) fn detect_columns(
         None => is_header(context, sample, &first, &kinds)?,
     };
     if named && sample.has_leading_blank {
-        let file = context.files[0].name().to_owned();
         let reason = "blank lines before the header; delete them".to_owned();
-        return Err(Error::BadFile { file, record: None, reason });
+        return Err(Error::BadFile { file: file.to_owned(), record: None, reason });
     }
     if !named {
         kinds.iter_mut().zip(&first).for_each(|(kinds, field)| kinds.add(field));
     }
-    let names: Vec<String> = if named {
-        first.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
-    } else {
-        (0..first.len()).map(|at| at.to_string()).collect()
+    let column = |(at, (field, kinds)): (usize, (&Cow<'_, [u8]>, &TypeCounts))| {
+        let name = if named { String::from_utf8_lossy(field).into_owned() } else { at.to_string() };
+        let is_index = named && at == 0 && first.len() > 1 && name.is_empty();
+        let row_number = is_index.then(|| {
+            "the first column has no name in the header, as pandas and R write row names: it is skipped"
+                .to_owned()
+        });
+        ColumnDescription { row_number, ..kinds.describe(name, sample.dialect.quotes.delimiter) }
     };
-    let header = named.then(|| first_row.to_vec());
-    let dialect = sample.dialect;
-    Ok((
-        DetectedColumns { names, type_counts: kinds, named, dialect, fallback, passthrough: Vec::new() },
-        header,
-    ))
+    let columns = first.iter().zip(&kinds).enumerate().map(column).collect();
+    let table = TableDescription::of_text(file, columns, named, LabelFallback::Last, context.options)?;
+    Ok((table, named.then(|| first_row.to_vec())))
 }
 
 /// The first row must be readable, because it determines the number of columns.
@@ -157,71 +147,56 @@ fn repeated_fields(sample: &Sample, first: &[Cow<'_, [u8]>]) -> RepeatedFields {
     below
 }
 
-/// Whether the label column holds names, which become class numbers; fails when the column cannot be the label.
-pub(super) fn has_text_labels(
-    context: &FormatContext<'_>,
-    sample: &Sample,
-    found: &DetectedColumns,
-    columns: &FileColumns,
-) -> Result<bool, Error> {
-    let (options, file) = (context.options, context.files[0].name());
-    let Some(label) = columns.label() else { return Ok(false) };
-    let name = &columns.names[label];
-    let text = options.text_columns.contains(name) || !found.type_counts[label].is_numeric();
-    if text && options.label_rule == LabelRule::Real {
-        let reason = format!(
-            "column '{name}' of {file} has names, but this algorithm needs numbers; choose another label column, or \
-             an algorithm for classes"
-        );
-        return Err(Error::BadOption { option: "label", reason });
-    }
-    if options.label.is_none() && options.label_rule != LabelRule::Real {
-        let rows: Vec<_> = sample.rows_from(usize::from(found.named)).collect();
-        let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !is_missing(field));
-        let values = fields.map(AsRef::as_ref).collect();
-        refuse_guess(file, name, found.named && is_label_name(name), &values, rows.len())?;
-    }
-    Ok(text)
-}
-
-/// Returns the sorted names in the label column of all files.
+/// Returns the sorted names in the label column of all files, which become class numbers; none if labels are numbers.
+/// Fails when the column cannot be the label.
 pub(super) fn label_names(
     context: &FormatContext<'_>,
-    columns: &FileColumns,
+    sample: &Sample,
+    csv: &Csv,
     label: usize,
-    header: Option<&[u8]>,
 ) -> Result<Vec<String>, Error> {
-    let mut names = BTreeSet::new();
-    let quotes = columns.dialect.quotes;
+    let (options, file) = (context.options, context.files[0].name());
+    let name = &csv.plan.columns[label].name;
+    let has_names = options.text_columns.contains(name) || csv.plan.label_is_text;
+    let scan = LabelScan::new(name, options, has_names.then_some(file))?;
+    let named = csv.schema.named;
+    if options.label.is_none() && options.label_rule != LabelRule::Real {
+        let rows: Vec<_> = sample.rows_from(usize::from(named)).collect();
+        let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !field.is_empty());
+        let values = fields.map(AsRef::as_ref).collect();
+        refuse_guess(file, name, named && is_label_name(name), &values, rows.len())?;
+    }
+    if !has_names {
+        return Ok(Vec::new());
+    }
+    scan_labels(context, csv, label, scan)
+}
+
+fn scan_labels(
+    context: &FormatContext<'_>,
+    csv: &Csv,
+    label: usize,
+    mut scan: LabelScan<'_>,
+) -> Result<Vec<String>, Error> {
+    let quotes = csv.dialect.quotes;
     for file in context.files {
         if !file.is_rereadable() {
             let reason = format!(
                 "column '{}' has names, which are numbered in a first pass, but {} can be read only once; write it to \
                  a file first, or use numbers for the classes",
-                columns.names[label],
+                csv.plan.columns[label].name,
                 file.name()
             );
             return Err(Error::BadOption { option: "label", reason });
         }
-        file.for_each_line(columns.dialect.multi_line.then_some(quotes), |line| {
-            if Some(line) == header || line.trim_ascii().is_empty() {
+        file.for_each_line(csv.dialect.multi_line.then_some(quotes), |line| {
+            if Some(line) == csv.header.as_deref() || line.trim_ascii().is_empty() {
                 return Ok(());
             }
             // A row that is too short or badly quoted is reported with its position when it is parsed.
             let fields = fields_of(line, quotes).unwrap_or_default();
-            let Some(field) = fields.get(label).filter(|field| !is_missing(field)) else { return Ok(()) };
-            if !names.contains(field.as_ref()) {
-                names.insert(field.to_vec());
-            }
-            if names.len() > CLASS_LIMIT {
-                let reason = format!(
-                    "column '{}' has more than {CLASS_LIMIT} different names; is it the label?",
-                    columns.names[label]
-                );
-                return Err(Error::BadOption { option: "label", reason });
-            }
-            Ok(())
+            fields.get(label).map_or(Ok(()), |field| scan.add(file.name(), field))
         })?;
     }
-    Ok(names.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
+    scan.finish()
 }

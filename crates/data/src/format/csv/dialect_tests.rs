@@ -141,7 +141,7 @@ fn a_first_row_of_data_is_no_header() {
 fn a_first_column_without_a_name_is_left_out() {
     let source = open(",a,y\n0,5,1\n1,6,0\n", &options(), None).unwrap();
     assert_eq!(names(&source), ["a"]);
-    assert!(source.notices()[1].contains("no name in the header"), "{:?}", source.notices());
+    assert!(source.notices()[0].contains("no name in the header"), "{:?}", source.notices());
     let later = open("a,y\n7,1\n", &options(), Some(source.schema())).unwrap();
     assert_eq!(read(&later).unwrap(), [Row::new(Some(1.0), &[(0, 7.0)])]);
     let later = open(",y,a\n9,1,7\n", &options(), Some(source.schema())).unwrap();

@@ -83,12 +83,12 @@ fn names_of_classes_need_an_input_that_is_read_twice_and_are_limited() {
 }
 
 #[test]
-fn labels_are_collected_from_all_files_without_headers_blank_lines_and_missing_ones() {
-    let files = ["y,x\nb,1\n\nNA,2\n", "y,x\na,1\n \n\"b\",2\n"];
+fn labels_are_collected_from_all_files_without_headers_blank_lines_and_empty_ones() {
+    let files = ["y,x\nb,1\n\nNA,2\n,3\n", "y,x\na,1\n \n\"b\",2\n"];
     let files = files.map(|text| Input::memory("f", text.as_bytes()).unwrap()).to_vec();
     let config = SourceConfig { format: Some("csv".into()), options: classes(), ..SourceConfig::default() };
     let source = Source::from_inputs(files, &config, None, &FormatTable::builtin()).unwrap();
-    assert_eq!(source.schema().label_names, ["a", "b"]);
+    assert_eq!(source.schema().label_names, ["NA", "a", "b"]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_model_refuses_columns_that_it_does_not_know_and_counts_those_that_are_missi
     let train = open("a,b,c,y\n1,2,x,0\n3,4,z,1\n", &options(), None).unwrap();
     let schema = train.schema();
     for (text, expected) in [
-        ("a,y\n1,0\n", "2 of the 3 feature columns are missing: b, c"),
+        ("a,y\n1,0\n", "2 of the 3 feature columns of training are missing: b, c"),
         (
             "a,b,c,d,y\n1,2,x,5,0\n",
             "(4 feature columns here, 3 in training); skip it with --skip-columns 'd'",

@@ -20,9 +20,10 @@ use super::checks::catch_panics;
 use super::file;
 use super::pages::{ChunkPages, MemoryBudget};
 use super::{ParquetDataset, ParquetFile, bad_file};
-use crate::arrow::{LabelScan, Layout, RecordColumns};
+use crate::arrow::{RecordColumns, add_labels};
 use crate::byte_source::ByteSource;
-use crate::error::{BadLine, Error};
+use crate::columns::{ColumnPlan, LabelScan, Role};
+use crate::error::Error;
 use crate::format::RecordReader;
 use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
@@ -63,7 +64,7 @@ struct RowGroupCursor {
 
 impl ParquetReader {
     pub(super) fn new(shared: Arc<ParquetDataset>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
-        let records = RecordColumns::new(&shared.schema);
+        let records = RecordColumns::new(&shared.files[0].plan, &shared.schema);
         Self { dataset: shared, inputs, splits: splits.into_iter(), row_group: None, records }
     }
 
@@ -72,7 +73,7 @@ impl ParquetReader {
         loop {
             if let Some(group) = &mut self.row_group {
                 let file = &self.dataset.files[group.file];
-                let filled = group.fill(&file.layout, &mut self.records, sink);
+                let filled = group.fill(&file.plan, &mut self.records, sink);
                 if filled.map_err(|reason| damaged(file, group.row_group, &reason))? {
                     return Ok(true);
                 }
@@ -98,25 +99,11 @@ impl RecordReader for ParquetReader {
             while group.has_record() && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
             {
                 let row = group.first_row + group.requested.start as u64;
-                let result = self.records.push(group.requested.start - group.decoded.start, sink);
+                let file = &self.dataset.files[group.file];
+                let pushed = self.records.push(&file.plan, group.requested.start - group.decoded.start, sink);
                 group.requested.start += 1;
-                let feature = self.records.take_rounded();
-                if let Err((column, expected, found)) = result {
-                    let file = self.dataset.files[group.file].name.clone();
-                    sink.report_bad_line(BadLine {
-                        file,
-                        line: row + 1,
-                        column: column as u64 + 1,
-                        expected,
-                        found,
-                    })?;
-                } else if feature.is_some() || sink.rounded_label().is_some() {
-                    let label = self.records.label_column().zip(sink.rounded_label());
-                    let file = &self.dataset.files[group.file].name;
-                    let text = |(column, value): (usize, f64)| {
-                        format!("{value} at {file}:{}:{} becomes {}", row + 1, column + 1, value as f32)
-                    };
-                    sink.note_rounded(feature.map(text), label.map(text));
+                if let Err(error) = pushed {
+                    sink.report_bad_line(error.at_line(&file.name, row + 1))?;
                 }
             }
         }
@@ -271,13 +258,14 @@ pub(super) fn first_labels(
 }
 
 /// Adds the labels of a file to `scan`, if they are strings.
-pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelScan) -> Result<(), Error> {
-    let Some(label) = file.layout.label.filter(|_| file.layout.label_is_text) else { return Ok(()) };
+pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelScan<'_>) -> Result<(), Error> {
+    let is_text = file.plan.label_is_text;
+    let Some(label) = file.plan.find(Role::Label).filter(|_| is_text) else { return Ok(()) };
     for unit in 0..file.metadata.num_row_groups() {
         let mut batches = RowGroupBatches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
         while let Some((columns, _)) = batches.next().map_err(|reason| damaged(file, unit, &reason))? {
             for column in &columns {
-                scan.add(&file.name, column);
+                add_labels(scan, &file.name, column)?;
             }
         }
     }
@@ -288,8 +276,8 @@ pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelSca
 fn record_limit(file: &ParquetFile, unit: usize) -> usize {
     let group = file.metadata.row_group(unit);
     let schema = file.metadata.file_metadata().schema_descr();
-    let leaves = (0..schema.num_columns())
-        .filter(|leaf| Some(schema.get_column_root_idx(*leaf)) == file.layout.list());
+    let leaves =
+        (0..schema.num_columns()).filter(|leaf| Some(schema.get_column_root_idx(*leaf)) == file.plan.list());
     let entry_count = leaves.map(|leaf| group.column(leaf).num_values()).max().unwrap_or(0) as usize;
     let mean = entry_count / (group.num_rows() as usize).max(1);
     (CHUNK_ENTRIES / mean.max(1)).clamp(1, CHUNK_RECORDS)
@@ -315,7 +303,7 @@ impl RowGroupCursor {
                 input,
                 file,
                 *unit,
-                &file.layout.fields(),
+                &file.plan.read_columns(),
                 record_limit(file, *unit),
             )?,
         })
@@ -330,7 +318,7 @@ impl RowGroupCursor {
     /// reads the last record of the row group also checks that the columns end there.
     fn fill(
         &mut self,
-        layout: &Layout,
+        plan: &ColumnPlan,
         records: &mut RecordColumns,
         sink: &mut Sink,
     ) -> Result<bool, ParquetError> {
@@ -353,7 +341,7 @@ impl RowGroupCursor {
             self.decoded = self.decoded.end..self.decoded.end + count;
             sink.add_bytes(self.bytes_until(self.decoded.end) - bytes);
             if self.has_record() {
-                records.load(layout, &columns);
+                records.load(plan, &columns);
             }
         }
         Ok(true)

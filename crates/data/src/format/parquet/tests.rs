@@ -245,11 +245,13 @@ fn another_file_is_read_with_the_columns_of_training() {
     reader.next_batch(10, &mut batch).expect("a record");
     let named = |column: &[u8], value: &[u8]| (math::hash::named_key(column, value), 1.0);
     let expected = [(0, 7.0), (1, 1.0), named(b"income", b"missing"), named(b"city", b"Rome")];
-    assert_eq!(entries(&batch, 0), expected);
+    let mut found = entries(&batch, 0);
+    found.sort_by_key(|entry| expected.iter().position(|known| known == entry));
+    assert_eq!(found, expected);
 
     case.options.skip_columns = vec!["income".to_owned()];
     let text = case.open(Some(&schema)).err().expect("a column is missing").to_string();
-    assert!(text.contains("column 'income' of training is missing"), "{text}");
+    assert!(text.contains("1 of the 4 feature columns of training are missing: income"), "{text}");
     let mut narrow = schema.clone();
     narrow.columns.remove(0);
     case.options.skip_columns.clear();
@@ -377,7 +379,12 @@ fn a_missing_label_is_an_error_with_its_record() {
     let message = "message m { optional int32 label; required int32 x; }";
     let columns = [Raw::I32(vec![1], vec![1, 0], vec![]), Raw::I32(vec![1, 1], vec![], vec![])];
     write(&case.path(), message, 1, &columns);
-    assert!(case.error().contains("records.parquet:2:1: expected a label, found null"), "{}", case.error());
+    assert!(
+        case.error().contains("records.parquet:2:1: expected a finite number as the label"),
+        "{}",
+        case.error()
+    );
+    assert!(case.error().contains("found null, which counts as a missing value"), "{}", case.error());
 }
 
 #[test]

@@ -121,7 +121,9 @@ fn the_columns_of_all_types_can_be_labels_and_groups() {
         let mut batch = Batch::default();
         let error = case.reader([0]).unwrap().next_batch(10, &mut batch).unwrap_err().to_string();
         assert!(
-            error.contains("records.parquet:4:") && error.contains("expected a label, found null"),
+            error.contains("records.parquet:4:")
+                && error.contains("as the label (column")
+                && error.contains("found null"),
             "{error}"
         );
         assert_eq!(f64::from(batch.labels[0]), expected, "{label}");

@@ -4,13 +4,12 @@
 //! A file that is only scored may lack columns that are not features: the label with `--no-label`, weights, groups,
 //! skipped columns. It has all columns or lacks all of these; when it lacks some of them, it needs a header.
 
-use super::FormatContext;
-use super::columns::{DetectedColumns, is_number};
 use super::missing::is_missing;
-use super::type_counts::TypeCounts;
-use crate::options::InputPurpose;
+use super::type_counts::{TypeCounts, is_number};
+use super::{ColumnDescription, TableDescription};
+use crate::Error;
+use crate::options::{FormatOptions, InputPurpose};
 use crate::schema::Schema;
-use crate::{Error, FormatOptions};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -25,7 +24,7 @@ enum NamesByCount {
 
 /// Whether the first row of a file that is read with `schema` names its columns. It does when it has names of training,
 /// or when it has a word over each column of numbers: a single word may be a bad value.
-pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], schema: &Schema) -> bool {
+pub(crate) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], schema: &Schema) -> bool {
     let named = |name: &str| first.iter().any(|field| **field == *name.as_bytes());
     let met = schema.columns.iter().filter(|column| named(&column.name)).count();
     let mut numbers = first.iter().zip(kinds).filter(|(_, kinds)| kinds.has_mostly_numbers()).peekable();
@@ -33,45 +32,40 @@ pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], sche
     words || (schema.named && 2 * met >= schema.columns.len().max(1))
 }
 
-/// Returns `found` with the names of training, where the file or the training data have none, and a notice about it.
-pub(super) fn assign_names_by_position(
-    context: &FormatContext<'_>,
-    mut found: DetectedColumns,
-) -> Result<(DetectedColumns, Option<String>), Error> {
-    let Some(schema) = context.trained_schema.filter(|schema| !schema.columns.is_empty()) else {
-        return Ok((found, None));
-    };
-    if (found.named && schema.named) || found.names.is_empty() {
-        return Ok((found, None));
+/// Gives the columns of a table the names of training, where the file or the training data have none, and returns a notice
+/// about it.
+pub(crate) fn assign_names_by_position(
+    table: &mut TableDescription<'_>,
+    options: &FormatOptions,
+    trained: Option<&Schema>,
+) -> Result<Option<String>, Error> {
+    let Some(schema) = trained.filter(|schema| !schema.columns.is_empty()) else { return Ok(None) };
+    if (table.named && schema.named) || table.columns.is_empty() {
+        return Ok(None);
     }
-    let (file, order) = (context.files[0].name(), order_of(schema));
-    let all: Vec<usize> = (0..found.names.len()).collect();
-    let others: Vec<usize> = all.iter().copied().filter(|at| !is_passthrough(&found, *at)).collect();
+    let order = order_of(schema);
+    let all: Vec<usize> = (0..table.columns.len()).collect();
+    let others: Vec<usize> = all.iter().copied().filter(|at| !table.is_passthrough(*at)).collect();
     // Passthrough columns that are not in the training data stand between those that are.
-    let fits =
-        [all, others].map(|places| (names_by_count(&order, schema, context.options, places.len()), places));
+    let fits = [all, others].map(|places| (names_by_count(&order, schema, options, places.len()), places));
     let one = fits.iter().find_map(|(fit, places)| match fit {
         NamesByCount::One(names) => Some((names, places)),
         NamesByCount::None | NamesByCount::Several => None,
     });
     let Some((names, places)) = one else {
         let is_ambiguous = fits.iter().any(|(fit, _)| matches!(fit, NamesByCount::Several));
-        let difference = column_count_message(&found, schema, &order, is_ambiguous);
-        return Err(Error::SchemaDiffers { file: file.to_owned(), difference });
+        return Err(table.schema_error(column_count_message(table, schema, &order, is_ambiguous)));
     };
-    let header = found.named;
-    found.names = (0..found.names.len()).map(|at| format!("column {at}")).collect();
-    places.iter().zip(names).for_each(|(&at, name)| found.names[at].clone_from(name));
-    found.named = schema.named;
-    let notice = (header || schema.named).then(|| {
+    let header = table.named;
+    let set_name = |column: &mut ColumnDescription, name: &str| name.clone_into(&mut column.name);
+    table.columns.iter_mut().enumerate().for_each(|(at, column)| column.name = format!("column {at}"));
+    places.iter().zip(names).for_each(|(&at, name)| set_name(&mut table.columns[at], name));
+    table.named = schema.named;
+    Ok((header || schema.named).then(|| {
         let why = if header { "its header is not used, since training had none" } else { "it has no header" };
-        format!("{file}: {why}; its columns are taken in the order of training: {}", names.join(", "))
-    });
-    Ok((found, notice))
-}
-
-fn is_passthrough(found: &DetectedColumns, at: usize) -> bool {
-    found.passthrough.iter().any(|column| column.at == at)
+        let (file, names) = (table.file, names.join(", "));
+        format!("{file}: {why}; its columns are taken in the order of training: {names}")
+    }))
 }
 
 /// Returns all columns of training in the order of its file.
@@ -117,12 +111,12 @@ fn may_be_absent(name: &String, schema: &Schema, options: &FormatOptions) -> boo
 }
 
 fn column_count_message(
-    found: &DetectedColumns,
+    table: &TableDescription<'_>,
     schema: &Schema,
     order: &[String],
     is_ambiguous: bool,
 ) -> String {
-    let (count, known) = (found.names.len(), order.join(", "));
+    let (count, known) = (table.columns.len(), order.join(", "));
     let header = if schema.named { " and no header" } else { "" };
     if is_ambiguous {
         return format!(
