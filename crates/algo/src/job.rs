@@ -139,6 +139,8 @@ pub struct DataNeeds {
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<u64>,
+    /// A record must have a feature that is not 0.
+    pub requires_entries: bool,
     /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
     pub validation_share: f64,
     /// Validation data, from a file or a share, are required because early stopping uses them.
@@ -163,6 +165,7 @@ impl Default for DataNeeds {
             uses_times: false,
             uses_record_numbers: false,
             key_limit: None,
+            requires_entries: false,
             validation_share: 0.0,
             validation_required: false,
         }

@@ -5,7 +5,7 @@ use crate::compression::ByteStream;
 use crate::format::{LineParser, ParsedLine, RecordReader, last_entry_of};
 use crate::input::{BYTE_ORDER_MARK, Input};
 use crate::key_names::KeyNames;
-use crate::number::{parse_f32, parse_f64};
+use crate::number::parse_f32;
 use crate::quotes::Quotes;
 use crate::sink::Sink;
 use crate::split::{Split, SplitRange};
@@ -147,10 +147,9 @@ impl LineReader {
     #[cold]
     fn note_rounded(&mut self, start: usize, end: usize, feature: Option<usize>, sink: &mut Sink) {
         let line = &self.buffer[start..end];
-        let label = sink.rounded_label().map(|label| {
-            let begins = |at: &usize| *at == 0 || is_separator(line[*at - 1]);
-            let is_label = |at: &usize| parse_f64(token_at(line, *at)) == Some(label);
-            (0..line.len()).filter(begins).find(is_label).unwrap_or(0)
+        let label = sink.rounded_label().map(|_| {
+            let at = self.grammar.parser.label_at(line);
+            at + usize::from(line.get(at) == Some(&b'"'))
         });
         let cursor = self.current.as_ref().expect("a line was read through it");
         let file = self.files[cursor.file].name();
@@ -213,11 +212,16 @@ impl RecordReader for LineReader {
                     let error = LineError::with_found(at, expected, format!("index {key}"));
                     self.bad_line(start, end, error, sink)?;
                 }
+                Ok(ParsedLine::Record { .. }) if let Some(expected) = sink.missing_entry() => {
+                    sink.discard_record();
+                    self.bad_line(start, end, LineError::with_found(0, expected, "none"), sink)?;
+                }
                 Ok(ParsedLine::Record { label, weight, group }) => {
                     let rounded_at = sink.builder().take_rounded_at();
                     if let Err(expected) = sink.end_record(label, weight, group) {
                         let found = format!("label {}", label.unwrap_or_default());
-                        self.bad_line(start, end, LineError::with_found(0, expected, found), sink)?;
+                        let at = self.grammar.parser.label_at(&self.buffer[start..end]);
+                        self.bad_line(start, end, LineError::with_found(at, expected, found), sink)?;
                     } else if rounded_at.is_some() || sink.rounded_label().is_some() {
                         self.note_rounded(start, end, rounded_at, sink);
                     }
@@ -235,6 +239,10 @@ impl RecordReader for LineReader {
 
     fn take_dictionary(&mut self) -> KeyNames {
         self.grammar.parser.take_dictionary()
+    }
+
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.grammar.parser.unmet_interactions()
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) fn open(
     input.options.uses_fields = needs.uses_fields;
     input.options.keeps_token_order = needs.keeps_token_order;
     input.options.key_limit = needs.key_limit;
+    input.options.requires_entries = needs.requires_entries;
     let config = input.source_config(environment.interrupt);
     let source = match like {
         Some(schema) => Source::open_with_schema(&config, schema, environment.formats),

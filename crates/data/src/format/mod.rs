@@ -79,6 +79,16 @@ pub trait LineParser: Send {
         KeyNames::default()
     }
 
+    /// The interactions of which no record so far had a product.
+    fn unmet_interactions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns where the label of `line`, which was parsed last, begins. By default it is the first word.
+    fn label_at(&self, line: &[u8]) -> usize {
+        skip_blanks(line, 0)
+    }
+
     /// Notices for the user, such as "qid is ignored"; each is reported once.
     fn notices(&self) -> Vec<String> {
         Vec::new()
@@ -143,6 +153,11 @@ pub trait RecordReader: Send {
     /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> KeyNames {
         KeyNames::default()
+    }
+
+    /// The interactions of which no record so far had a product.
+    fn unmet_interactions(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Parser {
     dictionary: Dictionary,
     tokens: Tokens,
     multiplier: InteractionGenerator,
+    /// Where the label of the last row begins.
+    label_at: usize,
 }
 
 impl Parser {
@@ -45,6 +47,7 @@ impl Parser {
         let multiplier = InteractionGenerator::new(columns.interactions.clone(), schema.keep_zeros);
         Self {
             multiplier,
+            label_at: 0,
             columns,
             header,
             label_names: schema.label_names.clone(),
@@ -113,6 +116,14 @@ impl LineParser for Parser {
         self.dictionary.take()
     }
 
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.multiplier.unmet()
+    }
+
+    fn label_at(&self, _line: &[u8]) -> usize {
+        self.label_at
+    }
+
     fn notices(&self) -> Vec<String> {
         self.dictionary.notices()
     }
@@ -149,7 +160,10 @@ impl Parser {
             Role::Tokens => {
                 self.tokens.push(name.as_bytes(), field, &mut self.dictionary, out);
             }
-            Role::Label => rest.label = Some(self.label(name, at, field)?),
+            Role::Label => {
+                rest.label = Some(self.label(name, at, field)?);
+                self.label_at = at;
+            }
             Role::Weight => rest.weight = weight(name, at, field)?,
             Role::Group => rest.group = Some(group(name, field)),
             Role::Time => out.set_time(time(name, at, field)?),
