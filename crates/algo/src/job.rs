@@ -135,6 +135,8 @@ pub struct DataNeeds {
     pub keeps_token_order: bool,
     /// The family reads the times of the records ([`Batch::times`]), if they have some.
     pub uses_times: bool,
+    /// The validation data are scored more often than the training data are read.
+    pub repeats_validation: bool,
     /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
@@ -163,6 +165,7 @@ impl Default for DataNeeds {
             uses_fields: false,
             keeps_token_order: false,
             uses_times: false,
+            repeats_validation: false,
             uses_record_numbers: false,
             key_limit: None,
             requires_entries: false,

@@ -214,7 +214,7 @@ impl RecordReader for LineReader {
                 }
                 Ok(ParsedLine::Record { .. }) if let Some(expected) = sink.missing_entry() => {
                     sink.discard_record();
-                    self.bad_line(start, end, LineError::with_found(0, expected, "none"), sink)?;
+                    self.bad_line(start, end, LineError::with_found(0, expected, "only zeros"), sink)?;
                 }
                 Ok(ParsedLine::Record { label, weight, group }) => {
                     let rounded_at = sink.builder().take_rounded_at();

@@ -311,6 +311,7 @@ impl Job for KMeans {
         DataNeeds {
             uses_labels: false,
             requires_entries: self.distance == Distance::Cosine,
+            repeats_validation: self.method == Method::Lloyd,
             epochs: Epochs::Fixed(epochs),
             batch_size: BatchSize::Fixed(size),
             shuffle: if epochs > 1 { Shuffle::Batches } else { Shuffle::None },

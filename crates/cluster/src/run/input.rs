@@ -195,7 +195,8 @@ impl TaskDataPlan<'_> {
         is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
     ) -> Option<TimedValidation<'t>> {
         if let Some(reader) = reader {
-            let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1));
+            let needs = &self.opened.needs;
+            let single = matches!(needs.epochs, Epochs::Fixed(1)) && !needs.repeats_validation;
             let keep = (!single).then(|| self.keep_config());
             let (seed, size) = (self.job.seed, self.opened.needs.batch_size);
             let data = TaskData::new(reader, keep, Shuffle::None, seed, VALIDATION_TASKS, size);
