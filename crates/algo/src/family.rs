@@ -103,6 +103,16 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
+    /// The fields of entries must be below this limit; `None` allows any field.
+    fn field_limit(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether a record must have a feature that is not 0.
+    fn requires_entries(&self) -> bool {
+        false
+    }
+
     /// A scorer with its own scratch memory; each thread needs one.
     fn scorer(&self) -> Box<dyn Scorer>;
 

@@ -135,10 +135,14 @@ pub struct DataNeeds {
     pub keeps_token_order: bool,
     /// The family reads the times of the records ([`Batch::times`]), if they have some.
     pub uses_times: bool,
+    /// The validation data are scored more often than the training data are read.
+    pub repeats_validation: bool,
     /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<u64>,
+    /// A record must have a feature that is not 0.
+    pub requires_entries: bool,
     /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
     pub validation_share: f64,
     /// Validation data, from a file or a share, are required because early stopping uses them.
@@ -161,8 +165,10 @@ impl Default for DataNeeds {
             uses_fields: false,
             keeps_token_order: false,
             uses_times: false,
+            repeats_validation: false,
             uses_record_numbers: false,
             key_limit: None,
+            requires_entries: false,
             validation_share: 0.0,
             validation_required: false,
         }

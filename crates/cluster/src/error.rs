@@ -85,7 +85,7 @@ pub enum Error {
     #[error(transparent)]
     Algo(#[from] algo::Error),
     /// The input files contain no records.
-    #[error("no records in {}; check whether the files are empty or contain only comments", inputs.join(", "))]
+    #[error("no records in {}; check whether the files are empty or contain only comments or a header", inputs.join(", "))]
     NoRecords {
         /// The files, folders or patterns.
         inputs: Vec<String>,
@@ -220,6 +220,7 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::CacheWrite { .. }
         | E::CacheRead { .. }
         | E::NothingMatches { .. }
+        | E::EmptyFolder { .. }
         | E::NoArrays { .. } => Exit::Io,
         E::BadPattern { .. }
         | E::UnknownFormat { .. }

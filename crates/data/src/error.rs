@@ -17,6 +17,12 @@ pub enum Error {
         /// The folder that was searched.
         folder: PathBuf,
     },
+    /// A folder has no files.
+    #[error(
+        "no data: the folder {} has no files; names that begin with . or _ are left out, with all that is in such folders",
+        folder.display()
+    )]
+    EmptyFolder { folder: PathBuf },
     /// A file pattern is not valid.
     #[error("bad pattern '{pattern}' at character {at}: {reason}")]
     BadPattern {

@@ -6,11 +6,12 @@
 //! order of its factors. Within one group each pair occurs once, and a feature is multiplied by itself only when its
 //! value is not 1, as in Vowpal Wabbit (`-q`, `--cubic`).
 
+use crate::format::FormatContext;
 use crate::format::dictionary::{Dictionary, LIMIT_BYTES};
-use crate::format::{FormatContext, text_lines};
 use crate::key_names::name_bytes;
 use crate::{BatchBuilder, Error, LineError};
 use math::hash::product_key;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -19,9 +20,15 @@ const FACTORS: std::ops::RangeInclusive<usize> = 2..=3;
 /// Limit of the products of one record.
 const PRODUCT_LIMIT: usize = 1 << 20;
 
-/// Splits `a:b` at its colons, and `ab` into its letters.
+/// The name of the group of all features, in Vowpal Wabbit text.
+pub(crate) const ALL: &str = ":";
+
+/// Splits `a:b` at its colons, and `ab` into its letters. As in Vowpal Wabbit, the colons in `::` and `:::` stand for all
+/// namespaces.
 pub fn parse_interaction(text: &str) -> Vec<String> {
-    if text.contains(':') {
+    if FACTORS.contains(&text.len()) && text.bytes().all(|byte| byte == b':') {
+        vec![ALL.to_owned(); text.len()]
+    } else if text.contains(':') {
         text.split(':').map(str::to_owned).collect()
     } else {
         text.chars().map(String::from).collect()
@@ -71,8 +78,8 @@ impl Interactions {
         self.products.is_empty()
     }
 
-    /// Makes a notice about groups that have no feature in the first lines of an input.
-    pub(crate) fn missing_groups_notice(
+    /// Fails when groups have no feature in the whole input. If only the first lines were searched, it returns a notice.
+    pub(crate) fn check_groups(
         &self,
         context: &FormatContext<'_>,
         is_met: impl Fn(&str, &[u8]) -> bool,
@@ -81,14 +88,29 @@ impl Interactions {
         if unmet.is_empty() || context.trained_schema.is_some() {
             return Ok(None);
         }
+        let mut is_complete = true;
         for file in context.files {
             let head = file.head()?;
-            let lines = text_lines(&head.bytes);
-            unmet.retain(|group| !lines.iter().any(|line| is_met(group, line)));
+            is_complete &= head.is_complete;
+            unmet.retain(|group| !head.lines().any(|line| is_met(group, line)));
         }
         let names = unmet.iter().map(|group| format!("'{group}'")).collect::<Vec<_>>().join(", ");
-        Ok((!unmet.is_empty())
-            .then(|| format!("interactions: the first lines have no feature of {names}; check the name")))
+        if unmet.is_empty() {
+            Ok(None)
+        } else if is_complete {
+            let reason = format!("the data have no feature of {names}; check the name");
+            Err(Error::BadOption { option: "interactions", reason })
+        } else {
+            Ok(Some(format!("interactions: the first lines have no feature of {names}; check the name")))
+        }
+    }
+
+    /// The products as a user writes them.
+    fn texts(&self) -> impl Iterator<Item = String> {
+        self.products.iter().map(|product| {
+            let names: Vec<&str> = product.iter().map(|group| self.groups[*group].as_str()).collect();
+            if names.iter().all(|name| *name == ALL) { names.concat() } else { names.join(":") }
+        })
     }
 }
 
@@ -106,6 +128,8 @@ type ProductVisitor<'a> = dyn FnMut(&[(usize, Factor)]) -> Result<(), LineError>
 #[derive(Debug)]
 pub(crate) struct InteractionGenerator {
     interactions: Interactions,
+    /// Whether a record so far has had each of the products.
+    is_met: Vec<Cell<bool>>,
     /// Factors of the present record, by group.
     factors: Vec<Vec<Factor>>,
     /// Names of the factors of all records so far; they give the names of products.
@@ -118,7 +142,8 @@ pub(crate) struct InteractionGenerator {
 impl InteractionGenerator {
     pub(crate) fn new(interactions: Interactions, keep_zeros: bool) -> Self {
         let factors = vec![Vec::new(); interactions.groups.len()];
-        Self { interactions, factors, names: HashMap::new(), names_bytes: 0, keep_zeros }
+        let is_met = vec![Cell::new(false); interactions.products.len()];
+        Self { interactions, is_met, factors, names: HashMap::new(), names_bytes: 0, keep_zeros }
     }
 
     /// Whether there are no products.
@@ -130,6 +155,16 @@ impl InteractionGenerator {
     /// Names of the groups.
     pub(crate) fn groups(&self) -> &[String] {
         &self.interactions.groups
+    }
+
+    /// The interactions of which no record so far had a product, as a user writes them.
+    pub(crate) fn unmet(&self) -> Vec<String> {
+        self.interactions
+            .texts()
+            .zip(&self.is_met)
+            .filter(|(_, is_met)| !is_met.get())
+            .map(|(text, _)| text)
+            .collect()
     }
 
     /// Begins a record.
@@ -156,7 +191,7 @@ impl InteractionGenerator {
         mut push: impl FnMut(&str, u64, f32),
     ) -> Result<(), LineError> {
         let mut count = 0;
-        for product in &self.interactions.products {
+        for (product, is_met) in self.interactions.products.iter().zip(&self.is_met) {
             let space = &self.interactions.groups[product[0]];
             let mut chosen = [(0, Factor { key: 0, value: 1.0 }); 3];
             self.visit_products(product, 0, &mut chosen, &mut |factors| {
@@ -178,6 +213,7 @@ impl InteractionGenerator {
                     let key = product_key(keys);
                     dictionary.add_named(key, || self.name(factors));
                     push(space, key, value);
+                    is_met.set(true);
                 }
                 Ok(())
             })?;
@@ -231,6 +267,7 @@ mod tests {
     use super::*;
     use crate::format::testing::{read_whole, rows};
     use crate::options::FormatOptions;
+    use crate::{FormatTable, Input, Source, SourceConfig};
     use math::hash::named_key;
 
     fn options(interactions: &[&str]) -> FormatOptions {
@@ -267,7 +304,12 @@ mod tests {
                 "{interactions:?}"
             );
         }
-        assert_eq!(entries("vw", &["ux"], line), expected(plain.to_vec()), "no such namespace here");
+        let all = [
+            (product_key(&[rome, rome]), 4.0),
+            (product_key(&[red, red]), 9.0),
+            (product_key(&[red, blue]), 3.0),
+        ];
+        assert_eq!(entries("vw", &["::"], line), expected([&plain[..], &pairs, &all].concat()));
         let itself = [(product_key(&[red, red]), 9.0), (product_key(&[red, blue]), 3.0)];
         assert_eq!(entries("vw", &["ii"], line), expected([&plain[..], &itself].concat()));
         let (a, b, c) = (key("item", "a"), key("item", "b"), key("item", "c"));
@@ -276,6 +318,40 @@ mod tests {
         assert_eq!(entries("vw", &["ii"], "1 |item a b c"), expected([&words[..], &pairs].concat()));
         let cubic = [(product_key(&[rome, red, blue]), 6.0), (product_key(&[rome, red, red]), 18.0)];
         assert_eq!(entries("vw", &["uii"], line), expected([&plain[..], &cubic].concat()));
+    }
+
+    #[test]
+    fn a_group_without_a_feature_is_an_error_if_the_whole_input_was_searched() {
+        let line = "1 |user Rome:2 |item red:3 blue";
+        for (format, interaction, text, name) in [
+            ("vw", "ux", line, "'x'"),
+            ("vw", "user:itme", line, "'itme'"),
+            ("libffm", "0:5", "1 0:7:2\n", "'5'"),
+        ] {
+            let error = rows(format, &options(&[interaction]), text).unwrap_err();
+            assert!(
+                matches!(&error, Error::BadOption { option: "interactions", reason } if reason.contains(name)),
+                "{error}"
+            );
+        }
+        let late = format!("{}1 |rare x\n", "1 |user Rome\n".repeat(500));
+        assert_eq!(rows("vw", &options(&["user:rare"]), &late).unwrap().len(), 501);
+    }
+
+    #[test]
+    fn interactions_that_no_record_has_are_told() {
+        let unmet = |text: &str| {
+            let config = SourceConfig {
+                format: Some("vw".to_owned()),
+                options: options(&["ab", "ac"]),
+                ..SourceConfig::default()
+            };
+            let input = Input::memory("file".to_owned(), text.as_bytes().to_vec()).unwrap();
+            let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
+            read_whole(&source).summary().unmet_interactions.clone()
+        };
+        assert_eq!(unmet("1 |a x |b y\n0 |c z\n"), ["a:c"]);
+        assert!(unmet("1 |a x |b y\n0 |a x |c z\n").is_empty());
     }
 
     #[test]
@@ -341,7 +417,6 @@ mod tests {
 
     #[test]
     fn a_product_is_named_after_its_factors() {
-        use crate::{FormatTable, Input, Source, SourceConfig};
         for (format, interaction, text, name) in [
             ("vw", "ui", "1 |user Rome |item red\n", "user^Rome*item^red"),
             ("csv", "city:size", "city,size,y\nRome,2,1\n", "city=Rome*size"),

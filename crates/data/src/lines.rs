@@ -177,6 +177,10 @@ impl RecordReader for LineReader {
                     let error = LineError::with_found(at, expected, format!("index {key}"));
                     self.bad_line(start, end, error, sink)?;
                 }
+                Ok(ParsedLine::Record { .. }) if let Some(expected) = sink.missing_entry() => {
+                    sink.discard_record();
+                    self.bad_line(start, end, LineError::with_found(0, expected, "only zeros"), sink)?;
+                }
                 Ok(ParsedLine::Record { label, weight, group }) => {
                     if let Err(expected) = sink.end_record(label, weight, group) {
                         let at = self.grammar.parser.label_at(&self.buffer[start..end]);
@@ -197,6 +201,10 @@ impl RecordReader for LineReader {
 
     fn take_dictionary(&mut self) -> KeyNames {
         self.grammar.parser.take_dictionary()
+    }
+
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.grammar.parser.unmet_interactions()
     }
 }
 

@@ -55,6 +55,10 @@ pub struct FormatOptions {
     pub uses_fields: bool,
     /// Feature numbers must be below it; `None`: there is no limit.
     pub key_limit: Option<u64>,
+    /// Fields of lines that have fields must be below it; `None`: there is no limit.
+    pub field_limit: Option<u32>,
+    /// Whether a record must have a feature that is not 0.
+    pub requires_entries: bool,
     pub label_rule: LabelRule,
 }
 
@@ -79,6 +83,8 @@ impl Default for FormatOptions {
             keep_zeros: false,
             uses_fields: false,
             key_limit: None,
+            field_limit: None,
+            requires_entries: false,
             label_rule: LabelRule::Real,
         }
     }
@@ -133,6 +139,8 @@ impl FormatOptions {
                 uses_fields: self.uses_fields,
                 keeps_token_order: self.keeps_token_order,
                 key_limit: self.key_limit,
+                field_limit: self.field_limit,
+                requires_entries: self.requires_entries,
                 label_rule: self.label_rule,
                 ..Self::default()
             };
@@ -166,6 +174,8 @@ mod tests {
             keep_zeros: true,
             uses_fields: true,
             key_limit: Some(7),
+            field_limit: Some(2),
+            requires_entries: true,
             label_rule: LabelRule::Class,
         }
     }
@@ -183,6 +193,7 @@ mod tests {
         assert!(!options.has_label && options.keep_zeros);
         assert_eq!((options.purpose, options.label_rule), (InputPurpose::Prediction, LabelRule::Class));
         assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));
+        assert_eq!((options.field_limit, options.requires_entries), (Some(2), true));
         assert_eq!((options.keep_columns, options.interactions), (all().keep_columns, all().interactions));
         let mut options = all();
         options.drop_columns_for(Abilities::NONE);

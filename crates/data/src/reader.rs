@@ -39,11 +39,17 @@ pub struct ReadSummary {
     pub labels: LabelStats,
     /// Notices for the user.
     pub notices: Vec<String>,
+    /// Smallest key of the batches handed out, the hold-out not included.
+    #[serde(default)]
+    pub smallest_key: Option<u64>,
     /// Largest key of the batches handed out, the hold-out not included.
     pub largest_key: Option<u64>,
     /// Largest field of the batches handed out, the hold-out not included; `None` when entries have no fields.
     #[serde(default)]
     pub largest_field: Option<u32>,
+    /// The interactions of which no record had a product.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmet_interactions: Vec<String>,
     /// Distinct keys of the batches handed out, when they are counted and everything is read; else 0.
     #[serde(default)]
     pub feature_count: u64,
@@ -83,6 +89,7 @@ impl Reader {
         self.update_summary(out);
         read?;
         let more = out.record_count() > 0;
+        self.summary.unmet_interactions = self.records.unmet_interactions();
         self.add_features(more, out);
         Ok(more)
     }
@@ -93,6 +100,8 @@ impl Reader {
         summary.rounded = sink.rounded();
         summary.unlabelled_count = sink.unlabelled_count();
         summary.bytes_read = sink.bytes_read();
+        let smallest = summary.smallest_key.into_iter().chain(out.columns.first().copied()).min();
+        summary.smallest_key = smallest;
         summary.largest_key = summary.largest_key.max(out.columns.last().copied());
         summary.largest_field = summary.largest_field.max(out.fields.iter().max().copied());
         summary.labels.clone_from(sink.labels());

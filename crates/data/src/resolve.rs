@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Characters that make a name a pattern.
 const PATTERN: [char; 3] = ['*', '?', '['];
 
-/// Opens the files that `inputs` name, in the given order; the files of a folder or a pattern are sorted by name.
+/// Opens the files that `inputs` name, in the given order; the files of a folder, with those of its subfolders, or of a
+/// pattern are sorted by path.
 pub(crate) fn resolve(
     inputs: &[String],
     stop: &StopFlag,
@@ -27,11 +28,19 @@ pub(crate) fn resolve(
             let arrays = memory.find(input).ok_or_else(|| Error::NoArrays { input: input.clone() })?;
             files.push(Input::of_arrays(input, arrays));
         } else if path.is_dir() {
-            extend(&mut files, folder(path)?, input, path)?;
+            let paths = folder(path)?;
+            if paths.is_empty() {
+                return Err(Error::EmptyFolder { folder: path.to_owned() });
+            }
+            extend(&mut files, &paths)?;
         } else if path.exists() {
             files.push(file(path)?);
         } else if input.contains(PATTERN) {
-            extend(&mut files, pattern(input)?, input, &folder_of(input))?;
+            let paths = pattern(input)?;
+            if paths.is_empty() {
+                return Err(no_match_error(input, &folder_of(input)));
+            }
+            extend(&mut files, &paths)?;
         } else {
             return Err(no_match_error(input, &folder_of(input)));
         }
@@ -57,12 +66,9 @@ pub fn input_paths(inputs: &[String]) -> Vec<PathBuf> {
     inputs.iter().filter(|input| *input != "-").flat_map(paths_of).collect()
 }
 
-fn extend(files: &mut Vec<Input>, paths: Vec<PathBuf>, input: &str, folder: &Path) -> Result<(), Error> {
-    if paths.is_empty() {
-        return Err(no_match_error(input, folder));
-    }
+fn extend(files: &mut Vec<Input>, paths: &[PathBuf]) -> Result<(), Error> {
     for path in paths {
-        files.push(file(&path)?);
+        files.push(file(path)?);
     }
     Ok(())
 }
@@ -85,24 +91,43 @@ fn folder_of(input: &str) -> PathBuf {
     }
 }
 
-/// Returns the files of a folder, sorted. It skips names that begin with `.` or `_` (markers of Hadoop and Spark). Of
-/// the subfolders it searches those named `column=value` (partitions of Hive and Spark).
+/// Returns the files of a folder and of its subfolders, sorted. It skips names that begin with `.` or `_` (markers of Hadoop
+/// and Spark).
 fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |source| Error::io("list", path.display().to_string(), source);
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let file = entry.map_err(failed)?.path();
-        let hidden = file.file_name().is_none_or(|name| {
-            name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_")
-        });
-        if !hidden && file.is_file() {
-            files.push(file);
-        } else if !hidden && partition_column(&file).is_some() && file.is_dir() {
-            files.extend(folder(&file)?);
-        }
-    }
+    add_folder(path, &mut Vec::new(), &mut files)?;
     files.sort();
     Ok(files)
+}
+
+/// Whether the files of a folder do not include this one.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_none_or(|name| {
+        name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_")
+    })
+}
+
+/// Adds the files of a folder. `open` are the real paths of the folders around it: a link to one of them is not followed.
+fn add_folder(path: &Path, open: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let failed = |source| Error::io("list", path.display().to_string(), source);
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    if open.contains(&real) {
+        return Ok(());
+    }
+    open.push(real);
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let inner = entry.map_err(failed)?.path();
+        if is_hidden(&inner) {
+            continue;
+        }
+        if inner.is_dir() {
+            add_folder(&inner, open, files)?;
+        } else if inner.is_file() {
+            files.push(inner);
+        }
+    }
+    open.pop();
+    Ok(())
 }
 
 /// Returns the column and the value that the name of a folder gives to its files.
@@ -137,11 +162,17 @@ fn pattern(input: &str) -> Result<Vec<PathBuf>, Error> {
             let file = error.path().display().to_string();
             Error::io("list", file, error.into())
         })?;
-        if path.is_file() {
+        if path.is_dir() {
+            if !is_hidden(&path) {
+                files.extend(folder(&path)?);
+            }
+        } else if path.is_file() {
             files.push(path);
         }
     }
     files.sort();
+    // A pattern may match a folder as well as what is in it.
+    files.dedup();
     Ok(files)
 }
 
@@ -186,12 +217,42 @@ mod tests {
         }
         let column = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let files = resolved(&folder, "").unwrap();
-        assert_eq!(names(&files), ["x.csv", "y.csv"]);
+        assert_eq!(names(&files), ["x.csv", "y.csv", "z.csv"]);
         assert_eq!(files[0].partition(), [column("day", "1"), column("part", "a/b")]);
+        assert!(files[2].partition().is_empty());
         let files = resolved(&folder, "day=*/part=c/*.csv").unwrap();
         assert_eq!(files[0].partition(), [column("day", "2"), column("part", "c")]);
         let files = resolved(&folder, "day=2/part=c/y.csv").unwrap();
         assert_eq!(files[0].partition(), [column("day", "2"), column("part", "c")]);
+    }
+
+    #[test]
+    fn files_of_subfolders_are_read_and_those_of_hidden_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [
+            "b/2/x.csv",
+            "a.csv",
+            "b/1/y.csv",
+            "c/z.csv",
+            ".hidden/h.csv",
+            "_temporary/0/t.csv",
+            "b/_SUCCESS",
+        ] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "1\n").unwrap();
+        }
+        let all = ["a.csv", "y.csv", "x.csv", "z.csv"];
+        for input in ["", "*"] {
+            assert_eq!(names(&resolved(&folder, input).unwrap()), all, "{input}");
+        }
+        assert_eq!(names(&resolved(&folder, "[bc]").unwrap()), all[1..], "folders that a pattern matches");
+        assert_eq!(names(&resolved(&folder, "b/**").unwrap()), all[1..3], "a folder and those in it");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(folder.path(), folder.path().join("b/back")).unwrap();
+            assert_eq!(names(&resolved(&folder, "").unwrap()), all, "a link to a folder around it");
+        }
     }
 
     #[test]
@@ -204,7 +265,9 @@ mod tests {
     #[test]
     fn what_matches_nothing_is_an_error_that_says_where_it_looked() {
         let folder = filled_folder();
-        for input in ["*.vw", "x.libsvm", "sub.libsvm"] {
+        let error = resolved(&folder, "sub.libsvm").err().unwrap();
+        assert!(matches!(&error, Error::EmptyFolder { folder } if folder.ends_with("sub.libsvm")), "{error}");
+        for input in ["*.vw", "x.libsvm", "sub*"] {
             let error = resolved(&folder, input).err().unwrap();
             assert!(
                 matches!(&error, Error::NothingMatches { pattern, .. } if pattern.ends_with(input)),

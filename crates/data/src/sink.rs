@@ -16,6 +16,7 @@ pub struct Sink {
     holdout: Option<Holdout>,
     labeler: Labeler,
     key_limit: Option<u64>,
+    requires_entries: bool,
     bad_lines: BadLineCounter,
     record_count: u64,
     unlabelled_count: u64,
@@ -80,6 +81,7 @@ impl Sink {
             holdout: None,
             labeler: Labeler::new(rule),
             key_limit: None,
+            requires_entries: false,
             bad_lines: BadLineCounter::new(bad_lines),
             record_count: 0,
             unlabelled_count: 0,
@@ -98,6 +100,11 @@ impl Sink {
     /// Sets the names of the feature columns, for notices.
     pub(crate) fn set_column_names(&mut self, names: Arc<[String]>) {
         self.column_names = names;
+    }
+
+    /// Sets whether later records must have a feature that is not 0.
+    pub(crate) fn set_requires_entries(&mut self, requires_entries: bool) {
+        self.requires_entries = requires_entries;
     }
 
     pub(crate) fn set_holdout(&mut self, rule: HoldoutRule) {
@@ -143,6 +150,14 @@ impl Sink {
         Some((largest, format!("feature numbers below {limit} (dimensions = {limit})")))
     }
 
+    /// Returns what was expected of the open record if it has no entry and must have one.
+    #[inline]
+    pub(crate) fn missing_entry(&mut self) -> Option<&'static str> {
+        (self.requires_entries && self.builder().largest_open_key().is_none()).then_some(
+            "a feature that is not 0: distance=cosine compares directions, and a record of zeros has none",
+        )
+    }
+
     /// Closes the open record. When the rule refuses the label, or a feature number exceeds the limit, it discards the
     /// record and returns what was expected: the caller passes that on to [`report_bad_line`](Self::report_bad_line)
     /// with the position.
@@ -155,6 +170,10 @@ impl Sink {
                 return Err(expected);
             }
         };
+        if let Some(expected) = self.missing_entry() {
+            self.discard_record();
+            return Err(expected.to_owned());
+        }
         if let Some((key, expected)) = self.key_beyond_limit() {
             self.discard_record();
             return Err(format!("{expected}, not {key}"));

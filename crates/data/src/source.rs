@@ -41,6 +41,7 @@ pub struct Source {
     passthrough_columns: Vec<PassthroughColumn>,
     label_rule: LabelRule,
     key_limit: Option<u64>,
+    requires_entries: bool,
     bad_lines: BadLineTally,
     notices: Vec<String>,
 }
@@ -131,6 +132,7 @@ impl Source {
             passthrough_columns: carried,
             label_rule: options.label_rule,
             key_limit: options.key_limit,
+            requires_entries: options.requires_entries,
             bad_lines: BadLineTally::new(config.bad_lines),
             notices,
         })
@@ -224,6 +226,7 @@ impl Source {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);
         sink.set_column_names(self.schema.columns.iter().map(|column| column.name.clone()).collect());
+        sink.set_requires_entries(self.requires_entries);
         Ok(match &self.format {
             SourceFormat::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);

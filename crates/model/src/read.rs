@@ -11,10 +11,12 @@ use matrix::{ExportedRows, OwnedValues};
 use super::dictionary::{self, DictionaryError};
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
 use super::stored_tensors::{self, StoredTensor};
-use super::write::BUFFER_BYTES;
+use super::write::{BUFFER_BYTES, is_zero};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, keys_tensor};
 use crate::error::Error;
 
+/// Number of rows among which the first that is not zero is searched.
+const SEARCHED_ROWS: u64 = 64;
 /// Size of the rows that are read at a time.
 const BLOCK_BYTES: u64 = 16 << 20;
 
@@ -91,6 +93,12 @@ impl ModelFiles {
         self.matrices[matrix].rows_from(key)
     }
 
+    /// The smallest and the largest key whose row is not zero; none if there is no row. Of a matrix without keys, whose rows
+    /// are all stored, only the first rows are searched.
+    pub fn key_range(&self, matrix: usize) -> Result<Option<(u64, u64)>, Error> {
+        self.matrices[matrix].key_range()
+    }
+
     /// The same model, of which this many rows are read at a time.
     #[cfg(test)]
     pub(crate) fn with_block_rows(mut self, block_rows: u64) -> Self {
@@ -143,7 +151,13 @@ fn verify(file: &Path, entry: &FileEntry, is_used: bool) -> Result<(), Error> {
 pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let file = path.join(manifest::FILE_NAME);
     if !file.is_file() {
-        let there = if path.is_dir() { "it contains no model.json" } else { "there is no such directory" };
+        let there = if path.is_dir() {
+            "it contains no model.json"
+        } else if path.exists() {
+            "it is a file and no directory"
+        } else {
+            "there is no such directory"
+        };
         return Err(Error::NotAModel { path: path.into(), reason: there.into() });
     }
     let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
@@ -256,6 +270,18 @@ impl MatrixFiles {
             Some(keys) => keys.keys(range),
             None => Ok(range.collect()),
         }
+    }
+
+    fn key_range(&self) -> Result<Option<(u64, u64)>, Error> {
+        let count = self.stored_rows;
+        let searched = if self.keys.is_some() { count.min(1) } else { count.min(SEARCHED_ROWS) };
+        let columns = self.columns as usize;
+        let values = self.values.values(0..searched * self.columns)?;
+        let zeros = (0..searched as usize).take_while(|row| is_zero(&values, *row, columns)).count() as u64;
+        let first = if zeros < searched { zeros } else { 0 };
+        let (first, last) =
+            (self.weight_keys(first..count.min(first + 1))?, self.weight_keys(count.max(1) - 1..count)?);
+        Ok(first.first().copied().zip(last.first().copied()))
     }
 
     fn rows_from(&mut self, key: u64) -> Result<ExportedRows, Error> {

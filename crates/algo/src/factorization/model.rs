@@ -141,6 +141,10 @@ impl family::Model for Model {
         self.standardize == Some(Standardize::Center)
     }
 
+    fn field_limit(&self) -> Option<u32> {
+        self.fields
+    }
+
     fn scorer(&self) -> Box<dyn Scorer> {
         Box::new(FactorizationScorer::new(self))
     }

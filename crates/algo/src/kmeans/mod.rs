@@ -280,6 +280,10 @@ impl family::Model for Model {
         false
     }
 
+    fn requires_entries(&self) -> bool {
+        self.distance == Distance::Cosine
+    }
+
     fn scorer(&self) -> Box<dyn Scorer> {
         Box::new(ClusterScorer::new(self))
     }
@@ -306,6 +310,8 @@ impl Job for KMeans {
         };
         DataNeeds {
             uses_labels: false,
+            requires_entries: self.distance == Distance::Cosine,
+            repeats_validation: self.method == Method::Lloyd,
             epochs: Epochs::Fixed(epochs),
             batch_size: BatchSize::Fixed(size),
             shuffle: if epochs > 1 { Shuffle::Batches } else { Shuffle::None },

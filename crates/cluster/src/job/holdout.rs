@@ -18,6 +18,20 @@ impl TimeLimit {
     pub(super) fn parse(text: &str) -> Option<Self> {
         Some(Self { time: data::parse_time(text.as_bytes())?, text: text.to_owned() })
     }
+
+    /// Says in which unit it is compared with the times of the records.
+    fn unit(&self) -> String {
+        if self.text.trim().parse::<f64>().is_ok() {
+            return "The setting is a number: it is compared with numbers as they are, and with dates in seconds since \
+                    1970. For a column of dates, give a date"
+                .into();
+        }
+        format!(
+            "The setting is a date: it is compared as {} seconds since 1970. For a column of numbers in another unit, such \
+             as years, days or milliseconds, give a number in this unit",
+            self.time
+        )
+    }
 }
 
 /// Which records are held out.
@@ -45,12 +59,15 @@ impl Holdout<'_> {
     }
 
     /// What to do when it holds out all records, or none of them.
-    pub(crate) fn advice(self, all: bool) -> &'static str {
-        match (self, all) {
-            (Self::From(_), true) => "take a later time, or give --validate FILES",
-            (Self::From(_), false) => "take an earlier time, or give --validate FILES",
-            (_, true) => "take a smaller share, or give --validate FILES",
-            (_, false) => "take a larger share, or give --validate FILES",
+    pub(crate) fn advice(self, all: bool) -> String {
+        match self {
+            Self::From(limit) => {
+                let direction = if all { "a later" } else { "an earlier" };
+                format!("take {direction} time, or give --validate FILES. {}", limit.unit())
+            }
+            Self::None | Self::Share(_) => {
+                format!("take a {} share, or give --validate FILES", if all { "smaller" } else { "larger" })
+            }
         }
     }
 }
@@ -86,5 +103,20 @@ pub(super) fn check(job: &TrainJob) -> Result<(), Error> {
             "hold out the latest records with --validate-from TIME, or leave the column out with --skip-columns",
         ),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_divides_nothing_is_told_with_its_unit() {
+        let advice = |text: &str| Holdout::From(&TimeLimit::parse(text).unwrap()).advice(false);
+        let date = advice("2020-01-01");
+        assert!(date.contains("an earlier time") && date.contains("1577836800 seconds since 1970"), "{date}");
+        let number = advice("2020");
+        assert!(number.contains("is a number") && number.contains("give a date"), "{number}");
+        assert!(!Holdout::Share(0.5).advice(true).contains("1970"));
     }
 }

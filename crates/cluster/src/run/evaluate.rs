@@ -11,6 +11,7 @@ use matrix::Agent;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
+use super::coverage::KnownFeatures;
 use super::driver::epoch_monitor::metrics;
 use super::score::{LoadedModel, OpenedInput, ScoredPiece};
 use super::totals::Totals;
@@ -119,6 +120,7 @@ pub fn evaluate_loaded(
         algorithm: model.manifest.algorithm.clone(),
         schema: opened.source.schema().clone(),
         notices: opened.source.notices().to_vec(),
+        known: KnownFeatures::of(model)?,
     };
     facts.evaluation(&**scoring, job, &totals, &sums)
 }
@@ -175,6 +177,7 @@ pub struct EvaluationFacts {
     pub schema: Schema,
     /// Notices about the input.
     pub notices: Vec<String>,
+    pub known: KnownFeatures,
 }
 
 impl EvaluationFacts {
@@ -186,7 +189,8 @@ impl EvaluationFacts {
         totals: &Totals,
         sums: &MetricAccumulator,
     ) -> Result<Evaluation, Error> {
-        let mut notices: Vec<String> = self.notices.into_iter().chain(totals.all_notices()).collect();
+        let mut notices = self.notices;
+        notices.extend(totals.notices_of_scores(&self.known));
         notices.extend(sums.notices());
         notices.extend(super::training_checks::notice_of_evaluation(&metrics(sums)));
         let classes = labels::classes(scoring, &self.schema, &totals.labels);

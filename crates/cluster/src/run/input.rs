@@ -57,6 +57,7 @@ pub(super) fn open(
     input.options.uses_fields = needs.uses_fields;
     input.options.keeps_token_order = needs.keeps_token_order;
     input.options.key_limit = needs.key_limit;
+    input.options.requires_entries = needs.requires_entries;
     let config = input.source_config(environment.interrupt);
     let source = match like {
         Some(schema) => Source::open_with_schema(&config, schema, environment.formats),
@@ -194,7 +195,8 @@ impl TaskDataPlan<'_> {
         is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
     ) -> Option<TimedValidation<'t>> {
         if let Some(reader) = reader {
-            let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1));
+            let needs = &self.opened.needs;
+            let single = matches!(needs.epochs, Epochs::Fixed(1)) && !needs.repeats_validation;
             let keep = (!single).then(|| self.keep_config());
             let (seed, size) = (self.job.seed, self.opened.needs.batch_size);
             let data = TaskData::new(reader, keep, Shuffle::None, seed, VALIDATION_TASKS, size);

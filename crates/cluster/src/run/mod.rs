@@ -3,6 +3,8 @@
 
 pub mod apply;
 pub mod cluster;
+pub mod coverage;
+mod coverage_agent;
 pub mod driver;
 pub mod evaluate;
 pub mod export;

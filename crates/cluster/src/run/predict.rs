@@ -7,6 +7,7 @@ use data::{Batch, PassthroughColumn, PassthroughTexts, Schema};
 use matrix::Agent;
 use serde::{Deserialize, Serialize};
 
+use super::coverage::KnownFeatures;
 use super::score::{LoadedModel, OpenedInput, ScoredPiece};
 use super::score_output::{Destination, ScoreSink};
 use super::totals::Totals;
@@ -167,6 +168,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         columns: layout.columns(),
         positive_label: labels::positive(&**scoring, &model.manifest.schema),
         notices: opened.source.notices().to_vec(),
+        known: KnownFeatures::of(model)?,
     };
     Ok(facts.prediction(job, &totals))
 }
@@ -178,6 +180,7 @@ pub struct PredictionFacts {
     pub positive_label: Option<String>,
     /// Notices about the input.
     pub notices: Vec<String>,
+    pub known: KnownFeatures,
 }
 
 impl PredictionFacts {
@@ -189,7 +192,7 @@ impl PredictionFacts {
             columns: self.columns,
             positive_label: self.positive_label,
             bad_lines: totals.bad_lines,
-            notices: self.notices.into_iter().chain(totals.all_notices()).collect(),
+            notices: self.notices.into_iter().chain(totals.notices_of_scores(&self.known)).collect(),
         }
     }
 }

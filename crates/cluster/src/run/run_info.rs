@@ -136,7 +136,8 @@ impl RunInfo<'_> {
         }
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
+    /// The settings in force.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
         self.job.parameters.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -180,6 +181,7 @@ impl RunInfo<'_> {
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
+        notices.extend(totals.interaction_notice());
         if self.job.parameters.data_needs().uses_labels {
             notices.extend(training_checks::notices(&outcome, &self.settings()));
         }

@@ -10,16 +10,19 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::{Families, Output, Scorer};
-use data::{Batch, LabelRule, ReadSummary, Schema, Source, Split};
+use data::{Batch, KeyNames, LabelRule, Schema, Source, Split};
 use matrix::{Agent, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixSpec};
 use model::{Manifest, ModelFiles};
 use worker::JobLayout;
 
 use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
+use super::coverage::{CoverageRecorder, KnownFeatures, feature_matrices};
+use super::coverage_agent::CoverageAgent;
+use super::export::feature_name;
 use super::predict::{ScoreColumns, without_label};
 use super::resume::import_matrix;
-use super::totals::Totals;
+use super::totals::{ChunkSummary, Totals};
 use super::worker::TaskParameters;
 use super::{Environment, load_model};
 use crate::error::Error;
@@ -157,7 +160,10 @@ impl ModelScorer {
         let worker_count = self.workers.min(chunks.len()) as u32;
         let agents = (0..worker_count).map(|worker| self.agent(worker)).collect::<Result<Vec<_>, _>>()?;
         std::thread::scope(|scope| {
-            for mut agent in agents {
+            for agent in agents {
+                let coverage = CoverageRecorder::default();
+                let matrices = feature_matrices(&*self.model);
+                let mut agent = CoverageAgent::new(agent, matrices, coverage.clone());
                 let (senders, next, stop, work) = (&senders, &next, &stop, &work);
                 scope.spawn(move || {
                     let mut scorer = self.model.scorer();
@@ -167,8 +173,8 @@ impl ModelScorer {
                         let Some(chunk) = chunks.get(i) else { return };
                         let sender = senders[i].lock().unwrap_or_else(PoisonError::into_inner).take();
                         let sender = sender.expect("each chunk is taken by one worker");
-                        let mut score = |batch: &Batch| work(&mut *scorer, &mut *agent, batch);
-                        if !read_chunk(source, chunk, &mut batch, &sender, &mut score) {
+                        let mut score = |batch: &Batch| work(&mut *scorer, &mut agent, batch);
+                        if !read_chunk(source, chunk, &mut batch, &sender, &mut score, &coverage) {
                             return;
                         }
                     }
@@ -187,7 +193,7 @@ pub enum ScoredPiece<T> {
     /// The result of a batch.
     Batch(T),
     /// The end of a chunk, with what was read of it.
-    ChunkEnd(Box<ReadSummary>),
+    ChunkEnd(Box<ChunkSummary>),
 }
 
 /// Data that are opened for scoring.
@@ -211,6 +217,8 @@ impl OpenedInput {
         input.options.uses_labels = scoring.uses_labels();
         input.options.keep_zeros = scoring.keep_zeros();
         input.options.key_limit = scoring.key_limit();
+        input.options.field_limit = scoring.field_limit();
+        input.options.requires_entries = scoring.requires_entries();
         let config = input.source_config(environment.interrupt);
         let source = Source::open_with_schema(&config, &manifest.schema, environment.formats);
         environment.interrupt.check(NOT_ENDED)?;
@@ -269,6 +277,8 @@ pub struct Scores {
     pub columns: Vec<String>,
     /// Records x columns.
     pub values: Vec<f64>,
+    /// Notices for the user.
+    pub notices: Vec<String>,
 }
 
 impl LoadedModel {
@@ -323,7 +333,10 @@ impl LoadedModel {
         };
         self.scorer.run(&opened.source, &opened.chunks(), environment.interrupt, work, take)?;
         totals.check_not_empty(input)?;
-        Ok(Scores { columns, values })
+        let known = KnownFeatures::of(&self.model)?;
+        let notices =
+            opened.source.notices().iter().cloned().chain(totals.notices_of_scores(&known)).collect();
+        Ok(Scores { columns, values, notices })
     }
 }
 
@@ -358,15 +371,20 @@ fn read_chunk<T>(
     batch: &mut Batch,
     sender: &SyncSender<Result<ScoredPiece<T>, Error>>,
     score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
+    coverage: &CoverageRecorder,
 ) -> bool {
     let mut pieces = || -> Result<bool, Error> {
         let mut reader = source.reader(vec![chunk.clone()])?;
         while reader.next_batch(BATCH_RECORDS, batch)? {
+            coverage.start_batch(batch);
             if sender.send(Ok(ScoredPiece::Batch(score(batch)?))).is_err() {
                 return Ok(false);
             }
         }
-        Ok(sender.send(Ok(ScoredPiece::ChunkEnd(Box::new(reader.summary().clone())))).is_ok())
+        let names = if coverage.has_unknown() { reader.take_dictionary() } else { KeyNames::default() };
+        let coverage = coverage.take(|key| feature_name(source.schema(), &names, key));
+        let summary = ChunkSummary { read: reader.summary().clone(), coverage };
+        Ok(sender.send(Ok(ScoredPiece::ChunkEnd(Box::new(summary)))).is_ok())
     };
     match pieces() {
         Ok(goes_on) => goes_on,

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use data::{Batch, BatchStream, MemoryStream, ReadSummary, TaskData};
+use data::{Batch, BatchStream, MemoryStream, Schema, TaskData};
 
+use super::coverage::{CoverageRecorder, FeatureCoverage};
+use super::export::feature_name;
 use super::failure::ReadTracker;
+use super::totals::ChunkSummary;
 
 /// The training data of one task, whose read bytes are counted.
 pub struct MeteredStream<'a> {
@@ -91,20 +94,37 @@ pub struct TimedValidation<'a> {
     is_stop_requested: &'a (dyn Fn() -> bool + Sync),
     started: Option<Instant>,
     elapsed: Duration,
+    /// Told of the batches of a validation file, with the schema that has the names of columns.
+    coverage: Option<(CoverageRecorder, Schema)>,
 }
 
 impl<'a> TimedValidation<'a> {
     /// Wraps a stream. It calls `is_told_to_stop`, which records that the answer was used, before every batch.
     pub fn new(stream: ValidationSource, is_told_to_stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { stream, is_stop_requested: is_told_to_stop, started: None, elapsed: Duration::ZERO }
+        Self {
+            stream,
+            is_stop_requested: is_told_to_stop,
+            started: None,
+            elapsed: Duration::ZERO,
+            coverage: None,
+        }
+    }
+
+    /// Has the batches of a validation file counted by `recorder`. `schema` has the names of columns.
+    pub(super) fn with_coverage(mut self, recorder: CoverageRecorder, schema: Schema) -> Self {
+        self.coverage = Some((recorder, schema));
+        self
     }
 
     /// Returns the summary of a validation file; none for held-out records.
-    pub fn summary(&self) -> Option<&ReadSummary> {
-        match &self.stream {
-            ValidationSource::File(data) => Some(data.reader().summary()),
-            ValidationSource::Share(_) => None,
-        }
+    pub(super) fn take_summary(&mut self) -> Option<ChunkSummary> {
+        let ValidationSource::File(data) = &mut self.stream else { return None };
+        let names = data.reader_mut().take_dictionary();
+        let coverage = match &self.coverage {
+            Some((recorder, schema)) => recorder.take(|key| feature_name(schema, &names, key)),
+            None => FeatureCoverage::default(),
+        };
+        Some(ChunkSummary { read: data.reader().summary().clone(), coverage })
     }
 
     /// Returns the time so far.
@@ -116,6 +136,9 @@ impl<'a> TimedValidation<'a> {
 impl BatchStream for TimedValidation<'_> {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
         self.started = Some(Instant::now());
+        if let Some((recorder, _)) = &self.coverage {
+            recorder.clear();
+        }
         self.stream.stream().start_epoch(epoch)
     }
 
@@ -125,6 +148,11 @@ impl BatchStream for TimedValidation<'_> {
             // Ctrl-C also ends standard input, so the callback must record whether this end is real.
             (self.is_stop_requested)();
             self.elapsed += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
+        }
+        match (&self.coverage, &batch) {
+            (Some((recorder, _)), Some(batch)) => recorder.start_batch(batch),
+            (Some((recorder, _)), None) => recorder.end_batch(),
+            (None, _) => {}
         }
         Ok(batch)
     }

@@ -1,11 +1,9 @@
 //! Summaries of what the tasks have read, summed in the order of tasks.
 
-use data::{
-    BadLinePolicy, BadLineTotal, CacheStats, LabelStats, ReadSummary, RoundingReport, Schema, TaskData,
-};
-use math::hash::NAMED_KEY_BIT;
+use data::{BadLinePolicy, BadLineTotal, CacheStats, LabelStats, ReadSummary, RoundingReport, TaskData};
 use serde::{Deserialize, Serialize};
 
+use super::coverage::{FeatureCoverage, KnownFeatures};
 use super::task_streams::TimedValidation;
 use crate::amounts::counted;
 use crate::error::Error;
@@ -13,6 +11,13 @@ use crate::job::Input;
 
 /// Maximum number of bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;
+
+/// Summary of records that were read and scored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChunkSummary {
+    pub read: ReadSummary,
+    pub coverage: FeatureCoverage,
+}
 
 /// Summary of what one task has read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -22,19 +27,20 @@ pub struct TaskSummary {
     /// Counters of the records that are kept for later epochs.
     pub kept: CacheStats,
     /// Summary of the validation file.
-    pub validation: Option<ReadSummary>,
+    pub validation: Option<ChunkSummary>,
     /// Seconds spent in validation.
     pub validate_s: f64,
 }
 
 impl TaskSummary {
     /// Returns the summary of a task's data.
-    pub fn of(data: &TaskData, validation: Option<&TimedValidation<'_>>) -> Self {
+    pub fn of(data: &TaskData, validation: Option<&mut TimedValidation<'_>>) -> Self {
+        let validate_s = validation.as_ref().map_or(0.0, |timed| timed.elapsed().as_secs_f64());
         Self {
             training: data.reader().summary().clone(),
             kept: data.cache_stats(),
-            validation: validation.and_then(|timed| timed.summary()).cloned(),
-            validate_s: validation.map_or(0.0, |timed| timed.elapsed().as_secs_f64()),
+            validation: validation.and_then(TimedValidation::take_summary),
+            validate_s,
         }
     }
 }
@@ -60,6 +66,12 @@ pub struct Totals {
     pub labels: LabelStats,
     /// Notices for the user, without duplicates.
     pub notices: Vec<String>,
+    /// The interactions of which no record had a product.
+    pub unmet_interactions: Vec<String>,
+    /// The smallest and the largest key of the records.
+    pub key_range: Option<(u64, u64)>,
+    /// How many entries of scored records have features that the model knows.
+    pub coverage: FeatureCoverage,
     /// Counters of the records that are kept for later epochs.
     pub kept: CacheStats,
 }
@@ -70,6 +82,17 @@ impl Totals {
         let left_out = (self.unlabelled > 0)
             .then(|| format!("records without a label are left out: {}", self.unlabelled));
         self.notices.iter().cloned().chain(left_out).chain(self.rounded.notices()).collect()
+    }
+
+    /// Returns the notice about interactions that did nothing in training.
+    pub fn interaction_notice(&self) -> Option<String> {
+        (!self.unmet_interactions.is_empty()).then(|| {
+            format!(
+                "interactions: no record has features whose products {} would be, so that the model is one without; check \
+                 the names",
+                self.unmet_interactions.join(", ")
+            )
+        })
     }
 
     /// Sums the summaries of all tasks.
@@ -86,6 +109,11 @@ impl Totals {
 
     /// Adds the summary of one reader.
     pub fn add(&mut self, summary: &ReadSummary) {
+        if self.records == 0 {
+            self.unmet_interactions.clone_from(&summary.unmet_interactions);
+        } else if summary.record_count > 0 {
+            self.unmet_interactions.retain(|unmet| summary.unmet_interactions.contains(unmet));
+        }
         self.records += summary.record_count;
         self.features += summary.feature_count;
         self.largest_field = self.largest_field.max(summary.largest_field);
@@ -95,6 +123,13 @@ impl Totals {
         let room = SHOWN_BAD_LINES.saturating_sub(self.first_bad_lines.len());
         self.first_bad_lines.extend(summary.bad_lines.iter().take(room).cloned());
         self.labels.merge(&summary.labels);
+        let range = summary.smallest_key.zip(summary.largest_key);
+        self.key_range = match (self.key_range, range) {
+            (Some((first, last)), Some((other, other_last))) => {
+                Some((first.min(other), last.max(other_last)))
+            }
+            (own, other) => own.or(other),
+        };
         for notice in &summary.notices {
             if !self.notices.contains(notice) {
                 self.notices.push(notice.clone());
@@ -103,9 +138,20 @@ impl Totals {
     }
 
     /// Adds the summary of the next chunk of an input that is scored; an error if there are too many bad lines so far.
-    pub fn add_checked(&mut self, chunk: &ReadSummary, rule: BadLinePolicy) -> Result<(), Error> {
-        self.add(chunk);
+    pub fn add_checked(&mut self, chunk: &ChunkSummary, rule: BadLinePolicy) -> Result<(), Error> {
+        self.add_scored(chunk);
         Ok(self.check_bad_lines(rule)?)
+    }
+
+    fn add_scored(&mut self, chunk: &ChunkSummary) {
+        self.add(&chunk.read);
+        self.coverage.merge(&chunk.coverage);
+    }
+
+    /// Returns the notices about scored records.
+    pub(super) fn notices_of_scores(&self, known: &KnownFeatures) -> Vec<String> {
+        let unknown = self.coverage.notice(known, self.records, self.key_range);
+        self.all_notices().into_iter().chain(unknown).collect()
     }
 
     /// Returns an error if there are no records.
@@ -120,31 +166,16 @@ impl Totals {
     }
 }
 
-/// Returns notices about the validation files: bad lines, and features that do not occur in training.
-pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String> {
+/// Returns notices about the validation files: bad lines, and features that training did not have.
+pub(super) fn validation_notices(tasks: &[TaskSummary], known: &KnownFeatures) -> Vec<String> {
     let mut totals = Totals::default();
-    let mut met = None;
-    for summary in tasks.iter().filter_map(|task| task.validation.as_ref()) {
-        totals.add(summary);
-        met = met.max(summary.largest_key);
-    }
+    tasks.iter().filter_map(|task| task.validation.as_ref()).for_each(|summary| totals.add_scored(summary));
     let mut notices: Vec<String> =
-        totals.all_notices().iter().map(|notice| format!("validation: {notice}")).collect();
+        totals.notices_of_scores(known).iter().map(|notice| format!("validation: {notice}")).collect();
     if let Some(first) = totals.first_bad_lines.first() {
         notices.push(format!(
             "validation: skipped {}, the first: {first}",
             counted(totals.bad_lines, "bad line")
-        ));
-    }
-    // Keys of names are no numbers of features.
-    let known = tasks.iter().filter_map(|task| task.training.largest_key).max();
-    let numbered = schema.columns.is_empty() && [known, met].iter().flatten().all(|key| *key < NAMED_KEY_BIT);
-    if let (true, Some(known), Some(met)) = (numbered, known, met)
-        && met > known
-    {
-        notices.push(format!(
-            "validation has features up to {met}, training only up to {known}: a feature that training did \
-             not have has no weight"
         ));
     }
     notices

@@ -292,6 +292,10 @@ impl RecordReader for RowReader {
     fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
+
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.records.unmet_interactions()
+    }
 }
 
 /// A row of numbers, or the entries of a sparse one.

@@ -409,4 +409,8 @@ impl RecordReader for TableReader {
     fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
+
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.records.unmet_interactions()
+    }
 }

@@ -118,6 +118,11 @@ impl RecordColumns {
         self.records.take_dictionary()
     }
 
+    /// The interactions of which no record so far had a product.
+    pub(crate) fn unmet_interactions(&self) -> Vec<String> {
+        self.records.unmet_interactions()
+    }
+
     /// Notices for the user.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.records.notices()

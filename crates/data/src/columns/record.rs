@@ -112,6 +112,11 @@ impl RecordBuilder {
         }
     }
 
+    /// The interactions of which no record so far had a product.
+    pub(crate) fn unmet_interactions(&self) -> Vec<String> {
+        self.multiplier.unmet()
+    }
+
     /// Pushes the entries of a row, its time and its passthrough texts, and returns the rest of the record. After an error
     /// the caller discards what was pushed.
     #[inline]

@@ -7,7 +7,8 @@
 //! ```
 //! A separator is a comma, or white space. A record is one edge: an entry of its source in field 0, and one of its target in
 //! field 1. The weight of the edge is that of the record. A name has one key, `named_key("", name)`, as source and as
-//! target. An edge has no label. Blank lines and comments are skipped.
+//! target. An edge has no label. Blank lines and comments are skipped, and so is a header: a first line with the names of
+//! columns. Matrix Market files, in which a line of sizes precedes the edges, are refused.
 
 use math::hash::{NAMED_KEY_BIT, named_key};
 
@@ -33,18 +34,46 @@ const EXPECTED: &str = "source target [weight [time]]";
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give CSV with the columns of the edges and a label";
     refuse_labels("edges", advice, context.options)?;
-    Ok(OpenFormat::Lines(Box::new(Edges { has_times: has_times(context.files)? })))
+    let mut edges = Edges { has_times: None, headers: Vec::new() };
+    context.files.iter().try_for_each(|file| edges.inspect(file))?;
+    Ok(OpenFormat::Lines(Box::new(edges)))
 }
 
-/// Whether the first edge has a time.
-fn has_times(files: &[Input]) -> Result<bool, Error> {
-    for file in files {
-        let head = file.head()?;
-        if let Some(edge) = head.lines().find(|line| words(line).next().is_some_and(is_node)) {
-            return Ok(words(edge).count() > 3);
-        }
+/// How a Matrix Market file begins.
+const MATRIX_MARKET: &[u8] = b"%%MatrixMarket";
+/// Number of edges below a first line that show whether it is a header.
+const SAMPLED_EDGES: usize = 20;
+/// Names of columns, in lower case, that tools write above the two nodes of an edge.
+const NODE_COLUMNS: [[&[u8]; 2]; 11] = [
+    [b"source", b"target"],
+    [b"src", b"dst"],
+    [b"src", b"dest"],
+    [b"from", b"to"],
+    [b"fromnodeid", b"tonodeid"],
+    [b"fromnode", b"tonode"],
+    [b"from_id", b"to_id"],
+    [b"source_id", b"target_id"],
+    [b"node1", b"node2"],
+    [b"node_1", b"node_2"],
+    [b"id_1", b"id_2"],
+];
+
+/// Whether the first line of a file, given as its words, has the names of columns. `edges` are the next lines.
+fn is_header(first: &[&[u8]], edges: &[Vec<&[u8]>]) -> bool {
+    let [source, target, more @ ..] = first else { return false };
+    let is_number = |word: &[u8]| parse_f32(word).is_some();
+    let named = [source.to_ascii_lowercase(), target.to_ascii_lowercase()];
+    if NODE_COLUMNS.iter().any(|names| named == *names) {
+        return true;
     }
-    Ok(false)
+    let are_numbers = |columns: std::ops::Range<usize>| {
+        !edges.is_empty()
+            && edges.iter().all(|edge| {
+                edge.get(columns.clone()).is_some_and(|words| words.iter().all(|word| is_number(word)))
+            })
+    };
+    (!is_number(source) && !is_number(target) && are_numbers(0..2))
+        || more.first().is_some_and(|word| !is_number(word) && are_numbers(2..3))
 }
 
 /// Whether the first word of a line is not that of a comment.
@@ -53,27 +82,74 @@ fn is_node((_, word): (usize, &[u8])) -> bool {
 }
 
 struct Edges {
-    /// Whether edges have times.
-    has_times: bool,
+    /// Whether edges have times, as in the first edge of all files.
+    has_times: Option<bool>,
+    /// First lines of files that name the columns.
+    headers: Vec<Vec<u8>>,
+}
+
+impl Edges {
+    /// Looks at the first lines of a file.
+    fn inspect(&mut self, file: &Input) -> Result<(), Error> {
+        let head = file.head()?;
+        if head.lines().next().is_some_and(|line| line.starts_with(MATRIX_MARKET)) {
+            let reason = format!(
+                "{} is a Matrix Market file, whose sizes, in the first line after the comments, would be taken for an \
+                 edge; write its edges alone, as with: grep -v '^%' FILE | tail -n +2",
+                file.name()
+            );
+            return Err(Error::BadOption { option: "format", reason });
+        }
+        let mut lines = head.lines().filter(|line| words(line).next().is_some_and(is_node)).peekable();
+        let Some(first) = lines.peek().copied() else { return Ok(()) };
+        let all: Vec<Vec<&[u8]>> =
+            lines.take(1 + SAMPLED_EDGES).map(|line| words(line).map(|(_, word)| word).collect()).collect();
+        let has_header = is_header(&all[0], &all[1..]);
+        if has_header {
+            self.headers.push(first.trim_ascii().to_vec());
+        }
+        if let (None, Some(edge)) = (self.has_times, all.get(usize::from(has_header))) {
+            self.has_times = Some(edge.len() > 3);
+        }
+        Ok(())
+    }
 }
 
 impl LineFormat for Edges {
+    fn notices(&self) -> Vec<String> {
+        let notice = |header: &Vec<u8>| {
+            format!(
+                "the first line, {}, is taken for the names of columns and not for an edge",
+                excerpt(header)
+            )
+        };
+        self.headers.first().map(notice).into_iter().collect()
+    }
+
     fn schema(&self) -> Schema {
         Schema { fields: true, ..Schema::default() }
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
-        Box::new(Parser { dictionary: Dictionary::default(), has_times: self.has_times })
+        Box::new(Parser {
+            dictionary: Dictionary::default(),
+            has_times: self.has_times.unwrap_or(false),
+            headers: self.headers.clone(),
+        })
     }
 }
 
 struct Parser {
     dictionary: Dictionary,
     has_times: bool,
+    headers: Vec<Vec<u8>>,
 }
 
 impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
+        if self.headers.iter().any(|header| header == line.trim_ascii()) {
+            return Ok(ParsedLine::Skipped);
+        }
         let mut words = words(line);
         let Some(source) = words.next().filter(|word| is_node(*word)) else {
             return Ok(ParsedLine::Skipped);
@@ -82,18 +158,21 @@ impl LineParser for Parser {
             return Err(LineError::with_found(line.len(), EXPECTED, "one word"));
         };
         let weight = words.next().map_or(Ok(1.0), |(at, word)| weight(at, word))?;
-        let time = words.next().map(|(at, word)| time(at, word)).transpose()?;
+        let time = match words.next() {
+            Some((at, word)) if !self.has_times => {
+                return Err(LineError::with_found(at, "no time, as the first edge has none", excerpt(word)));
+            }
+            None if self.has_times => {
+                return Err(LineError::new(line.len(), "a time after the weight, as in the first edge"));
+            }
+            word => word.map(|(at, word)| time(at, word)).transpose()?,
+        };
         if let Some((at, word)) = words.next() {
             return Err(LineError::with_found(
                 at,
                 format!("the end of the line after {EXPECTED}"),
                 excerpt(word),
             ));
-        }
-        if self.has_times != time.is_some() {
-            let expected =
-                if self.has_times { "a time, as in the first edge" } else { "no time, as in the first edge" };
-            return Err(LineError::new(line.len(), expected));
         }
         for (field, (_, word)) in [(SOURCE, source), (TARGET, target)] {
             let key = self.node(word);
@@ -139,7 +218,13 @@ fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 fn weight(at: usize, word: &[u8]) -> Result<f32, LineError> {
     let value = parse_f32(word).filter(|value| value.is_finite() && *value >= 0.0);
-    value.ok_or_else(|| LineError::with_found(at, "a finite weight of at least 0", excerpt(word)))
+    value.ok_or_else(|| {
+        LineError::with_found(
+            at,
+            "a finite weight of at least 0 (the edges of signed networks cannot be read)",
+            excerpt(word),
+        )
+    })
 }
 
 fn time(at: usize, word: &[u8]) -> Result<f64, LineError> {
@@ -202,9 +287,39 @@ mod tests {
         ];
         bad("edges", &graph(), &table);
         let error = rows("edges", &graph(), "1 2 1 5\n1 2 1\n").unwrap_err().to_string();
-        assert!(error.contains(":2:") && error.contains("a time, as in the first edge"), "{error}");
+        assert!(error.contains(":2:6") && error.contains("a time after the weight"), "{error}");
         let error = rows("edges", &graph(), "1 2 1\n1 2 1 5\n").unwrap_err().to_string();
-        assert!(error.contains(":2:") && error.contains("no time, as in the first edge"), "{error}");
+        assert!(error.contains(":2:7") && error.contains("no time") && error.contains("'5'"), "{error}");
+        let error = rows("edges", &graph(), "1 2\n2 3 1 5\n").unwrap_err().to_string();
+        assert!(error.contains(":2:7") && error.contains("'5'"), "{error}");
+    }
+
+    #[test]
+    fn a_header_is_no_edge() {
+        let nodes = |text: &str| {
+            let rows = rows("edges", &graph(), text).unwrap();
+            rows.iter().map(|row| [row.entries[0].0, row.entries[1].0]).collect::<Vec<_>>()
+        };
+        let name = |text: &str| named_key(b"", text.as_bytes());
+        let pair = [name("a"), name("c")];
+        for header in ["source,target", "Source Target Weight", "FromNodeId\tToNodeId", "src,dst"] {
+            assert_eq!(nodes(&format!("{header}\na c\n")), [pair], "{header}");
+        }
+        assert_eq!(nodes("# a comment\nuser,item,rating\na,c,2\n"), [pair], "a weight that is no number");
+        assert_eq!(nodes("u v\n1 2\n2 3\n"), [[1, 2], [2, 3]], "names above numbers");
+        assert_eq!(nodes("u v\n1 2\nx y\n").len(), 3, "names and numbers");
+        assert_eq!(nodes("anna bert\n").len(), 1, "one edge");
+        assert_eq!(nodes("x y 1\na c 2\n").len(), 2, "edges of names");
+        let batches = read_bytes("edges", &graph(), b"source,target,weight,time\n1,2,1,5\n").unwrap();
+        assert_eq!((batches[0].record_count(), &batches[0].times[..]), (1, &[5.0][..]));
+    }
+
+    #[test]
+    fn a_matrix_market_file_is_refused_with_the_remedy() {
+        let text = "%%MatrixMarket matrix coordinate real general\n% by hand\n4 4 1\n1 2 .5\n";
+        let error = rows("edges", &graph(), text).unwrap_err().to_string();
+        assert!(error.contains("Matrix Market") && error.contains("tail -n +2"), "{error}");
+        assert_eq!(rows("edges", &graph(), "% sym unweighted\n% 1 2 2\n1 2\n").unwrap().len(), 1, "KONECT");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! those of libsvm.
 
 use super::dictionary::Dictionary;
+use super::tokens::token_end;
 use super::{
     FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_label, skip_blanks, value,
 };
@@ -28,11 +29,12 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         })
     });
     let fields = fields.collect::<Result<Vec<u32>, Error>>()?;
-    let notice = interactions.missing_groups_notice(context, |group, line| {
+    let notice = interactions.check_groups(context, |group, line| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t'));
         tokens.any(|token| token.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.starts_with(b":")))
     })?;
-    Ok(OpenFormat::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields, notice })))
+    let (has_label, field_limit) = (options.has_label, options.field_limit);
+    Ok(OpenFormat::Lines(Box::new(Libffm { has_label, interactions, fields, field_limit, notice })))
 }
 
 /// Whether the first lines are libffm text.
@@ -55,6 +57,7 @@ struct Libffm {
     interactions: Interactions,
     /// Fields that are groups of the interactions.
     fields: Vec<u32>,
+    field_limit: Option<u32>,
     /// Notice about groups without a feature in the first lines.
     notice: Option<String>,
 }
@@ -73,6 +76,7 @@ impl LineFormat for Libffm {
             has_label: self.has_label,
             pairs: Vec::new(),
             fields: self.fields.clone(),
+            field_limit: self.field_limit,
             dictionary: Dictionary::default(),
             multiplier: InteractionGenerator::new(self.interactions.clone(), false),
         })
@@ -85,10 +89,13 @@ struct Parser {
     pairs: Vec<(u32, u64)>,
     /// Fields that are groups of the interactions.
     fields: Vec<u32>,
+    /// Fields of a trained model are below it.
+    field_limit: Option<u32>,
     dictionary: Dictionary,
     multiplier: InteractionGenerator,
 }
 
+const NO_FIELD: &str = "field:index:value; index:value without a field is libsvm";
 const ENTRY: &str = "field:index:value, with a field below 2^32 and an index from 0 to 2^63-1";
 
 impl LineParser for Parser {
@@ -128,8 +135,23 @@ impl LineParser for Parser {
         self.dictionary.take()
     }
 
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.multiplier.unmet()
+    }
+
     fn notices(&self) -> Vec<String> {
         self.dictionary.notices()
+    }
+}
+
+/// Whether the entry at `at`, whose first colon is before `second`, has only two parts, of which the last is no index.
+#[inline]
+fn is_libsvm_entry(line: &[u8], at: usize, second: usize) -> bool {
+    let (_, end) = parse_digits(line, second);
+    let is_index = end > second && matches!(line.get(end), None | Some(b':' | b' ' | b'\t' | b'#'));
+    !is_index && {
+        let token = &line[at..token_end(line, at)];
+        memchr::memchr_iter(b':', token).count() == 1 && parse_f64(&line[second..at + token.len()]).is_some()
     }
 }
 
@@ -143,6 +165,12 @@ impl Parser {
         };
         if field_end == at || line.get(field_end) != Some(&b':') {
             return Err(LineError::new(at, ENTRY));
+        }
+        if is_libsvm_entry(line, at, field_end + 1) {
+            return Err(LineError::new(at, NO_FIELD));
+        }
+        if self.field_limit.is_some_and(|limit| field >= limit) {
+            return Err(self.unknown_field(at, field));
         }
         let (key, end) = parse_digits(line, field_end + 1);
         if end == field_end + 1 || key >= 1 << 63 {
@@ -168,6 +196,15 @@ impl Parser {
         Ok(end)
     }
 
+    #[cold]
+    fn unknown_field(&self, at: usize, field: u32) -> LineError {
+        let expected = format!(
+            "one of the {} fields of the model, from 0 (leave entries of other fields out, or train on data with them)",
+            self.field_limit.unwrap_or_default()
+        );
+        LineError::with_found(at, expected, format!("field {field}"))
+    }
+
     fn refuse_duplicates(&mut self, line: &[u8]) -> Result<(), LineError> {
         if self.pairs.windows(2).all(|pair| pair[0] < pair[1]) {
             return Ok(());
@@ -191,6 +228,12 @@ mod tests {
     fn row(label: f64, entries: &[(u32, u64, f32)]) -> Row {
         let keys: Vec<_> = entries.iter().map(|&(_, key, value)| (key, value)).collect();
         Row { fields: entries.iter().map(|e| e.0).collect(), ..Row::new(Some(label), &keys) }
+    }
+
+    #[test]
+    fn a_field_that_the_model_does_not_have_is_refused_with_its_position() {
+        let options = crate::FormatOptions { field_limit: Some(3), ..options() };
+        bad("libffm", &options, &[("1 0:1:1 2:3:1 3:7:1", 15, "one of the 3 fields of the model")]);
     }
 
     #[test]

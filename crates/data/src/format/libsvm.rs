@@ -227,6 +227,7 @@ mod tests {
                 ("1 3:1e60", 5, "finite"),
                 ("nan 3:1", 1, "finite"),
                 ("1,2 3:1", 1, "one label"),
+                ("1,2:1,3:1", 1, "not commas"),
                 ("a 3:1", 1, "label"),
                 ("3:1 4:1", 1, "label"),
                 ("1 3:", 5, "number"),
@@ -263,6 +264,16 @@ mod tests {
         options.has_label = false;
         assert_eq!(rows("libsvm", &options, "3:1 5:2").unwrap()[0], Row::new(None, &[(3, 1.0), (5, 2.0)]));
         bad("libsvm", &options, &[("1 3:1 5:2", 1, "--no-label")]);
+    }
+
+    #[test]
+    fn a_record_of_zeros_is_refused_with_its_line_where_directions_are_compared() {
+        let mut options = options();
+        options.requires_entries = true;
+        bad("libsvm", &options, &[("1 3:0 4:0", 1, "directions"), ("1", 1, "a feature that is not 0")]);
+        let error = rows("libsvm", &options, "1 3:1\n\n1 3:0\n").unwrap_err().to_string();
+        assert!(error.contains(":3:1"), "{error}");
+        assert_eq!(rows("libsvm", &options, "1 3:1\n").unwrap().len(), 1);
     }
 
     #[test]

@@ -69,14 +69,19 @@ pub trait LineParser: Send {
     /// discards what was pushed.
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError>;
 
-    /// Returns the byte at which the label of a line stands.
-    fn label_at(&self, _line: &[u8]) -> usize {
-        0
-    }
-
     /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> KeyNames {
         KeyNames::default()
+    }
+
+    /// The interactions of which no record so far had a product.
+    fn unmet_interactions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the byte at which the label of a line stands. By default it is the first word.
+    fn label_at(&self, line: &[u8]) -> usize {
+        skip_blanks(line, 0)
     }
 
     /// Notices for the user, such as "qid is ignored"; each is reported once.
@@ -143,6 +148,11 @@ pub trait RecordReader: Send {
     /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> KeyNames {
         KeyNames::default()
+    }
+
+    /// The interactions of which no record so far had a product.
+    fn unmet_interactions(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 

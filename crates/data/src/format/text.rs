@@ -3,7 +3,7 @@
 //! ```text
 //! line  = { white-space } [ token { white-space token } ]
 //! ```
-//! White space is that of ASCII, so tokens may have any other character of UTF-8; case and punctuation are kept. The key of a
+//! White space is that of Unicode, such as no-break and ideographic spaces; case and punctuation are kept. The key of a
 //! token is `named_key("", token)`, as that of a feature without a namespace in Vowpal Wabbit. A document has no label.
 //! Blank lines are skipped.
 
@@ -42,7 +42,8 @@ struct Parser {
 
 impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
-        if line.trim_ascii().is_empty() {
+        let is_blank = |text: &str| text.trim_start().is_empty();
+        if line.trim_ascii().is_empty() || std::str::from_utf8(line).is_ok_and(is_blank) {
             return Ok(ParsedLine::Skipped);
         }
         self.tokens.push(b"", line, &mut self.dictionary, out);
@@ -78,6 +79,8 @@ mod tests {
         let mut expected = vec![(key("to"), 2.0), (key("be"), 1.0), (key("or"), 1.0)];
         expected.sort_by_key(|entry| entry.0);
         check("text", &documents(false), &[("to\tbe  or to ", Row::new(None, &expected))]);
+        let words = "to\u{a0}be\u{3000}or\u{2009}to\u{85}";
+        check("text", &documents(false), &[(words, Row::new(None, &expected))]);
         check("text", &documents(false), &[(" Ünï-cödé ", Row::new(None, &[(key("Ünï-cödé"), 1.0)]))]);
     }
 
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn blank_lines_are_no_documents() {
-        assert_eq!(rows("text", &documents(false), " \n\na\r\n").unwrap().len(), 1);
+        assert_eq!(rows("text", &documents(false), " \n\n\u{a0}\u{3000}\na\r\n").unwrap().len(), 1);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Texts of tokens between white space: each token is a feature of the record.
+//! Texts of tokens between white space, that of Unicode (or of ASCII, in a text that is not UTF-8): each token is a feature
+//! of the record.
 
 use math::hash::named_key;
 
@@ -27,7 +28,13 @@ impl Tokens {
         dictionary: &mut Dictionary,
         out: &mut BatchBuilder,
     ) {
-        self.push_each(space, text.split(u8::is_ascii_whitespace), dictionary, out);
+        match std::str::from_utf8(text) {
+            Ok(text) if !text.is_ascii() => {
+                let tokens = text.split_whitespace().map(str::as_bytes);
+                self.push_each(space, tokens, dictionary, out);
+            }
+            _ => self.push_each(space, text.split(u8::is_ascii_whitespace), dictionary, out),
+        }
     }
 
     /// Does the same for tokens that are separate already. Empty ones are left out.

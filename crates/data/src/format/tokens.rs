@@ -33,6 +33,8 @@ pub(super) fn label(line: &[u8], at: usize) -> Result<(f64, usize), LineError> {
 fn bad_label(token: &[u8], at: usize, number: bool) -> LineError {
     let expected = if number {
         "a finite label"
+    } else if token.contains(&b',') && token.contains(&b':') {
+        "blanks between the label and the entries, not commas"
     } else if token.contains(&b',') {
         "one label (several labels, as in 1,2, are not supported)"
     } else if token.contains(&b':') {

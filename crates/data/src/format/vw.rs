@@ -13,7 +13,7 @@
 
 use super::dictionary::Dictionary;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
-use crate::interactions::{InteractionGenerator, Interactions, push_products};
+use crate::interactions::{ALL, InteractionGenerator, Interactions, push_products};
 use crate::key_names::KeyNames;
 use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
@@ -34,7 +34,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         }
     }
     let interactions = Interactions::new(&options.interactions)?;
-    let notice = interactions.missing_groups_notice(context, |group, line| {
+    let notice = interactions.check_groups(context, |group, line| {
         let spaces = line.split(|byte| *byte == b'|').skip(1).map(|part| {
             let end = part.iter().position(|byte| matches!(byte, b' ' | b'\t' | b':')).unwrap_or(part.len());
             &part[..end]
@@ -50,9 +50,9 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     })))
 }
 
-/// Whether a namespace is in a group of an interaction: by its name, or by its first letter.
+/// Whether a namespace is in a group of an interaction: by its name, by its first letter, or because the group has all.
 fn is_in_group(space: &[u8], group: &[u8]) -> bool {
-    group == space || (group.len() == 1 && space.starts_with(group))
+    group == space || (group.len() == 1 && space.starts_with(group)) || group == ALL.as_bytes()
 }
 
 /// How certain the format of a file is from its lines.
@@ -202,6 +202,10 @@ impl LineParser for Parser {
         self.dictionary.take()
     }
 
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.multiplier.unmet()
+    }
+
     fn notices(&self) -> Vec<String> {
         let mut notices = self.dictionary.notices();
         if self.tag_ignored {
@@ -224,8 +228,13 @@ impl Parser {
                 self.tag_ignored = true;
                 continue;
             }
-            if count == numbers.len() {
-                return Err(LineError::new(start, "at most label, importance and base before the bar"));
+            if count == numbers.len() || (!has_bar && parse_f32(&front[start..end]).is_none()) {
+                let expected = if has_bar {
+                    "at most label, importance and base before the bar"
+                } else {
+                    "'|' before the features"
+                };
+                return Err(LineError::new(start, expected));
             }
             numbers[count] = (start, end);
             count += 1;
@@ -406,6 +415,7 @@ mod tests {
                 ("| a", 1, "label"),
                 ("1 -1 | a", 3, "at least 0 (a negative one"),
                 ("1 1 1 1 | a", 7, "at most"),
+                ("1 a:2 b", 3, "'|' before the features"),
                 ("1 | a:1x", 7, "number"),
                 ("1 | a:-x", 7, "number"),
                 ("1 | a:", 7, "number"),
@@ -475,17 +485,20 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_the_first_lines_do_not_have_is_told() {
-        let notices = |group: &str| {
+    fn a_group_that_the_first_lines_of_a_large_input_do_not_have_is_told() {
+        let opened = |group: &str, lines: usize| {
             let options =
                 FormatOptions { interactions: vec![vec!["user".into(), group.into()]], ..options() };
-            let files = [crate::Input::memory("lines", *b"1 |user a |item b\n0 |user c\n").unwrap()];
-            match open(&FormatContext { files: &files, options: &options, trained_schema: None }).unwrap() {
-                OpenFormat::Lines(plan) => plan.notices().join("\n"),
+            let text = "1 |user a |item b\n0 |user c\n".repeat(lines);
+            let files = [crate::Input::memory("lines", text.into_bytes()).unwrap()];
+            match open(&FormatContext { files: &files, options: &options, trained_schema: None })? {
+                OpenFormat::Lines(plan) => Ok::<_, Error>(plan.notices().join("\n")),
                 OpenFormat::RowGroups(_) => panic!("Vowpal Wabbit text has lines"),
             }
         };
-        assert!(notices("itme").contains("no feature of 'itme'"));
-        assert_eq!([notices("item"), notices("i")], ["", ""]);
+        let many = crate::input::HEAD_BYTES / 20;
+        assert!(opened("itme", many).unwrap().contains("no feature of 'itme'"));
+        assert!(opened("itme", 1).unwrap_err().to_string().contains("no feature of 'itme'"));
+        assert_eq!([opened("item", 1).unwrap(), opened("i", many).unwrap()], ["", ""]);
     }
 }

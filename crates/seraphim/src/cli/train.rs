@@ -90,10 +90,11 @@ pub(super) fn summary(report: &Report) -> String {
         stored.iter().map(rows).collect::<Vec<_>>().join(", ")
     };
     text += &format!(
-        "{how} {}: {rows}, {}, after {} in {:.2} s\n",
+        "{how} {}: {rows}, {}, after {} over {} in {:.2} s\n",
         report.model.path,
         bytes(report.model.size_bytes),
-        counted(report.epochs.iter().map(|line| line.records).sum(), "record"),
+        counted(report.epochs.len() as u64, "epoch"),
+        counted(report.input.records, "record"),
         report.timings.total_s
     );
     text
@@ -137,7 +138,7 @@ mod tests {
             "labels      2 classes (0 to 1)\n\
              training    loss 0.25000\n\
              validation  loss 1.25000\n\
-             model saved in /m: 1 weight row, 512 bytes, after 40 records in 1.50 s\n"
+             model saved in /m: 1 weight row, 512 bytes, after 2 epochs over 20 records in 1.50 s\n"
         );
         let stopped = summary(&report(|report| {
             report.ended_by = "early_stopping".into();
@@ -162,7 +163,7 @@ mod tests {
         }));
         assert_eq!(
             told,
-            "note: careful\nmodel saved in /m: centres of 2 rows, norms of 1 row, 512 bytes, after 0 records in 1.50 s\n"
+            "note: careful\nmodel saved in /m: centres of 2 rows, norms of 1 row, 512 bytes, after 0 epochs over 20 records in 1.50 s\n"
         );
         let told = summary(&report(|report| {
             report.input.bad_lines = 2;

@@ -56,14 +56,14 @@ fn training_tells_what_was_skipped_what_is_learned_and_where_it_is() {
          labels      2 named classes: no, yes\n\
          training    log_loss #  auc #  accuracy #\n\
          validation  log_loss #  auc #  accuracy #\n\
-         model saved in DIR/model: 3 weight rows, 854 bytes, after 80 records in # s\n"
+         model saved in DIR/model: 3 weight rows, 854 bytes, after 2 epochs over 40 records in # s\n"
     );
     let points = folder.write("points.csv", "x,y\n1,2\n1,3\n9,9\n");
     let clusters = ["train", "kmeans", "--quiet", "--data", &points, "--model", &folder.path("clusters")];
     assert_eq!(
         told(&folder, &[&clusters[..], &["--set", "k=2"]].concat()),
         "training    loss #  inertia #\n\
-         model saved in DIR/clusters: centres of 2 rows, norms of 1 row, 248 bytes, after 6 records in # s\n"
+         model saved in DIR/clusters: centres of 2 rows, norms of 1 row, 248 bytes, after 2 epochs over 3 records in # s\n"
     );
 }
 

@@ -60,6 +60,9 @@ pub struct TrainingSummary {
     pub constant_losses: (Option<f64>, Option<f64>),
 }
 
+/// Time between two epochs that are printed, except for the first and the last.
+const PRINT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What a monitor keeps in a checkpoint.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct MonitorState {
@@ -97,6 +100,8 @@ pub struct EpochMonitor {
     best_epoch: Option<u64>,
     epochs: Vec<EpochLine>,
     epoch_start: Instant,
+    /// When an epoch was printed last.
+    printed_at: Option<Instant>,
     end: StopReason,
     notices: Vec<String>,
     constant_losses: (Option<f64>, Option<f64>),
@@ -110,6 +115,7 @@ impl EpochMonitor {
             best_epoch: None,
             epochs: Vec::new(),
             epoch_start: now,
+            printed_at: None,
             end: StopReason::Finished,
             notices: Vec::new(),
             constant_losses: (None, None),
@@ -189,9 +195,8 @@ impl EpochMonitor {
             }
         }
         progress.epoch_done(epoch_count, &line);
-        if is_printed(epoch, epoch_count) {
-            progress.print_line(&epoch_text(&line, epoch_count));
-        }
+        let scored = training.as_ref().map_or(0, MetricAccumulator::record_count);
+        let text = epoch_text(&line, epoch_count, scored);
         let value = self.monitored_value(finished.as_ref())?;
         self.epochs.push(line);
         self.epoch_start = now;
@@ -211,6 +216,10 @@ impl EpochMonitor {
             self.end = StopReason::Interrupted;
         }
         let goes_on = self.end == StopReason::Finished && more;
+        if !goes_on || self.is_printed(now, epoch, epoch_count) {
+            progress.print_line(&text);
+            self.printed_at = Some(now);
+        }
         let verdict = if goes_on { EpochDecision::Continue } else { EpochDecision::Stop };
         let restore = !goes_on && self.best_epoch.is_some_and(|best| best != epoch);
         Ok(Decision { verdict, save_best: keep, restore_best: restore })
@@ -226,6 +235,14 @@ impl EpochMonitor {
             // A model that never predicts 1 has no precision, and counts as no improvement.
             (None, None) => Ok(Some(f64::NAN)),
         }
+    }
+
+    /// Whether an epoch that is not the last is printed: the first, and of slow epochs also the next two and about ten later
+    /// ones. The report has all epochs.
+    fn is_printed(&self, now: Instant, epoch: u64, epoch_count: u64) -> bool {
+        let is_due =
+            self.printed_at.is_none_or(|printed| now.saturating_duration_since(printed) >= PRINT_INTERVAL);
+        is_due && (epoch < 3 || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10)))
     }
 
     /// Returns the last epoch whose decision was made.
@@ -275,18 +292,17 @@ fn format_metric(value: f64) -> String {
     if value.abs() < LARGE { format!("{value:.5}") } else { format!("{value:.5e}") }
 }
 
-/// Whether an epoch is printed: the first three, the last, and about ten in between. The report has all epochs.
-fn is_printed(epoch: u64, epoch_count: u64) -> bool {
-    epoch < 3 || epoch + 1 == epoch_count || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10))
-}
-
-fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
+/// Describes an epoch with the metrics of `scored` records. An optimizer that sees all records at each step may read them
+/// several times in an epoch.
+fn epoch_text(line: &EpochLine, epoch_count: u64, scored: u64) -> String {
     let speed = crate::amounts::count(line.records as f64 / line.seconds.max(1e-9));
-    let mut text = format!(
-        "epoch {}/{epoch_count}  {}  {speed}/s",
-        line.epoch + 1,
+    let is_repeated = scored > 0 && line.records > scored && line.records.is_multiple_of(scored);
+    let records = if is_repeated {
+        format!("{}, read {} times", crate::amounts::counted(scored, "record"), line.records / scored)
+    } else {
         crate::amounts::counted(line.records, "record")
-    );
+    };
+    let mut text = format!("epoch {}/{epoch_count}  {records}  {speed}/s", line.epoch + 1);
     text += &format!("\n  training    {}", metrics_text(&line.training));
     if let Some(validation) = &line.validation {
         text += &format!("\n  validation  {}", metrics_text(validation));
@@ -305,12 +321,12 @@ mod tests {
         EarlyStopping::new(patience, algo::metric::STOPPING_METRICS[0])
     }
 
-    /// Returns the decision after an epoch with this validation loss.
-    fn decide(monitor: &mut EpochMonitor, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
+    /// A report of an epoch with this loss.
+    fn report(epoch: u64, epoch_count: u64, loss: f64) -> EpochReport {
         let mut parts = algo::metric::RealAccumulator::default();
         parts.loss.add(loss, 1.0);
         let parts = MetricAccumulator::Real(parts);
-        let report = EpochReport {
+        EpochReport {
             task: 0,
             epoch,
             epoch_count,
@@ -319,7 +335,12 @@ mod tests {
             training: parts.clone(),
             validation: Some(parts),
             notice: None,
-        };
+        }
+    }
+
+    /// Returns the decision after an epoch with this validation loss.
+    fn decide(monitor: &mut EpochMonitor, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
+        let report = report(epoch, epoch_count, loss);
         let interrupted = InterruptState { stop_sent: false, requested: raised };
         monitor.decide(Instant::now(), &[report], interrupted, &SilentProgress).unwrap()
     }
@@ -341,6 +362,45 @@ mod tests {
             })
             .collect();
         (decided, monitor.summary(0))
+    }
+
+    #[derive(Debug, Default)]
+    struct Lines(std::sync::Mutex<Vec<String>>);
+
+    impl ProgressListener for Lines {
+        fn print_line(&self, line: &str) {
+            self.0.lock().unwrap().push(line.split("  ").next().unwrap().to_owned());
+        }
+    }
+
+    /// The epochs that are printed of those that take this long; the job ends after `last` of `epoch_count`.
+    fn printed(epoch_ms: u64, epoch_count: u64, last: u64) -> Vec<String> {
+        let (lines, start) = (Lines::default(), Instant::now());
+        let mut monitor = EpochMonitor::new(None, start);
+        for epoch in 0..last {
+            let report = report(epoch, epoch_count, 0.5);
+            let interrupted = InterruptState { stop_sent: false, requested: epoch + 1 == last };
+            let now = start + Duration::from_millis(epoch_ms * (epoch + 1));
+            monitor.decide(now, &[report], interrupted, &lines).unwrap();
+        }
+        lines.0.into_inner().unwrap()
+    }
+
+    #[test]
+    fn of_fast_epochs_the_first_and_the_last_are_printed_and_of_slow_ones_more() {
+        assert_eq!(printed(2, 50, 50), ["epoch 1/50", "epoch 50/50"]);
+        assert_eq!(printed(2, 50, 7), ["epoch 1/50", "epoch 7/50"], "a job that ends early");
+        let slow = ["epoch 1/50", "epoch 2/50", "epoch 3/50", "epoch 5/50", "epoch 10/50", "epoch 12/50"];
+        assert_eq!(printed(2000, 50, 12), slow);
+        assert_eq!(printed(10, 1000, 250), ["epoch 1/1000", "epoch 200/1000", "epoch 250/1000"]);
+    }
+
+    #[test]
+    fn records_that_are_read_several_times_in_an_epoch_are_counted_once() {
+        let line = |records| EpochLine { records, seconds: 1.0, ..EpochLine::default() };
+        assert!(epoch_text(&line(455), 9, 455).starts_with("epoch 1/9  455 records  455/s"));
+        assert!(epoch_text(&line(910), 9, 455).starts_with("epoch 1/9  455 records, read 2 times  910/s"));
+        assert!(epoch_text(&line(910), 9, 0).starts_with("epoch 1/9  910 records  910/s"), "no metrics");
     }
 
     #[test]

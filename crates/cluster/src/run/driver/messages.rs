@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use algo::metric::MetricAccumulator;
 use algo::{EpochDecision, EpochReport, SavedModel};
 use checkpoint::{Base, DataFile, PartFile, TrainingId};
-use data::{BadLineTotal, KeyNames, ReadSummary, Schema};
+use data::{BadLineTotal, KeyNames, Schema};
 use model::{Manifest, TrainingPosition};
 use rpc::message::Base64Bytes;
 use serde::de::DeserializeOwned;
@@ -32,7 +32,7 @@ use crate::report::EpochLine;
 use crate::run::evaluate::EvaluationFacts;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::predict::PredictionFacts;
-use crate::run::totals::TaskSummary;
+use crate::run::totals::{ChunkSummary, TaskSummary};
 
 /// Encodes a message as `MessagePack` with the names of its fields. Unlike JSON, it represents numbers that are not
 /// finite, and maps whose keys are numbers.
@@ -355,7 +355,7 @@ pub enum FromWorker {
     /// Metrics of the next records of a chunk.
     ChunkMetrics { chunk: u32, metrics: Box<MetricAccumulator> },
     /// Reports that a chunk was scored.
-    ChunkScored { chunk: u32, summary: Box<ReadSummary> },
+    ChunkScored { chunk: u32, summary: Box<ChunkSummary> },
     /// Reports that the share of the worker is scored.
     PartScored { part: u32 },
     /// Reports that the scores are in their place.

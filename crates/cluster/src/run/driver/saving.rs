@@ -12,6 +12,7 @@ use super::messages::ToWorker;
 use super::preparation::Plan;
 use super::{Driver, Effect, FinishedJob, ParametersRequest, Phase, RunEnd};
 use crate::error::Error;
+use crate::run::coverage::KnownFeatures;
 use crate::run::run_info::names_notice;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
@@ -44,7 +45,8 @@ impl Driver {
             let what = "before the first step, so there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
-        notices.extend(validation_notices(summaries, &plan.schema));
+        let known = KnownFeatures::new(totals.key_range, &plan.schema, &info.settings());
+        notices.extend(validation_notices(summaries, &known));
         let manifest = Box::new(info.manifest(SavedModel::new(&*training.setup.model), &summary, &totals));
         let saver = plan.worker_tasks[0].worker;
         // After Ctrl-C the training may be continued exactly, so its checkpoints stay.

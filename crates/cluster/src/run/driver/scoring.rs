@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use algo::metric::MetricAccumulator;
 use algo::{Families, Model, SavedModel};
-use data::ReadSummary;
 use rpc::message::JobId;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,7 +26,7 @@ use crate::job::ScoringJob;
 use crate::job::raw::RawJob;
 use crate::run::evaluate::empty_metrics;
 use crate::run::score::NOT_ENDED;
-use crate::run::totals::Totals;
+use crate::run::totals::{ChunkSummary, Totals};
 
 /// Maximum wait for workers that may fail at earlier records than the first failure.
 const FIRST_FAILURE_LIMIT: Duration = Duration::from_secs(3);
@@ -103,7 +102,7 @@ struct Failure {
 struct ChunkResult {
     metrics: Vec<MetricAccumulator>,
     /// Set when it is scored.
-    summary: Option<Box<ReadSummary>>,
+    summary: Option<Box<ChunkSummary>>,
 }
 
 /// Results of chunks, merged in their order.
@@ -135,7 +134,7 @@ impl MergedChunks {
     }
 
     /// Ends a chunk. Merges all chunks that have no chunk before them that is not scored.
-    fn end_chunk(&mut self, chunk: u32, summary: Box<ReadSummary>, job: &ScoringJob) -> Result<(), Error> {
+    fn end_chunk(&mut self, chunk: u32, summary: Box<ChunkSummary>, job: &ScoringJob) -> Result<(), Error> {
         self.waiting.entry(chunk).or_default().summary = Some(summary);
         while let Some(mut first) = self.waiting.first_entry().filter(|first| *first.key() == self.next) {
             let metrics = std::mem::take(&mut first.get_mut().metrics);
@@ -223,7 +222,7 @@ impl ScoringDriver {
         }
     }
 
-    fn on_chunk_scored(&mut self, now: Instant, chunk: u32, summary: Box<ReadSummary>) -> Result<(), Error> {
+    fn on_chunk_scored(&mut self, now: Instant, chunk: u32, summary: Box<ChunkSummary>) -> Result<(), Error> {
         let Phase::Scoring(scoring) = &mut self.phase else { return Ok(()) };
         let is_owner = |owner: &&mut Assignment| !owner.has_ended && owner.next_chunk == chunk;
         if let Some(owner) = scoring.assignments.iter_mut().find(is_owner) {
@@ -409,7 +408,7 @@ impl ScoringDriver {
         let Scoring { merged, chunk_count, .. } = &**scoring;
         let done = merged.next + merged.waiting.len() as u32;
         let summaries = merged.waiting.values().filter_map(|chunk| chunk.summary.as_ref());
-        let waiting: u64 = summaries.map(|summary| summary.record_count).sum();
+        let waiting: u64 = summaries.map(|summary| summary.read.record_count).sum();
         let status = json!({
             "scored": merged.totals.records + waiting, "chunks": done, "chunk_count": chunk_count,
         });

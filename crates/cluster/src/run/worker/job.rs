@@ -326,9 +326,9 @@ impl WorkerJob {
         Ok(PreparedJob { raw, job, functions, input, task_count, tasks, start, is_survey, shares, permits })
     }
 
-    fn import(&self, layout: &JobLayout) -> Result<(), Error> {
-        if let Some(scoring) = &self.scoring {
-            let mut matrices = self.context().parameters.open(layout)?;
+    fn import(&mut self, layout: &JobLayout) -> Result<(), Error> {
+        if let Some(scoring) = &mut self.scoring {
+            let mut matrices = self.coordinator.context().parameters.open(layout)?;
             scoring.import(layout, &mut *matrices)?;
             self.coordinator.send(FromWorker::ModelImported { notices: Vec::new() });
             return Ok(());

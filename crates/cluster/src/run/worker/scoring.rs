@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use algo::{SavedModel, Scorer};
-use data::{Batch, ReadSummary, Split};
+use data::{Batch, Split};
 use matrix::Agent;
 use model::{Manifest, ModelFiles, TempOutput};
 use worker::JobLayout;
@@ -18,12 +18,14 @@ use crate::exit::Exit;
 use crate::job::raw::RawJob;
 use crate::job::{EvaluateJob, PredictJob, ScoringJob};
 use crate::labels;
+use crate::run::coverage::KnownFeatures;
 use crate::run::driver::messages::{ChunkShare, DataExtent, FromWorker, ScoringFacts, ScoringShare};
 use crate::run::evaluate::{EvaluationFacts, MetricParts, batch_metrics, empty_metrics, threshold};
 use crate::run::predict::{PredictionFacts, ScoredBatch, checked_destination};
 use crate::run::resume::import_matrix;
 use crate::run::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
 use crate::run::score_output::{Destination, PartSink, join_parts};
+use crate::run::totals::ChunkSummary;
 use crate::run::{Environment, load_model};
 
 /// A scoring job as one worker executes it.
@@ -33,6 +35,8 @@ pub(super) struct ScoringTask {
     scoring: Arc<dyn algo::Model>,
     opened: OpenedInput,
     chunks: Vec<Split>,
+    /// The files of the model, on the worker that sends them to the servers.
+    files: Option<ModelFiles>,
     /// The folder of the parts, on the worker that joins them.
     parts: Option<TempOutput>,
 }
@@ -51,13 +55,15 @@ impl ScoringTask {
             ScoringJob::Evaluate(job) => OpenedInput::for_evaluation(job, &manifest, &*scoring, environment)?,
         };
         let chunks = opened.chunks();
-        Ok(Self { job, manifest, scoring, opened, chunks, parts: None })
+        Ok(Self { job, manifest, scoring, opened, chunks, files: None, parts: None })
     }
 
     /// Checks everything that can be checked before the first record, and prepares for the parts.
     pub(super) fn inspect(&mut self, context: &WorkerContext) -> Result<FromWorker, Error> {
         let scoring = &*self.scoring;
         checked_specs(&self.manifest, self.job.model(), scoring, 1)?;
+        let files = self.files.insert(ModelFiles::open(self.job.model(), false)?);
+        let known = KnownFeatures::of(files)?;
         let notices = self.opened.source.notices().to_vec();
         let facts = match &self.job {
             ScoringJob::Predict(job) => {
@@ -65,13 +71,13 @@ impl ScoringTask {
                 let columns = self.opened.columns(scoring, &self.manifest.schema)?.columns();
                 self.parts = Some(destination.create_parts(context.job, &context.interrupt)?);
                 let positive_label = labels::positive(scoring, &self.manifest.schema);
-                ScoringFacts::Prediction(PredictionFacts { columns, positive_label, notices })
+                ScoringFacts::Prediction(PredictionFacts { columns, positive_label, notices, known })
             }
             ScoringJob::Evaluate(job) => {
                 threshold(job.threshold, &scoring.output())?;
                 let (algorithm, schema) =
                     (self.manifest.algorithm.clone(), self.opened.source.schema().clone());
-                ScoringFacts::Evaluation(Box::new(EvaluationFacts { algorithm, schema, notices }))
+                ScoringFacts::Evaluation(Box::new(EvaluationFacts { algorithm, schema, notices, known }))
             }
         };
         let folder = self.parts.as_ref().map(|parts| parts.path().to_owned());
@@ -89,9 +95,15 @@ impl ScoringTask {
     }
 
     /// Sends the model to the matrices of the job, block by block.
-    pub(super) fn import(&self, layout: &JobLayout, matrices: &mut dyn MatrixAccess) -> Result<(), Error> {
-        let path = self.job.model();
-        let mut model = ModelFiles::open(path, false)?;
+    pub(super) fn import(
+        &mut self,
+        layout: &JobLayout,
+        matrices: &mut dyn MatrixAccess,
+    ) -> Result<(), Error> {
+        let mut model = match self.files.take() {
+            Some(files) => files,
+            None => ModelFiles::open(self.job.model(), false)?,
+        };
         for (number, spec) in (0..).zip(&layout.matrices) {
             let entry = model.manifest.matrices.iter().position(|entry| entry.name == spec.name);
             let Some(entry) = entry else { continue };
@@ -202,7 +214,7 @@ struct ShareRun<'a> {
 }
 
 impl ShareRun<'_> {
-    fn report_chunk(&self, chunk: Option<u32>, summary: Box<ReadSummary>) {
+    fn report_chunk(&self, chunk: Option<u32>, summary: Box<ChunkSummary>) {
         if let Some(chunk) = chunk {
             (self.context.sender)(FromWorker::ChunkScored { chunk, summary });
         }

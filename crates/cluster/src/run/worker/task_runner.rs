@@ -13,6 +13,8 @@ use super::coordinator::{InputCoordinator, TaskCoordinator};
 use super::semaphore::{PermittedAgent, Semaphore, with_permit};
 use super::{WorkerContext, lock};
 use crate::error::Error;
+use crate::run::coverage::{CoverageRecorder, feature_matrices};
+use crate::run::coverage_agent::CoverageAgent;
 use crate::run::driver::messages::FromWorker;
 use crate::run::failure::{BusyGuard, ReadTracker};
 use crate::run::input::{TaskDataPlan, TrainingInput};
@@ -95,9 +97,14 @@ impl TaskRunner<'_> {
             data = data.on_epoch_end(&is_stop_requested);
         }
         let mut validation = self.plan.validation_stream(validation, &mut data, &is_stop_requested);
+        let recorder = self.plan.opened.validation.as_ref().map(|_| CoverageRecorder::default());
+        if let Some(recorder) = &recorder {
+            let schema = self.plan.opened.source.schema().clone();
+            validation = validation.map(|stream| stream.with_coverage(recorder.clone(), schema));
+        }
         let mut agent = None;
         let run = || {
-            let agent = agent.insert(self.agent(task)?).as_mut();
+            let agent = agent.insert(self.agent(task, recorder)?).as_mut();
             let permits = self.permits.as_deref();
             with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
                 |error| {
@@ -126,7 +133,7 @@ impl TaskRunner<'_> {
             });
             return;
         }
-        let summary = TaskSummary::of(&data.data, validation.as_ref());
+        let summary = TaskSummary::of(&data.data, validation.as_mut());
         let names = data.data.reader_mut().take_dictionary();
         names.pieces().for_each(|names| self.coordinator.send(FromWorker::KeyNames { names }));
         drop(names);
@@ -137,10 +144,14 @@ impl TaskRunner<'_> {
         self.coordinator.context()
     }
 
-    fn agent(&self, task: u32) -> Result<Box<dyn Agent>, Error> {
-        let agent = self.context().parameters.agent(self.layout, task, self.functions)?;
-        Ok(match &self.permits {
-            Some(permits) => Box::new(PermittedAgent::new(agent, Arc::clone(permits))),
+    /// `recorder` is told what is read of the parameters.
+    fn agent(&self, task: u32, recorder: Option<CoverageRecorder>) -> Result<Box<dyn Agent>, Error> {
+        let mut agent = self.context().parameters.agent(self.layout, task, self.functions)?;
+        if let Some(permits) = &self.permits {
+            agent = Box::new(PermittedAgent::new(agent, Arc::clone(permits)));
+        }
+        Ok(match recorder {
+            Some(recorder) => Box::new(CoverageAgent::new(agent, feature_matrices(self.model), recorder)),
             None => agent,
         })
     }

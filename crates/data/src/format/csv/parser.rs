@@ -62,6 +62,10 @@ impl LineParser for Parser {
         self.records.take_dictionary()
     }
 
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.records.unmet_interactions()
+    }
+
     fn notices(&self) -> Vec<String> {
         self.records.notices()
     }

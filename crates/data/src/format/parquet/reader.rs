@@ -113,6 +113,10 @@ impl RecordReader for ParquetReader {
     fn take_dictionary(&mut self) -> KeyNames {
         self.records.take_dictionary()
     }
+
+    fn unmet_interactions(&self) -> Vec<String> {
+        self.records.unmet_interactions()
+    }
 }
 
 fn damaged(file: &ParquetFile, unit: usize, reason: &ParquetError) -> Error {

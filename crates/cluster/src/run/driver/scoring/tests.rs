@@ -1,6 +1,7 @@
 //! Tests of the driver of scoring jobs, without workers.
 
 use algo::metric::MetricAccumulator;
+use data::ReadSummary;
 use rpc::message::{Member, MemberKind};
 use serde_json::json;
 
@@ -50,6 +51,7 @@ fn inspected(driver: &ScoringDriver, chunk_count: u32) -> FromWorker {
             algorithm: "lr".into(),
             schema: data::Schema::default(),
             notices: Vec::new(),
+            known: crate::run::coverage::KnownFeatures::default(),
         })),
         _ => ScoringFacts::Prediction(crate::run::predict::PredictionFacts::default()),
     };
@@ -94,7 +96,8 @@ fn metrics(chunk: u32) -> FromWorker {
 
 fn chunk(chunk: u32, bad_line_count: u64) -> FromWorker {
     let bad_lines = (0..bad_line_count).map(|i| format!("bad line {i} of chunk {chunk}")).collect();
-    let summary = ReadSummary { record_count: 1, bad_line_count, bad_lines, ..ReadSummary::default() };
+    let read = ReadSummary { record_count: 1, bad_line_count, bad_lines, ..ReadSummary::default() };
+    let summary = ChunkSummary { read, ..ChunkSummary::default() };
     FromWorker::ChunkScored { chunk, summary: Box::new(summary) }
 }
 

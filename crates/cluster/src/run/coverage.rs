@@ -1,0 +1,369 @@
+//! The share of the entries of scored records whose features the model does not know, and the notice about it.
+//!
+//! A model stores no row of zeros. So a feature is known if a row of it that the scorer has read is not zero, for every
+//! family of algorithms, in one process and on servers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use algo::Model;
+use data::{Batch, Schema};
+use matrix::{MatrixId, ValuesMut};
+use model::ModelFiles;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// Share of unknown entries from which there is a notice.
+const NOTICE_SHARE: f64 = 0.05;
+/// The same for a model in which l1 may have set the weights of known features to 0.
+const NOTICE_SHARE_WITH_L1: f64 = 0.95;
+/// Number of unknown features that are kept as examples.
+const EXAMPLE_LIMIT: usize = 64;
+/// Share of the records with feature 0 from which it is told that the model does not have it.
+const ZERO_FEATURE_SHARE: f64 = 0.01;
+
+/// Counts of entries of scored records. They do not depend on how the records were divided.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FeatureCoverage {
+    entries: u64,
+    unknown_entries: u64,
+    /// The unknown features with the smallest keys, at most [`EXAMPLE_LIMIT`]. The counts of these are complete: a key that
+    /// has left the list is not among the smallest.
+    examples: BTreeMap<u64, UnknownFeature>,
+}
+
+/// A feature that the model does not know.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct UnknownFeature {
+    entries: u64,
+    name: String,
+}
+
+impl FeatureCoverage {
+    /// Adds the counts of other records.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.unknown_entries += other.unknown_entries;
+        for (key, feature) in &other.examples {
+            let UnknownFeature { entries, name } = feature;
+            self.add_example(*key, *entries, || name.clone());
+        }
+    }
+
+    fn add_example(&mut self, key: u64, entries: u64, name: impl FnOnce() -> String) {
+        if let Some(example) = self.examples.get_mut(&key) {
+            example.entries += entries;
+        } else if self.examples.len() < EXAMPLE_LIMIT
+            || self.examples.last_key_value().is_some_and(|(last, _)| key < *last)
+        {
+            self.examples.insert(key, UnknownFeature { entries, name: name() });
+            if self.examples.len() > EXAMPLE_LIMIT {
+                self.examples.pop_last();
+            }
+        }
+    }
+
+    /// Returns the notice about unknown features, if there are many. `range` has the smallest and the largest key of the
+    /// data.
+    pub(super) fn notice(
+        &self,
+        known: &KnownFeatures,
+        records: u64,
+        range: Option<(u64, u64)>,
+    ) -> Option<String> {
+        let shift = self.shift_hint(known, records, range);
+        let share = self.unknown_entries as f64 / self.entries.max(1) as f64;
+        let limit = if known.may_have_zeros { NOTICE_SHARE_WITH_L1 } else { NOTICE_SHARE };
+        // Of equal counts, the smallest key.
+        let (_, example) = self.examples.iter().max_by_key(|(key, it)| (it.entries, u64::MAX - **key))?;
+        if share < limit && shift.is_none() {
+            return None;
+        }
+        let cause = if known.may_have_zeros {
+            "have no weight in the model, because training did not have them or l1 has set their weights to 0"
+        } else {
+            "are unknown to the model, because training did not have them"
+        };
+        let percent = (share * 1000.0).round() / 10.0;
+        let advice = shift.unwrap_or_else(|| known.advice().to_owned());
+        Some(format!(
+            "the features of {} of {} entries ({percent} %) {cause}: as '{}' ({} of them). {advice}",
+            self.unknown_entries, self.entries, example.name, example.entries
+        ))
+    }
+
+    /// Returns a hint if the data seem to count features from another number than training.
+    fn shift_hint(&self, known: &KnownFeatures, records: u64, range: Option<(u64, u64)>) -> Option<String> {
+        let ((first, last), (known_first, known_last)) =
+            range.zip(known.range.filter(|_| !known.has_columns))?;
+        let zeros = self.examples.get(&0).map_or(0, |zero| zero.entries);
+        let is_zero_frequent = zeros as f64 >= ZERO_FEATURE_SHARE * records.max(1) as f64;
+        let bases = if first == 0 && known_first == 1 && (last + 1 == known_last || is_zero_frequent) {
+            (0, 1)
+        } else if first >= 1 && known_first == 0 && last == known_last + 1 {
+            (1, 0)
+        } else {
+            return None;
+        };
+        Some(format!(
+            "The features of these data have the numbers {first} to {last}, those of the model {known_first} to \
+             {known_last}: do the data count from {}, and those of training from {}? Then every feature has the weight of \
+             its neighbour; number them as in training",
+            bases.0, bases.1
+        ))
+    }
+}
+
+/// What is known of the features of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownFeatures {
+    /// The smallest and the largest key.
+    pub(super) range: Option<(u64, u64)>,
+    /// Whether the features are columns of a table and their values.
+    has_columns: bool,
+    /// Whether features are named in the data.
+    has_names: bool,
+    /// Whether features of training may have no weight.
+    may_have_zeros: bool,
+}
+
+impl KnownFeatures {
+    /// Describes the features of a saved model.
+    pub(super) fn of(files: &ModelFiles) -> Result<Self, Error> {
+        let manifest = &files.manifest;
+        let range = if manifest.matrices.is_empty() { None } else { files.key_range(0)? };
+        Ok(Self::new(range, &manifest.schema, &manifest.settings))
+    }
+
+    /// Describes features with the keys of this range, of a model with these settings.
+    pub(super) fn new(
+        range: Option<(u64, u64)>,
+        schema: &Schema,
+        settings: &BTreeMap<String, String>,
+    ) -> Self {
+        let l1 = settings.get("l1").and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        Self {
+            range,
+            has_columns: !schema.columns.is_empty(),
+            has_names: range.is_some_and(|(first, _)| first >= math::hash::NAMED_KEY_BIT),
+            may_have_zeros: l1 > 0.0,
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        if self.has_columns {
+            "Check that the values of the columns are written as in the data of training"
+        } else if self.has_names {
+            "Check that names and namespaces are written as in the data of training"
+        } else {
+            "Check that the features have the same numbers as in the data of training"
+        }
+    }
+}
+
+/// Counts the entries of batches while they are scored. Clones share the counts: one is told of the batches, the other,
+/// at an agent, of the rows that are read for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CoverageRecorder(Arc<Mutex<Recording>>);
+
+#[derive(Debug, Default)]
+struct Recording {
+    /// The keys of the present batch, the number of entries of each, and whether it is known.
+    columns: Vec<u64>,
+    counts: Vec<u64>,
+    known: Vec<bool>,
+    /// Whether rows of features were read for the batch.
+    was_read: bool,
+    coverage: FeatureCoverage,
+}
+
+impl CoverageRecorder {
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets all counts.
+    pub(super) fn clear(&self) {
+        *self.recording() = Recording::default();
+    }
+
+    /// Begins a batch, and with it ends the one before.
+    pub(super) fn start_batch(&self, batch: &Batch) {
+        let mut recording = self.recording();
+        recording.end_batch();
+        recording.columns.extend_from_slice(&batch.columns);
+        recording.counts.resize(batch.columns.len(), 0);
+        recording.known.resize(batch.columns.len(), false);
+        for index in &batch.indices {
+            recording.counts[*index as usize] += 1;
+        }
+    }
+
+    /// Ends the present batch.
+    pub(super) fn end_batch(&self) {
+        self.recording().end_batch();
+    }
+
+    /// Whether there are unknown features in the batches so far, the present one included.
+    pub(super) fn has_unknown(&self) -> bool {
+        let mut recording = self.recording();
+        recording.end_batch();
+        recording.coverage.unknown_entries > 0
+    }
+
+    /// Takes the counts; `name` gives the name of an unknown feature.
+    pub(super) fn take(&self, name: impl Fn(u64) -> String) -> FeatureCoverage {
+        let mut recording = self.recording();
+        recording.end_batch();
+        let mut coverage = std::mem::take(&mut recording.coverage);
+        for (key, example) in &mut coverage.examples {
+            example.name = name(*key);
+        }
+        coverage
+    }
+
+    /// Notes rows of features that were read, for ascending keys.
+    pub(super) fn add_rows(&self, keys: &[u64], values: &ValuesMut<'_>) {
+        let mut recording = self.recording();
+        match values {
+            ValuesMut::F32(values) => recording.add_rows(keys, values),
+            ValuesMut::F64(values) => recording.add_rows(keys, values),
+            ValuesMut::I64(values) => recording.add_rows(keys, values),
+        }
+    }
+}
+
+impl Recording {
+    fn add_rows<T: Copy + Default + PartialEq>(&mut self, keys: &[u64], values: &[T]) {
+        if self.columns.is_empty() || keys.is_empty() || values.is_empty() {
+            return;
+        }
+        self.was_read = true;
+        let rows = values.chunks_exact(values.len() / keys.len());
+        let mut at = 0;
+        for (key, row) in keys.iter().zip(rows) {
+            while self.columns.get(at).is_some_and(|column| column < key) {
+                at += 1;
+            }
+            if self.columns.get(at) == Some(key) {
+                self.known[at] = self.known[at] || row.iter().any(|value| *value != T::default());
+            }
+        }
+    }
+
+    fn end_batch(&mut self) {
+        if self.was_read {
+            for ((key, count), known) in self.columns.iter().zip(&self.counts).zip(&self.known) {
+                self.coverage.entries += count;
+                if !known {
+                    self.coverage.unknown_entries += count;
+                    self.coverage.add_example(*key, *count, String::new);
+                }
+            }
+        }
+        self.was_read = false;
+        self.columns.clear();
+        self.counts.clear();
+        self.known.clear();
+    }
+}
+
+/// The matrices of a model whose rows are features.
+pub(super) fn feature_matrices(model: &dyn Model) -> Vec<MatrixId> {
+    let specs = model.matrices(1);
+    let numbered = specs.iter().zip(0..).filter(|(spec, _)| model.has_feature_rows(&spec.name));
+    numbered.map(|(_, number)| MatrixId(number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of one record with an entry for each of these keys.
+    fn batch(keys: &[u64]) -> Batch {
+        let mut columns = keys.to_vec();
+        columns.sort_unstable();
+        columns.dedup();
+        let rank = |key: &u64| columns.binary_search(key).unwrap() as u32;
+        let indices: Vec<u32> = keys.iter().map(rank).collect();
+        let offsets = vec![0, keys.len() as u32];
+        Batch { labels: vec![0.0], offsets, indices, columns, ..Batch::default() }
+    }
+
+    /// The coverage of a batch for a model that knows these keys.
+    fn coverage(keys: &[u64], known: &[u64]) -> FeatureCoverage {
+        let (recorder, batch) = (CoverageRecorder::default(), batch(keys));
+        recorder.start_batch(&batch);
+        let is_known = |key: &u64| if known.contains(key) { 0.5 } else { 0.0 };
+        let mut values: Vec<f32> = batch.columns.iter().flat_map(|key| [0.0, is_known(key)]).collect();
+        recorder.add_rows(&batch.columns, &ValuesMut::F32(&mut values));
+        recorder.take(|key| key.to_string())
+    }
+
+    fn numbered(first: u64, last: u64) -> KnownFeatures {
+        KnownFeatures { range: Some((first, last)), ..KnownFeatures::default() }
+    }
+
+    #[test]
+    fn entries_of_unknown_features_are_counted_and_the_most_frequent_is_the_example() {
+        let counts = coverage(&[1, 2, 9, 9, 7], &[1, 2]);
+        assert_eq!((counts.entries, counts.unknown_entries), (5, 3));
+        let notice = counts.notice(&numbered(1, 5), 1, Some((1, 9))).unwrap();
+        assert!(notice.contains("3 of 5 entries (60 %)") && notice.contains("'9' (2 of them)"), "{notice}");
+        assert!(coverage(&[1, 2], &[1, 2]).notice(&numbered(1, 2), 1, Some((1, 2))).is_none());
+    }
+
+    #[test]
+    fn a_feature_is_known_if_any_of_its_rows_is_not_zero_and_batches_without_rows_do_not_count() {
+        let recorder = CoverageRecorder::default();
+        recorder.start_batch(&batch(&[3, 4]));
+        recorder.add_rows(&[3, 4], &ValuesMut::F32(&mut [0.0, 0.0]));
+        recorder.add_rows(&[4, 8], &ValuesMut::F64(&mut [1.0, 1.0]));
+        recorder.start_batch(&batch(&[5]));
+        assert!(recorder.has_unknown());
+        let counts = recorder.take(|key| key.to_string());
+        assert_eq!((counts.entries, counts.unknown_entries), (2, 1));
+        assert_eq!(recorder.take(|key| key.to_string()), FeatureCoverage::default());
+    }
+
+    #[test]
+    fn counts_do_not_depend_on_how_records_are_divided() {
+        let keys: Vec<u64> = (0..500).map(|i| i * 7919 % 211).collect();
+        let whole = coverage(&keys, &[3, 5, 8]);
+        for size in [1, 7, 100] {
+            let mut sum = FeatureCoverage::default();
+            keys.chunks(size).rev().for_each(|part| sum.merge(&coverage(part, &[3, 5, 8])));
+            assert_eq!(sum, whole, "{size}");
+        }
+        assert_eq!(whole.examples.len(), EXAMPLE_LIMIT);
+    }
+
+    #[test]
+    fn few_unknown_entries_are_no_notice_and_with_l1_only_nearly_all_are() {
+        let keys: Vec<u64> = (0..100).collect();
+        let known = |count: u64| (0..count).collect::<Vec<u64>>();
+        let told = |count, known_features: &KnownFeatures| {
+            coverage(&keys, &known(count)).notice(known_features, 1, Some((0, 99)))
+        };
+        let sparse = KnownFeatures { may_have_zeros: true, ..numbered(0, 99) };
+        assert!(told(96, &numbered(0, 99)).is_none() && told(95, &numbered(0, 99)).is_some());
+        assert!(told(6, &sparse).is_none());
+        assert!(told(0, &sparse).unwrap().contains("l1"));
+    }
+
+    #[test]
+    fn features_that_are_counted_from_another_number_are_told_however_few_are_unknown() {
+        let all = |first: u64| (first..first + 100).collect::<Vec<u64>>();
+        let told = |data: u64, model: u64| {
+            let known = numbered(model, model + 99);
+            coverage(&all(data), &all(model)).notice(&known, 1, Some((data, data + 99)))
+        };
+        let notice = told(0, 1).unwrap();
+        assert!(notice.contains("count from 0") && notice.contains("training from 1"), "{notice}");
+        let notice = told(1, 0).unwrap();
+        assert!(notice.contains("count from 1") && notice.contains("training from 0"), "{notice}");
+        let table = KnownFeatures { has_columns: true, ..numbered(1, 100) };
+        assert!(coverage(&all(0), &all(1)).notice(&table, 1, Some((0, 99))).is_none());
+    }
+}
