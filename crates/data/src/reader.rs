@@ -25,6 +25,9 @@ pub struct ReadSummary {
     /// Records skipped because they have no label while others have one.
     #[serde(default)]
     pub unlabelled_count: u64,
+    /// Records skipped because their weight is 0.
+    #[serde(default)]
+    pub weightless_count: u64,
     /// The first values that were rounded.
     #[serde(default)]
     pub rounded: RoundingReport,
@@ -61,6 +64,11 @@ impl Reader {
         self.sink.set_holdout(rule);
     }
 
+    /// Whether records are held out.
+    pub(crate) fn has_holdout(&self) -> bool {
+        self.sink.has_holdout()
+    }
+
     /// Enables the count of distinct keys in the summary.
     pub fn count_features(&mut self) {
         self.features = Some(KeySet::new());
@@ -93,6 +101,7 @@ impl Reader {
             summary.rounded = sink.rounded();
         }
         summary.unlabelled_count = sink.unlabelled_count();
+        summary.weightless_count = sink.weightless_count();
         summary.bytes_read = sink.bytes_read();
         summary.largest_key = summary.largest_key.max(out.columns.last().copied());
         summary.largest_field = summary.largest_field.max(out.fields.iter().max().copied());

@@ -40,6 +40,7 @@ pub struct Source {
     passthrough_columns: Vec<PassthroughColumn>,
     label_rule: LabelRule,
     key_limit: Option<u64>,
+    purpose: InputPurpose,
     bad_lines: BadLineTally,
     notices: Vec<String>,
 }
@@ -134,6 +135,7 @@ impl Source {
             passthrough_columns: carried,
             label_rule: options.label_rule,
             key_limit: options.key_limit,
+            purpose: options.purpose,
             bad_lines: BadLineTally::new(config.bad_lines),
             notices,
         })
@@ -226,6 +228,11 @@ impl Source {
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);
+        match self.purpose {
+            InputPurpose::Training | InputPurpose::Evaluation => sink.skip_weightless(),
+            // Every record gets its score.
+            InputPurpose::Prediction => {}
+        }
         Ok(match &self.format {
             SourceFormat::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);

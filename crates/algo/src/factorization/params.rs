@@ -16,7 +16,7 @@ use crate::stopping::EarlyStopping;
 /// `epochs=auto` reads the data until this many records have been read.
 const AUTO_RECORD_VISITS: u64 = 600_000;
 /// Largest number of epochs of `epochs=auto`.
-const AUTO_EPOCHS_LIMIT: u64 = 20;
+pub(super) const AUTO_EPOCHS_LIMIT: u64 = 20;
 /// Rate of a job whose rates are not chosen yet.
 const OPEN_RATE: f64 = 0.5;
 /// Added to the denominator of AdaGrad: without it, the first step of every factor would have the length of the rate,

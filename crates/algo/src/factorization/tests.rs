@@ -380,7 +380,7 @@ fn chosen(
         survey.add(&batch);
     }
     let known =
-        DataProfile { is_table, size_bytes: Some(1), is_bsp: true, survey: Some(&survey), class_count: 2 };
+        DataProfile { is_table, size_bytes: Some(1), is_bsp: true, has_validation: true, survey: Some(&survey), class_count: 2 };
     match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
         Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
         Resolution::NeedsSurvey => panic!("there is a survey"),
@@ -411,7 +411,7 @@ fn step_sizes_and_scaling_follow_from_the_records() {
         ]
     );
     let unread = |size_bytes| {
-        let known = DataProfile { is_table: false, size_bytes, is_bsp: true, survey: None, class_count: 0 };
+        let known = DataProfile { is_table: false, size_bytes, is_bsp: true, has_validation: true, survey: None, class_count: 0 };
         job("fm", "").unwrap().resolve_settings(&known, None).unwrap()
     };
     assert_eq!(unread(Some(1 << 20)), Resolution::NeedsSurvey);

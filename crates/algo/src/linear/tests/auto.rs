@@ -7,7 +7,7 @@ use super::harness::{Record, build, job};
 use crate::job::{DataProfile, Resolution, ResolvedSettings};
 
 const TABLE: DataProfile<'static> =
-    DataProfile { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };
+    DataProfile { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, has_validation: true, survey: None, class_count: 2 };
 const NUMBERED: DataProfile<'static> = DataProfile { is_table: false, ..TABLE };
 
 fn settled(name: &str, settings: &str, known: &DataProfile<'_>) -> ResolvedSettings {
