@@ -164,6 +164,7 @@ mod tests {
     fn a_window_is_taken_before_the_next() {
         let mut rebatcher = Rebatcher::default();
         window(&mut rebatcher, &[1.0]);
-        window(&mut rebatcher, &[2.0]);
+        let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
+        let _ = rebatcher.fill_shuffled(1, &mut random, |_, _| Ok::<(), ()>(()));
     }
 }

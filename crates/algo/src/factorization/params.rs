@@ -178,7 +178,8 @@ const EPOCHS: ParamSpec = param(
     ParamKind::AutoInteger { low: 1, high: 1_000_000 },
     "auto",
     "passes",
-    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read",
+    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read; of at most 30,000 records a tenth is \
+     held out to choose the number of passes, unless other records validate",
 );
 const BATCH_SIZE: ParamSpec = param(
     "batch_size",
@@ -193,8 +194,8 @@ pub(super) const STANDARDIZE: ParamSpec = param(
     ParamKind::AutoChoice(words::<ColumnScaling>),
     "auto",
     "",
-    "true: divide columns of numbers by their standard deviation, measured in a scan of the data, and center those of dense \
-     formats; auto: true for tables with numbers",
+    "true: divide columns by their standard deviation, measured in a scan of the data, and center those of dense formats; \
+     columns of 0 and 1 stay as they are; auto: true for tables with numbers, and if the scales of columns differ a lot",
 );
 
 const fn table(factors: ParamSpec) -> [ParamSpec; 21] {
