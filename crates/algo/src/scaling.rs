@@ -317,10 +317,7 @@ mod tests {
                 assert_eq!(ScalingRule { mode, columns }.keys(&keys), [1, 5]);
             }
         }
-        assert_eq!(
-            ScalingRule { mode: Standardize::Idf, columns: ScaledColumns::Numbers }.keys(&keys),
-            keys
-        );
+        assert_eq!(ScalingRule { mode: Standardize::Idf, columns: ScaledColumns::Numbers }.keys(&keys), keys);
         let selected = |scaling| {
             let scaler = ColumnScaler::new(Some((scaling, MatrixId(7))));
             let batch = batch();

@@ -323,7 +323,10 @@ mod tests {
             weighted.apply(label, weight).unwrap();
         }
         let repeated = stats(LabelRule::Real, &[1.0, 1.0, 1.0, 2.5, -4.0, -4.0]);
-        assert_eq!((weighted.stats.mean(), weighted.stats.variance()), (repeated.mean(), repeated.variance()));
+        assert_eq!(
+            (weighted.stats.mean(), weighted.stats.variance()),
+            (repeated.mean(), repeated.variance())
+        );
     }
 
     #[test]

@@ -127,7 +127,6 @@ impl Factorization {
             None => Ok(Some(found as u32)),
         }
     }
-
 }
 
 impl Job for Factorization {

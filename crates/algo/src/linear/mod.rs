@@ -132,21 +132,26 @@ impl Linear {
 
     /// What a user can change if training diverges.
     pub fn divergence_advice(&self) -> String {
-        if let ClassWeights::Given(weights) = &self.params.class_weights
-            && let Some((label, weight)) = weights.iter().max_by(|a, b| a.1.total_cmp(&b.1))
-            && *weight > LARGE_CLASS_WEIGHT
-        {
+        if let Some((label, weight)) = self.large_class_weight() {
             return format!("Give smaller class_weights (that of {label} is {weight:e})");
         }
         let rate = self.params.learning_rate;
         match self.params.column_scaling {
             Some(ColumnScaling::Deviation | ColumnScaling::Entries) => {
-                format!("Lower learning_rate (now {rate}), or leave out the records with values that are far too large")
+                format!(
+                    "Lower learning_rate (now {rate}), or leave out the records with values that are far too large"
+                )
             }
             Some(ColumnScaling::None | ColumnScaling::Idf) | None => {
                 format!("Standardize the columns (standardize=true), or lower learning_rate (now {rate})")
             }
         }
+    }
+
+    /// The largest weight of a class, with its label, if it most likely makes training diverge.
+    fn large_class_weight(&self) -> Option<&(String, f64)> {
+        let ClassWeights::Given(weights) = &self.params.class_weights else { return None };
+        weights.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, weight)| *weight > LARGE_CLASS_WEIGHT)
     }
 
     /// Whether the labels of all records must be known, to count them or to look up those that the user names.

@@ -157,6 +157,9 @@ impl BatchLearner for Step<'_> {
     }
 
     fn suspect(&self, batch: &Batch) -> Option<u64> {
+        if self.job.large_class_weight().is_some() {
+            return None;
+        }
         suspect_column(batch, self.scoring.transformed(batch), &[&self.scoring.weights])
     }
 

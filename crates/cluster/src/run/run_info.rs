@@ -282,7 +282,8 @@ pub(super) fn save(
     let outputs = interrupt.temp_outputs();
     let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
     let (schema, position) = (manifest.schema.clone(), manifest.trained.position);
-    let written = model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs);
+    let written =
+        model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs);
     written.map_err(|error| match error {
         Error::Model(model::Error::NotFinite { matrix, key, value, .. }) => {
             let is_of_features = specs.iter().any(|spec| spec.name == matrix && spec.rows != 1);

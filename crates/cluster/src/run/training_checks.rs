@@ -154,7 +154,9 @@ impl MetricsCheck<'_> {
             );
         }
         if text("standardize") == "false" && text("normalize") == "l2" {
-            return format!("{begin}Scaling the columns instead of the records may help: standardize=true normalize=none");
+            return format!(
+                "{begin}Scaling the columns instead of the records may help: standardize=true normalize=none"
+            );
         }
         if text("standardize") == "false" {
             // At the minimum, columns of different scales cost less than they do in the steps of push rules.

@@ -46,11 +46,15 @@ fn files(folder: &Folder) -> [String; 3] {
     [folder.write("t.csv", csv), folder.write("t.libsvm", libsvm), folder.write("t.vw", vw)]
 }
 
-/// Trains on one task and returns the training loss of the last epoch.
+/// Trains, on one task if nothing else is said, and returns the training loss of the last epoch. The first argument is
+/// the algorithm.
 fn loss(folder: &Folder, data: &str, arguments: &[&str]) -> f64 {
     let (model, report) = (folder.path("model"), folder.path("report.json"));
-    let fixed = ["train", "--tasks", "1", "--quiet", "--overwrite", "--model", &model, "--report", &report];
-    let mut all = [&fixed[..], &["--data", data], arguments].concat();
+    let fixed = ["--quiet", "--overwrite", "--model", &model, "--report", &report, "--data", data];
+    let mut all = [&["train"], arguments, &fixed].concat();
+    if !arguments.contains(&"--tasks") {
+        all.extend(["--tasks", "1"]);
+    }
     if data.ends_with(".csv") {
         all.extend(["--label", "y"]);
     }
@@ -107,15 +111,15 @@ fn steps_over_names_are_those_over_numbers() {
 #[test]
 fn a_product_is_scaled_as_a_column_of_products() {
     let folder = Folder::new();
-    let (mut plain, mut product, mut vw) =
-        ("a,b,y\n".to_owned(), "a,b,ab,y\n".to_owned(), String::new());
+    let (mut plain, mut product, mut vw) = ("a,b,y\n".to_owned(), "a,b,ab,y\n".to_owned(), String::new());
     for Row { numbers: [a, b, _], label, .. } in rows() {
         let b = 1000.0 + b * 1e6;
         plain += &format!("{a},{b},{label}\n");
         product += &format!("{a},{b},{},{label}\n", a * b);
         vw += &format!("{label} |a x:{a} |b x:{b}\n");
     }
-    let [plain, product] = [("plain.csv", plain), ("product.csv", product)].map(|(name, text)| folder.write(name, text));
+    let [plain, product] =
+        [("plain.csv", plain), ("product.csv", product)].map(|(name, text)| folder.write(name, text));
     let vw = folder.write("plain.vw", vw);
     for optimizer in ["optimizer=lbfgs", "optimizer=ftrl"] {
         let set = |more: &'static str| ["lr", "--set", optimizer, "--set", "standardize=true", "--set", more];

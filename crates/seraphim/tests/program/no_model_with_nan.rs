@@ -34,7 +34,8 @@ fn a_training_that_diverges_in_its_last_step_saves_nothing() {
         for epochs in ["1", "3"] {
             for servers in [&[][..], &["--servers", "1", "--workers", "1"]] {
                 let epochs = format!("epochs={epochs}");
-                let fixed = ["train", algorithm, "--data", &data, "--label", "y", "--model", &model, "--quiet"];
+                let fixed =
+                    ["train", algorithm, "--data", &data, "--label", "y", "--model", &model, "--quiet"];
                 let arguments =
                     [&fixed[..], &plain, settings, &["--tasks", "1", "--set", &epochs], servers].concat();
                 let output = seraphim(&arguments);
@@ -105,7 +106,9 @@ fn a_checkpoint_of_a_training_that_has_diverged_is_not_written() {
     let every = ["--checkpoints", &checkpoints, "--checkpoint-every", "1ticks"];
     fail(3, &[&fixed[..], &settings, &every].concat());
     let found = std::fs::read_dir(&checkpoints).map_or(0, |entries| {
-        entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "json")).count()
+        entries
+            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "json"))
+            .count()
     });
     assert_eq!(found, 0, "a checkpoint of NaN");
 }

@@ -89,7 +89,9 @@ impl<'a> LocalProblem<'a> {
 
     /// Pulls the moments and computes shifts and factors of standardized columns.
     pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
-        let (Some(scaling), Some(id)) = (self.model.scaling(), self.model.moments_id()) else { return Ok(()) };
+        let (Some(scaling), Some(id)) = (self.model.scaling(), self.model.moments_id()) else {
+            return Ok(());
+        };
         let all = self.features.keys();
         let keys = scaling.keys(&all);
         let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
@@ -224,7 +226,9 @@ impl<'a> LocalProblem<'a> {
         let rank = (0..keys.len()).find(|rank| self.features.local_index(*rank) == place);
         let advice = match self.model.standardize {
             None => "Standardize the columns (standardize=true), or divide this one by a power of ten",
-            Some(_) => "All its values are nearly the same, so that it is not scaled: leave it out, or divide it",
+            Some(_) => {
+                "All its values are nearly the same, so that it is not scaled: leave it out, or divide it"
+            }
         };
         Error::LargeValues { feature: FeatureLabel::new(keys[rank.unwrap_or_default()]), sum, advice }
     }

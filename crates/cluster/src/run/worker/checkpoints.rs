@@ -393,7 +393,9 @@ fn check_finite(matrix: &str, rows: &ExportedRows) -> Result<(), Error> {
     match rows.first_non_finite(true) {
         None => Ok(()),
         Some((key, _, value)) => Err(Error::Conclusion {
-            what: format!("the training has diverged: a value in the row {key} of the matrix {matrix} is {value}"),
+            what: format!(
+                "the training has diverged: a value in the row {key} of the matrix {matrix} is {value}"
+            ),
             exit: crate::exit::Exit::Data,
         }),
     }
