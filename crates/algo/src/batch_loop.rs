@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::coordinator::StepDecision;
-use crate::error::Error;
+use crate::error::{Error, FeatureLabel};
 use crate::job::{Epochs, TrainTask};
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
@@ -41,6 +41,11 @@ pub(crate) trait BatchLearner {
 
     /// What a user can change if the loss is no longer finite.
     fn divergence_advice(&self) -> String;
+
+    /// The feature of the batch that most likely is the cause if its loss is not finite.
+    fn suspect(&self, _batch: &Batch) -> Option<u64> {
+        None
+    }
 
     /// Called at every task when an epoch has ended, after all pushes of all tasks are visible. No task pushes after it
     /// before the next epoch. Returns a message to the user about how the epoch ended.
@@ -84,6 +89,19 @@ pub(crate) fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> 
         (_, 0.0) => Err(Error::NoWeight { what: "every training record has the weight 0" }),
         _ => Ok(()),
     }
+}
+
+/// The column that most likely makes the loss of a batch infinite or NaN: one with a parameter that is no finite number
+/// (`parameters`: columns x any width), or else that of the largest value.
+pub(crate) fn suspect_column(batch: &Batch, values: &[f32], parameters: &[&[f32]]) -> Option<u64> {
+    let columns = batch.columns.len().max(1);
+    let not_finite = |of: &&[f32]| of.iter().position(|x| !x.is_finite()).map(|at| at / (of.len() / columns));
+    let largest = || {
+        let magnitude = |i: &usize| values.get(*i).map_or(1.0, |value| value.abs());
+        let entry = (0..batch.indices.len()).max_by(|a, b| magnitude(a).total_cmp(&magnitude(b)))?;
+        Some(batch.indices[entry] as usize)
+    };
+    parameters.iter().find_map(not_finite).or_else(largest).map(|column| batch.columns[column])
 }
 
 /// How an epoch ended, the same at every task.
@@ -222,7 +240,9 @@ impl<L: BatchLearner> BatchTask<L> {
             let own = self.learner.step(task.agent, batch, ahead.first(), metrics)?;
             if !own.loss.is_finite() {
                 let advice = self.learner.divergence_advice();
-                return Err(Error::Diverged { epoch, step: *batch_count, loss: own.loss, advice });
+                let feature = self.learner.suspect(batch).map(FeatureLabel::new);
+                let (epoch, step) = (epoch + 1, *batch_count + 1);
+                return Err(Error::Diverged { epoch, step, loss: own.loss, feature, advice });
             }
             *batch_count += 1;
             sums.positive_count += own.positive_count;

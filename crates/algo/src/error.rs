@@ -211,12 +211,14 @@ pub enum Error {
         job: String,
     },
     /// The weights became infinite or NaN.
-    #[error("training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. {advice}")]
+    #[error("training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}{}. {advice}", most_likely_text(.feature))]
     Diverged {
+        /// The epoch and its step, from 1.
         epoch: u64,
-        /// The step in the epoch.
         step: u64,
         loss: f64,
+        /// The feature that most likely is the cause.
+        feature: Option<FeatureLabel>,
         /// The settings to change, with their values.
         advice: String,
     },
@@ -243,13 +245,21 @@ pub enum Error {
     },
     /// The squares of the values overflow the elements of a vector.
     #[error(
-        "the values of a column are too large: the sum of their squares is {sum:.1e}, and the limit is 3.4e38. Scale \
-         the columns (standardize=true), or divide them by a power of ten"
+        "the values of {feature} are too large: the sum of their squares is {sum:.1e}, and the limit is 3.4e38. {advice}"
     )]
     LargeValues {
+        feature: FeatureLabel,
         /// The sum of squares.
         sum: f64,
+        /// What to change.
+        advice: &'static str,
     },
+    /// The weights of records overflow the elements of a vector.
+    #[error(
+        "a record has the weight {weight:.1e}, with that of its class, and sums of losses with it leave the range of single \
+         precision: give smaller weights (class_weights, --weight). Only their ratios to each other and to the penalties matter"
+    )]
+    LargeWeight { weight: f64 },
     /// What a task has saved does not fit the task that begins with it.
     #[error(
         "the saved state of task {task} of {algorithm:?} cannot be used: {reason}. Continue with the program, the \
@@ -277,6 +287,44 @@ pub enum Error {
     /// An error of the data.
     #[error(transparent)]
     Data(#[from] data::Error),
+}
+
+/// A feature in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureLabel {
+    pub key: u64,
+    /// Its name, where there is one and it is known.
+    pub name: Option<String>,
+}
+
+impl FeatureLabel {
+    pub(crate) fn new(key: u64) -> Self {
+        Self { key, name: None }
+    }
+}
+
+impl std::fmt::Display for FeatureLabel {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name {
+            Some(name) => write!(out, "the feature '{name}'"),
+            None => write!(out, "the feature {}", self.key),
+        }
+    }
+}
+
+impl Error {
+    /// The feature that the message names, for its name.
+    pub fn feature_mut(&mut self) -> Option<&mut FeatureLabel> {
+        match self {
+            Self::Diverged { feature, .. } => feature.as_mut(),
+            Self::LargeValues { feature, .. } => Some(feature),
+            _ => None,
+        }
+    }
+}
+
+fn most_likely_text(feature: &Option<FeatureLabel>) -> String {
+    feature.as_ref().map_or_else(String::new, |feature| format!(", most likely because of {feature}"))
 }
 
 fn nearest_text(nearest: Option<&str>) -> String {

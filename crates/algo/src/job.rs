@@ -71,6 +71,11 @@ pub trait Job: Debug + Send + Sync {
         saved: Option<&TaskState>,
     ) -> Result<Box<dyn Learner + 'a>, Error>;
 
+    /// What a user can change if the parameters are no longer finite.
+    fn divergence_advice(&self) -> String {
+        "Lower the step sizes, or scale the values".to_owned()
+    }
+
     /// The rule for early stopping; `None` if it is off.
     fn stopping(&self) -> Option<EarlyStopping> {
         None
@@ -185,6 +190,8 @@ pub struct DataProfile<'a> {
     pub size_bytes: Option<u64>,
     /// Reads see every earlier push (`--consistency bsp`).
     pub is_bsp: bool,
+    /// Validation data are given, or are held out by their times.
+    pub has_validation: bool,
     /// Statistics of the records, once they have been scanned.
     pub survey: Option<&'a Survey>,
     /// Number of distinct labels, once they have been scanned; 0 if labels are not classes.
@@ -220,6 +227,8 @@ pub struct DataFacts {
     pub label_names: Vec<String>,
     /// Columns are dense and numbered, as in CSV: the format writes every value.
     pub dense: bool,
+    /// Features that have names may have other values than 1, or the columns are not known.
+    pub names_have_values: bool,
     /// Sum over tasks of the distinct features of their training data; 0 if they have not been counted.
     pub feature_count: u64,
     /// The fields of the training data are below this number; 0 if entries have no fields, or were not scanned.

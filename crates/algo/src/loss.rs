@@ -71,12 +71,12 @@ impl Loss {
             Self::Logistic => logistic(score, label),
             Self::Hinge => {
                 let sign = 2.0 * label - 1.0;
-                let slack = (1.0 - sign * score).max(0.0);
+                let slack = positive_part(1.0 - sign * score);
                 (slack, if slack > 0.0 { -sign } else { 0.0 })
             }
             Self::SquaredHinge => {
                 let sign = 2.0 * label - 1.0;
-                let slack = (1.0 - sign * score).max(0.0);
+                let slack = positive_part(1.0 - sign * score);
                 (slack * slack, -2.0 * sign * slack)
             }
             Self::Squared => {
@@ -92,6 +92,12 @@ impl Loss {
             Self::Softmax => panic!("softmax has a score a class"),
         }
     }
+}
+
+/// The value if it is above 0, else 0. NaN stays NaN: `f64::max` would turn the loss of a model without meaning into 0.
+#[inline]
+fn positive_part(value: f64) -> f64 {
+    if value < 0.0 { 0.0 } else { value }
 }
 
 /// Loss and slope from one exponential: `e = exp(-|s|)`.
@@ -177,5 +183,19 @@ mod tests {
         assert_eq!(Loss::Logistic.value_and_slope(1e4, 0.0), (1e4, 1.0));
         assert_eq!(Loss::Logistic.value_and_slope(-1e4, 1.0), (1e4, -1.0));
         assert!(softmax(&mut [1e4, -1e4], 1).is_finite());
+    }
+
+    #[test]
+    fn the_loss_of_a_score_that_is_no_number_is_none() {
+        let losses =
+            [Loss::Logistic, Loss::Hinge, Loss::SquaredHinge, Loss::Squared, Loss::Huber { delta: 1.5 }];
+        for loss in losses {
+            for label in [0.0, 1.0] {
+                assert!(loss.value_and_slope(f64::NAN, label).0.is_nan(), "{loss:?}");
+            }
+        }
+        for class in [0, 1, 2] {
+            assert!(softmax(&mut [1.0, f64::NAN, 2.0], class).is_nan(), "class {class}");
+        }
     }
 }

@@ -1,6 +1,11 @@
 //! Scaling of columns by their moments, which a scan of the data measures before the first step. The moments are a matrix of
 //! the model: features x 3, with the share of records that have the feature, and the mean and the mean square over all
-//! records.
+//! records, by the weights of the records.
+//!
+//! A column whose values are all 0 and 1 keeps them: it has a scale already (Gelman, "Scaling regression inputs by
+//! dividing by two standard deviations", Statistics in Medicine 2008, section 3), and the deviation of a rare one is so
+//! small that it would count for too much. So a name in a column of text is the same as an indicator that is written as a
+//! number, in every format.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +16,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch_loop::pull_or_wait;
 use crate::error::Error;
+use crate::job::DataFacts;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
+
+/// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
+/// size do not suit all columns.
+pub(crate) const SCALE_RATIO_LIMIT: f64 = 30.0;
+/// Data are sparse if their entries fill less than this share of the cells of a table.
+pub(crate) const MAX_SPARSE_DENSITY: f64 = 0.25;
+
+/// From this share on all records have a column: the sum of their weights is exact only up to rounding.
+const FULL_SHARE: f64 = 1.0 - 1e-9;
 
 /// Columns of the moments: share of records that have the feature, mean, mean square, each over all records.
 pub(crate) const MOMENT_COLUMNS: u64 = 3;
@@ -34,25 +49,101 @@ pub enum Standardize {
     Idf,
 }
 
+/// Which columns are standardized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScaledColumns {
+    /// All columns that have numbers, also those of 0 and 1, and no names: in models of earlier versions.
+    #[default]
+    Numbered,
+    /// Columns that have numbers and other values than 0 and 1. Names have no other values in these data.
+    Numbers,
+    /// All columns with other values than 0 and 1.
+    All,
+}
+
+impl ScaledColumns {
+    /// Those of a new model that is standardized.
+    pub(crate) fn of_data(facts: &DataFacts) -> Self {
+        if facts.names_have_values { Self::All } else { Self::Numbers }
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How the columns of a model are scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScalingRule {
+    pub(crate) mode: Standardize,
+    pub(crate) columns: ScaledColumns,
+}
+
+impl ScalingRule {
+    /// The keys, of ascending `keys`, whose columns may be scaled.
+    pub(crate) fn keys<'k>(&self, keys: &'k [u64]) -> &'k [u64] {
+        match (self.mode, self.columns) {
+            (Standardize::Idf, _) | (_, ScaledColumns::All) => keys,
+            (_, ScaledColumns::Numbered | ScaledColumns::Numbers) => {
+                &keys[..keys.partition_point(|key| *key & NAMED_KEY_BIT == 0)]
+            }
+        }
+    }
+
+    /// Whether a column with these moments keeps its values, because they are 0 and 1: then x = x^2 in every record.
+    fn is_indicator(&self, [_, mean, square]: &[f64; 3]) -> bool {
+        mean == square && self.columns != ScaledColumns::Numbered
+    }
+
+    /// Shift and factor of a column.
+    pub(crate) fn scale(&self, key: u64, moments: &[f64; 3]) -> (f64, f64) {
+        let &[share, mean, square] = moments;
+        if share <= 0.0 {
+            return IDENTITY_SCALE;
+        }
+        // A name or a product that some records lack is 0 there. A number is missing there.
+        let is_sparse = key & NAMED_KEY_BIT != 0 && share < FULL_SHARE;
+        let (shift, mean, square) = match self.mode {
+            Standardize::Center if !is_sparse => (mean / share, mean / share, square / share),
+            Standardize::Center | Standardize::Scale => (0.0, mean, square),
+            Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
+            Standardize::Entries => return IDENTITY_SCALE,
+            Standardize::Idf => return (0.0, 1.0 - share.ln()),
+        };
+        let variance = square - mean * mean;
+        let keeps_values = self.is_indicator(moments) || variance <= CONSTANT_COLUMN * square;
+        if keeps_values { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
+    }
+
+    /// Whether the moments of a column must be known. Without them its values stay as they are.
+    fn needs_moments(&self, key: u64, moments: &[f64; 3]) -> bool {
+        let is_numbered = key & NAMED_KEY_BIT == 0;
+        self.mode == Standardize::Idf
+            || (self.mode == Standardize::Center && is_numbered)
+            || !self.is_indicator(moments)
+    }
+}
+
 /// Scales the columns of one batch after the other; scratch memory is reused.
 #[derive(Debug)]
 pub(crate) struct ColumnScaler {
     /// How columns are scaled, and the matrix of their moments; `None` leaves them as they are.
-    scaling: Option<(Standardize, MatrixId)>,
+    scaling: Option<(ScalingRule, MatrixId)>,
     moments: Vec<f64>,
     /// Shift to subtract and factor to multiply by, for each column of the batch.
     scales: Vec<(f64, f64)>,
 }
 
 impl ColumnScaler {
-    pub(crate) fn new(scaling: Option<(Standardize, MatrixId)>) -> Self {
+    pub(crate) fn new(scaling: Option<(ScalingRule, MatrixId)>) -> Self {
         Self { scaling, moments: Vec::new(), scales: Vec::new() }
     }
 
     /// The moments that a batch needs, if any.
     pub(crate) fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
-        let (mode, id) = self.scaling?;
-        let keys = scaled_keys(mode, &batch.columns);
+        let (scaling, id) = self.scaling?;
+        let keys = scaling.keys(&batch.columns);
         (!keys.is_empty()).then_some((id, Selection::Rows(Keys::Sorted(keys))))
     }
 
@@ -63,55 +154,92 @@ impl ColumnScaler {
         batch: &Batch,
         ticket: Option<&PullTicket>,
     ) -> Result<(), Error> {
-        let count = self.scaling.map_or(0, |(mode, _)| scaled_keys(mode, &batch.columns).len());
+        let count = self.scaling.map_or(0, |(scaling, _)| scaling.keys(&batch.columns).len());
         self.moments.resize(count * MOMENT_COLUMNS as usize, 0.0);
         pull_or_wait(agent, self.selection(batch), ticket, ValuesMut::F64(&mut self.moments))
     }
 
     /// Scales the values of the batch whose moments were read last; one value per entry.
     pub(crate) fn scale(&mut self, batch: &Batch, values: &mut [f32]) {
-        let Some((mode, _)) = self.scaling else { return };
+        let Some((scaling, _)) = self.scaling else { return };
         self.scales.clear();
         let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-        self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
+        self.scales.extend(batch.columns.iter().zip(rows).map(|(key, row)| scaling.scale(*key, row)));
         self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
         apply_scales(&self.scales, &batch.indices, values);
     }
 }
 
-/// Number of entries, sum and sum of squares of each column of the records of a task.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Moments(BTreeMap<u64, [f64; 3]>);
+/// Weighted number of entries, sum and sum of squares of each column of the records of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Moments {
+    scaling: ScalingRule,
+    columns: BTreeMap<u64, [f64; 3]>,
+    /// Sum of the weights of the records.
+    pub(crate) weight_sum: f64,
+}
 
 impl Moments {
-    pub(crate) fn add(&mut self, mode: Standardize, batch: &Batch) {
-        let keys = scaled_keys(mode, &batch.columns);
+    pub(crate) fn new(scaling: ScalingRule) -> Self {
+        Self { scaling, columns: BTreeMap::new(), weight_sum: 0.0 }
+    }
+
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        let keys = self.scaling.keys(&batch.columns);
         let mut sums = vec![[0f64; 3]; keys.len()];
-        for (i, &index) in batch.indices.iter().enumerate() {
-            if index as usize >= keys.len() {
-                continue;
+        for r in 0..batch.record_count() {
+            let weight = f64::from(batch.weight(r));
+            self.weight_sum += weight;
+            for i in batch.entries(r) {
+                let Some(sum) = sums.get_mut(batch.indices[i] as usize) else { continue };
+                let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
+                sum[0] += weight;
+                sum[1] += weight * value;
+                sum[2] += weight * value * value;
             }
-            let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
-            let sum = &mut sums[index as usize];
-            sum[0] += 1.0;
-            sum[1] += value;
-            sum[2] += value * value;
         }
         for (key, sum) in keys.iter().zip(sums) {
-            let total = self.0.entry(*key).or_insert([0.0; 3]);
+            let total = self.columns.entry(*key).or_insert([0.0; 3]);
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
     }
 
-    /// Adds the moments of the records of this task, of `record_count` records of all tasks, to the matrix.
-    pub(crate) fn push(&self, agent: &mut dyn Agent, id: MatrixId, record_count: f64) -> Result<(), Error> {
-        let keys: Vec<u64> = self.0.keys().copied().collect();
-        let shares: Vec<f64> = self.0.values().flatten().map(|sum| sum / record_count).collect();
-        if !keys.is_empty() {
-            agent.push(id, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&shares))?;
+    /// Adds the moments of the records of this task to the matrix; `weight_sum` is that of all tasks. Afterwards every task
+    /// can read those of all.
+    pub(crate) fn push(&self, agent: &mut dyn Agent, id: MatrixId, weight_sum: f64) -> Result<(), Error> {
+        let share = |sums: &[f64; 3]| sums.map(|sum| sum / weight_sum);
+        let all = self.columns.iter().map(|(key, sums)| (*key, share(sums)));
+        let (needed, others): (Vec<_>, Vec<_>) =
+            all.partition(|(key, moments)| self.scaling.needs_moments(*key, moments));
+        push_rows(agent, id, &needed)?;
+        agent.barrier()?;
+        if agent.task_count() > 1 {
+            // What is an indicator here may have other values at another task.
+            let keys: Vec<u64> = others.iter().map(|(key, _)| *key).collect();
+            let mut found = vec![0.0; keys.len() * MOMENT_COLUMNS as usize];
+            if !keys.is_empty() {
+                agent.pull(id, Selection::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut found))?;
+            }
+            // No task adds its part before all have read which columns have one.
+            agent.barrier()?;
+            let rows = found.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+            let is_needed = rows.iter().map(|row| row[0] > 0.0);
+            let more: Vec<_> =
+                others.into_iter().zip(is_needed).filter(|(_, needed)| *needed).map(|(row, _)| row).collect();
+            push_rows(agent, id, &more)?;
+            agent.barrier()?;
         }
         Ok(())
     }
+}
+
+fn push_rows(agent: &mut dyn Agent, id: MatrixId, rows: &[(u64, [f64; 3])]) -> Result<(), Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<u64> = rows.iter().map(|(key, _)| *key).collect();
+    let moments: Vec<f64> = rows.iter().flat_map(|(_, moments)| *moments).collect();
+    Ok(agent.push(id, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&moments))?)
 }
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
@@ -125,33 +253,6 @@ pub(crate) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut 
 
 /// Shift and factor of a column that is not standardized.
 pub(crate) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
-
-/// The keys, of ascending `keys`, whose columns are scaled. One-hot columns of names are scaled only by their document
-/// frequency: their values 0 and 1 need no other scale.
-pub(crate) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
-    match mode {
-        Standardize::Center | Standardize::Scale | Standardize::Entries => {
-            &keys[..keys.partition_point(|key| *key & NAMED_KEY_BIT == 0)]
-        }
-        Standardize::Idf => keys,
-    }
-}
-
-/// Shift and factor of a scaled column.
-pub(crate) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
-    if share <= 0.0 {
-        return IDENTITY_SCALE;
-    }
-    let (shift, mean, square) = match mode {
-        Standardize::Center => (mean / share, mean / share, square / share),
-        Standardize::Scale => (0.0, mean, square),
-        Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
-        Standardize::Entries => return IDENTITY_SCALE,
-        Standardize::Idf => return (0.0, 1.0 - share.ln()),
-    };
-    let variance = square - mean * mean;
-    if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
-}
 
 #[cfg(test)]
 mod tests {
@@ -169,15 +270,23 @@ mod tests {
         }
     }
 
+    fn scaling(mode: Standardize) -> ScalingRule {
+        ScalingRule { mode, columns: ScaledColumns::All }
+    }
+
     #[test]
     fn a_column_is_shifted_and_divided_as_its_mode_says() {
+        let scale_of = |mode, moments: &[f64; 3]| scaling(mode).scale(3, moments);
         // Half of the records have the column, with the values 3 and 5.
         let moments = [0.5, 2.0, 8.5];
         assert_eq!(scale_of(Standardize::Center, &moments), (4.0, 1.0), "mean 4, deviation 1");
-        let (shift, factor) = scale_of(Standardize::Scale, &moments);
-        assert_eq!((shift, factor), (0.0, 1.0 / 4.5f64.sqrt()), "8.5 - 2^2");
+        let sparse = (0.0, 1.0 / 4.5f64.sqrt());
+        assert_eq!(scale_of(Standardize::Scale, &moments), sparse, "8.5 - 2^2");
         assert_eq!(scale_of(Standardize::Entries, &moments), (0.0, 1.0 / 17f64.sqrt()));
         assert_eq!(scale_of(Standardize::Idf, &moments), (0.0, 1.0 + 2f64.ln()));
+        let of_name = |moments| scaling(Standardize::Center).scale(NAMED_KEY_BIT, moments);
+        assert_eq!(of_name(&moments), sparse, "the other records have the value 0");
+        assert_eq!(of_name(&[1.0, 4.0, 17.0]), (4.0, 1.0), "all records have it");
         // A column of sevens.
         assert_eq!(scale_of(Standardize::Center, &[1.0, 7.0, 49.0]), (7.0, 1.0));
         assert_eq!(scale_of(Standardize::Scale, &[1.0, 7.0, 49.0]), (0.0, 1.0));
@@ -188,44 +297,63 @@ mod tests {
     }
 
     #[test]
-    fn names_are_scaled_by_their_frequency_only() {
+    fn a_column_of_0_and_1_keeps_its_values_except_in_models_of_earlier_versions() {
+        for mode in [Standardize::Scale, Standardize::Entries] {
+            assert_eq!(scaling(mode).scale(3, &[0.25, 0.25, 0.25]), IDENTITY_SCALE, "zeros are absent");
+        }
+        assert_eq!(scaling(Standardize::Center).scale(3, &[1.0, 0.25, 0.25]), (0.25, 1.0));
+        let earlier = |mode| ScalingRule { mode, columns: ScaledColumns::Numbered };
+        let factor = 1.0 / 0.1875f64.sqrt();
+        assert_eq!(earlier(Standardize::Scale).scale(3, &[0.25, 0.25, 0.25]), (0.0, factor));
+        assert_eq!(earlier(Standardize::Center).scale(3, &[1.0, 0.25, 0.25]), (0.25, factor));
+    }
+
+    #[test]
+    fn the_moments_of_names_are_read_where_names_have_values() {
         let keys = [1, 5, NAMED_KEY_BIT, NAMED_KEY_BIT + 1];
         for mode in [Standardize::Center, Standardize::Scale, Standardize::Entries] {
-            assert_eq!(scaled_keys(mode, &keys), [1, 5]);
+            assert_eq!(scaling(mode).keys(&keys), keys);
+            for columns in [ScaledColumns::Numbered, ScaledColumns::Numbers] {
+                assert_eq!(ScalingRule { mode, columns }.keys(&keys), [1, 5]);
+            }
         }
-        assert_eq!(scaled_keys(Standardize::Idf, &keys), keys);
-        let selected = |mode| {
-            let scaler = ColumnScaler::new(Some((mode, MatrixId(7))));
+        assert_eq!(ScalingRule { mode: Standardize::Idf, columns: ScaledColumns::Numbers }.keys(&keys), keys);
+        let selected = |scaling| {
+            let scaler = ColumnScaler::new(Some((scaling, MatrixId(7))));
             let batch = batch();
             scaler.selection(&batch).map(|(id, selection)| {
                 let Selection::Rows(Keys::Sorted(keys)) = selection else { panic!("{selection:?}") };
                 (id, keys.to_vec())
             })
         };
-        assert_eq!(selected(Standardize::Scale), Some((MatrixId(7), vec![0, 1])));
-        assert_eq!(selected(Standardize::Idf), Some((MatrixId(7), vec![0, 1, NAMED_KEY_BIT])));
+        let numbers = ScalingRule { mode: Standardize::Scale, columns: ScaledColumns::Numbers };
+        assert_eq!(selected(numbers), Some((MatrixId(7), vec![0, 1])));
+        assert_eq!(selected(scaling(Standardize::Scale)), Some((MatrixId(7), vec![0, 1, NAMED_KEY_BIT])));
         assert!(ColumnScaler::new(None).selection(&batch()).is_none());
         let named = Batch { columns: vec![NAMED_KEY_BIT], indices: Vec::new(), ..Batch::default() };
-        assert!(ColumnScaler::new(Some((Standardize::Scale, MatrixId(7)))).selection(&named).is_none());
+        assert!(ColumnScaler::new(Some((numbers, MatrixId(7)))).selection(&named).is_none());
     }
 
     #[test]
-    fn entries_are_counted_and_summed_by_column() {
-        let sums = |mode| {
-            let mut moments = Moments::default();
-            moments.add(mode, &batch());
-            moments.add(mode, &Batch { values: Vec::new(), ..batch() });
-            moments.0.into_iter().collect::<Vec<_>>()
-        };
+    fn entries_are_counted_and_summed_by_column_and_by_weight() {
+        let mut moments = Moments::new(scaling(Standardize::Scale));
+        moments.add(&batch());
         // The second batch has no values: all entries are 1.
-        let numbered = [(0, [4.0, 10.0, 36.0]), (1, [2.0, 2.0, 2.0])];
-        assert_eq!(sums(Standardize::Scale), numbered);
-        assert_eq!(sums(Standardize::Idf), [&numbered[..], &[(NAMED_KEY_BIT, [2.0; 3])]].concat());
+        moments.add(&Batch { values: Vec::new(), ..batch() });
+        let expected = [(0, [4.0, 10.0, 36.0]), (1, [2.0, 2.0, 2.0]), (NAMED_KEY_BIT, [2.0; 3])];
+        assert_eq!(moments.columns.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(moments.weight_sum, 8.0);
+        let mut weighted = Moments::new(scaling(Standardize::Scale));
+        weighted.add(&Batch { weights: vec![2.0, 0.5, 3.0, 1.0], ..batch() });
+        let expected = [(0, [2.5, 8.5, 30.5]), (1, [2.0, 2.0, 2.0]), (NAMED_KEY_BIT, [3.0; 3])];
+        assert_eq!(weighted.columns.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(weighted.weight_sum, 6.5);
     }
 
     #[test]
     fn values_are_scaled_by_the_column_of_their_entry() {
-        let mut scaler = ColumnScaler::new(Some((Standardize::Center, MatrixId(0))));
+        let numbers = ScalingRule { mode: Standardize::Center, columns: ScaledColumns::Numbers };
+        let mut scaler = ColumnScaler::new(Some((numbers, MatrixId(0))));
         scaler.moments = vec![0.5, 2.0, 8.5, 1.0, 7.0, 49.0];
         let mut values = vec![3.0, 1.0, 5.0, 1.0];
         scaler.scale(&batch(), &mut values);

@@ -85,7 +85,7 @@ pub enum Error {
     #[error(transparent)]
     Algo(#[from] algo::Error),
     /// The input files contain no records.
-    #[error("no records in {}; check whether the files are empty or contain only comments or a header", inputs.join(", "))]
+    #[error("no records in {}; check whether the files are empty or contain only comments or a header, or all their records have the weight 0", inputs.join(", "))]
     NoRecords {
         /// The files, folders or patterns.
         inputs: Vec<String>,
@@ -204,6 +204,7 @@ fn model_exit(error: &model::Error) -> Exit {
     match error {
         E::Io { .. } => Exit::Io,
         E::ModelExists { .. } | E::ForeignFileInModel { .. } | E::NotReplaceable { .. } => Exit::Usage,
+        E::NotFinite { .. } => Exit::Data,
         E::NotAModel { .. }
         | E::ModelVersion { .. }
         | E::Checksum { .. }
@@ -309,7 +310,8 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::DataChanged { .. }
         | E::FewerBatches { .. }
         | E::NonFiniteStart { .. }
-        | E::LargeValues { .. } => Exit::Data,
+        | E::LargeValues { .. }
+        | E::LargeWeight { .. } => Exit::Data,
         E::ModelMismatch { .. }
         | E::UnknownFamily { .. }
         | E::BadModel { .. }

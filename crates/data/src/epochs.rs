@@ -6,12 +6,12 @@
 
 use math::random::{Purpose, RandomStream, stream};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchBuilder};
 use crate::batch_size::BatchSize;
 use crate::cache::{BlockCache, CacheConfig, CacheStats};
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::rebatcher::{Rebatcher, WINDOW_BLOCKS};
+use crate::rebatcher::{Rebatcher, WINDOW_BLOCKS, copy_record};
 use crate::stream::BatchStream;
 
 /// The order of the records in an epoch that reads cached blocks.
@@ -68,6 +68,8 @@ pub struct TaskData {
     random: RandomStream,
     rebatcher: Rebatcher,
     batch: Batch,
+    /// Records that were held out after they were scanned.
+    holdout: Vec<Batch>,
 }
 
 impl TaskData {
@@ -107,6 +109,7 @@ impl TaskData {
             random: stream(seed, Purpose::Shuffle, task, 0),
             rebatcher: Rebatcher::default(),
             batch: Batch::default(),
+            holdout: Vec::new(),
         }
     }
 
@@ -121,14 +124,26 @@ impl TaskData {
         self.numbers_records = true;
     }
 
+    /// The number of the task.
+    pub fn task(&self) -> u64 {
+        self.task
+    }
+
     /// The reader, for its summary.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The reader, for its hold-out batches and its dictionary.
+    /// The reader, for its dictionary.
     pub fn reader_mut(&mut self) -> &mut Reader {
         &mut self.reader
+    }
+
+    /// Takes the hold-out records, as batches.
+    pub fn take_holdout(&mut self) -> Vec<Batch> {
+        let mut batches = self.reader.take_holdout();
+        batches.append(&mut self.holdout);
+        batches
     }
 
     /// Size of the block cache; zeros without one.
@@ -153,7 +168,8 @@ impl TaskData {
 
     /// Changes the settings of scanned data before their first epoch, as if the data had been made with them: batches
     /// of `batch_size`, later epochs in the order of `shuffle`, and epoch 0 in the order of the files unless
-    /// `is_scanned`, that is, unless these settings alone would also have scanned the data.
+    /// `is_scanned`, that is, unless these settings alone would also have scanned the data. A reader that has held out no
+    /// records gives up those that `holdout` draws: a share of them, with its stream.
     ///
     /// # Panics
     /// When an epoch was started.
@@ -162,33 +178,62 @@ impl TaskData {
         batch_size: BatchSize,
         shuffle: Shuffle,
         is_scanned: bool,
+        holdout: Option<(f64, RandomStream)>,
     ) -> Result<(), Error> {
         assert!(self.source == EpochSource::Idle, "reconfigure: an epoch was started");
         (self.shuffle, self.first_in_order) = (shuffle, !is_scanned);
-        if std::mem::replace(&mut self.batch_size, batch_size) == batch_size {
-            return Ok(());
+        let has_other_size = std::mem::replace(&mut self.batch_size, batch_size) != batch_size;
+        match holdout.filter(|_| !self.reader.has_holdout()) {
+            Some((share, mut random)) => self.rewrite(|| random.uniform() < share),
+            None if has_other_size => self.rewrite(|| false),
+            None => Ok(()),
         }
+    }
+
+    /// Makes new batches of the scanned records, in their order, without those that `is_held_out` names, one after the
+    /// other.
+    fn rewrite(&mut self, mut is_held_out: impl FnMut() -> bool) -> Result<(), Error> {
         self.scan()?;
         let Some(mut old) = self.cache.take() else { return Err(self.not_cached_error()) };
-        let mut kept = BlockCache::new(old.config().clone(), self.task);
-        let mut records = Rebatcher::default();
-        let mut given = 0;
+        self.cache = Some(BlockCache::new(old.config().clone(), self.task));
         self.block_starts.clear();
-        for block in 0..old.len() {
-            records.fill_in_order(|batch| old.read(block, batch))?;
-            while records.collect_batch(batch_size.next(given)) {
-                records.finish(&mut self.batch);
-                self.block_starts.push(given);
-                given += self.batch.record_count() as u64;
-                kept.add(&self.batch)?;
+        self.read_count = 0;
+        let (mut training, mut held_out) = (BatchBuilder::new(), BatchBuilder::new());
+        let mut block = Batch::default();
+        for number in 0..old.len() {
+            old.read(number, &mut block)?;
+            for r in 0..block.record_count() {
+                if is_held_out() {
+                    copy_record(&block, r, &mut held_out);
+                    continue;
+                }
+                copy_record(&block, r, &mut training);
+                if training.record_count() >= self.batch_size.next(self.read_count) {
+                    self.keep(&mut training)?;
+                }
             }
         }
-        if records.finish(&mut self.batch) {
-            self.block_starts.push(given);
+        self.keep(&mut training)?;
+        if held_out.record_count() > 0 {
+            held_out.finish(&mut self.batch);
+            self.holdout.push(std::mem::take(&mut self.batch));
+        }
+        if let Some(kept) = &mut self.cache {
+            kept.seal();
+        }
+        Ok(())
+    }
+
+    /// Caches the records of the builder as the next batch.
+    fn keep(&mut self, records: &mut BatchBuilder) -> Result<(), Error> {
+        if records.record_count() > 0
+            && let Some(kept) = &mut self.cache
+        {
+            records.finish(&mut self.batch);
+            self.block_starts.push(self.read_count);
+            self.read_count += self.batch.record_count() as u64;
             kept.add(&self.batch)?;
         }
-        kept.seal();
-        self.cache = Some(kept);
         Ok(())
     }
 

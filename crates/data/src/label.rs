@@ -53,8 +53,11 @@ pub struct LabelStats {
     others: BTreeMap<i64, u64>,
     fractional: u64,
     too_many: bool,
+    /// Sum of the weights of the records.
+    weight_sum: f64,
     min: f64,
     max: f64,
+    /// Sums of weight x label, and of weight x squared label.
     sum: f64,
     sum_squares: f64,
 }
@@ -74,17 +77,17 @@ impl LabelStats {
         (self.count > 0).then_some((self.min, self.max))
     }
 
-    /// Mean of the labels as written; 0 before the first.
+    /// Mean of the labels as written, by the weights of their records; 0 before the first.
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+        if self.count == 0 { 0.0 } else { self.sum / self.weight_sum }
     }
 
-    /// Variance of the labels as written (divided by the count); 0 before the first.
+    /// Variance of the labels as written, by the weights of their records (divided by the sum of weights); 0 before the first.
     pub fn variance(&self) -> f64 {
         if self.count == 0 {
             0.0
         } else {
-            (self.sum_squares / self.count as f64 - self.mean().powi(2)).max(0.0)
+            (self.sum_squares / self.weight_sum - self.mean().powi(2)).max(0.0)
         }
     }
 
@@ -142,6 +145,7 @@ impl LabelStats {
         self.drop_counts_when_too_many();
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        self.weight_sum += other.weight_sum;
         self.sum += other.sum;
         self.sum_squares += other.sum_squares;
     }
@@ -163,7 +167,7 @@ impl LabelStats {
     }
 
     #[inline]
-    fn add(&mut self, label: f64, positive: bool) {
+    fn add(&mut self, label: f64, positive: bool, weight: f64) {
         if self.count == 0 {
             (self.min, self.max) = (label, label);
         }
@@ -171,8 +175,9 @@ impl LabelStats {
         self.positive_count += u64::from(positive);
         self.min = self.min.min(label);
         self.max = self.max.max(label);
-        self.sum += label;
-        self.sum_squares += label * label;
+        self.weight_sum += weight;
+        self.sum += weight * label;
+        self.sum_squares += weight * label * label;
         if label == 1.0 {
             self.one += 1;
         } else if label == 0.0 {
@@ -217,7 +222,7 @@ impl Labeler {
 
     /// Returns the number for the batch, or what was expected instead of `label`.
     #[inline]
-    pub(crate) fn apply(&mut self, label: f64) -> Result<f32, String> {
+    pub(crate) fn apply(&mut self, label: f64, weight: f32) -> Result<f32, String> {
         let out = match self.rule {
             LabelRule::Binary { positive: None } => {
                 if label == 1.0 {
@@ -246,7 +251,7 @@ impl Labeler {
         if !out.is_finite() {
             return Err(format!("a label within the range of f32; {label} is not"));
         }
-        self.stats.add(label, out > 0.0);
+        self.stats.add(label, out > 0.0, f64::from(weight));
         Ok(out)
     }
 
@@ -278,7 +283,7 @@ mod tests {
     fn stats(rule: LabelRule, labels: &[f64]) -> LabelStats {
         let mut labeler = Labeler::new(rule);
         for &label in labels {
-            labeler.apply(label).unwrap();
+            labeler.apply(label, 1.0).unwrap();
         }
         labeler.stats
     }
@@ -305,24 +310,37 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_counts_as_so_many_labels() {
+        let mut weighted = Labeler::new(LabelRule::Real);
+        for (label, weight) in [(1.0, 3.0), (2.5, 1.0), (-4.0, 2.0)] {
+            weighted.apply(label, weight).unwrap();
+        }
+        let repeated = stats(LabelRule::Real, &[1.0, 1.0, 1.0, 2.5, -4.0, -4.0]);
+        assert_eq!(
+            (weighted.stats.mean(), weighted.stats.variance()),
+            (repeated.mean(), repeated.variance())
+        );
+    }
+
+    #[test]
     fn binary_labels_are_mapped_to_zero_and_one() {
         let mut labeler = Labeler::new(LabelRule::Binary { positive: None });
-        assert_eq!(labeler.apply(-1.0), Ok(0.0));
-        assert_eq!(labeler.apply(1.0), Ok(1.0));
-        assert!(labeler.apply(2.0).unwrap_err().contains("positive_label=2"));
-        assert!(labeler.apply(0.0).is_err(), "-1 and 0 do not mix");
+        assert_eq!(labeler.apply(-1.0, 1.0), Ok(0.0));
+        assert_eq!(labeler.apply(1.0, 1.0), Ok(1.0));
+        assert!(labeler.apply(2.0, 1.0).unwrap_err().contains("positive_label=2"));
+        assert!(labeler.apply(0.0, 1.0).is_err(), "-1 and 0 do not mix");
         let mut labeler = Labeler::new(LabelRule::Binary { positive: Some(2.0) });
-        assert_eq!(labeler.apply(2.0), Ok(1.0));
-        assert_eq!(labeler.apply(1.0), Ok(0.0));
+        assert_eq!(labeler.apply(2.0, 1.0), Ok(1.0));
+        assert_eq!(labeler.apply(1.0, 1.0), Ok(0.0));
         assert_eq!(labeler.stats.positive_count(), 1);
     }
 
     #[test]
     fn classes_are_whole_numbers() {
         let mut labeler = Labeler::new(LabelRule::Class);
-        assert_eq!(labeler.apply(7.0), Ok(7.0));
-        assert!(labeler.apply(0.5).is_err());
-        assert!(labeler.apply(1e10).is_err());
+        assert_eq!(labeler.apply(7.0, 1.0), Ok(7.0));
+        assert!(labeler.apply(0.5, 1.0).is_err());
+        assert!(labeler.apply(1e10, 1.0).is_err());
     }
 
     #[test]
@@ -335,7 +353,7 @@ mod tests {
             (1.7e9 + 0.5, true),
         ] {
             let mut labeler = Labeler::new(LabelRule::Real);
-            labeler.apply(label).unwrap();
+            labeler.apply(label, 1.0).unwrap();
             assert_eq!(labeler.rounded.count, u64::from(rounded), "{label}");
         }
     }
@@ -385,7 +403,7 @@ mod tests {
         let beyond = stats(LabelRule::Real, &[0.0, 16_777_217.0]);
         assert_eq!((beyond.kind(), beyond.classes()), (LabelKind::Real, None));
         let mut labeler = Labeler::new(LabelRule::Class);
-        assert!(labeler.apply(-16_777_216.0).is_ok() && labeler.apply(16_777_217.0).is_err());
+        assert!(labeler.apply(-16_777_216.0, 1.0).is_ok() && labeler.apply(16_777_217.0, 1.0).is_err());
     }
 
     #[test]
@@ -404,8 +422,8 @@ mod tests {
     #[test]
     fn a_label_beyond_f32_is_refused() {
         let mut labeler = Labeler::new(LabelRule::Real);
-        assert!(labeler.apply(1e39).unwrap_err().contains("within the range of f32"));
-        assert!(labeler.apply(-3e38).is_ok());
+        assert!(labeler.apply(1e39, 1.0).unwrap_err().contains("within the range of f32"));
+        assert!(labeler.apply(-3e38, 1.0).is_ok());
         assert_eq!(labeler.stats.count(), 1, "a refused label is not counted");
     }
 }

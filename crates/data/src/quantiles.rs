@@ -1,6 +1,7 @@
 //! Quantiles of a stream of numbers in little memory: the sketch of Karnin, Lang and Liberty, "Optimal quantile approximation
 //! in streams" (FOCS 2016), with every other number of a full level kept, from the first and from the second in turn. So the
-//! same numbers in the same order give the same sketch.
+//! same numbers in the same order give the same sketch. A number that is kept takes over the weight of the one beside it,
+//! so numbers may have any weights.
 
 /// Numbers of the highest level. A sketch has at most about three times as many.
 const LEVEL_SIZE: usize = 512;
@@ -11,13 +12,13 @@ const LEAST_LEVEL_SIZE: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct QuantileSketch {
     count: u64,
-    /// A number of level `h` stands for `2^h` numbers.
     levels: Vec<Level>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Level {
-    numbers: Vec<f32>,
+    /// Numbers with their weights.
+    numbers: Vec<(f32, f64)>,
     /// Whether the next compaction keeps the second of each pair.
     keeps_second: bool,
 }
@@ -28,8 +29,8 @@ impl QuantileSketch {
         self.count
     }
 
-    pub fn add(&mut self, number: f32) {
-        self.level(0).numbers.push(number);
+    pub fn add(&mut self, number: f32, weight: f64) {
+        self.level(0).numbers.push((number, weight));
         self.count += 1;
         self.compact();
     }
@@ -43,19 +44,17 @@ impl QuantileSketch {
         self.compact();
     }
 
-    /// Returns numbers that divide the others into `bin_count` bins of about the same size: ascending, distinct, at most
+    /// Returns numbers that divide the others into `bin_count` bins of about the same weight: ascending, distinct, at most
     /// `bin_count - 1`. A bin has the numbers above the one before, up to its own.
     pub fn bounds(&self, bin_count: usize) -> Vec<f32> {
-        let mut numbers: Vec<(f32, u64)> = Vec::new();
-        for (height, level) in self.levels.iter().enumerate() {
-            numbers.extend(level.numbers.iter().map(|&number| (number, 1 << height)));
-        }
-        numbers.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let total: u64 = numbers.iter().map(|number| number.1).sum();
-        let (mut bounds, mut before) = (Vec::new(), 0);
+        let mut numbers: Vec<(f32, f64)> =
+            self.levels.iter().flat_map(|level| level.numbers.iter().copied()).collect();
+        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total: f64 = numbers.iter().map(|number| number.1).sum();
+        let (mut bounds, mut before) = (Vec::new(), 0.0);
         let mut rest = numbers.into_iter();
-        for bin in 1..bin_count as u64 {
-            let rank = total * bin / bin_count as u64;
+        for bin in 1..bin_count {
+            let rank = total * bin as f64 / bin_count as f64;
             for (number, weight) in rest.by_ref() {
                 before += weight;
                 if before > rank {
@@ -86,12 +85,13 @@ impl QuantileSketch {
             (0..self.levels.len()).find(|&h| self.levels[h].numbers.len() >= self.capacity(h))
         {
             let level = &mut self.levels[height];
-            level.numbers.sort_unstable_by(f32::total_cmp);
+            level.numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
             // Without its pair a number stays.
             let odd = if level.numbers.len() % 2 == 1 { level.numbers.pop() } else { None };
             let first = usize::from(level.keeps_second);
             level.keeps_second = !level.keeps_second;
-            let kept: Vec<f32> = level.numbers.iter().skip(first).step_by(2).copied().collect();
+            let kept: Vec<(f32, f64)> =
+                level.numbers.chunks_exact(2).map(|pair| (pair[first].0, pair[0].1 + pair[1].1)).collect();
             level.numbers.clear();
             level.numbers.extend(odd);
             self.level(height + 1).numbers.extend(kept);
@@ -133,7 +133,7 @@ mod tests {
         for case in cases {
             let mut sketch = QuantileSketch::default();
             for &number in &case {
-                sketch.add(number);
+                sketch.add(number, 1.0);
             }
             assert_eq!(sketch.count(), 300_000);
             let error = error(&case, &sketch, 32);
@@ -150,7 +150,7 @@ mod tests {
         for part in all.chunks(7000) {
             let mut sketch = QuantileSketch::default();
             for &number in part {
-                sketch.add(number);
+                sketch.add(number, 1.0);
             }
             merged.merge(&sketch);
         }
@@ -160,15 +160,33 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_counts_as_so_many_numbers() {
+        let all = numbers(30_000, |_, random| random.ln());
+        let (mut weighted, mut repeated) = (QuantileSketch::default(), Vec::new());
+        for (i, &number) in all.iter().enumerate() {
+            weighted.add(number, (i % 5) as f64 + 0.5);
+            repeated.extend(std::iter::repeat_n(number, 2 * (i % 5) + 1));
+        }
+        let error = error(&repeated, &weighted, 32);
+        assert!(error < 0.01, "{error}");
+        let (mut few, mut copies) = (QuantileSketch::default(), QuantileSketch::default());
+        for (number, weight) in [(3.0, 4), (1.0, 1), (2.0, 7)] {
+            few.add(number, f64::from(weight));
+            (0..weight).for_each(|_| copies.add(number, 1.0));
+        }
+        assert_eq!(few.bounds(5), copies.bounds(5));
+    }
+
+    #[test]
     fn few_numbers_are_exact_and_equal_ones_are_one_bound() {
         let mut sketch = QuantileSketch::default();
         assert!(sketch.bounds(4).is_empty());
         for number in [3.0, 1.0, 2.0, 4.0] {
-            sketch.add(number);
+            sketch.add(number, 1.0);
         }
         assert_eq!(sketch.bounds(4), [2.0, 3.0, 4.0]);
         let mut sketch = QuantileSketch::default();
-        (0..10_000).for_each(|i| sketch.add(if i % 10 == 0 { 5.0 } else { 1.0 }));
+        (0..10_000).for_each(|i| sketch.add(if i % 10 == 0 { 5.0 } else { 1.0 }, 1.0));
         assert_eq!(sketch.bounds(20), [1.0, 5.0]);
     }
 }

@@ -26,6 +26,9 @@ pub struct ReadSummary {
     /// Records skipped because they have no label while others have one.
     #[serde(default)]
     pub unlabelled_count: u64,
+    /// Records skipped because their weight is 0.
+    #[serde(default)]
+    pub weightless_count: u64,
     /// The columns whose numbers lost digits.
     #[serde(default)]
     pub rounded: RoundingReport,
@@ -68,6 +71,11 @@ impl Reader {
         self.sink.set_holdout(rule);
     }
 
+    /// Whether records are held out.
+    pub(crate) fn has_holdout(&self) -> bool {
+        self.sink.has_holdout()
+    }
+
     /// Enables the count of distinct keys in the summary.
     pub fn count_features(&mut self) {
         self.features = Some(KeySet::new());
@@ -99,6 +107,7 @@ impl Reader {
         summary.record_count = sink.total_records();
         summary.rounded = sink.rounded();
         summary.unlabelled_count = sink.unlabelled_count();
+        summary.weightless_count = sink.weightless_count();
         summary.bytes_read = sink.bytes_read();
         let smallest = summary.smallest_key.into_iter().chain(out.columns.first().copied()).min();
         summary.smallest_key = smallest;

@@ -57,20 +57,6 @@ impl Rebatcher {
         Ok(())
     }
 
-    /// Makes a new window of one block, in the order of its records.
-    pub(crate) fn fill_in_order<E>(
-        &mut self,
-        read: impl FnOnce(&mut Batch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        assert!(self.is_window_empty(), "fill_in_order: records of the window before would be lost");
-        self.blocks.resize_with(self.blocks.len().max(1), Batch::default);
-        read(&mut self.blocks[0])?;
-        self.next = 0;
-        self.order.clear();
-        self.order.extend((0..self.blocks[0].record_count() as u32).map(|record| (0, record)));
-        Ok(())
-    }
-
     /// Moves records of the window into the open batch until it has `batch_size` records or the window is empty;
     /// returns whether the batch is full.
     pub(crate) fn collect_batch(&mut self, batch_size: usize) -> bool {
@@ -101,7 +87,7 @@ impl Rebatcher {
 }
 
 /// Appends record `r` of `batch`, with its entries in their order.
-fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
+pub(crate) fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
     for entry in batch.entries(r) {
         let key = batch.columns[batch.indices[entry] as usize];
         let value = batch.values.get(entry).copied().unwrap_or(1.0);
@@ -135,11 +121,10 @@ mod tests {
     }
 
     fn window(rebatcher: &mut Rebatcher, labels: &[f32]) {
-        let filled: Result<(), ()> = rebatcher.fill_in_order(|batch| {
-            batch.copy_from(&timed(labels));
-            Ok(())
-        });
-        filled.expect("a block");
+        // In the order of the records.
+        rebatcher.blocks = vec![timed(labels)];
+        rebatcher.order = (0..labels.len() as u32).map(|record| (0, record)).collect();
+        rebatcher.next = 0;
     }
 
     #[test]
@@ -179,6 +164,7 @@ mod tests {
     fn a_window_is_taken_before_the_next() {
         let mut rebatcher = Rebatcher::default();
         window(&mut rebatcher, &[1.0]);
-        window(&mut rebatcher, &[2.0]);
+        let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
+        let _ = rebatcher.fill_shuffled(1, &mut random, |_, _| Ok::<(), ()>(()));
     }
 }

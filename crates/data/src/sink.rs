@@ -20,6 +20,9 @@ pub struct Sink {
     bad_lines: BadLineCounter,
     record_count: u64,
     unlabelled_count: u64,
+    /// Whether records of weight 0 are left out.
+    skips_weightless: bool,
+    weightless_count: u64,
     bytes_read: u64,
     notices: Vec<String>,
     rounded: RoundedKeys,
@@ -85,6 +88,8 @@ impl Sink {
             bad_lines: BadLineCounter::new(bad_lines),
             record_count: 0,
             unlabelled_count: 0,
+            skips_weightless: false,
+            weightless_count: 0,
             bytes_read: 0,
             notices: Vec::new(),
             rounded: RoundedKeys::default(),
@@ -107,11 +112,21 @@ impl Sink {
         self.requires_entries = requires_entries;
     }
 
+    /// Leaves out later records of weight 0, as if they were not in the input: nothing is learned from them, and no metric
+    /// has them.
+    pub(crate) fn skip_weightless(&mut self) {
+        self.skips_weightless = true;
+    }
+
     pub(crate) fn set_holdout(&mut self, rule: HoldoutRule) {
         let mut holdout =
             Holdout { rule, is_record_held_out: false, builder: BatchBuilder::new(), batches: Vec::new() };
         holdout.draw();
         self.holdout = Some(holdout);
+    }
+
+    pub(crate) fn has_holdout(&self) -> bool {
+        self.holdout.is_some()
     }
 
     pub(crate) fn take_holdout(&mut self) -> Vec<Batch> {
@@ -163,7 +178,12 @@ impl Sink {
     /// with the position.
     #[inline]
     pub fn end_record(&mut self, label: Option<f64>, weight: f32, group: Option<u64>) -> Result<(), String> {
-        let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label)) {
+        if weight == 0.0 && self.skips_weightless {
+            self.discard_record();
+            self.weightless_count += 1;
+            return Ok(());
+        }
+        let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label, weight)) {
             Ok(label) => label,
             Err(expected) => {
                 self.discard_record();
@@ -275,6 +295,10 @@ impl Sink {
         self.unlabelled_count
     }
 
+    pub(crate) fn weightless_count(&self) -> u64 {
+        self.weightless_count
+    }
+
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
@@ -335,6 +359,28 @@ mod tests {
         assert_eq!((sink.total_records(), sink.unlabelled_count()), (1, 1));
         assert_eq!(finished(&mut sink).columns, [4]);
         assert_eq!((sink.record_count(), sink.total_records()), (0, 1));
+    }
+
+    #[test]
+    fn a_record_of_weight_0_is_left_out_of_the_labels_the_holdout_and_the_batch() {
+        let mut sink = sink(LabelRule::Binary { positive: None });
+        sink.skip_weightless();
+        sink.set_holdout(HoldoutRule::Share(0.5, stream(1, Purpose::Validation, 0, 0)));
+        let mut without = self::sink(LabelRule::Binary { positive: None });
+        without.set_holdout(HoldoutRule::Share(0.5, stream(1, Purpose::Validation, 0, 0)));
+        for record in 0..50u32 {
+            sink.builder().push(99, 1.0);
+            // Nothing of it counts, also not a label that would be refused.
+            sink.end_record(Some(7.0), 0.0, None).unwrap();
+            for sink in [&mut sink, &mut without] {
+                sink.builder().push(u64::from(record), 1.0);
+                sink.end_record(Some(f64::from(record % 2)), 2.0, None).unwrap();
+            }
+        }
+        assert_eq!((sink.total_records(), sink.weightless_count()), (50, 50));
+        assert_eq!(sink.labels(), without.labels());
+        assert_eq!(sink.take_holdout(), without.take_holdout());
+        assert_eq!(finished(&mut sink), finished(&mut without));
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub struct Source {
     label_rule: LabelRule,
     key_limit: Option<u64>,
     requires_entries: bool,
+    purpose: InputPurpose,
     bad_lines: BadLineTally,
     notices: Vec<String>,
 }
@@ -133,6 +134,7 @@ impl Source {
             label_rule: options.label_rule,
             key_limit: options.key_limit,
             requires_entries: options.requires_entries,
+            purpose: options.purpose,
             bad_lines: BadLineTally::new(config.bad_lines),
             notices,
         })
@@ -227,6 +229,11 @@ impl Source {
         sink.set_key_limit(self.key_limit);
         sink.set_column_names(self.schema.columns.iter().map(|column| column.name.clone()).collect());
         sink.set_requires_entries(self.requires_entries);
+        match self.purpose {
+            InputPurpose::Training | InputPurpose::Evaluation => sink.skip_weightless(),
+            // Every record gets its score.
+            InputPurpose::Prediction => {}
+        }
         Ok(match &self.format {
             SourceFormat::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);

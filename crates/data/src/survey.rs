@@ -1,5 +1,8 @@
 //! Statistics of the records of an input on which defaults depend: numbers of records, columns and entries, sizes of
 //! values, lengths of records. They are collected while the data are scanned; those of several tasks can be merged.
+//!
+//! A record of weight w counts as w records, except in the numbers of records and entries, which tell how long it takes to
+//! read them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +11,7 @@ use math::hash::{NAMED_KEY_BIT, mix64};
 use crate::batch::Batch;
 use crate::quantiles::QuantileSketch;
 
-/// Number of numbered columns whose scale is computed. Data with more columns are wide, where scales do not matter.
+/// Number of columns whose scale is computed. Data with more columns are wide, where scales do not matter.
 const COLUMN_LIMIT: usize = 4096;
 /// Number of hashes in a [`Sketch`]: the error of its estimate is about 3 %.
 const SKETCH_SIZE: usize = 1024;
@@ -17,28 +20,34 @@ const SKETCH_SIZE: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Survey {
     pub record_count: u64,
-    /// Records without an entry.
-    pub empty_count: u64,
     /// Entries of all records.
     pub entry_count: u64,
     /// Entries whose value is below 0.
     pub negative_count: u64,
-    /// Entries whose value is 1.
-    pub one_count: u64,
     /// Entries whose value is an integer.
     pub whole_count: u64,
-    pub label_sum: f64,
-    /// Sum and sum of squares of the Euclidean lengths of records.
+    /// Sum of the weights of records.
+    weight_sum: f64,
+    /// Weight of the records without an entry.
+    empty_weight: f64,
+    /// Sum of weight x number of entries, of the entries whose value is 1, and of the squared number of entries.
+    entry_weight: f64,
+    one_weight: f64,
+    entry_count_squares: f64,
+    /// Sum of weight x label.
+    label_sum: f64,
+    /// Sums of weight x Euclidean length of a record, and of weight x squared length.
     length_sums: [f64; 2],
-    /// Sum over records of the squared number of entries.
-    entry_count_squares: u64,
     columns: Sketch,
-    /// Number and sum of squares of the entries of each numbered column. Empty above `COLUMN_LIMIT`.
+    /// Weight and weighted sum of squares of the entries of each column. Empty above `COLUMN_LIMIT`.
     scales: BTreeMap<u64, [f64; 2]>,
     too_many_columns: bool,
-    /// The values of the entries of each numbered column; `None` if they are not asked for. Empty above `COLUMN_LIMIT`.
+    /// The values of the entries of each numbered column; `None` if they are not asked for. Empty above `COLUMN_LIMIT` such
+    /// columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quantiles: Option<BTreeMap<u64, QuantileSketch>>,
+    #[serde(default)]
+    too_many_quantiles: bool,
 }
 
 impl Survey {
@@ -56,26 +65,31 @@ impl Survey {
     pub fn add(&mut self, batch: &Batch) {
         self.record_count += batch.record_count() as u64;
         self.entry_count += batch.entry_count() as u64;
-        self.label_sum += batch.labels.iter().map(|&label| f64::from(label)).sum::<f64>();
         if batch.values.is_empty() {
-            self.one_count += batch.entry_count() as u64;
             self.whole_count += batch.entry_count() as u64;
         }
         for &value in &batch.values {
             self.negative_count += u64::from(value < 0.0);
-            self.one_count += u64::from(value == 1.0);
             self.whole_count += u64::from(value.fract() == 0.0);
         }
-        for record in 0..batch.record_count() {
-            let entries = batch.entries(record);
-            let square: f64 = match batch.values.get(entries.clone()) {
-                Some(values) => values.iter().map(|&value| f64::from(value) * f64::from(value)).sum(),
-                None => entries.len() as f64,
+        for (r, &label) in batch.labels.iter().enumerate() {
+            let (weight, entries) = (f64::from(batch.weight(r)), batch.entries(r));
+            let count = entries.len() as f64;
+            let (ones, square) = match batch.values.get(entries) {
+                Some(values) => (
+                    values.iter().filter(|value| **value == 1.0).count() as f64,
+                    values.iter().map(|&value| f64::from(value) * f64::from(value)).sum(),
+                ),
+                None => (count, count),
             };
-            self.empty_count += u64::from(entries.is_empty());
-            self.entry_count_squares += (entries.len() as u64).pow(2);
-            self.length_sums[0] += square.sqrt();
-            self.length_sums[1] += square;
+            self.weight_sum += weight;
+            self.empty_weight += if count == 0.0 { weight } else { 0.0 };
+            self.entry_weight += weight * count;
+            self.one_weight += weight * ones;
+            self.entry_count_squares += weight * count * count;
+            self.label_sum += weight * f64::from(label);
+            self.length_sums[0] += weight * square.sqrt();
+            self.length_sums[1] += weight * square;
         }
         self.columns.add(&batch.columns);
         self.add_scales(batch);
@@ -87,13 +101,16 @@ impl Survey {
             return;
         }
         let mut sums = vec![[0f64; 2]; batch.columns.len()];
-        for (i, &index) in batch.indices.iter().enumerate() {
-            let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
-            let sum = &mut sums[index as usize];
-            sum[0] += 1.0;
-            sum[1] += value * value;
+        for r in 0..batch.record_count() {
+            let weight = f64::from(batch.weight(r));
+            for i in batch.entries(r) {
+                let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
+                let sum = &mut sums[batch.indices[i] as usize];
+                sum[0] += weight;
+                sum[1] += weight * value * value;
+            }
         }
-        for (&key, sum) in batch.columns.iter().zip(sums).filter(|(key, _)| **key & NAMED_KEY_BIT == 0) {
+        for (&key, sum) in batch.columns.iter().zip(sums) {
             let total = self.scales.entry(key).or_default();
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
@@ -101,16 +118,25 @@ impl Survey {
     }
 
     fn add_values(&mut self, batch: &Batch) {
-        let Some(quantiles) = &mut self.quantiles else { return };
-        if self.too_many_columns {
-            quantiles.clear();
-            return;
-        }
-        for (i, &index) in batch.indices.iter().enumerate() {
-            let key = batch.columns[index as usize];
-            if key & NAMED_KEY_BIT == 0 {
-                quantiles.entry(key).or_default().add(batch.values.get(i).copied().unwrap_or(1.0));
+        let Some(quantiles) = self.quantiles.as_mut().filter(|_| !self.too_many_quantiles) else { return };
+        for r in 0..batch.record_count() {
+            let weight = f64::from(batch.weight(r));
+            for i in batch.entries(r) {
+                let key = batch.columns[batch.indices[i] as usize];
+                if key & NAMED_KEY_BIT == 0 {
+                    let value = batch.values.get(i).copied().unwrap_or(1.0);
+                    quantiles.entry(key).or_default().add(value, weight);
+                }
             }
+        }
+        self.drop_quantiles_when_too_many();
+    }
+
+    fn drop_quantiles_when_too_many(&mut self) {
+        let Some(quantiles) = &mut self.quantiles else { return };
+        self.too_many_quantiles |= quantiles.len() > COLUMN_LIMIT;
+        if self.too_many_quantiles {
+            quantiles.clear();
         }
     }
 
@@ -124,13 +150,15 @@ impl Survey {
     /// Adds the statistics of another task.
     pub fn merge(&mut self, other: &Self) {
         self.record_count += other.record_count;
-        self.empty_count += other.empty_count;
         self.entry_count += other.entry_count;
         self.negative_count += other.negative_count;
-        self.one_count += other.one_count;
         self.whole_count += other.whole_count;
-        self.label_sum += other.label_sum;
+        self.weight_sum += other.weight_sum;
+        self.empty_weight += other.empty_weight;
+        self.entry_weight += other.entry_weight;
+        self.one_weight += other.one_weight;
         self.entry_count_squares += other.entry_count_squares;
+        self.label_sum += other.label_sum;
         self.length_sums.iter_mut().zip(other.length_sums).for_each(|(sum, other)| *sum += other);
         self.columns.merge(&other.columns);
         self.too_many_columns |= other.too_many_columns;
@@ -143,10 +171,9 @@ impl Survey {
             for (&key, sketch) in other {
                 quantiles.entry(key).or_default().merge(sketch);
             }
-            if self.too_many_columns {
-                quantiles.clear();
-            }
         }
+        self.too_many_quantiles |= other.too_many_quantiles;
+        self.drop_quantiles_when_too_many();
     }
 
     /// Number of distinct columns: exact up to a thousand, then an estimate with an error of about 3 %. It does not
@@ -155,13 +182,33 @@ impl Survey {
         self.columns.count()
     }
 
-    /// Entries over records x columns, in `[0, 1]`.
-    pub fn density(&self) -> f64 {
-        let cells = self.record_count as f64 * self.column_count() as f64;
-        if cells > 0.0 { (self.entry_count as f64 / cells).min(1.0) } else { 0.0 }
+    /// Number of records by their weights. Weights below 1 on average do not make it smaller, since they are often shares.
+    pub fn sample_size(&self) -> f64 {
+        self.weight_sum.max(self.record_count as f64)
     }
 
-    /// The largest root mean square of the entries of a numbered column over the smallest; 1 without columns, `None`
+    /// Entries of a record, on average.
+    pub fn mean_entry_count(&self) -> f64 {
+        if self.weight_sum > 0.0 { self.entry_weight / self.weight_sum } else { 0.0 }
+    }
+
+    /// Share of the entries whose value is 1; 0 without entries.
+    pub fn one_share(&self) -> f64 {
+        if self.entry_weight > 0.0 { self.one_weight / self.entry_weight } else { 0.0 }
+    }
+
+    /// Mean of the labels; 0 without records.
+    pub fn label_mean(&self) -> f64 {
+        if self.weight_sum > 0.0 { self.label_sum / self.weight_sum } else { 0.0 }
+    }
+
+    /// Entries over records x columns, in `[0, 1]`.
+    pub fn density(&self) -> f64 {
+        let cells = self.weight_sum * self.column_count() as f64;
+        if cells > 0.0 { (self.entry_weight / cells).min(1.0) } else { 0.0 }
+    }
+
+    /// The largest root mean square of the entries of a column over the smallest; 1 without columns, `None`
     /// when there are more than `COLUMN_LIMIT` columns. Columns of zeros do not count.
     pub fn scale_ratio(&self) -> Option<f64> {
         if self.too_many_columns {
@@ -174,7 +221,7 @@ impl Survey {
 
     /// Root mean square of all entries; 0 without entries.
     pub fn entry_scale(&self) -> f64 {
-        (self.length_sums[1] / self.entry_count.max(1) as f64).sqrt()
+        if self.entry_weight > 0.0 { (self.length_sums[1] / self.entry_weight).sqrt() } else { 0.0 }
     }
 
     /// Standard deviation of the Euclidean lengths of records over their mean; records without entries do not count.
@@ -184,12 +231,15 @@ impl Survey {
 
     /// Standard deviation of the numbers of entries of records over their mean; records without entries do not count.
     pub fn entry_count_spread(&self) -> f64 {
-        self.spread([self.entry_count as f64, self.entry_count_squares as f64])
+        self.spread([self.entry_weight, self.entry_count_squares])
     }
 
     /// Computes standard deviation over mean of the records with entries, from their sum and sum of squares.
     fn spread(&self, [sum, squares]: [f64; 2]) -> f64 {
-        let count = (self.record_count - self.empty_count).max(1) as f64;
+        let count = self.weight_sum - self.empty_weight;
+        if count <= 0.0 {
+            return 0.0;
+        }
         let mean = sum / count;
         let variance = (squares / count - mean * mean).max(0.0);
         if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
@@ -261,7 +311,7 @@ mod tests {
         survey.add(&batch(&[&[(0, 3.0), (1, 400.0)], &[(0, -3.0)]]));
         survey.add(&batch(&[&[(7 | NAMED_KEY_BIT, 1.0), (2, 1.0)]]));
         assert_eq!((survey.record_count, survey.entry_count, survey.column_count()), (3, 5, 4));
-        assert_eq!((survey.negative_count, survey.one_count), (1, 2));
+        assert_eq!((survey.negative_count, survey.one_weight), (1, 2.0));
         assert_eq!(survey.scale_ratio(), Some(400.0));
         assert!(survey.length_spread() > 1.0);
         assert_eq!((survey.whole_count, survey.label_sum), (5, 0.0));
@@ -286,6 +336,40 @@ mod tests {
         let wide: Vec<(u64, f32)> = (0..5000).map(|key| (key, 2.0)).collect();
         left.add(&batch(&[&wide]));
         assert_eq!(left.quantiles(0), None, "there are too many columns");
+    }
+
+    #[test]
+    fn a_record_of_weight_w_counts_as_w_records() {
+        let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
+        let (mut weighted, mut repeated) = (Survey::with_quantiles(), Survey::with_quantiles());
+        let (mut few, mut all) = (BatchBuilder::new(), BatchBuilder::new());
+        for r in 0..40u64 {
+            let entries: Vec<(u64, f32)> =
+                (0..r % 5).map(|key| (key + r % 3, (random.uniform() * 8.0).round() as f32)).collect();
+            let weight = 1 + r % 4;
+            let mut add = |builder: &mut BatchBuilder, weight| {
+                entries.iter().for_each(|&(key, value)| builder.push(key, value));
+                builder.end_record(r as f32, weight, None);
+            };
+            add(&mut few, weight as f32);
+            (0..weight).for_each(|_| add(&mut all, 1.0));
+        }
+        for (builder, survey) in [(&mut few, &mut weighted), (&mut all, &mut repeated)] {
+            let mut batch = Batch::default();
+            builder.finish(&mut batch);
+            survey.add(&batch);
+        }
+        let statistics = |survey: &Survey| {
+            let bounds = survey.quantiles(1).expect("column 1 has entries").bounds(5);
+            let sums = [survey.sample_size(), survey.density(), survey.one_share(), survey.label_mean()];
+            let scales = [survey.entry_scale(), survey.scale_ratio().unwrap(), survey.mean_entry_count()];
+            let spreads = [survey.length_spread(), survey.entry_count_spread()];
+            let numbers = sums.into_iter().chain(scales).chain(spreads);
+            // Sums of other terms differ in their last bits.
+            (bounds, numbers.map(|number| format!("{number:.10e}")).collect::<Vec<_>>())
+        };
+        assert_eq!(statistics(&weighted), statistics(&repeated));
+        assert!(weighted.record_count < repeated.record_count, "it tells how much is read");
     }
 
     #[test]
@@ -337,10 +421,10 @@ mod tests {
             assert!((merged.length_sums[0] / all.length_sums[0] - 1.0).abs() < 1e-12);
             all.length_sums[0] = merged.length_sums[0];
             assert_eq!(merged, all);
-            assert_eq!((all.record_count, all.empty_count, all.entry_count), (60, 15, 90));
+            assert_eq!((all.record_count, all.empty_weight, all.entry_count), (60, 15.0, 90));
             assert_eq!(all.label_sum, 59.0 * 30.0);
             assert_eq!(
-                (all.negative_count > 0, all.whole_count < 90, all.one_count < 90),
+                (all.negative_count > 0, all.whole_count < 90, all.one_weight < 90.0),
                 (has_values, has_values, has_values)
             );
             let mut from_none = Survey::with_quantiles();

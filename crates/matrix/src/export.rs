@@ -35,6 +35,17 @@ impl ExportedRows {
         Self { keys: Vec::new(), values: empty(), slots: slots.collect() }
     }
 
+    /// The first value that is infinite or NaN, with the key of its row and its column; with `slots` also among what the
+    /// push rule keeps.
+    pub fn first_non_finite(&self, slots: bool) -> Option<(u64, u64, f64)> {
+        let slots = self.slots.iter().filter(|_| slots).map(|(_, values)| values);
+        std::iter::once(&self.values).chain(slots).find_map(|values| {
+            let (at, value) = values.as_values().first_non_finite()?;
+            let width = (values.len() / self.keys.len().max(1)).max(1);
+            Some((self.keys[at / width], (at % width) as u64, value))
+        })
+    }
+
     /// The rows at these positions.
     #[must_use]
     pub fn slice(&self, positions: std::ops::Range<usize>) -> Self {

@@ -85,6 +85,15 @@ pub enum Error {
         /// Actual length in bytes.
         actual: u64,
     },
+    /// A value of a new model is infinite or NaN.
+    #[error("column {column} of the row {key} of {matrix} is {value}, so the model cannot be saved")]
+    NotFinite {
+        matrix: String,
+        /// The key of the row.
+        key: u64,
+        column: u64,
+        value: f64,
+    },
     /// The contents of a model file are invalid.
     #[error("{}: {what}; restore the model or train again", path.display())]
     BadModel {

@@ -180,6 +180,7 @@ pub fn write<E: From<Error>>(
             let rows = source.rows_from(i, from)?;
             let Some(last) = rows.keys.last() else { break };
             from = last + 1;
+            check_finite(&specs[i], &rows, keep_optimizer)?;
             names.add(&rows.keys);
             plan.write(&rows, &mut weights, slots.as_mut())?;
         }
@@ -197,6 +198,14 @@ pub fn write<E: From<Error>>(
     unfinished.persist(if overwrite { replace } else { move_to_new })?;
     sync.folder(folder_of(path))?;
     Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
+}
+
+/// Refuses rows that cannot be read again: their values, and what the push rule keeps if it is written, must be finite.
+fn check_finite(spec: &MatrixSpec, rows: &ExportedRows, with_slots: bool) -> Result<(), Error> {
+    match rows.first_non_finite(with_slots) {
+        None => Ok(()),
+        Some((key, column, value)) => Err(Error::NotFinite { matrix: spec.name.clone(), key, column, value }),
+    }
 }
 
 /// Copies a model.

@@ -52,7 +52,7 @@ use crate::family::{self, Algorithm, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Resolution, TrainTask};
 use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
-use crate::scaling::Standardize;
+use crate::scaling::{ScaledColumns, Standardize};
 use crate::stopping::EarlyStopping;
 use crate::task_loop::{Learner, TaskState};
 use params::Params;
@@ -127,15 +127,6 @@ impl Factorization {
             None => Ok(Some(found as u32)),
         }
     }
-
-    /// What a user can change if training diverges.
-    fn divergence_advice(&self) -> String {
-        let Params { learning_rate, linear_learning_rate, l2, .. } = self.params;
-        format!(
-            "Lower learning_rate (now {learning_rate:?}) or linear_learning_rate (now {linear_learning_rate:?}), raise \
-             l2 (now {l2:?}), or scale the values (standardize=true, normalize=l2)"
-        )
-    }
 }
 
 impl Job for Factorization {
@@ -200,12 +191,17 @@ impl Job for Factorization {
                 (true, true) => Some(Standardize::Center),
                 (true, false) => Some(Standardize::Scale),
             },
+            scaled_columns: ScaledColumns::default(),
             normalize: self.params.normalize,
             positive_label,
             label_scale: Some(scale).filter(|scale| self.is_real() && scale.deviation > 0.0),
         };
+        if model.standardize.is_some() {
+            model.scaled_columns = ScaledColumns::of_data(facts);
+        }
         if let Some(previous) = previous {
             model.label_scale = previous.label_scale;
+            model.scaled_columns = previous.scaled_columns;
             model.check_continues(previous)?;
         }
         Ok(Arc::new(model))
@@ -247,6 +243,15 @@ impl Job for Factorization {
         saved: Option<&TaskState>,
     ) -> Result<Box<dyn Learner + 'a>, Error> {
         train::begin(self, task, saved)
+    }
+
+    fn divergence_advice(&self) -> String {
+        let Params { learning_rate, linear_learning_rate, l2, standardize, normalize, .. } = self.params;
+        let scale = if standardize || normalize { "" } else { ", or scale the columns (standardize=true)" };
+        format!(
+            "Lower learning_rate (now {learning_rate:?}) and linear_learning_rate (now {linear_learning_rate:?}), or \
+             raise l2 (now {l2:?}){scale}"
+        )
     }
 
     fn stopping(&self) -> Option<EarlyStopping> {

@@ -14,7 +14,7 @@ use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
-use crate::scaling::{MOMENT_COLUMNS, Standardize};
+use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
 /// The advice for data without fields.
 pub(super) const NO_FIELDS: &str = "the entries of the data have no fields, which ffm needs: give libffm, or a table (CSV, \
@@ -35,6 +35,9 @@ pub struct Model {
     /// How columns are standardized; the matrix `moments` exists if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standardize: Option<Standardize>,
+    /// Which columns are standardized.
+    #[serde(default, skip_serializing_if = "ScaledColumns::is_default")]
+    pub scaled_columns: ScaledColumns,
     /// Whether records are scaled to unit length, after standardization.
     pub normalize: bool,
     /// The label that counts as 1, if it was named: a number, or the number of a name.
@@ -52,6 +55,10 @@ impl Model {
     /// The moments of columns, features x 3, f64, if columns are standardized.
     pub(super) fn moments_id(&self) -> Option<MatrixId> {
         self.standardize.map(|_| MatrixId(3))
+    }
+
+    pub(super) fn scaling(&self) -> Option<ScalingRule> {
+        self.standardize.map(|mode| ScalingRule { mode, columns: self.scaled_columns })
     }
 
     /// The records with each feature, in training with admission.

@@ -16,7 +16,7 @@ use crate::stopping::EarlyStopping;
 /// `epochs=auto` reads the data until this many records have been read.
 const AUTO_RECORD_VISITS: u64 = 600_000;
 /// Largest number of epochs of `epochs=auto`.
-const AUTO_EPOCHS_LIMIT: u64 = 20;
+pub(super) const AUTO_EPOCHS_LIMIT: u64 = 20;
 /// Rate of a job whose rates are not chosen yet.
 const OPEN_RATE: f64 = 0.5;
 /// Added to the denominator of AdaGrad: without it, the first step of every factor would have the length of the rate,
@@ -178,7 +178,8 @@ const EPOCHS: ParamSpec = param(
     ParamKind::AutoInteger { low: 1, high: 1_000_000 },
     "auto",
     "passes",
-    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read",
+    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read; of at most 30,000 records a tenth is \
+     held out to choose the number of passes, unless other records validate",
 );
 const BATCH_SIZE: ParamSpec = param(
     "batch_size",
@@ -193,8 +194,8 @@ pub(super) const STANDARDIZE: ParamSpec = param(
     ParamKind::AutoChoice(words::<ColumnScaling>),
     "auto",
     "",
-    "true: divide columns of numbers by their standard deviation, measured in a scan of the data, and center those of dense \
-     formats; auto: true for tables with numbers",
+    "true: divide columns by their standard deviation, measured in a scan of the data, and center those of dense formats; \
+     columns of 0 and 1 stay as they are; auto: true for tables with numbers, and if the scales of columns differ a lot",
 );
 
 const fn table(factors: ParamSpec) -> [ParamSpec; 21] {

@@ -22,7 +22,7 @@ pub(super) type ScoreTickets = [Option<PullTicket>; 4];
 pub(super) struct BatchScorer {
     model: Model,
     /// Weight of each column.
-    weights: Vec<f32>,
+    pub(super) weights: Vec<f32>,
     intercept: f32,
     /// Columns x width.
     pub(super) factors: Vec<f32>,
@@ -42,7 +42,7 @@ impl BatchScorer {
             weights: Vec::new(),
             intercept: 0.0,
             factors: Vec::new(),
-            scaler: ColumnScaler::new(model.standardize.zip(model.moments_id())),
+            scaler: ColumnScaler::new(model.scaling().zip(model.moments_id())),
             values: Vec::new(),
             sums: Vec::new(),
             scores: Vec::new(),

@@ -308,7 +308,7 @@ fn what_cannot_be_learned_is_refused() {
     assert!(error.to_string().contains("have no fields"), "{error}");
     let large: Vec<Record> = (0..20).map(|i| (f32::from(i < 12), vec![(u64::from(i >= 12), 1e38)])).collect();
     let error = run("fm", "epochs=1", vec![build(&large, 20)]).map(drop).unwrap_err().to_string();
-    assert!(error.contains("epoch 0, step 0: the loss of a batch is inf"), "{error}");
+    assert!(error.contains("epoch 1, step 1: the loss of a batch is inf"), "{error}");
     let diverging = "optimizer=sgd learning_rate=1e30 epochs=5";
     let error = run("fm", diverging, tasks(&classes(1, 200), 1)).map(drop).unwrap_err();
     let text = error.to_string();
@@ -375,12 +375,33 @@ fn chosen(
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let records: Vec<Record> =
         (0..20).map(|_| (1.0, (0..length).map(|key| (key, value)).collect())).collect();
+    chosen_of(settings, is_table, &records)
+}
+
+/// What is chosen for sparse records.
+fn chosen_for(settings: &str, records: &[Record]) -> (BTreeMap<String, String>, Vec<String>) {
+    chosen_of(settings, false, records)
+}
+
+/// Records of `length` of `columns` columns.
+fn records(length: u64, value: f32, columns: u64) -> Vec<Record> {
+    let key = |r: u64, i: u64| (r * 7 + i * 3) % columns;
+    (0..20).map(|r| (1.0, (0..length).map(|i| (key(r, i), value)).collect())).collect()
+}
+
+fn chosen_of(settings: &str, is_table: bool, records: &[Record]) -> (BTreeMap<String, String>, Vec<String>) {
     let mut survey = Survey::default();
-    for batch in build(&records, 20) {
+    for batch in build(records, 20) {
         survey.add(&batch);
     }
-    let known =
-        DataProfile { is_table, size_bytes: Some(1), is_bsp: true, survey: Some(&survey), class_count: 2 };
+    let known = DataProfile {
+        is_table,
+        size_bytes: Some(1),
+        is_bsp: true,
+        has_validation: true,
+        survey: Some(&survey),
+        class_count: 2,
+    };
     match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
         Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
         Resolution::NeedsSurvey => panic!("there is a survey"),
@@ -397,7 +418,16 @@ fn step_sizes_and_scaling_follow_from_the_records() {
     assert_eq!(values(chosen("", false, 40, 1.0)), ["false", "none", "0.031", "0.125"]);
     assert_eq!(values(chosen("", false, 2, 1.0)), ["false", "none", "0.5", "0.5"]);
     assert_eq!(values(chosen("", false, 4000, 1.0)), ["false", "none", "0.01", "0.05"]);
-    assert_eq!(values(chosen("", false, 10, 30.0)), ["false", "l2", "1", "1"]);
+    assert_eq!(values(chosen("", false, 10, 30.0)), ["true", "none", "0.5", "0.5"]);
+    let sparse = values(chosen_for("", &records(10, 30.0, 50)));
+    assert_eq!(sparse, ["false", "l2", "1", "1"], "counts of words");
+    let mut uneven = records(10, 1.0, 50);
+    uneven.iter_mut().for_each(|record| record.1.push((999, 100.0)));
+    assert_eq!(
+        values(chosen_for("", &uneven)),
+        ["true", "none", "0.413", "0.455"],
+        "a price beside indicators"
+    );
     assert_eq!(values(chosen("", true, 20, 30.0)), ["true", "none", "0.125", "0.25"]);
     assert_eq!(values(chosen("loss=squared", false, 10, 1.0)), ["false", "none", "0.1", "0.1"]);
     let given = "learning_rate=3 normalize=none standardize=false";
@@ -411,7 +441,14 @@ fn step_sizes_and_scaling_follow_from_the_records() {
         ]
     );
     let unread = |size_bytes| {
-        let known = DataProfile { is_table: false, size_bytes, is_bsp: true, survey: None, class_count: 0 };
+        let known = DataProfile {
+            is_table: false,
+            size_bytes,
+            is_bsp: true,
+            has_validation: true,
+            survey: None,
+            class_count: 0,
+        };
         job("fm", "").unwrap().resolve_settings(&known, None).unwrap()
     };
     assert_eq!(unread(Some(1 << 20)), Resolution::NeedsSurvey);

@@ -8,9 +8,11 @@ use super::interaction::add_gradient;
 use super::model::Model;
 use super::params::GradientScale;
 use super::score::{BatchScorer, ScoreTickets};
-use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_classes, check_weight};
+use crate::batch_loop::{
+    self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
+};
 use crate::error::Error;
-use crate::job::TrainTask;
+use crate::job::{Job, TrainTask};
 use crate::metric::{MetricAccumulator, add_scores};
 use crate::scaling::Moments;
 use crate::task_loop::{Learner, TaskState};
@@ -42,19 +44,19 @@ pub(super) fn begin<'a>(
 
 /// Reads the data once and writes the moments of the columns, if they are standardized.
 fn measure_columns(model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
-    let Some((mode, id)) = model.standardize.zip(model.moments_id()).filter(|_| !task.resumed) else {
+    let Some((scaling, id)) = model.scaling().zip(model.moments_id()).filter(|_| !task.resumed) else {
         return Ok(());
     };
-    let (mut moments, mut count) = (Moments::default(), [0.0]);
+    let (mut moments, mut record_count) = (Moments::new(scaling), 0);
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
-        moments.add(mode, batch);
-        count[0] += batch.record_count() as f64;
+        moments.add(batch);
+        record_count += batch.record_count();
     }
-    task.agent.all_reduce(&mut count)?;
-    moments.push(task.agent, id, count[0].max(1.0))?;
-    // Every task has pushed its moments, so they are complete before the first pull.
-    Ok(task.agent.barrier()?)
+    let mut sums = [record_count as f64, moments.weight_sum];
+    task.agent.all_reduce(&mut sums)?;
+    check_weight(sums[0] as u64, sums[1])?;
+    moments.push(task.agent, id, sums[1])
 }
 
 /// One step and its scratch memory.
@@ -153,7 +155,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Counts the records with the features that have no factors yet. Returns the features that have factors, or have
+    /// Counts the records, by weight, with the features that have no factors yet. Returns the features that have factors, or have
     /// been seen often enough to get some, and keeps their rows of the gradient alone.
     fn admit(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<Vec<u64>, Error> {
         let width = self.scoring.shape().width();
@@ -169,9 +171,7 @@ impl Step<'_> {
         if !keys.is_empty() {
             let rows = Selection::Rows(Keys::Sorted(&keys));
             agent.pull(self.model.sightings_id(), rows, ValuesMut::F32(&mut sightings))?;
-            let mut records = vec![0f32; batch.columns.len()];
-            batch.indices.iter().for_each(|&column| records[column as usize] += 1.0);
-            let new: Vec<f32> = open.iter().map(|&column| records[column]).collect();
+            let new: Vec<f32> = open.iter().map(|&column| self.occurrences[column]).collect();
             agent.push(self.model.sightings_id(), rows, Values::F32(&new))?;
             sightings.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
         }
@@ -228,6 +228,10 @@ impl BatchLearner for Step<'_> {
 
     fn divergence_advice(&self) -> String {
         self.job.divergence_advice()
+    }
+
+    fn suspect(&self, batch: &Batch) -> Option<u64> {
+        suspect_column(batch, &self.scoring.values, &[&self.scoring.weights, &self.scoring.factors])
     }
 
     fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {

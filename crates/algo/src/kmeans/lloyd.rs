@@ -363,6 +363,8 @@ impl<'a> Share<'a> {
             }
         });
         far.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        // Records that equal each other would become one cluster.
+        far.dedup_by(|b, a| a.0 == b.0 && points.get(a.1) == points.get(b.1));
         far.truncate(empty.len());
         // The distances of the candidates of all tasks, each task in slots of its own.
         let mut distances = vec![0.0; task.agent.task_count() as usize * empty.len()];

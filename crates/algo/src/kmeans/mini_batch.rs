@@ -219,7 +219,12 @@ impl BatchLearner for Step<'_> {
             check_weight(end.totals.record_count, end.totals.weight)?;
         }
         self.write_centres(task)?;
-        Ok(None)
+        let clusters = self.model.clusters;
+        let mut counts = vec![0.0; clusters];
+        let row = Selection::Rows(Keys::Range(0, 1));
+        task.agent.pull(Model::COUNTS, row, ValuesMut::F64(&mut counts))?;
+        let empty = counts.iter().filter(|count| **count == 0.0).count();
+        Ok((end.is_last && empty > 0).then(|| super::empty_notice(empty, clusters)))
     }
 }
 

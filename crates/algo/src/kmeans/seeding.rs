@@ -6,9 +6,11 @@
 //! Each task needs the distances of its own records only. What all must know are the chosen records and the sums of the
 //! distances. Random numbers depend on the seed, the task and the round.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use math::hash::mix64;
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Agent, LocalConfig, LocalStore};
 
@@ -90,10 +92,11 @@ pub(super) fn choose(
     points: &Points,
     (k, seeding, seed): (usize, Seeding, u64),
 ) -> Result<Vec<SparsePoint>, Error> {
-    weight_sum(agent, points.count() as u64, points.weight_sum())?;
+    let weight_sum = weight_sum(agent, points.count() as u64, points.weight_sum())?;
     let weighted = (0..points.count()).filter(|&i| points.weight(i) > 0.0).count();
     let record_count: f64 = gather(agent, weighted as f64)?.iter().sum();
-    if record_count < k as f64 {
+    // A record of weight w counts as w records; weights below 1 do not make their number smaller.
+    if record_count.max(weight_sum) < k as f64 {
         let reason = format!(
             "k={k} is more than the {record_count} training records with a weight above 0: choose a smaller k, or give \
              more data"
@@ -105,13 +108,18 @@ pub(super) fn choose(
         Seeding::PlusPlus => plus_plus(agent, points, k, &mut random),
         Seeding::Parallel => parallel(agent, points, k, seed, &mut random),
         Seeding::Random => {
-            let mut chosen = Vec::new();
-            let mut left: Vec<f64> = (0..points.count()).map(|i| points.weight(i)).collect();
+            let weights: Vec<f64> = (0..points.count()).map(|i| points.weight(i)).collect();
+            let equal = EqualRecords::new(points);
+            let (mut left, mut chosen) = (weights.clone(), Vec::new());
             while chosen.len() < k {
-                let (own, found) = choose_one(agent, points, left.iter().copied(), &mut random)?;
-                if let Some(i) = own {
-                    left[i] = 0.0;
-                }
+                let found = choose_one(agent, points, left.iter().copied(), &mut random)?;
+                let found = if found.is_empty() {
+                    // Every record equals a centre.
+                    choose_one(agent, points, weights.iter().copied(), &mut random)?
+                } else {
+                    found
+                };
+                found.iter().for_each(|point| equal.remove(points, point, &mut left));
                 chosen.extend(found);
             }
             Ok(chosen)
@@ -119,24 +127,48 @@ pub(super) fn choose(
     }
 }
 
-/// Chooses a record of all tasks with a probability proportional to its weight. Returns its position, at the task that
-/// has it, and the record. All equal weights of 0 choose nothing.
+/// Records by the hash of their values: a record is chosen with all that equal it, however often it is in the data.
+struct EqualRecords(HashMap<u64, Vec<usize>>);
+
+impl EqualRecords {
+    fn new(points: &Points) -> Self {
+        let mut by_hash: HashMap<u64, Vec<usize>> = HashMap::new();
+        (0..points.count()).for_each(|i| by_hash.entry(hash(&points.get(i))).or_default().push(i));
+        Self(by_hash)
+    }
+
+    /// Sets the weights of the records that equal `point` to 0.
+    fn remove(&self, points: &Points, point: &SparsePoint, weights: &mut [f64]) {
+        for &i in self.0.get(&hash(point)).map_or(&[][..], Vec::as_slice) {
+            if points.get(i) == *point {
+                weights[i] = 0.0;
+            }
+        }
+    }
+}
+
+fn hash(point: &SparsePoint) -> u64 {
+    let entries = point.keys.iter().zip(&point.values);
+    entries.fold(0, |hash, (key, value)| mix64(mix64(hash ^ key) ^ u64::from(value.to_bits())))
+}
+
+/// Chooses a record of all tasks with a probability proportional to its weight. Weights that are all 0 choose nothing.
 fn choose_one(
     agent: &mut dyn Agent,
     points: &Points,
     weights: impl Iterator<Item = f64> + Clone,
     random: &mut RandomStream,
-) -> Result<(Option<usize>, Vec<SparsePoint>), Error> {
+) -> Result<Vec<SparsePoint>, Error> {
     let sums = gather(agent, weights.clone().sum())?;
     let target = random.uniform() * sums.iter().sum::<f64>();
-    let Some(task) = position_of(sums.iter().copied(), target) else { return Ok((None, Vec::new())) };
+    let Some(task) = position_of(sums.iter().copied(), target) else { return Ok(Vec::new()) };
     let own = if task == agent.task() as usize {
         position_of(weights, target - sums[..task].iter().sum::<f64>())
     } else {
         None
     };
     let point: Vec<SparsePoint> = own.map(|i| points.get(i)).into_iter().collect();
-    Ok((own, gather_points(agent, &point)?))
+    gather_points(agent, &point)
 }
 
 /// k-means++: each further centre is a record chosen with a probability proportional to its squared distance from the
@@ -149,17 +181,17 @@ fn plus_plus(
 ) -> Result<Vec<SparsePoint>, Error> {
     let trial_count = 2 + (k as f64).ln() as usize;
     let weights = || (0..points.count()).map(|i| points.weight(i));
-    let mut chosen = choose_one(agent, points, weights(), random)?.1;
+    let mut chosen = choose_one(agent, points, weights(), random)?;
     let mut distances = Distances::new(points);
     distances.add(points, &chosen);
     while chosen.len() < k {
         let mut trials = Vec::new();
         for _ in 0..trial_count {
-            trials.extend(choose_one(agent, points, distances.weighted(points), random)?.1);
+            trials.extend(choose_one(agent, points, distances.weighted(points), random)?);
         }
         if trials.is_empty() {
             // Every record equals a centre.
-            chosen.extend(choose_one(agent, points, weights(), random)?.1);
+            chosen.extend(choose_one(agent, points, weights(), random)?);
             continue;
         }
         let (mut sums, of_trials) = distances.with_each(points, &trials);
@@ -206,7 +238,7 @@ fn candidates(
     random: &mut RandomStream,
 ) -> Result<(Vec<SparsePoint>, Vec<u32>), Error> {
     let weights = (0..points.count()).map(|i| points.weight(i));
-    let mut candidates = choose_one(agent, points, weights, random)?.1;
+    let mut candidates = choose_one(agent, points, weights, random)?;
     let mut distances = Distances::new(points);
     distances.add(points, &candidates);
     for round in 1..=ROUNDS {

@@ -43,6 +43,7 @@ use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
 use crate::loss::Loss;
 use crate::param::common::SHUFFLE;
 use crate::param::{AUTO, CheckedParams, Choice, ParamSpec};
+use crate::scaling::MAX_SPARSE_DENSITY;
 use scaling::{TextKind, column_scaling, record_scaling, text_kind};
 
 /// Larger inputs are not surveyed before a default is chosen, and do not get a full-batch optimizer.
@@ -61,8 +62,6 @@ const FULL_BATCH_L2: f64 = 1.0;
 const WIDE_L2: f64 = 5.0;
 /// Largest number of epochs of FTRL over wide sparse data: more epochs overfit.
 const WIDE_EPOCHS: u64 = 2;
-/// Data are sparse if their entries fill less than this share of the cells of a table.
-const MAX_SPARSE_DENSITY: f64 = 0.25;
 /// Parameters that only push rules use, besides those that their rows name. Full-batch optimizers take their defaults.
 const PUSH_RULE_PARAMETERS: &[&ParamSpec] = &[&EPOCHS, &SCHEDULE, &GRADIENT, &CLIP, &BATCH_SIZE, &SHUFFLE];
 
@@ -223,7 +222,7 @@ fn optimizer_by_data(
 
 /// Whether data are sparse with more columns than records.
 fn is_wide(survey: &Survey) -> bool {
-    survey.column_count() > survey.record_count && survey.density() < MAX_SPARSE_DENSITY
+    survey.column_count() as f64 > survey.sample_size() && survey.density() < MAX_SPARSE_DENSITY
 }
 
 /// The l2 penalty of `lbfgs` and `owlqn` over wide sparse data. It balances the curvature of the loss, which for
@@ -233,9 +232,7 @@ fn wide_l2(job: &Linear, known: &DataProfile<'_>, survey: &Survey) -> f64 {
     let share = match job.loss {
         Loss::Squared | Loss::Huber { .. } => return FULL_BATCH_L2,
         Loss::Softmax => 1.0 / known.class_count.max(2) as f64,
-        Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
-            survey.label_sum / survey.record_count.max(1) as f64
-        }
+        Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => survey.label_mean(),
     };
     (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(FULL_BATCH_L2)
 }

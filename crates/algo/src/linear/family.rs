@@ -62,7 +62,7 @@ impl family::Model for Model {
     }
 
     fn coefficients(&self) -> Option<CoefficientRule> {
-        let rule = CoefficientRule { standardize: self.standardize, label_scale: self.label_scale };
+        let rule = CoefficientRule { scaling: self.scaling(), label_scale: self.label_scale };
         // Records of unit length are no linear function of their values.
         (!self.normalize).then_some(rule)
     }
@@ -158,6 +158,10 @@ impl Job for Linear {
         saved: Option<&TaskState>,
     ) -> Result<Box<dyn Learner + 'a>, Error> {
         self.begin(task, saved)
+    }
+
+    fn divergence_advice(&self) -> String {
+        self.divergence_advice()
     }
 
     fn stopping(&self) -> Option<EarlyStopping> {

@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use data::LabelRule;
 use matrix::{Consistency, MatrixSpec};
 
-pub use crate::scaling::Standardize;
+pub use crate::scaling::{ScaledColumns, Standardize};
 pub use family::FAMILY;
 pub use model::Model;
 pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
@@ -72,6 +72,9 @@ use param_table::{DELTA, LOSS};
 
 /// Largest number of classes of softmax: a row of weights has one f32 per class.
 pub const CLASS_LIMIT: usize = 4096;
+
+/// A class whose records count this many times is the most likely cause of a divergence.
+const LARGE_CLASS_WEIGHT: f64 = 1e6;
 
 /// A job of a linear model.
 #[derive(Clone, Debug)]
@@ -128,9 +131,27 @@ impl Linear {
     }
 
     /// What a user can change if training diverges.
-    fn divergence_advice(&self) -> String {
+    pub fn divergence_advice(&self) -> String {
+        if let Some((label, weight)) = self.large_class_weight() {
+            return format!("Give smaller class_weights (that of {label} is {weight:e})");
+        }
         let rate = self.params.learning_rate;
-        format!("Lower learning_rate (now {rate}), or standardize the columns (standardize=true)")
+        match self.params.column_scaling {
+            Some(ColumnScaling::Deviation | ColumnScaling::Entries) => {
+                format!(
+                    "Lower learning_rate (now {rate}), or leave out the records with values that are far too large"
+                )
+            }
+            Some(ColumnScaling::None | ColumnScaling::Idf) | None => {
+                format!("Standardize the columns (standardize=true), or lower learning_rate (now {rate})")
+            }
+        }
+    }
+
+    /// The largest weight of a class, with its label, if it most likely makes training diverge.
+    fn large_class_weight(&self) -> Option<&(String, f64)> {
+        let ClassWeights::Given(weights) = &self.params.class_weights else { return None };
+        weights.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, weight)| *weight > LARGE_CLASS_WEIGHT)
     }
 
     /// Whether the labels of all records must be known, to count them or to look up those that the user names.
@@ -237,11 +258,15 @@ impl Linear {
                 Some(ColumnScaling::Idf) => Some(Standardize::Idf),
                 Some(ColumnScaling::None) | None => None,
             },
+            scaled_columns: ScaledColumns::default(),
             normalize: self.params.record_scaling == Some(RecordScaling::L2),
             dimensions: self.params.dimensions,
             numbered: self.params.training.descent().map(|_| facts.feature_count),
             label_scale: self.label_scale(facts),
         };
+        if model.standardize.is_some() {
+            model.scaled_columns = ScaledColumns::of_data(facts);
+        }
         if let Some(previous) = previous {
             // New data may lack some classes of the model; a class that the model lacks is an error.
             for &class in &model.classes {
@@ -249,6 +274,7 @@ impl Linear {
             }
             model.classes.clone_from(&previous.classes);
             model.label_scale = previous.label_scale;
+            model.scaled_columns = previous.scaled_columns;
             model.check_continues(previous, |label| labels.text(label))?;
         }
         if let ClassWeights::Given(pairs) = &self.params.class_weights {

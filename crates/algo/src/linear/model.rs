@@ -13,7 +13,7 @@ use crate::loss::Loss;
 use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossAccumulator;
 use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};
-use crate::scaling::{MOMENT_COLUMNS, Standardize};
+use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
 /// Rows of a matrix if the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
@@ -35,6 +35,9 @@ pub struct Model {
     pub intercept: bool,
     /// How columns are standardized; the matrix `moments` exists if they are.
     pub standardize: Option<Standardize>,
+    /// Which columns are standardized.
+    #[serde(default, skip_serializing_if = "ScaledColumns::is_default")]
+    pub scaled_columns: ScaledColumns,
     /// Whether records are scaled to unit length, after standardization.
     pub normalize: bool,
     /// Number of features, if it was declared; the storage is then dense.
@@ -69,6 +72,10 @@ impl Model {
     /// The moments, features x 3, f64: share of records with the feature, mean, mean of squares.
     pub fn moments_id(&self) -> Option<MatrixId> {
         self.standardize.map(|_| MatrixId(1 + u32::from(self.intercept)))
+    }
+
+    pub(crate) fn scaling(&self) -> Option<ScalingRule> {
+        self.standardize.map(|mode| ScalingRule { mode, columns: self.scaled_columns })
     }
 
     /// The number of matrices of the model. A job may create more after them for its optimizer.

@@ -90,7 +90,7 @@ pub(super) const STANDARDIZE: ParamSpec = param(
     "auto",
     "",
     "true: divide columns by their standard deviation, measured in a scan of the data, and center those of \
-             dense formats; entries: divide by the root mean square of the entries that a column has, for sparse \
+             dense formats; columns of 0 and 1 stay as they are; entries: divide by the root mean square of the entries that a column has, for sparse \
              data; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables, true \
              or entries if the scales of columns differ a lot, idf for texts",
 );

@@ -1,71 +1,77 @@
-//! The scan of all records before the first step: moments of columns, counts of classes.
+//! The scan of all records before the first step: moments of columns, weights of classes.
 
 use data::Batch;
 
 use super::Linear;
 use super::model::Model;
 use super::params::ClassWeights;
+use crate::batch_loop::check_weight;
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::scaling::Moments;
 
-/// Reads the data once if moments or counts are needed. Returns the weights of classes, empty if all are 1.
+/// Reads the data once if moments or the weights of the classes in the data are needed. Returns the weights of classes, empty if all are 1.
 pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
-    let moments = model.standardize.filter(|_| !task.resumed);
+    let mut moments = model.scaling().filter(|_| !task.resumed).map(Moments::new);
     let balanced = job.params.class_weights == ClassWeights::Balanced;
     if moments.is_none() && !balanced {
         return Ok(model.class_weights.clone());
     }
-    let mut seen = DataCounts { counts: vec![0.0; model.classes.len() + 1], moments: Moments::default() };
+    let mut sums = WeightSums { of_classes: vec![0.0; model.classes.len()], of_all: 0.0, record_count: 0.0 };
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
-        if let Some(mode) = moments {
-            seen.moments.add(mode, batch);
+        if let Some(moments) = &mut moments {
+            moments.add(batch);
         }
-        seen.add_labels(model, batch)?;
+        sums.add(model, batch)?;
     }
-    task.agent.all_reduce(&mut seen.counts)?;
-    let record_count = seen.counts[model.classes.len()];
-    if record_count == 0.0 {
-        return Err(Error::NoRecords);
-    }
-    if moments.is_some() {
+    sums.add_other_tasks(task)?;
+    check_weight(sums.record_count as u64, sums.of_all)?;
+    if let Some(moments) = moments {
         let id = model.moments_id().expect("asked for only when the model standardizes");
-        seen.moments.push(task.agent, id, record_count)?;
+        moments.push(task.agent, id, sums.of_all)?;
     }
-    // Every task has pushed its moments, so they are complete before the first pull.
     task.agent.barrier()?;
-    if !balanced {
-        return Ok(model.class_weights.clone());
-    }
-    seen.counts.pop();
-    balanced_weights(model, &seen.counts, record_count)
+    if balanced { sums.balanced_weights(model) } else { Ok(model.class_weights.clone()) }
 }
 
-/// Counts of one task, then of all tasks.
-struct DataCounts {
-    /// Records of each class, then all records.
-    counts: Vec<f64>,
-    moments: Moments,
+/// Sums of the weights of the records of one task, then of all tasks.
+struct WeightSums {
+    /// One for each class.
+    of_classes: Vec<f64>,
+    of_all: f64,
+    record_count: f64,
 }
 
-impl DataCounts {
-    fn add_labels(&mut self, model: &Model, batch: &Batch) -> Result<(), Error> {
-        let all = model.classes.len();
-        self.counts[all] += batch.record_count() as f64;
-        if all > 0 {
-            for &label in &batch.labels {
-                self.counts[model.class_of(label)?] += 1.0;
+impl WeightSums {
+    fn add(&mut self, model: &Model, batch: &Batch) -> Result<(), Error> {
+        self.record_count += batch.record_count() as f64;
+        for (r, &label) in batch.labels.iter().enumerate() {
+            let weight = f64::from(batch.weight(r));
+            self.of_all += weight;
+            if !self.of_classes.is_empty() {
+                self.of_classes[model.class_of(label)?] += weight;
             }
         }
         Ok(())
     }
-}
 
-fn balanced_weights(model: &Model, counts: &[f64], record_count: f64) -> Result<Vec<f64>, Error> {
-    if let Some(class) = counts.iter().position(|&count| count == record_count) {
-        return Err(Error::OneClass { record_count: record_count as u64, label: model.classes[class] });
+    fn add_other_tasks(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
+        let mut all = self.of_classes.clone();
+        all.extend([self.of_all, self.record_count]);
+        task.agent.all_reduce(&mut all)?;
+        let class_count = self.of_classes.len();
+        self.of_classes.copy_from_slice(&all[..class_count]);
+        (self.of_all, self.record_count) = (all[class_count], all[class_count + 1]);
+        Ok(())
     }
-    let weight = |&count: &f64| if count > 0.0 { record_count / (counts.len() as f64 * count) } else { 1.0 };
-    Ok(counts.iter().map(weight).collect())
+
+    fn balanced_weights(&self, model: &Model) -> Result<Vec<f64>, Error> {
+        if let Some(class) = self.of_classes.iter().position(|&sum| sum == self.of_all) {
+            let record_count = self.record_count as u64;
+            return Err(Error::OneClass { record_count, label: model.classes[class] });
+        }
+        let share = self.of_all / self.of_classes.len() as f64;
+        Ok(self.of_classes.iter().map(|&sum| if sum > 0.0 { share / sum } else { 1.0 }).collect())
+    }
 }

@@ -21,7 +21,7 @@ pub(super) type ScoreTickets = [Option<PullTicket>; 3];
 #[derive(Debug)]
 pub(super) struct BatchScorer {
     pub(super) model: Model,
-    weights: Vec<f32>,
+    pub(super) weights: Vec<f32>,
     bias: Vec<f32>,
     wide_bias: Vec<f64>,
     scaler: ColumnScaler,
@@ -37,7 +37,7 @@ impl BatchScorer {
             weights: Vec::new(),
             bias: Vec::new(),
             wide_bias: Vec::new(),
-            scaler: ColumnScaler::new(model.standardize.zip(model.moments_id())),
+            scaler: ColumnScaler::new(model.scaling().zip(model.moments_id())),
             values: Vec::new(),
             scores: Vec::new(),
         }
@@ -111,7 +111,8 @@ impl BatchScorer {
         CsrRows::new(&batch.offsets, &batch.indices, self.transformed(batch))
     }
 
-    fn transformed<'a>(&'a self, batch: &'a Batch) -> &'a [f32] {
+    /// The values of the entries that were scored last; empty if all are 1.
+    pub(super) fn transformed<'a>(&'a self, batch: &'a Batch) -> &'a [f32] {
         if self.model.standardize.is_some() || self.model.normalize { &self.values } else { &batch.values }
     }
 

@@ -8,7 +8,9 @@ use super::choices::BatchGradient;
 use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
-use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_classes, check_weight};
+use crate::batch_loop::{
+    self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
+};
 use crate::csr::scale;
 use crate::error::Error;
 use crate::job::TrainTask;
@@ -152,6 +154,13 @@ impl BatchLearner for Step<'_> {
 
     fn divergence_advice(&self) -> String {
         self.job.divergence_advice()
+    }
+
+    fn suspect(&self, batch: &Batch) -> Option<u64> {
+        if self.job.large_class_weight().is_some() {
+            return None;
+        }
+        suspect_column(batch, self.scoring.transformed(batch), &[&self.scoring.weights])
     }
 
     fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {

@@ -146,7 +146,7 @@ fn coefficients(
         for (key, row) in block.keys.iter().zip(values.chunks_mut(width)) {
             let moments = moments.as_mut().map_or(Ok(None), |reader| reader.get(files, *key))?;
             for (value, lost) in row.iter_mut().zip(&mut lost) {
-                let (coefficient, part) = rule.coefficient(*value, moments.as_ref());
+                let (coefficient, part) = rule.coefficient(*key, *value, moments.as_ref());
                 *value = coefficient;
                 *lost += part;
             }

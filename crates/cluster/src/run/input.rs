@@ -7,7 +7,7 @@ use data::{
     BadLineTotal, Batch, CacheConfig, HoldoutRule, MemoryStream, Reader, Schema, Shuffle, Source, Split,
     TaskData,
 };
-use math::random::{Purpose, stream};
+use math::random::{Purpose, RandomStream, stream};
 
 use super::Environment;
 use super::task_streams::{MeteredStream, TimedValidation, ValidationSource};
@@ -118,10 +118,19 @@ impl TaskDataPlan<'_> {
     pub(super) fn finish_survey(&self, surveyed: &mut [TaskData]) -> Result<(), Error> {
         let (batch_size, shuffle) = (self.opened.needs.batch_size, self.opened.needs.shuffle);
         for share in surveyed {
-            share.reconfigure(batch_size, shuffle, self.must_scan())?;
+            let holdout = match self.job.holdout() {
+                Holdout::Share(part) => Some((part, self.holdout_stream(share.task()))),
+                Holdout::None | Holdout::From(_) => None,
+            };
+            share.reconfigure(batch_size, shuffle, self.must_scan(), holdout)?;
             share.set_first_epoch(self.first_epoch);
         }
         Ok(())
+    }
+
+    /// The random numbers that draw the hold-out of a task.
+    fn holdout_stream(&self, task: u64) -> RandomStream {
+        stream(self.job.seed, Purpose::Validation, task, 0)
     }
 
     /// What each task of this process reads.
@@ -148,8 +157,7 @@ impl TaskDataPlan<'_> {
                     Holdout::None => {}
                     Holdout::From(limit) => reader.set_holdout(HoldoutRule::From(limit.time)),
                     Holdout::Share(share) => {
-                        let chance = stream(self.job.seed, Purpose::Validation, task, 0);
-                        reader.set_holdout(HoldoutRule::Share(share, chance));
+                        reader.set_holdout(HoldoutRule::Share(share, self.holdout_stream(task)));
                     }
                 }
                 if self.opened.needs.count_features || self.is_survey {
@@ -203,7 +211,7 @@ impl TaskDataPlan<'_> {
             return Some(TimedValidation::new(ValidationSource::File(Box::new(data)), is_told_to_stop));
         }
         if self.has_holdout() {
-            let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
+            let batches: Vec<Batch> = data.data.take_holdout();
             return Some(TimedValidation::new(
                 ValidationSource::Share(MemoryStream::new(batches)),
                 is_told_to_stop,

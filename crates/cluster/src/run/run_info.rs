@@ -13,6 +13,7 @@ use model::manifest::DataDigest;
 use model::{Manifest, MatrixSource, ModelFiles, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
+use super::export::feature_name;
 use super::totals::Totals;
 use super::worker::checkpoints::data_files;
 use super::{Environment, input, training_checks};
@@ -77,7 +78,7 @@ impl RunInfo<'_> {
     pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
         totals.check_bad_lines(self.job.input.bad_lines)?;
         if scanned && totals.records == 0 {
-            return Err(self.no_records());
+            return Err(totals.no_records(&self.job.input));
         }
         let classes = totals.labels.classes().unwrap_or_default();
         Ok(DataFacts {
@@ -85,6 +86,7 @@ impl RunInfo<'_> {
             classes: classes.into_iter().map(|(label, _)| label).collect(),
             label_names: self.schema.label_names.clone(),
             dense: !self.schema.columns.is_empty(),
+            names_have_values: self.schema.columns.is_empty() || !self.schema.interactions.is_empty(),
             feature_count: totals.features,
             field_count: totals.largest_field.map_or(0, |field| u64::from(field) + 1),
             label_mean: totals.labels.mean(),
@@ -93,19 +95,15 @@ impl RunInfo<'_> {
         })
     }
 
-    pub(super) fn no_records(&self) -> Error {
-        Error::NoRecords { inputs: self.job.input.data.clone() }
-    }
-
     /// Returns `error` of a task in the terms of the job.
     pub(super) fn with_job_context(&self, error: Error) -> Error {
-        with_job_context(error, self.job, self.label_rule, self.schema)
+        with_job_context(error, self.job, self.label_rule, (self.schema, &KeyNames::default()))
     }
 
     /// Checks what only the end of epoch 0 can show: no records, or labels that do not fit together.
     pub(super) fn check_records(&self, totals: &Totals, interrupted: bool) -> Result<(), Error> {
         if totals.records == 0 && !interrupted {
-            return Err(self.no_records());
+            return Err(totals.no_records(&self.job.input));
         }
         totals.labels.check(self.label_rule)?;
         let one_class = matches!(self.label_rule, LabelRule::Binary { .. })
@@ -229,9 +227,15 @@ pub(super) fn with_job_context(
     error: Error,
     job: &TrainJob,
     label_rule: LabelRule,
-    schema: &Schema,
+    (schema, names): (&Schema, &KeyNames),
 ) -> Error {
     let holdout = job.holdout();
+    let mut error = error;
+    if let Error::Algo(error) = &mut error
+        && let Some(feature) = error.feature_mut()
+    {
+        feature.name = Some(feature_name(schema, names, feature.key));
+    }
     match error {
         Error::Algo(algo::Error::NoRecords) if holdout.is_some() => all_held_out_error(holdout),
         Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
@@ -279,5 +283,23 @@ pub(super) fn save(
     let specs: Vec<MatrixSpec> = specs.iter().map(without_partitions).collect();
     let outputs = interrupt.temp_outputs();
     let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
-    model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs)
+    let (schema, position) = (manifest.schema.clone(), manifest.trained.position);
+    let written =
+        model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs);
+    written.map_err(|error| match error {
+        Error::Model(model::Error::NotFinite { matrix, key, value, .. }) => {
+            let is_of_features = specs.iter().any(|spec| spec.name == matrix && spec.rows != 1);
+            let feature = if is_of_features { feature_name(&schema, dictionary, key) } else { String::new() };
+            let of = if feature.is_empty() { feature } else { format!(" for the feature '{feature}'") };
+            let after = position.map_or_else(String::new, |at| {
+                format!(" after epoch {}, step {}", at.epochs, at.clock)
+            });
+            let advice = job.parameters.divergence_advice();
+            Error::Conclusion {
+                what: format!("training diverged: a value of the matrix {matrix} is {value}{of}{after}; no model is saved. {advice}"),
+                exit: Exit::Data,
+            }
+        }
+        error => error,
+    })
 }

@@ -56,6 +56,8 @@ pub struct Totals {
     pub largest_field: Option<u32>,
     /// Number of records that were skipped because they have no label.
     pub unlabelled: u64,
+    /// Number of records that were skipped because their weight is 0.
+    pub weightless: u64,
     /// The first values that were rounded.
     pub rounded: RoundingReport,
     /// Number of bad lines that were skipped.
@@ -81,7 +83,9 @@ impl Totals {
     pub fn all_notices(&self) -> Vec<String> {
         let left_out = (self.unlabelled > 0)
             .then(|| format!("records without a label are left out: {}", self.unlabelled));
-        self.notices.iter().cloned().chain(left_out).chain(self.rounded.notices()).collect()
+        let weightless = (self.weightless > 0)
+            .then(|| format!("records of weight 0 count as if they were not there: {}", self.weightless));
+        self.notices.iter().cloned().chain(left_out).chain(weightless).chain(self.rounded.notices()).collect()
     }
 
     /// Returns the notice about interactions that did nothing in training.
@@ -118,6 +122,7 @@ impl Totals {
         self.features += summary.feature_count;
         self.largest_field = self.largest_field.max(summary.largest_field);
         self.unlabelled += summary.unlabelled_count;
+        self.weightless += summary.weightless_count;
         self.rounded.add(&summary.rounded);
         self.bad_lines += summary.bad_line_count;
         let room = SHOWN_BAD_LINES.saturating_sub(self.first_bad_lines.len());
@@ -156,7 +161,15 @@ impl Totals {
 
     /// Returns an error if there are no records.
     pub fn check_not_empty(&self, input: &Input) -> Result<(), Error> {
-        if self.records == 0 { Err(Error::NoRecords { inputs: input.data.clone() }) } else { Ok(()) }
+        if self.records == 0 { Err(self.no_records(input)) } else { Ok(()) }
+    }
+
+    /// The error that there are no records: all are left out because of their weights, or there are none.
+    pub fn no_records(&self, input: &Input) -> Error {
+        match self.weightless {
+            0 => Error::NoRecords { inputs: input.data.clone() },
+            _ => algo::Error::NoWeight { what: "every record has the weight 0" }.into(),
+        }
     }
 
     /// Returns an error if the number of bad lines exceeds the policy.

@@ -153,7 +153,12 @@ impl MetricsCheck<'_> {
                 text("learning_rate")
             );
         }
-        if text("standardize") == "false" && text("normalize") != "l2" {
+        if text("standardize") == "false" && text("normalize") == "l2" {
+            return format!(
+                "{begin}Scaling the columns instead of the records may help: standardize=true normalize=none"
+            );
+        }
+        if text("standardize") == "false" {
             // At the minimum, columns of different scales cost less than they do in the steps of push rules.
             let helps = if descends(settings) {
                 "may help, if they are related to the label"

@@ -110,8 +110,8 @@ proptest! {
         }
         if scan {
             data.scan().expect("room enough");
-            data.reconfigure(BatchSize::Fixed(batch_size + 3), shuffle, true).expect("room enough");
-            data.reconfigure(BatchSize::Fixed(batch_size), shuffle, true).expect("room enough");
+            data.reconfigure(BatchSize::Fixed(batch_size + 3), shuffle, true, None).expect("room enough");
+            data.reconfigure(BatchSize::Fixed(batch_size), shuffle, true, None).expect("room enough");
         }
         for number in 0..3 {
             let batches = epoch(&mut data, number);
@@ -212,7 +212,7 @@ fn held_out_records_are_in_no_epoch() {
     let mut data = task_data(1000, Some(CacheMode::Memory), Shuffle::Records, 10, &folder);
     data.reader_mut().set_holdout(HoldoutRule::Share(0.2, stream(1, Purpose::Validation, 0, 0)));
     let first = epoch(&mut data, 0);
-    let held = records(&data.reader_mut().take_holdout());
+    let held = records(&data.take_holdout());
     let second = epoch(&mut data, 1);
     assert!(held.len() > 100);
     assert_eq!(sorted(records(&first)), sorted(records(&second)));
@@ -282,11 +282,31 @@ fn scanned_data_are_read_as_if_they_had_not_been_scanned() {
             let mut scanned =
                 task_data(500, Some(CacheMode::Memory), Shuffle::Batches, scanned_size, &folder);
             scanned.scan().expect("room enough");
-            scanned.reconfigure(BatchSize::Fixed(size), shuffle, false).expect("room enough");
+            scanned.reconfigure(BatchSize::Fixed(size), shuffle, false, None).expect("room enough");
             for number in 0..3 {
                 let (found, expected) = (epoch(&mut scanned, number), epoch(&mut plain, number));
                 assert!(found == expected, "epoch {number}, {shuffle:?}, {scanned_size} to {size}");
             }
+        }
+    }
+}
+
+#[test]
+fn records_are_held_out_of_scanned_data_as_while_they_are_read() {
+    let folder = folder();
+    let chance = || stream(1, Purpose::Validation, 0, 0);
+    for size in [7, 20] {
+        let mut plain = task_data(500, Some(CacheMode::Memory), Shuffle::Records, size, &folder);
+        plain.reader_mut().set_holdout(HoldoutRule::Share(0.1, chance()));
+        plain.scan().expect("room enough");
+        let mut scanned = task_data(500, Some(CacheMode::Memory), Shuffle::Batches, 7, &folder);
+        scanned.scan().expect("room enough");
+        let holdout = Some((0.1, chance()));
+        scanned.reconfigure(BatchSize::Fixed(size), Shuffle::Records, true, holdout).expect("room enough");
+        let held = records(&scanned.take_holdout());
+        assert!(held.len() > 25 && held == records(&plain.take_holdout()));
+        for number in 0..3 {
+            assert!(epoch(&mut scanned, number) == epoch(&mut plain, number), "epoch {number}");
         }
     }
 }
@@ -297,7 +317,7 @@ fn growing_batches_grow_over_scanned_data_too() {
     let mut plain = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, BatchSize::Growing, &folder);
     let mut scanned = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, 1000, &folder);
     scanned.scan().expect("room enough");
-    scanned.reconfigure(BatchSize::Growing, Shuffle::None, false).expect("room enough");
+    scanned.reconfigure(BatchSize::Growing, Shuffle::None, false, None).expect("room enough");
     assert!(epoch(&mut scanned, 0) == epoch(&mut plain, 0));
 }
 
@@ -330,7 +350,7 @@ fn batches_whose_records_are_all_held_out_are_left_out() {
     let mut data = task_data(50, Some(CacheMode::Memory), Shuffle::None, 1, &folder);
     data.reader_mut().set_holdout(HoldoutRule::Share(0.9, stream(1, Purpose::Validation, 0, 0)));
     let batches = epoch(&mut data, 0);
-    let held = data.reader_mut().take_holdout().iter().map(Batch::record_count).sum::<usize>();
+    let held = data.take_holdout().iter().map(Batch::record_count).sum::<usize>();
     assert!(batches.iter().all(|batch| batch.record_count() == 1) && held > 25, "{held} of 50");
     assert_eq!(batches.len() + held, 50);
     assert_eq!(data.cache_stats().block_count, batches.len() as u64);
@@ -347,5 +367,5 @@ fn a_batch_belongs_to_an_epoch() {
 fn settings_are_fixed_once_an_epoch_was_started() {
     let mut data = task_data(10, Some(CacheMode::Memory), Shuffle::None, 3, &folder());
     data.start_epoch(0).expect("it starts");
-    let _ = data.reconfigure(BatchSize::Fixed(2), Shuffle::None, false);
+    let _ = data.reconfigure(BatchSize::Fixed(2), Shuffle::None, false, None);
 }

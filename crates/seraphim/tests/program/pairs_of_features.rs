@@ -217,7 +217,7 @@ fn what_cannot_be_learned_is_refused() {
         let diverging = ["--set", "optimizer=sgd", "--set", "learning_rate=1e30", "--set", "epochs=9"];
         let error = train(3, "fm", &csv, &diverging);
         assert!(
-            error.contains("diverged in epoch") && error.contains("Lower learning_rate (now 1e30)"),
+            error.contains("diverged in epoch") && error.contains("Lower learning_rate (now 1e30"),
             "{error}"
         );
     }

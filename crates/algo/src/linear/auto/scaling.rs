@@ -5,14 +5,11 @@ use data::Survey;
 use super::super::Linear;
 use super::super::choices::ColumnScaling;
 use super::super::model::Model;
-use super::{ChosenValue, MAX_SPARSE_DENSITY, chosen};
+use super::{ChosenValue, chosen};
 use crate::job::DataProfile;
 use crate::param::common::RecordScaling;
-use crate::scaling::Standardize;
+use crate::scaling::{MAX_SPARSE_DENSITY, SCALE_RATIO_LIMIT, Standardize};
 
-/// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
-/// size do not suit all columns. The root mean square of all entries is compared with 1 in the same way.
-const SCALE_RATIO_LIMIT: f64 = 30.0;
 /// In texts the number of entries per record deviates by more than this share of its mean; records of one-hot columns
 /// all have about the same number.
 const MIN_TEXT_LENGTH_DEVIATION: f64 = 0.3;
@@ -42,7 +39,7 @@ pub(super) fn text_kind(job: &Linear, known: &DataProfile<'_>) -> Option<TextKin
         && survey.column_count() >= MIN_VOCABULARY
         && survey.density() < MAX_SPARSE_DENSITY
         && survey.entry_count_spread() > MIN_TEXT_LENGTH_DEVIATION;
-    let repeated = 1.0 - survey.one_count as f64 / survey.entry_count.max(1) as f64;
+    let repeated = 1.0 - survey.one_share();
     if !may_be {
         None
     } else if survey.length_spread() < MAX_NORM_DEVIATION {

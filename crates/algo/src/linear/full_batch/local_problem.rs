@@ -17,11 +17,11 @@ use crate::coordinator::StepDecision;
 use crate::csr::{CsrRows, normalize};
 use crate::descent::Settings;
 use crate::descent::vectors::{GRADIENT, SCALE, VectorLayout};
-use crate::error::Error;
+use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
-use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales, scale_of, scaled_keys};
+use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales};
 
 /// The results of a pass.
 pub(super) struct PassResult {
@@ -89,17 +89,19 @@ impl<'a> LocalProblem<'a> {
 
     /// Pulls the moments and computes shifts and factors of standardized columns.
     pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
-        let (Some(mode), Some(id)) = (self.model.standardize, self.model.moments_id()) else { return Ok(()) };
+        let (Some(scaling), Some(id)) = (self.model.scaling(), self.model.moments_id()) else {
+            return Ok(());
+        };
         let all = self.features.keys();
-        let keys = scaled_keys(mode, &all);
+        let keys = scaling.keys(&all);
         let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
         if !keys.is_empty() {
             agent.pull(id, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut moments))?;
         }
         self.moments = vec![IDENTITY_SCALE; all.len()];
         let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-        for (rank, row) in rows.iter().enumerate() {
-            self.moments[self.features.local_index(rank)] = scale_of(mode, row);
+        for (rank, (key, row)) in keys.iter().zip(rows).enumerate() {
+            self.moments[self.features.local_index(rank)] = scaling.scale(*key, row);
         }
         Ok(())
     }
@@ -181,7 +183,7 @@ impl<'a> LocalProblem<'a> {
     ) -> Result<Vec<f64>, Error> {
         let width = self.model.width();
         let mut squares = vec![0.0; self.features.len()];
-        let mut total = 0.0;
+        let (mut total, mut largest_weight) = (0.0, 0.0);
         task.data.start_epoch(0)?;
         while let Some(batch) = task.data.next()? {
             self.transform(batch);
@@ -191,6 +193,7 @@ impl<'a> LocalProblem<'a> {
                 self.scratch.slopes.push(class_weight * f64::from(batch.weight(r)));
             }
             total += self.scratch.slopes.iter().sum::<f64>();
+            largest_weight = self.scratch.slopes.iter().copied().fold(largest_weight, f64::max);
             let scratch = &mut self.scratch;
             scratch.sums.clear();
             scratch.sums.resize(batch.columns.len(), 0.0);
@@ -201,8 +204,8 @@ impl<'a> LocalProblem<'a> {
             }
         }
         // The elements of the vectors may be f32.
-        if let Some(&sum) = squares.iter().find(|sum| **sum > f64::from(f32::MAX)) {
-            return Err(Error::LargeValues { sum });
+        if let Some(place) = squares.iter().position(|sum| *sum > f64::from(f32::MAX)) {
+            return Err(self.large_sum(place, squares[place], largest_weight));
         }
         if self.model.intercept {
             squares.push(total);
@@ -211,6 +214,23 @@ impl<'a> LocalProblem<'a> {
             .into_iter()
             .flat_map(|square| curvatures[..width].iter().map(move |c| c * square))
             .collect())
+    }
+
+    /// The error that a weighted sum of squares is too large for the vectors: because of the weights, if without them it
+    /// would not be.
+    fn large_sum(&self, place: usize, sum: f64, largest_weight: f64) -> Error {
+        if sum / largest_weight <= f64::from(f32::MAX) {
+            return Error::LargeWeight { weight: largest_weight };
+        }
+        let keys = self.features.keys();
+        let rank = (0..keys.len()).find(|rank| self.features.local_index(*rank) == place);
+        let advice = match self.model.standardize {
+            None => "Standardize the columns (standardize=true), or divide this one by a power of ten",
+            Some(_) => {
+                "All its values are nearly the same, so that it is not scaled: leave it out, or divide it"
+            }
+        };
+        Error::LargeValues { feature: FeatureLabel::new(keys[rank.unwrap_or_default()]), sum, advice }
     }
 
     fn class_weight(&self, label: f32) -> Result<f64, Error> {

@@ -89,7 +89,8 @@ impl Learner for Svrg<'_> {
             progress.first = loss;
         }
         if !loss.is_finite() || loss > DIVERGED * progress.first {
-            return Err(Error::Diverged { epoch, step: epoch, loss, advice: job.divergence_advice() });
+            let (feature, advice) = (None, job.divergence_advice());
+            return Err(Error::Diverged { epoch: epoch + 1, step: epoch + 1, loss, feature, advice });
         }
         let is_stopped = seen.flow == StepDecision::Stop;
         let is_last = progress.best - loss <= settings.tolerance * loss.abs()

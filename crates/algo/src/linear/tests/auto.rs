@@ -6,8 +6,14 @@ use math::random::{Purpose, stream};
 use super::harness::{Record, build, job};
 use crate::job::{DataProfile, Resolution, ResolvedSettings};
 
-const TABLE: DataProfile<'static> =
-    DataProfile { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };
+const TABLE: DataProfile<'static> = DataProfile {
+    is_table: true,
+    size_bytes: Some(1 << 20),
+    is_bsp: true,
+    has_validation: true,
+    survey: None,
+    class_count: 2,
+};
 const NUMBERED: DataProfile<'static> = DataProfile { is_table: false, ..TABLE };
 
 fn settled(name: &str, settings: &str, known: &DataProfile<'_>) -> ResolvedSettings {

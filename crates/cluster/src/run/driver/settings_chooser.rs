@@ -44,7 +44,7 @@ impl SettingsChooser<'_> {
         let class_count = totals.labels.classes().map_or(0, |classes| classes.len() as u64);
         if survey.record_count == 0 {
             return Err(match totals.records {
-                0 => Error::NoRecords { inputs: self.job.input.data.clone() },
+                0 => totals.no_records(&self.job.input),
                 _ => all_held_out_error(self.job.holdout()),
             });
         }
@@ -59,6 +59,7 @@ impl SettingsChooser<'_> {
             is_table: self.schema.columns.iter().any(|column| column.kind == ColumnKind::Numeric),
             size_bytes: self.size_bytes,
             is_bsp: self.job.consistency == Consistency::Bsp,
+            has_validation: !self.job.validate.is_empty() || self.job.validate_from.is_some(),
             survey,
             class_count,
         };

@@ -372,6 +372,7 @@ fn write_part(
         for matrix in 0..layout.matrices.len() as u32 {
             let mut row_count = 0;
             let mut write = |rows: &ExportedRows| {
+                check_finite(&layout.matrices[matrix as usize].name, rows)?;
                 row_count += rows.keys.len() as u64;
                 Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
             };
@@ -385,6 +386,19 @@ fn write_part(
     }
     let size_bytes = folder.finish_part(place.number, name, part)?;
     Ok(PartFile { name: name.to_owned(), size_bytes, tasks, has_rows: rows.is_some(), row_counts })
+}
+
+/// Refuses rows that a training could not continue with.
+fn check_finite(matrix: &str, rows: &ExportedRows) -> Result<(), Error> {
+    match rows.first_non_finite(true) {
+        None => Ok(()),
+        Some((key, _, value)) => Err(Error::Conclusion {
+            what: format!(
+                "the training has diverged: a value in the row {key} of the matrix {matrix} is {value}"
+            ),
+            exit: crate::exit::Exit::Data,
+        }),
+    }
 }
 
 /// Gives the rows that a matrix has now to `write`, in blocks.

@@ -109,7 +109,8 @@ impl TaskRunner<'_> {
             with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
                 |error| {
                     let TrainingInput { source, needs, .. } = self.plan.opened;
-                    with_job_context(error, self.plan.job, needs.label_rule, source.schema())
+                    let names = data.data.reader_mut().take_dictionary();
+                    with_job_context(error, self.plan.job, needs.label_rule, (source.schema(), &names))
                 },
             )
         };
