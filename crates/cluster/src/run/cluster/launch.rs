@@ -136,9 +136,7 @@ impl ServerLogs {
         if !matches!(job.durability, Durability::Log | Durability::SyncedLog) {
             return Ok(None);
         }
-        let mut name = job.model.file_name().unwrap_or(job.model.as_os_str()).to_owned();
-        name.push(".write-ahead");
-        let output = interrupt.temp_output(&job.model.with_file_name(name));
+        let output = interrupt.temp_outputs().log_folder(&job.model);
         let folder = std::path::absolute(output.path()).map_err(Error::io("find", output.path()))?;
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let is_synced = job.durability == Durability::SyncedLog;
