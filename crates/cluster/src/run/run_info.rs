@@ -274,7 +274,7 @@ pub(super) fn names_notice() -> String {
 pub(super) fn save_under(
     job: &mut TrainJob,
     path_of: impl Fn(u32) -> PathBuf,
-    manifest: Manifest,
+    manifest: &Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
     dictionary: &KeyNames,
     interrupt: &Interrupt,

@@ -132,7 +132,7 @@ impl Salvage<'_> {
         let (asked, algorithm) = (job.model.clone(), job.algorithm.name);
         (job.overwrite, job.keep_optimizer) = (false, true);
         let path_of = |number| unfinished_path(&asked, number);
-        save_under(&mut job, path_of, manifest, (specs, servers), &names, self.interrupt)?;
+        save_under(&mut job, path_of, &manifest, (specs, servers), &names, self.interrupt)?;
         let path = job.model.display();
         let epoch = reached.last.map_or_else(String::new, |(epoch, count)| {
             format!(", in epoch {} of {}", epoch + 1, count.max(epoch + 1))

@@ -375,7 +375,9 @@ impl Driver {
             }
             FromWorker::KeyNames { names } => self.on_key_names(&names),
             FromWorker::ModelSaved { manifest, beside, notices, sync_s } => {
-                beside.into_iter().for_each(|path| self.job.model = path);
+                if let Some(path) = beside {
+                    self.job.model = path;
+                }
                 self.on_model_saved(now, *manifest, notices, sync_s);
             }
             FromWorker::ReadingFinished => self.on_reading_finished(worker),

@@ -190,7 +190,7 @@ impl WorkerJob {
                 self.key_names.add_all(&names);
                 Ok(())
             }
-            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, *manifest, remove),
+            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, &manifest, remove),
             ToWorker::EpochDecided { .. }
             | ToWorker::PlanSave { .. }
             | ToWorker::DecideSave { .. }
@@ -401,7 +401,7 @@ impl WorkerJob {
     fn save(
         &mut self,
         layout: &JobLayout,
-        manifest: Manifest,
+        manifest: &Manifest,
         remove: Option<(String, TrainingId)>,
     ) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.key_names);

@@ -72,7 +72,9 @@ impl JobHandle {
                     ToWorker::End { reason } => {
                         // The job has ended for its user, who may begin another one before the tasks have ended.
                         lock(&self.claim).take();
-                        reason.iter().for_each(|reason| self.cancel(reason));
+                        if let Some(reason) = reason {
+                            self.cancel(reason);
+                        }
                     }
                     ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,
                     _ => {}

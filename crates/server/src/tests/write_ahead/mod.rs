@@ -329,7 +329,9 @@ fn the_jobs_of_a_log_that_have_ended_meanwhile_are_closed_before_anything_is_ser
     logged_training(&WriteAheadLog::open(folder.path(), 1, 5, false).unwrap());
     let restored = |continued: Option<Vec<JobId>>| {
         let mut log = WriteAheadLog::open(folder.path(), 1, 9, false).unwrap();
-        continued.into_iter().for_each(|jobs| log.set_continued(jobs));
+        if let Some(jobs) = continued {
+            log.set_continued(jobs);
+        }
         log.restore(vec![LaneState::new(config())]).unwrap().remove(0)
     };
     let pulled = |lane: &mut dyn Service| {
