@@ -32,6 +32,9 @@ const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a server stays after the last job has ended without a master, so that all its workers learn of the end:
 /// they poll many times a second.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
+/// What is told when the process is asked to stop.
+const STOPPING: &str = "stopping: this server leaves, and jobs with rows on it go on with other members from their last checkpoints; \
+     press Ctrl-C again to end at once";
 /// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -110,12 +113,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
     start_log(matches)?;
-    set_stop_behaviour(
-        matches,
-        interrupt,
-        "stopping: this server leaves, and jobs with rows on it go on with other members from their last checkpoints; press \
-         Ctrl-C again to end at once",
-    );
+    set_stop_behaviour(matches, interrupt, STOPPING);
     let token = token(matches)?;
     let lanes =
         matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
