@@ -250,6 +250,15 @@ impl Folder {
         Ok((None, damages))
     }
 
+    /// Checks that files can be written to the folder.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        // Without an end the file does not become visible.
+        Ok(self.store.create("trial").map(drop)?)
+    }
+
     /// Begins a file of a checkpoint.
     ///
     /// # Errors
@@ -372,6 +381,17 @@ impl Folder {
         Ok(summary)
     }
 
+    /// Removes the parts of a checkpoint that did not become complete. Nobody writes it any more.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn remove_incomplete(&self, number: u64) -> Result<(), Error> {
+        if !self.numbers()?.contains(&number) {
+            self.store.remove(&folder_name(number))?;
+        }
+        Ok(())
+    }
+
     /// Removes what is older than the checkpoint `committed`, which was just written, but the newest complete ones: `keep`
     /// with it, and those on which they build. Those that are newer belong to an earlier run, which may have ended because
     /// they are damaged: they stay and do not count. Returns the numbers of the removed ones.
@@ -383,6 +403,16 @@ impl Folder {
         let kept = self.with_bases(complete.take(keep.saturating_sub(1)).chain([committed]));
         let all = self.all_numbers()?.into_iter();
         self.remove_numbers(all.filter(|number| *number < committed && !kept.contains(number)).collect())
+    }
+
+    /// The numbers of the checkpoints that are not complete. A running training may be writing the last one, if it is newer
+    /// than all complete ones.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn incomplete_numbers(&self) -> Result<BTreeSet<u64>, Error> {
+        let complete = self.numbers()?;
+        Ok(self.all_numbers()?.into_iter().filter(|number| !complete.contains(number)).collect())
     }
 
     /// Removes all checkpoints that are older than the newest `keep` whole ones, all of whose bytes are read, but those on

@@ -110,6 +110,9 @@ pub enum Error {
         text: String,
         exit: Exit,
     },
+    /// A server is lost, or has lost its part of a job. The job itself is right, so another run of it may succeed.
+    #[error("{text}")]
+    Lost { text: String },
     /// The thread of a task panicked.
     #[error(
         "task {task} failed because of a bug in the program: {message}; please report it with the command line"
@@ -140,15 +143,33 @@ impl Error {
             Self::Conclusion { exit, .. } => *exit,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Cluster { exit, .. } => *exit,
+            Self::Lost { .. } => Exit::Io,
             Self::Matrix(error) => matrix_exit(error),
             Self::Panic { .. } => Exit::Internal,
+        }
+    }
+
+    /// Whether something that the job uses was lost, and the job itself is right.
+    pub fn is_loss(&self) -> bool {
+        use matrix::Error as M;
+        match self {
+            Self::Lost { .. } => true,
+            Self::Matrix(error) | Self::Algo(algo::Error::Matrix(error)) => {
+                matches!(error, M::Server { is_lost: true, .. } | M::Stopped { .. })
+            }
+            _ => false,
         }
     }
 
     /// Returns a function for `map_err` that makes an error about the server at `address`.
     pub fn server(address: &impl std::fmt::Display) -> impl FnOnce(rpc::Error) -> Self {
         let address = address.to_string();
-        move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
+        move |error| Self::of_server(format!("{address}: {error}"), error.is_loss())
+    }
+
+    /// Makes an error about a server; `is_loss` as [`Self::is_loss`] returns it.
+    pub(crate) fn of_server(text: String, is_loss: bool) -> Self {
+        if is_loss { Self::Lost { text } } else { Self::Cluster { text, exit: Exit::Io } }
     }
 
     /// Returns a function for `map_err` that makes an error about a call to the master at `address`.
@@ -203,7 +224,10 @@ fn model_exit(error: &model::Error) -> Exit {
     use model::Error as E;
     match error {
         E::Io { .. } => Exit::Io,
-        E::ModelExists { .. } | E::ForeignFileInModel { .. } | E::NotReplaceable { .. } => Exit::Usage,
+        E::ModelExists { .. }
+        | E::ModelClaimed { .. }
+        | E::ForeignFileInModel { .. }
+        | E::NotReplaceable { .. } => Exit::Usage,
         E::NotFinite { .. } => Exit::Data,
         E::NotAModel { .. }
         | E::ModelVersion { .. }

@@ -61,7 +61,7 @@ impl Client {
                 Err(error) => error,
             };
             was_connected |= !matches!(error, Error::Connect { .. });
-            let goes_on = was_connected && error.is_unanswered();
+            let goes_on = was_connected && error.may_pass();
             if !goes_on || deadline.saturating_duration_since(Instant::now()) < RETRY_PAUSE {
                 return Err(error);
             }

@@ -52,17 +52,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the same call may succeed later, at this master or at one that replaces it. It may have arrived or not, so only
+    /// a request that may be repeated is sent again.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Error::Connect { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,
+            Error::Refused { code, .. } => matches!(code, Code::DeadlineExceeded | Code::Unavailable),
+            Error::NotGrpc | Error::Response { .. } | Error::Token | Error::System { .. } => false,
+        }
+    }
+
     /// The code and the text of a refusal by the other end.
     pub fn refusal(&self) -> Option<(Code, &str)> {
         if let Error::Refused { code, text } = self { Some((*code, text)) } else { None }
-    }
-
-    /// Whether the request may or may not have arrived, so that a repeatable request should be sent again.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        match self {
-            Error::Connect { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,
-            Error::Refused { code, .. } => *code == Code::DeadlineExceeded,
-            Error::NotGrpc | Error::Response { .. } | Error::Token | Error::System { .. } => false,
-        }
     }
 }

@@ -75,10 +75,11 @@ pub fn serve_http(
     let server = Arc::new(HttpServer::new(config, stop.clone()));
     let serve = move || {
         runtime.block_on(async {
-            for listener in accepting {
-                tokio::spawn(Arc::clone(&server).accept(listener));
-            }
+            let accept = |listener| tokio::spawn(Arc::clone(&server).accept(listener));
+            let accepting: Vec<_> = accepting.into_iter().map(accept).collect();
             stop.raised().await;
+            // Nobody connects any more to a process that ends: it would have no place.
+            accepting.iter().for_each(tokio::task::JoinHandle::abort);
             drop(listeners);
             // All places are free when all connections have ended.
             let _ = timeout(limits.close_time, server.places.acquire_many(server.place_count)).await;

@@ -69,7 +69,8 @@ impl MasterHandle for InputSender {
                 Err(refusal(FaultKind::Busy, text, RETRY_MS))
             }
             Err(TrySendError::Disconnected(_)) => {
-                Err(refusal(FaultKind::Stopped, "the master has ended".into(), 0))
+                // Another one may replace it.
+                Err(refusal(FaultKind::Busy, "the master has ended".into(), RETRY_MS))
             }
         }
     }

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use control::limits::{ERROR_BYTES, PROGRESS_BYTES, REPORT_BYTES, TITLE_BYTES};
 use control::{CallResult, ClientId, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId, text};
 use rpc::message::{FaultKind, JobId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::record::{RecordChange, Records, Standing, SubmittedJob};
 use crate::runner::JobEvent;
 use crate::state::MasterState;
+
+/// The documented exit code of a command that could not write.
+const WRITE_FAILED_EXIT: u8 = 5;
 
 /// A job with its members and watchers.
 #[derive(Debug)]
@@ -70,6 +73,11 @@ impl Jobs {
     /// Running jobs that a member belongs to.
     pub(crate) fn running_with(&self, member: u32) -> Vec<JobId> {
         self.ids(|job| job.status.state == JobState::Running && job.members.contains(&member))
+    }
+
+    /// The runs that a member is part of, by the numbers by which it knows them.
+    pub(crate) fn runs_of(&self, member: u32) -> Vec<JobId> {
+        self.running_with(member).iter().filter_map(|id| Some(self.all.get(id)?.run)).collect()
     }
 
     /// The job that a member knows by this number, if it runs with the member.
@@ -357,9 +365,10 @@ impl MasterState {
         self.changes.push(RecordChange::Moved { job: id, standing });
     }
 
-    /// Fails a job that could not be recorded.
+    /// Fails a job that could not be recorded. Its progress has the exit code of a command that could not write.
     pub(crate) fn fail_unrecorded(&mut self, id: JobId, error: &str) {
         if let Some(job) = self.jobs.all.get_mut(&id) {
+            job.status.progress = json!({ "exit": WRITE_FAILED_EXIT });
             job.status.error = Some(text::plain_lines(error, ERROR_BYTES));
             self.end(id, JobState::Failed, None);
         }

@@ -58,11 +58,14 @@ impl MasterState {
             Some(id) => self.reconnect_member(now, id, from, registration, out),
             None => self.add_member(now, from, registration, replaced),
         };
+        // Jobs that begin because of this registration are not among them.
+        let runs = self.jobs.runs_of(id);
         let registered = ControlBody::Registered {
             id,
             lease_ms: self.settings.lease.as_millis() as u64,
             heartbeat_ms: self.settings.heartbeat.as_millis() as u64,
             incarnation: self.incarnation,
+            runs,
         };
         out.push(control_effect(from, request, registered));
         if let Some(living) = self.members.alive.get_mut(&id) {

@@ -100,7 +100,12 @@ pub enum Error {
 
     /// A server refused a request, was lost, or lost its partitions.
     #[error("server {server}: {text}")]
-    Server { server: String, text: String },
+    Server {
+        server: String,
+        text: String,
+        /// Whether the server is lost, or has lost its part of the job: the request itself was right.
+        is_lost: bool,
+    },
 
     /// A task panicked in the middle of a change.
     #[error(

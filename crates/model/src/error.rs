@@ -16,6 +16,16 @@ pub enum Error {
     /// The target of a new model exists.
     #[error("{} already exists; choose another --model, or add --overwrite to replace it", path.display())]
     ModelExists { path: PathBuf },
+    /// Another training that runs writes its model to the same place.
+    #[error(
+        "{} is the --model of another training that runs now ({process}); choose another --model, or wait for its end",
+        path.display()
+    )]
+    ModelClaimed {
+        path: PathBuf,
+        /// The process of the other training.
+        process: String,
+    },
     /// `--overwrite` names a model whose folder also contains other files.
     #[error(
         "{} contains {}, which is not part of the model, so --overwrite does not replace the folder; move the file \

@@ -9,9 +9,11 @@
 //! | [`tensors`], `tensor_file`, `matrix_plan`, `stored_tensors` | the files of matrices, written and read block by block |
 //! | [`dictionary`] | the names of keys |
 //! | [`temp_output`] | temporary outputs, which no end of the process leaves behind |
+//! | [`claim`] | the name of the model of a running training, which no other training may have |
 //! | [`file_identity`] | which paths mean the same file; atomic renames |
 //! | [`machine`] | the name of the machine, and which processes it has |
 
+pub mod claim;
 pub mod dictionary;
 pub mod error;
 pub mod file_identity;
@@ -27,11 +29,12 @@ pub mod tensors;
 mod tests;
 pub mod write;
 
+pub use claim::ModelClaim;
 pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
 pub use read::{Model, ModelFiles, read_manifest};
 pub use temp_output::{TempOutput, TempOutputs};
-pub use write::{MatrixSource, RowsInMemory, WriteResult, check_target, copy, is_model, write};
+pub use write::{MatrixSource, RowsInMemory, WriteResult, check_absent, check_target, copy, is_model, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::file_identity::{folder_of, rename_no_replace};
 use crate::machine;
+use crate::write::resolve_link;
 
 /// The temporary and the saved outputs of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +46,24 @@ impl TempOutputs {
         self.create(place, sibling_with(place, TEMP, &format!(".{job}")))
     }
 
+    /// Creates a folder for the logs of the servers of a training beside its model.
+    pub fn log_folder(&self, place: &Path) -> TempOutput {
+        let place = &*resolve_link(place);
+        self.create(place, sibling(place, LOG))
+    }
+
+    /// Removes a path from the disk when the process ends at once.
+    pub(crate) fn add(&self, path: &Path) {
+        self.lock().temp_paths.push(path.to_owned());
+    }
+
+    pub(crate) fn forget(&self, path: &Path) {
+        self.lock().temp_paths.retain(|other| other != path);
+    }
+
     fn create(&self, place: &Path, path: PathBuf) -> TempOutput {
         remove_stale_siblings(place);
-        self.lock().temp_paths.push(path.clone());
+        self.add(&path);
         TempOutput { path, target: place.into(), outputs: self.clone() }
     }
 
@@ -89,7 +105,7 @@ impl TempOutput {
 
 impl Drop for TempOutput {
     fn drop(&mut self) {
-        self.outputs.lock().temp_paths.retain(|path| *path != self.path);
+        self.outputs.forget(&self.path);
         remove(&self.path);
     }
 }
@@ -100,6 +116,9 @@ const TEMP: &str = "part";
 pub(crate) const OLD: &str = "old";
 /// The role of a file that tests whether a path can be written.
 pub(crate) const PROBE: &str = "trial";
+
+/// The role of the logs of the servers of a training.
+const LOG: &str = "write-ahead";
 
 /// Returns a hidden path beside `path` that is unique to this process of this machine: `.NAME.ROLE-PROCESS@HOST`.
 pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
@@ -119,9 +138,9 @@ fn name_before(path: &Path, role: &str) -> String {
 
 /// Removes what dead processes of this machine left beside a target; a replaced output moves back when nothing is at
 /// the target now. Files of other machines that share the folder stay, because their processes may be alive.
-fn remove_stale_siblings(place: &Path) {
+pub(crate) fn remove_stale_siblings(place: &Path) {
     let end = format!("@{}", machine::host());
-    for role in [OLD, TEMP, PROBE] {
+    for role in [OLD, TEMP, PROBE, LOG] {
         let start = name_before(place, role);
         let Ok(entries) = std::fs::read_dir(folder_of(place)) else { return };
         for entry in entries.filter_map(Result::ok) {
@@ -183,7 +202,7 @@ mod tests {
             format!(".out.part-x@{host}"),
         ];
         std::fs::write(&place, "new").unwrap();
-        let mut left = [TEMP, OLD, PROBE].map(|role| name("out", role, dead, &host)).to_vec();
+        let mut left = [TEMP, OLD, PROBE, LOG].map(|role| name("out", role, dead, &host)).to_vec();
         left.push(format!(".out.{TEMP}-{dead}.7@{host}"));
         for name in others.iter().chain(&left) {
             std::fs::create_dir(folder.path().join(name)).unwrap();

@@ -20,7 +20,7 @@ use super::tensor_file::TensorFile;
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
 use crate::file_identity::{exchange, folder_of};
-use crate::temp_output::{OLD, PROBE, TempOutputs, sibling};
+use crate::temp_output::{OLD, PROBE, TempOutputs, remove_stale_siblings, sibling};
 
 /// Buffer size of a file that is being written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
@@ -84,23 +84,30 @@ impl Write for ChecksumWriter {
 /// replaced (a mount or `.` cannot).
 pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
     let path = &*resolve_link(path);
-    if path.exists() {
-        let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-        if !overwrite && !empty {
-            return Err(Error::ModelExists { path: path.into() });
-        }
-        if empty {
-            let aside = sibling(path, PROBE);
-            std::fs::rename(path, &aside)
-                .and_then(|()| std::fs::rename(&aside, path))
-                .map_err(Error::io("replace the folder", path))?;
-        } else {
-            check_replaceable(path)?;
-        }
+    check_absent(path, overwrite)?;
+    remove_stale_siblings(path);
+    if path.exists() && is_empty_folder(path) {
+        let aside = sibling(path, PROBE);
+        std::fs::rename(path, &aside)
+            .and_then(|()| std::fs::rename(&aside, path))
+            .map_err(Error::io("replace the folder", path))?;
     }
     let trial = sibling(path, PROBE);
     std::fs::create_dir_all(&trial).map_err(Error::io("write to", path))?;
     std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
+}
+
+/// Checks without a write that nothing is at `path`, or an empty folder, or with `overwrite` a model without other files.
+pub fn check_absent(path: &Path, overwrite: bool) -> Result<(), Error> {
+    match path.exists() && !is_empty_folder(path) {
+        false => Ok(()),
+        true if overwrite => check_replaceable(path),
+        true => Err(Error::ModelExists { path: path.into() }),
+    }
+}
+
+fn is_empty_folder(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Whether a folder is a model, intact or damaged.
@@ -131,7 +138,7 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
 }
 
 /// Resolves a link, so that the model is replaced and not the link to it.
-fn resolve_link(path: &Path) -> Cow<'_, Path> {
+pub(crate) fn resolve_link(path: &Path) -> Cow<'_, Path> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
         _ => Cow::Borrowed(path),

@@ -81,6 +81,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// An error of a Unix socket at `path`. A path that is too long is told in other words than the system's.
+    pub(crate) fn unix(what: String, path: &std::path::Path, source: io::Error) -> Self {
+        /// Most bytes of the path of a Unix socket, with the byte that ends it.
+        const PATH_BYTES: usize = 108;
+        let bytes = path.as_os_str().len();
+        if source.kind() != io::ErrorKind::InvalidInput || bytes < PATH_BYTES {
+            return Error::Io { what, source };
+        }
+        let text = format!(
+            "the path of a Unix socket has at most {} bytes, and this one has {bytes}: use a shorter folder (for sockets in \
+             the folder of temporary files, set TMPDIR)",
+            PATH_BYTES - 1
+        );
+        Error::Io { what, source: io::Error::new(io::ErrorKind::InvalidInput, text) }
+    }
+
     /// An error of the operating system, with the operation that failed.
     pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
         match source.kind() {
@@ -90,6 +106,15 @@ impl Error {
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::NotConnected => Error::Closed,
             _ => Error::Io { what: what.into(), source },
+        }
+    }
+
+    /// Whether the other end is lost, or has lost what the request is about: nothing is wrong with the request itself.
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Error::Closed | Error::TimedOut { .. } | Error::Io { .. } => true,
+            Error::Refused(fault) => fault.kind.is_loss(),
+            _ => false,
         }
     }
 

@@ -73,6 +73,8 @@ pub enum MemberEvent {
 #[derive(Clone, Debug)]
 pub struct Membership {
     shared: Arc<Shared>,
+    /// As of [`join`].
+    runs_at_join: Arc<Vec<JobId>>,
 }
 
 /// The state that the thread and the handles share.
@@ -86,7 +88,6 @@ struct Shared {
 #[derive(Debug)]
 struct MemberState {
     id: u32,
-    master_incarnation: u64,
     report: Value,
     /// `None` while there is no connection.
     sender: Option<Sender>,
@@ -97,12 +98,11 @@ struct MemberState {
 
 /// Registers with the master. While no master answers, it retries until `connect_limit`; a refusal is an error at once.
 pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), Error> {
-    let RegisteredConnection { sender, receiver, lease: registered } =
+    let RegisteredConnection { sender, receiver, lease: registered, runs } =
         registration::register_with_retry(&config)?;
     let (events, heard) = channel();
     let link = MemberState {
         id: registered.id,
-        master_incarnation: registered.incarnation,
         report: Value::Null,
         // The sender is there from the start, so that a member that leaves at once can send `Leave`.
         sender: Some(sender),
@@ -116,7 +116,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
         .name("member".into())
         .spawn(move || thread.run(receiver))
         .map_err(|source| Error::Io { what: "start the member thread".into(), source })?;
-    Ok((Membership { shared }, heard))
+    Ok((Membership { shared, runs_at_join: Arc::new(runs) }, heard))
 }
 
 impl Membership {
@@ -125,9 +125,10 @@ impl Membership {
         self.shared.lock().id
     }
 
-    /// The incarnation of the master.
-    pub fn master_incarnation(&self) -> u64 {
-        self.shared.lock().master_incarnation
+    /// The runs of jobs that this member was part of when it joined: those of the process in whose place this one was
+    /// started, if the master has not lost it.
+    pub fn runs_at_join(&self) -> &[JobId] {
+        &self.runs_at_join
     }
 
     /// Sends a message to the master. `FromTask` arrives once and in order, also after resets; other messages are lost

@@ -177,6 +177,9 @@ pub fn run<E: From<Error>>(
     };
     tracing::info!(?addresses, ?http, lanes = config.lanes, incarnation, "the server listens");
     on_ready(&ports)?;
+    if stop.is_raised() {
+        return Ok(());
+    }
     let own = (0..config.lanes).map(lane);
     let lanes: Vec<Box<dyn Service>> = if let Some(log) = log {
         let restored = lock(&log).restore(own.collect()).map_err(E::from)?;

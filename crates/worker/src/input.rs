@@ -19,7 +19,7 @@ impl AgentState {
         }
         if self.lanes[at].incarnation.is_some_and(|before| before != welcome.incarnation) {
             let text = "it was restarted and has lost its part of this job: start the job again";
-            return self.fail(self.server_error(lane, text.into()));
+            return self.fail(self.lost_error(lane, text.into()));
         }
         self.call.on_progress(now);
         self.lanes[at].on_connected(welcome);
@@ -70,13 +70,13 @@ impl AgentState {
             let (since, reason) = self.lanes[lane].outage.clone().unwrap_or_default();
             let seconds = now.saturating_sub(since).as_secs_f64();
             let text = format!("task {} could not reach it for {seconds:.1} s: {reason}", self.task);
-            return self.fail(self.server_error(lane as u16, text));
+            return self.fail(self.lost_error(lane as u16, text));
         }
         if self.call.deadline(self.layout.wait_limit).is_some_and(|late| late <= now) {
             let lane = (0..self.lanes.len()).find(|lane| self.waits_for(*lane)).unwrap_or(0);
             let seconds = self.call.silence(now).as_secs_f64();
             let text = format!("it has not answered task {} for {seconds:.1} s", self.task);
-            return self.fail(self.server_error(lane as u16, text));
+            return self.fail(self.lost_error(lane as u16, text));
         }
         self.advance(now);
     }
@@ -208,11 +208,18 @@ impl AgentState {
     fn error_of(&self, lane: u16, fault: &Fault) -> Error {
         match fault.kind {
             FaultKind::Stopped => Error::Stopped { reason: fault.text.clone() },
+            kind if kind.is_loss() => self.lost_error(lane, fault.text.clone()),
             _ => self.server_error(lane, fault.text.clone()),
         }
     }
 
+    /// The error of a task whose request a server refuses, or whose answer is wrong.
     pub(crate) fn server_error(&self, lane: u16, text: String) -> Error {
-        Error::Server { server: self.layout.lanes[usize::from(lane)].to_string(), text }
+        Error::Server { server: self.layout.lanes[usize::from(lane)].to_string(), text, is_lost: false }
+    }
+
+    /// The error of a task whose server is lost, or has lost its part of the job.
+    fn lost_error(&self, lane: u16, text: String) -> Error {
+        Error::Server { server: self.layout.lanes[usize::from(lane)].to_string(), text, is_lost: true }
     }
 }

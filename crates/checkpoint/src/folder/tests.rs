@@ -83,6 +83,26 @@ fn a_checkpoint_is_there_when_its_manifest_is() {
 }
 
 #[test]
+fn what_did_not_become_complete_is_removed_and_nothing_else() {
+    let world = World::new();
+    world.parts(1);
+    world.write(2);
+    world.parts(3);
+    assert_eq!(world.folder.incomplete_numbers().unwrap(), BTreeSet::from([1, 3]));
+    for number in 1..=4 {
+        world.folder.remove_incomplete(number).unwrap();
+    }
+    assert!(world.folder.incomplete_numbers().unwrap().is_empty());
+    assert_eq!(world.folder.latest().unwrap().0.map(|manifest| manifest.number), Some(2));
+    assert!(!world.path("00000003").exists());
+    world.folder.check_writable().unwrap();
+    assert_eq!(std::fs::read_dir(world.path("")).unwrap().count(), 1, "the check leaves nothing");
+    std::fs::write(world.root.path().join("file"), "").unwrap();
+    let below_a_file = Folder::open(world.root.path().join("file/checkpoints").to_str().unwrap()).unwrap();
+    assert!(below_a_file.check_writable().is_err());
+}
+
+#[test]
 fn a_changed_byte_anywhere_is_noticed_and_the_checkpoint_before_is_used() {
     let world = World::new();
     world.write(1);

@@ -17,8 +17,13 @@ const PREFIX: &str = "worker://";
 pub struct LocalData(Option<PathBuf>);
 
 impl LocalData {
-    pub fn new(folder: Option<PathBuf>) -> Self {
-        Self(folder)
+    /// # Errors
+    /// If there is no such folder.
+    pub fn new(folder: Option<PathBuf>) -> Result<Self, Error> {
+        if let Some(folder) = &folder {
+            std::fs::read_dir(folder).map_err(Error::io("read --local-data", folder))?;
+        }
+        Ok(Self(folder))
     }
 
     /// Returns the path on this machine; other paths are unchanged.
@@ -201,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_worker_finds_such_paths_in_its_folder() {
-        let local = LocalData::new(Some("/tmp/seven".into()));
+        let local = LocalData(Some("/tmp/seven".into()));
         assert_eq!(local.resolve("worker://rows/a.arrow").unwrap(), "/tmp/seven/rows/a.arrow");
         assert_eq!(local.resolve("/rows").unwrap(), "/rows");
         let error =

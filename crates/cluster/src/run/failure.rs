@@ -89,6 +89,8 @@ pub(super) struct RecordedFailure {
     /// The text of the error.
     pub(super) error: String,
     pub(super) exit: Exit,
+    /// As [`Error::is_loss`] returns it.
+    pub(super) is_loss: bool,
 }
 
 /// The failures of the tasks of one process.
@@ -131,7 +133,7 @@ impl Failures {
         };
         let rank = FailureRank::of(&error, reading.position(), reading.task);
         let text = error.to_string();
-        let exit = error.exit();
+        let (exit, is_loss) = (error.exit(), error.is_loss());
         if let Some(limit) = rank.limit() {
             self.limit_to(limit);
         }
@@ -139,7 +141,7 @@ impl Failures {
         if state.rank.is_none_or(|first| rank < first) {
             (state.rank, state.error) = (Some(rank), Some(error));
         }
-        Some(RecordedFailure { rank, error: text, exit })
+        Some(RecordedFailure { rank, error: text, exit, is_loss })
     }
 
     /// Sets a limit: something failed at `position`, perhaps in another process, so no task needs to read behind it.

@@ -71,7 +71,7 @@ pub fn train(
         progress,
         families: environment.families.clone(),
         run: 1,
-        training: None,
+        begun: None,
         record_times: RecordTimes::new(),
         move_count: 0,
         earlier_time: Duration::ZERO,

@@ -25,6 +25,7 @@ mod training_checks;
 pub mod worker;
 
 pub use self::run_info::data_digests;
+pub use self::worker::data_files::SAMPLED_BYTES;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! of the model, and the report. Used by runs in one process and by runs on servers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algo::{DataFacts, SavedModel};
 use checkpoint::DataFile;
@@ -15,7 +15,7 @@ use model::{Manifest, MatrixSource, ModelFiles, TrainingPosition, TrainingRecord
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::export::feature_name;
 use super::totals::Totals;
-use super::worker::checkpoints::data_files;
+use super::worker::data_files::data_files;
 use super::{Environment, input, training_checks};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -24,6 +24,9 @@ use crate::job::checkpoints::settings_of_model;
 use crate::job::raw::RawJob;
 use crate::job::{Holdout, TrainJob, consistency_name};
 use crate::report::{InputReport, ModelReport, Report, Timings};
+
+/// Maximum number of names that are tried for a model: `OUT`, `OUT-2`, ...
+const NAME_LIMIT: u32 = 1000;
 
 /// What is known of a run besides its parameters.
 pub(super) struct RunInfo<'a> {
@@ -272,8 +275,40 @@ pub(super) fn names_notice() -> String {
     notice_of_limit("the names of the features of a model", NAMES_LIMIT_BYTES)
 }
 
+/// Writes the model under the first of the names of `path_of`, from 1, at which there is nothing; `job.model` is that one
+/// then. Only the first one may replace something. The manifest and the matrices are as for [`save`].
+pub(super) fn save_under(
+    job: &mut TrainJob,
+    path_of: impl Fn(u32) -> PathBuf,
+    manifest: &Manifest,
+    (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
+    dictionary: &KeyNames,
+    interrupt: &Interrupt,
+) -> Result<WriteResult, Error> {
+    use model::Error as E;
+    let mut number = 1;
+    loop {
+        job.model = path_of(number);
+        match save(job, manifest.clone(), (specs, &mut *source), dictionary, interrupt) {
+            Err(Error::Model(
+                E::ModelExists { .. } | E::NotReplaceable { .. } | E::ForeignFileInModel { .. },
+            )) if number < NAME_LIMIT => {}
+            result => return result,
+        }
+        job.overwrite = false;
+        number += 1;
+    }
+}
+
+/// The path beside `path` with a suffix, and from number 2 on with the number.
+pub(super) fn numbered_path(path: &Path, suffix: &str, number: u32) -> PathBuf {
+    let name = path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
+    let more = if number == 1 { String::new() } else { format!("-{number}") };
+    path.with_file_name(format!("{name}{suffix}{more}"))
+}
+
 /// Writes the model. `source` has its matrices, which are the first of those that are declared in `specs`.
-pub(super) fn save(
+fn save(
     job: &TrainJob,
     manifest: Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),

@@ -287,6 +287,29 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
 }
 
 #[test]
+fn a_member_learns_of_which_runs_it_is_part_and_not_of_those_that_begin_because_of_it() {
+    let mut world = TestMaster::new();
+    let runs = |world: &mut TestMaster, from, incarnation, restored| {
+        let (name, host) = ("s".to_string(), "here:1".to_string());
+        let body = ControlBody::Register { name, incarnation, host, member: server(), restored };
+        world.receive(from, 1, body);
+        let said = world.control_to(from);
+        match &said[0].body {
+            ControlBody::Registered { runs, .. } => runs.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    world.register(1, "w", 1, worker()).unwrap();
+    let job = world.submit("it waits for a server", 1, 1);
+    assert_eq!(runs(&mut world, 2, 10, false), [0u32; 0], "the job begins after the registration");
+    assert_eq!(world.take_started().len(), 1);
+    world.close(2);
+    assert_eq!(runs(&mut world, 3, 10, true), [job], "the same member with its log");
+    world.close(3);
+    assert_eq!(runs(&mut world, 4, 11, true), [0u32; 0], "another member");
+}
+
+#[test]
 fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
     let mut world = TestMaster::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
     world.register(1, "a", 10, worker());

@@ -13,12 +13,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause between two attempts.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
+/// Shortest limit of an attempt to connect.
+pub(super) const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
+
 /// A connection on which the member is registered.
 #[derive(Debug)]
 pub(super) struct RegisteredConnection {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     pub(super) lease: MemberLease,
+    /// The runs of jobs that the member is part of.
+    pub(super) runs: Vec<JobId>,
 }
 
 /// What the master has granted.
@@ -53,7 +58,8 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
     let (mut attempt_count, mut pauses) = (0, Backoff::new());
     loop {
         attempt_count += 1;
-        let rest = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let began = Instant::now();
+        let rest = deadline.saturating_duration_since(began).max(MIN_ATTEMPT_TIME);
         let error = match try_register(config, rest, None) {
             Err(error) if is_transient(&error) => error,
             Err(error) => return Err(error),
@@ -62,8 +68,8 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
                 unreachable!("no earlier incarnation of the master was given")
             }
         };
-        let pause = pauses.next();
-        if Instant::now() + pause >= deadline {
+        // There is an attempt after the deadline, because this process may have been suspended in one before it.
+        if began >= deadline {
             let what = format!(
                 "no master answers at {}: {attempt_count} attempts in {:.1} s, the last: {error}. Start `seraphim \
                  master` there, or give the address of a running master with --master",
@@ -72,7 +78,8 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
             );
             return Err(Error::Io { what, source: source_of(error) });
         }
-        std::thread::sleep(pause);
+        let rest = deadline.saturating_duration_since(Instant::now());
+        std::thread::sleep(pauses.next().min(rest));
     }
 }
 
@@ -135,12 +142,12 @@ pub(super) fn try_register(
     receiver.set_timeout(Some(limit))?;
     match receiver.receive()? {
         Message::Control(Control {
-            body: ControlBody::Registered { id, lease_ms, heartbeat_ms, incarnation },
+            body: ControlBody::Registered { id, lease_ms, heartbeat_ms, incarnation, runs },
             ..
         }) => {
             let (lease, heartbeat) = (Duration::from_millis(lease_ms), Duration::from_millis(heartbeat_ms));
             let registered = MemberLease { id, lease, heartbeat, incarnation };
-            Ok(AttemptResult::Registered(RegisteredConnection { sender, receiver, lease: registered }))
+            Ok(AttemptResult::Registered(RegisteredConnection { sender, receiver, lease: registered, runs }))
         }
         Message::Fault(fault) => Err(Error::Refused(fault)),
         other => Err(Error::Unexpected { expected: "Registered", actual: other.kind_name() }),

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender as Events;
 use std::time::{Duration, Instant};
 
 use super::registration::{
-    AttemptResult, Backoff, MemberLease, RegisteredConnection, is_transient, try_register,
+    AttemptResult, Backoff, MIN_ATTEMPT_TIME, MemberLease, RegisteredConnection, is_transient, try_register,
 };
 use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
 use crate::error::Error;
@@ -13,9 +13,6 @@ use crate::message::{Control, ControlBody, Fault, FaultKind, JobId, Message};
 use crate::reliable_queue::{ReliableQueue, SequenceCheck};
 use crate::trace::log_control;
 use crate::transport::Receiver;
-
-/// Shortest limit of an attempt to connect.
-const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
 
 /// Why the thread ends.
 enum End {
@@ -97,7 +94,7 @@ impl MemberThread {
 
     /// Sends again what the master may not have received, and makes the connection available to senders.
     fn adopt_connection(&mut self, contact: RegisteredConnection, before: Instant) -> Receiver {
-        let RegisteredConnection { mut sender, receiver, lease: registered } = contact;
+        let RegisteredConnection { mut sender, receiver, lease: registered, .. } = contact;
         self.received_at = Instant::now();
         (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
         let mut link = self.shared.lock();

@@ -79,6 +79,10 @@ pub enum ControlBody {
         heartbeat_ms: u64,
         /// Of the master.
         incarnation: u64,
+        /// The runs of jobs that this member is part of, by the numbers by which members know them. What a process that was
+        /// started again still has of other runs is of no use any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<JobId>,
     },
     /// Member -> master, of a member of an earlier master before it registers: asks which runs of jobs another run goes on
     /// with, so that their state needs not be saved. Answered by `ContinuedRuns`.

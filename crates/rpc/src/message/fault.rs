@@ -63,6 +63,29 @@ impl FaultKind {
             | FaultKind::Internal => false,
         }
     }
+
+    /// Whether the process does not have any more, or not yet, what a right request is about: another run of the job may
+    /// succeed.
+    pub fn is_loss(self) -> bool {
+        match self {
+            FaultKind::Busy
+            | FaultKind::UnknownKeys
+            | FaultKind::NoSuchJob
+            | FaultKind::TaskLeft
+            | FaultKind::Stopped
+            | FaultKind::TokenClosed => true,
+            FaultKind::BadToken
+            | FaultKind::BadVersion
+            | FaultKind::BadFrame
+            | FaultKind::TooLarge
+            | FaultKind::NotFound
+            | FaultKind::WaitedTooLong
+            | FaultKind::NonFinite
+            | FaultKind::Invalid
+            | FaultKind::Function
+            | FaultKind::Internal => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

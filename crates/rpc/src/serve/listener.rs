@@ -43,7 +43,8 @@ impl Listener {
             }
             Address::Unix(path) => {
                 remove_if_dead(path);
-                let listener = bind_unix(path).map_err(failed)?;
+                let what = || format!("accept connections at {address}");
+                let listener = bind_unix(path).map_err(|source| Error::unix(what(), path, source))?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 Ok(Self { address: address.clone(), socket: ListenerSocket::Unix(listener) })
             }

@@ -22,7 +22,7 @@ impl BlockingSocket {
             Address::Tcp(place) => connect_tcp(place, timeout).map(BlockingSocket::Tcp),
             Address::Unix(path) => UnixStream::connect(path)
                 .map(BlockingSocket::Unix)
-                .map_err(|source| Error::Io { what: format!("connect to {address}"), source }),
+                .map_err(|source| Error::unix(format!("connect to {address}"), path, source)),
         }
     }
 

@@ -21,6 +21,10 @@ pub(super) fn command() -> Command {
         .required(true)
         .value_parser(clap::value_parser!(u32).range(1..))
         .help("Number of the newest whole checkpoints to keep");
+    let incomplete = Arg::new("incomplete")
+        .long("incomplete")
+        .action(ArgAction::SetTrue)
+        .help("Remove also the newest one if it is not complete; only when no training writes to the folder");
     Command::new("checkpoints")
         .about("List, verify or remove the checkpoints of a training")
         .subcommand_required(true)
@@ -33,9 +37,10 @@ pub(super) fn command() -> Command {
         )
         .subcommand(
             Command::new("prune")
-                .about("Remove what is older than the newest whole checkpoints")
+                .about("Remove what is older than the newest whole checkpoints, and what did not become complete")
                 .arg(folder())
-                .arg(keep),
+                .arg(keep)
+                .arg(incomplete),
         )
 }
 
@@ -46,7 +51,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     match name {
         "list" => list(&folder, matches.get_flag("json")),
         "verify" => verify(&folder, matches.get_flag("json")),
-        _ => prune(&folder, *matches.get_one::<u32>("keep").expect("clap asks for it") as usize),
+        _ => {
+            let keep = *matches.get_one::<u32>("keep").expect("clap asks for it");
+            prune(&folder, keep as usize, matches.get_flag("incomplete"))
+        }
     }
 }
 
@@ -146,9 +154,30 @@ fn verify(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
     }
 }
 
-fn prune(folder: &Folder, keep: usize) -> Result<Exit, Error> {
-    numbers(folder)?;
-    let removed = folder.prune_verified(keep)?;
-    print_text(&format!("removed {}\n", counted(removed.len() as u64, "checkpoint")))?;
+/// `removes_newest`: also if the newest one is not complete, which a training may be writing.
+fn prune(folder: &Folder, keep: usize, removes_newest: bool) -> Result<Exit, Error> {
+    let before = folder.incomplete_numbers()?;
+    if before.is_empty() {
+        numbers(folder)?;
+    }
+    let pruned = folder.prune_verified(keep)?;
+    let mut incomplete = folder.incomplete_numbers()?;
+    let newest_complete = folder.numbers()?.last().copied();
+    let newest = incomplete.last().copied().filter(|newest| Some(*newest) > newest_complete);
+    let kept = newest.filter(|_| !removes_newest);
+    incomplete.retain(|number| Some(*number) != kept);
+    incomplete.iter().try_for_each(|number| folder.remove_incomplete(*number))?;
+    let part_count = before.len() - kept.iter().count();
+    let complete_count = pruned.iter().filter(|number| !before.contains(number)).count();
+    let mut text = format!("removed {}", counted(complete_count as u64, "checkpoint"));
+    if part_count > 0 {
+        text += &format!(" and what was written of {part_count} that did not become complete");
+    }
+    if let Some(kept) = kept {
+        text += &format!(
+            "\n{kept:08} is not complete and stays, because a training may be writing it: if none does, add --incomplete"
+        );
+    }
+    print_text(&(text + "\n"))?;
     Ok(Exit::Done)
 }

@@ -1,15 +1,16 @@
 //! `seraphim reproduce MODEL`: trains a model again as its manifest says, and compares the files.
 
+mod comparison;
+
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Command};
 use model::Manifest;
-use model::manifest::DataDigest;
 use serde_json::json;
 
+use self::comparison::{data_changes, differences, version_difference};
 use super::flags::{key_flag, raw_job_of};
 use super::{print_json, print_text};
 use crate::error::Error;
@@ -61,14 +62,25 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     tell(&path, &manifest, &job, &differences((&path, &manifest), &output)?)
 }
 
-/// Prints how the model that was trained again differs.
+/// Prints how the model that was trained again differs, and what was compared.
 fn tell(path: &Path, manifest: &Manifest, job: &TrainJob, differences: &[String]) -> Result<Exit, Error> {
+    let names: Vec<&str> = manifest.files.iter().map(|file| file.name.as_str()).collect();
+    let version = version_difference(manifest);
     if job.manner.json {
-        print_json(&json!({ "is_reproduced": differences.is_empty(), "differences": differences }))?;
+        let is_reproduced = differences.is_empty();
+        let compared = [&names[..], &["model.json"]].concat();
+        print_json(&json!({
+            "is_reproduced": is_reproduced, "differences": differences, "compared": compared, "version": version,
+        }))?;
     } else if differences.is_empty() {
         let files = counted(manifest.files.len() as u64, "file");
-        let text =
-            format!("{} is reproduced: {files} and the manifest, every byte the same\n", path.display());
+        let version = version.map_or(String::new(), |version| format!(" ({version})"));
+        let text = format!(
+            "{} is reproduced{version}: every byte of {files} is the same ({}), and model.json says the same, apart from \
+             version and places of data\n",
+            path.display(),
+            names.join(", ")
+        );
         print_text(&text)?;
     } else {
         print_text(&format!("{} is not reproduced:\n  {}\n", path.display(), differences.join("\n  ")))?;
@@ -138,84 +150,4 @@ fn job_of(path: &Path, manifest: &Manifest, output: &Path) -> Result<RawJob, Err
         raw.set_option(key, texts);
     }
     Ok(raw)
-}
-
-/// How the data differ from those of the model, a line each. Then nothing is trained.
-fn data_changes(before: &[DataDigest], now: &[DataDigest]) -> Vec<String> {
-    let changed = before.iter().zip(now).filter(|(then, now)| then.digest != now.digest);
-    let mut lines: Vec<String> = changed
-        .map(|(then, now)| {
-            let (name, size, now_name, now_size) = (&then.name, then.size_bytes, &now.name, now.size_bytes);
-            format!("the data differ: {name} of {size} bytes then, {now_name} of {now_size} bytes now")
-        })
-        .collect();
-    if before.len() != now.len() {
-        let then = counted(before.len() as u64, "file");
-        lines.push(format!("the data differ: {then} then, {} now", now.len()));
-    }
-    lines
-}
-
-/// How the model that was trained again differs, a line each. What may explain the differences comes first.
-fn differences((path, before): (&Path, &Manifest), output: &Path) -> Result<Vec<String>, Error> {
-    let now = model::read_manifest(output)?;
-    let mut lines = Vec::new();
-    for file in &before.files {
-        if !now.files.iter().any(|other| other.name == file.name) {
-            lines.push(format!("{} is missing", file.name));
-        } else if !is_same(&path.join(&file.name), &output.join(&file.name))? {
-            lines.push(format!("{} has other bytes", file.name));
-        }
-    }
-    if comparable(before) != comparable(&now) {
-        lines.push("model.json says something else".to_owned());
-    }
-    if lines.is_empty() {
-        return Ok(lines);
-    }
-    Ok([explanations(before, &now), lines].concat())
-}
-
-/// What may explain that two models differ, a line each.
-fn explanations(before: &Manifest, now: &Manifest) -> Vec<String> {
-    let mut lines = Vec::new();
-    if before.program_version != now.program_version {
-        lines.push(format!("version {} trained it, this is {}", before.program_version, now.program_version));
-    }
-    if before.trained.consistency != "bsp" && before.trained.tasks > 1 {
-        lines.push(format!(
-            "it was trained under {} with {} tasks: its bytes depend on when they pushed",
-            before.trained.consistency, before.trained.tasks
-        ));
-    }
-    lines
-}
-
-/// Whether two files have the same bytes.
-fn is_same(a: &Path, b: &Path) -> Result<bool, Error> {
-    const BLOCK_BYTES: u64 = 1 << 20;
-    let open = |path: &Path| std::fs::File::open(path).map_err(Error::io("read", path));
-    let (mut first, mut second) = (open(a)?, open(b)?);
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    loop {
-        left.clear();
-        right.clear();
-        (&mut first).take(BLOCK_BYTES).read_to_end(&mut left).map_err(Error::io("read", a))?;
-        (&mut second).take(BLOCK_BYTES).read_to_end(&mut right).map_err(Error::io("read", b))?;
-        if left != right || left.is_empty() {
-            return Ok(left == right);
-        }
-    }
-}
-
-/// A manifest without where the data lie and which version has written it.
-fn comparable(manifest: &Manifest) -> String {
-    let mut manifest = manifest.clone();
-    manifest.program_version.clear();
-    manifest.trained.data.clear();
-    manifest.trained.validate.clear();
-    manifest.trained.from = None;
-    manifest.trained.given.clear();
-    manifest.trained.files.iter_mut().for_each(|file| file.name.clear());
-    manifest.to_text()
 }

@@ -1,16 +1,16 @@
 //! `seraphim server --master ADDRESS`.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender as Queue, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::Message;
-use rpc::member::{MemberConfig, MemberEvent, Membership, join};
+use rpc::member::{MemberConfig, MemberEvent, join};
 use rpc::message::control::{ControlBody, MemberKind};
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
-use rpc::transport::{self, Address, Sender, open};
+use rpc::transport::{Address, open};
 use serde_json::json;
 use server::{ClusterEvent, ClusterEvents, OpenJobs};
 
@@ -29,11 +29,12 @@ use crate::run::cluster::socket_folder::SocketFolder;
 const LANE_LIMIT: i64 = 256;
 /// Maximum wait for a connection to a lane of this process.
 const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Maximum wait until the lanes have read a write-ahead log.
-const RESTORE_LIMIT: Duration = Duration::from_mins(10);
 /// How long a server stays after the last job has ended without a master, so that all its workers learn of the end:
 /// they poll many times a second.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
+/// What is told when the process is asked to stop.
+const STOPPING: &str = "stopping: this server leaves, and jobs with rows on it go on with other members from their last checkpoints; \
+     press Ctrl-C again to end at once";
 /// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -112,11 +113,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
     start_log(matches)?;
-    set_stop_behaviour(
-        matches,
-        interrupt,
-        "stopping: this server leaves, and jobs with rows on it fail; press Ctrl-C again to end at once",
-    );
+    set_stop_behaviour(matches, interrupt, STOPPING);
     let token = token(matches)?;
     let lanes =
         matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
@@ -144,7 +141,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let all_lanes = config.all_lanes();
     let stop = Stop::new();
     let has_ended = Stop::new();
-    let (serving, is_ready) = start_serving(config, stop.clone(), has_ended.clone());
+    let (has_joined, joined_runs) = channel();
+    let (serving, is_ready) =
+        start_serving(config, log.clone(), joined_runs, stop.clone(), has_ended.clone());
     let joined = is_ready.recv().map(|(addresses, http)| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
         let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -155,6 +154,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         Ok(ServerMembership {
             member,
             log,
+            has_joined: Some(has_joined),
             open_jobs,
             events,
             save_limit,
@@ -189,9 +189,13 @@ impl Drop for RaisedAtEnd {
     }
 }
 
-/// Serves in a thread, which sends the addresses of its two ports when it listens, and raises `has_ended` when it ends.
+/// Serves in a thread, which sends the addresses of its two ports when it listens, and raises `has_ended` when it ends. A
+/// log of an earlier process is read when this one has joined: `joined_runs` then gives the runs of jobs of which it still
+/// is part. What the log has of others must not meet the requests of new runs.
 fn start_serving(
     config: server::ServerConfig,
+    log: ServerLog,
+    joined_runs: Receiver<Vec<JobId>>,
     stop: Stop,
     has_ended: Stop,
 ) -> (JoinHandle<Result<(), server::Error>>, Receiver<Addresses>) {
@@ -201,6 +205,10 @@ fn start_serving(
         server::run(config, stop, move |ports| {
             // The receiver is dropped only when the main thread has stopped waiting.
             let _ = ready.send(ports.addresses());
+            if log.is_restored() {
+                // If this process cannot join, the stop is raised.
+                joined_runs.recv().into_iter().for_each(|runs| log.set_continued(runs));
+            }
             Ok::<(), server::Error>(())
         })
     });
@@ -229,6 +237,8 @@ fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolde
 struct ServerMembership {
     member: MemberConfig,
     log: ServerLog,
+    /// Gives the lanes the runs of this member when it has joined for the first time; dropped then.
+    has_joined: Option<Queue<Vec<JobId>>>,
     open_jobs: OpenJobs,
     events: ClusterEvents,
     save_limit: Duration,
@@ -249,7 +259,11 @@ impl ServerMembership {
         let master = self.member.master.clone();
         loop {
             let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
-            self.settle_log(&membership)?;
+            self.member.restored = false;
+            if let Some(lanes) = self.has_joined.take() {
+                // Without a log of an earlier process nobody waits for them.
+                let _ = lanes.send(membership.runs_at_join().to_vec());
+            }
             membership.set_report(json!({"http": self.http}));
             tracing::info!(id = membership.id(), master = %master, http = self.http.join(", "), "server joined");
             while !self.interrupt.is_raised() {
@@ -296,22 +310,6 @@ impl ServerMembership {
                 return Ok(());
             }
         }
-    }
-
-    /// If this process is not the member whose state it has read, its jobs have gone on without it: they are closed here.
-    fn settle_log(&mut self, membership: &Membership) -> Result<(), Error> {
-        let was_restored = std::mem::take(&mut self.member.restored);
-        if was_restored && !self.log.is_of(membership) {
-            // The lanes answer when they have read the log, and then their jobs are known.
-            self.connect(0, RESTORE_LIMIT).map_err(Error::server(&self.own))?;
-            self.close_jobs(self.open_jobs.list(), "the server was away for too long")?;
-        }
-        self.log.set_member(membership)
-    }
-
-    fn connect(&self, lane: u16, limit: Duration) -> Result<(Sender, transport::Receiver), rpc::Error> {
-        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
-        open(&self.own, limit, &hello).map(|(sender, receiver, _)| (sender, receiver))
     }
 
     /// Ends the sessions of the parameter service: they belong to the master that is gone, and no worker saves them.
@@ -361,7 +359,8 @@ impl ServerMembership {
     }
 
     fn close(&self, job: JobId, lane: u16, reason: &str) -> Result<(), rpc::Error> {
-        let (mut sender, mut receiver) = self.connect(lane, SELF_CONNECT_LIMIT)?;
+        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
+        let (mut sender, mut receiver, _) = open(&self.own, SELF_CONNECT_LIMIT, &hello)?;
         let reason = reason.to_owned();
         sender.send(&Message::CloseJob(CloseJob { request: 2, job, reason }))?;
         receiver.set_timeout(Some(SELF_CONNECT_LIMIT))?;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Arg, ArgAction, ArgMatches};
-use rpc::member::{MemberConfig, Membership};
+use rpc::member::MemberConfig;
+use rpc::message::JobId;
 use rpc::transport::Address;
-use server::write_ahead::files::{MemberIdentity, ProcessPlace, WriteAheadLog};
+use server::write_ahead::files::{ProcessPlace, WriteAheadLog};
 
 use crate::error::Error;
 
@@ -77,14 +78,16 @@ impl ServerLog {
         log.set_place(ProcessPlace { name: name.to_owned(), listen }).map_err(Error::process)
     }
 
-    /// Whether the state in the log is that of this member.
-    pub(super) fn is_of(&self, membership: &Membership) -> bool {
-        self.lock().is_some_and(|log| log.member() == Some(identity_of(membership)))
+    /// Whether an earlier process has left a log.
+    pub(super) fn is_restored(&self) -> bool {
+        self.lock().is_some_and(|log| log.is_restored())
     }
 
-    /// Records which member this process is.
-    pub(super) fn set_member(&self, membership: &Membership) -> Result<(), Error> {
-        self.lock().map_or(Ok(()), |mut log| log.set_member(identity_of(membership)).map_err(Error::process))
+    /// Of the jobs in the log only these go on. Before the log is read.
+    pub(super) fn set_continued(&self, jobs: Vec<JobId>) {
+        if let Some(mut log) = self.lock() {
+            log.set_continued(jobs);
+        }
     }
 
     /// Removes the log: this process is not started again.
@@ -93,8 +96,4 @@ impl ServerLog {
             log.discard();
         }
     }
-}
-
-fn identity_of(membership: &Membership) -> MemberIdentity {
-    MemberIdentity { id: membership.id(), master: membership.master_incarnation() }
 }

@@ -102,6 +102,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     submission::check(&order, PathBase::Unknown, environment.families)?;
     if let CheckedJob::Train(job) = &job {
         check_report(job, matches)?;
+        // The workers check it again. Where this machine does not see their folder, only they do.
+        model::check_absent(&job.model, job.overwrite)?;
     }
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
@@ -193,13 +195,10 @@ impl SubmittedJob {
             let problem = match watched {
                 Ok(()) if is_other => "a new master does not know the job".to_owned(),
                 Ok(()) => return Ok(last),
-                Err(error) if error.refusal().is_some() && lost_since.is_none() => {
-                    return Err(Error::master(address)(error));
-                }
-                Err(error) if error.refusal().is_some() => {
-                    return Err(lost_master(address, *number, job, &error));
-                }
-                Err(error) => error.to_string(),
+                // The master stops, is gone, or has too much to do.
+                Err(error) if error.may_pass() => error.to_string(),
+                Err(error) if lost_since.is_none() => return Err(Error::master(address)(error)),
+                Err(error) => return Err(lost_master(address, *number, job, &error)),
             };
             let lost = lost_master(address, *number, job, &problem);
             if lost_since.is_none() && !job.manner().quiet {
@@ -247,6 +246,11 @@ fn changes(last: Option<&JobStatus>, status: &JobStatus) -> Vec<String> {
     if last.is_none_or(|last| last.state != status.state) {
         lines.push(format!("job {} {}", status.id, state_text(status.state)));
     }
+    let waits_for = |status: &JobStatus| status.progress["waits_for"].as_str().map(str::to_owned);
+    let waits = waits_for(status).filter(|waits| last.and_then(waits_for).as_ref() != Some(waits));
+    lines.extend(
+        waits.map(|waits| format!("job {} waits for {}", status.id, plain_lines(&waits, ERROR_BYTES))),
+    );
     let told = last.map_or(0, |last| incident_count(&last.progress));
     let new = incident_count(&status.progress).saturating_sub(told) as usize;
     let incidents = super::status::incidents(&status.progress);
@@ -384,6 +388,11 @@ mod tests {
         let queued = status(JobState::Queued, Value::Null);
         assert_eq!(changes(None, &queued), ["job 7 is queued"]);
         assert_eq!(changes(Some(&queued), &queued), [] as [&str; 0]);
+        let waits = status(JobState::Queued, json!({"waits_for": "members: 0 of 1 servers are connected"}));
+        let told = "job 7 waits for members: 0 of 1 servers are connected";
+        assert_eq!(changes(None, &waits), ["job 7 is queued", told]);
+        assert_eq!(changes(Some(&queued), &waits), [told]);
+        assert_eq!(changes(Some(&waits), &waits), [] as [&str; 0]);
         let running = status(JobState::Running, progress(1, &["a was lost"]));
         let reached = "job 7: epoch 1, 9 records";
         assert_eq!(changes(Some(&queued), &running), ["job 7 is running", "job 7: a was lost", reached]);

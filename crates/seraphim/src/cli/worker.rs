@@ -69,7 +69,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots, group })?,
         http: listen("http", matches, &token(matches)?)?,
-        local_data: LocalData::new(matches.get_one::<PathBuf>("local-data").cloned()),
+        local_data: LocalData::new(matches.get_one::<PathBuf>("local-data").cloned())?,
         slowness: Throttle { pause: Duration::from_millis(pause), every },
         save_limit: save_limit(matches),
     };

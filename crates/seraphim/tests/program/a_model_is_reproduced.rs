@@ -82,6 +82,52 @@ fn what_differs_is_named() {
 }
 
 #[test]
+fn another_version_or_value_in_the_manifest_is_told() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(200, 1));
+    let model = folder.path("model");
+    train("lr", &data, &model, &[]);
+    let path = Path::new(&model).join("model.json");
+    let whole = std::fs::read_to_string(&path).expect("it is a model");
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut manifest: serde_json::Value = serde_json::from_str(&whole).expect("it is JSON");
+        manifest.as_object_mut().expect("it is an object").remove("crc32c");
+        change(&mut manifest);
+        std::fs::write(&path, crate::common::sealed(&manifest)).expect("it is ours");
+        let out = seraphim(&["reproduce", &model, "--quiet"]);
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    let (code, said) = changed(&|manifest| manifest["program_version"] = "0.0.9".into());
+    assert!(code == Some(0) && said.contains("version 0.0.9 trained it"), "{said}");
+    assert!(said.contains("weights.safetensors") && said.contains("apart from"), "{said}");
+    let (code, said) = changed(&|manifest| manifest["note"] = "by hand".into());
+    assert!(code == Some(4) && said.contains("note was \"by hand\", and is absent"), "{said}");
+    let (code, said) = changed(&|manifest| manifest["trained"]["records"] = 7.into());
+    assert!(code == Some(4) && said.contains("trained.records was 7, and is 200"), "{said}");
+}
+
+#[test]
+fn a_digit_between_the_samples_of_a_large_file_is_named_as_a_reason() {
+    let folder = Folder::new();
+    // Samples of 64 KiB lie evenly over a file above 4 MiB.
+    let text = clicks(45_000, 1);
+    assert!(text.len() > 5 << 20, "{} bytes", text.len());
+    let data = folder.write("train.libsvm", &text);
+    let model = folder.path("model");
+    train("lr", &data, &model, &["--set", "epochs=1"]);
+    let mut bytes = text.into_bytes();
+    let step = (bytes.len() - (64 << 10)) / 63;
+    let at = (step * 31 + (64 << 10)..step * 32).find(|at| bytes[at - 1] == b' ').expect("a key begins");
+    bytes[at] = if bytes[at] == b'1' { b'2' } else { b'1' };
+    std::fs::write(&data, bytes).expect("it is ours");
+    let out = seraphim(&["reproduce", &model, "--quiet"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(4), "{said}");
+    assert!(said.contains("only samples are compared") && said.contains("(train.libsvm)"), "{said}");
+    assert!(said.contains("weights.safetensors has other bytes, the first of them in"), "{said}");
+}
+
+#[test]
 fn a_model_that_does_not_say_enough_is_refused() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(200, 1));

@@ -85,6 +85,24 @@ fn the_jobs_of_a_killed_master_go_on_and_their_client_learns_of_the_end() {
 }
 
 #[test]
+fn who_waits_for_a_job_waits_through_a_stop_of_the_master() {
+    let mut world = World::new();
+    let model = world.folder.path("model");
+    let fixed = [&world.words(&model)[..], &ON_SERVERS, &["--lost-limit", "20"]].concat();
+    let words = [&["submit"], &fixed[..], &["--master", &world.cluster.address]].concat();
+    let mut client = crate::common::cluster::Process::start(&words);
+    world.wait_for_checkpoint(1, 1);
+    world.cluster.master.signal("-TERM");
+    client.wait_for("is lost, with job 1");
+    world.cluster.master.child.wait().expect("it is a child");
+    let state = world.state.clone();
+    world.cluster.restart_master(&["--state", &state]);
+    let (code, out, error) = client.end();
+    assert_eq!(code, Some(0), "{error}");
+    assert!(out.contains("model saved in") && !error.contains("the limit of"), "{out} {error}");
+}
+
+#[test]
 fn a_master_that_is_stopped_leaves_its_jobs_to_the_next_one_again_and_again() {
     let mut world = World::new();
     let whole = world.whole();
@@ -131,7 +149,7 @@ fn a_job_that_cannot_be_recorded_fails_with_the_reason_and_the_next_one_runs() {
     };
     let model = world.folder.path("model");
     let (code, _, error) = submit(&model);
-    assert_ne!(code, Some(0), "{error}");
+    assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("the state in") && error.contains("cannot be written"), "{error}");
     assert!(!Path::new(&model).exists());
     std::fs::remove_file(&jobs).expect("it is ours");

@@ -47,6 +47,37 @@ fn processes_that_are_killed_again_and_again_delay_the_job_and_change_nothing() 
 }
 
 #[test]
+fn a_run_after_a_loss_refuses_data_that_have_changed() {
+    let world = World::new();
+    let whole = std::fs::read_to_string(&world.data).expect("it was written");
+    let mut reversed: Vec<&str> = whole.lines().collect();
+    reversed.reverse();
+    for (name, text) in
+        [("longer", format!("{whole}1 5:1\n")), ("other", format!("{}\n", reversed.join("\n")))]
+    {
+        for every in ["20ms", "off"] {
+            std::fs::write(&world.data, &whole).expect("it is ours");
+            let more = ["--checkpoint-every", every];
+            let mut job = Local::start(&world, &format!("{name}-{every}"), &more);
+            let mut out = job.child.stderr.take().expect("it is piped");
+            if every == "off" {
+                // The first line is told when the data were inspected.
+                assert!(out.read(&mut [0; 1]).expect("it is text") > 0);
+            } else {
+                job.wait_for_checkpoint(1);
+            }
+            std::fs::write(&world.data, &text).expect("it is ours");
+            signal(job.pid("worker-1"), "-KILL");
+            let mut said = String::new();
+            out.read_to_string(&mut said).expect("it is text");
+            assert_eq!(job.child.wait().expect("it is a child").code(), Some(3), "{said}");
+            assert!(said.contains("the data are not those of"), "{name} {every}: {said}");
+            assert!(!Path::new(&job.model).exists());
+        }
+    }
+}
+
+#[test]
 fn without_restarts_the_job_fails_and_says_who_was_lost() {
     let world = World::new();
     let mut job = Local::start(&world, "model", &["--restarts", "0"]);

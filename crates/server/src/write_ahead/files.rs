@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rpc::message::JobId;
 use serde::{Deserialize, Serialize};
 
 use super::lane::{LaneFiles, LoggedLane, sync_folder};
@@ -24,6 +25,8 @@ pub struct WriteAheadLog {
     folder: PathBuf,
     identity: Identity,
     is_restored: bool,
+    /// The jobs in the files that go on; none: all of them.
+    continued: Option<Vec<JobId>>,
     /// Locked as long as this value exists.
     _lock: File,
 }
@@ -39,8 +42,6 @@ struct Identity {
     boot: String,
     /// Where others look for the process; none before it listens.
     place: Option<ProcessPlace>,
-    /// The member at the master; none before it has joined.
-    member: Option<MemberIdentity>,
 }
 
 /// Where the tasks and the master look for a process after its death.
@@ -50,15 +51,6 @@ pub struct ProcessPlace {
     pub name: String,
     /// Addresses of the port of frames.
     pub listen: Vec<String>,
-}
-
-/// A member and its master.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberIdentity {
-    /// The number of the member.
-    pub id: u32,
-    /// The incarnation of the master.
-    pub master: u64,
 }
 
 impl WriteAheadLog {
@@ -79,9 +71,9 @@ impl WriteAheadLog {
         let usable =
             known.filter(|known| known.format == FORMAT && known.lanes == lanes && known.boot == boot);
         let is_restored = usable.is_some();
-        let new = Identity { format: FORMAT, incarnation, lanes, boot, place: None, member: None };
-        let log =
-            Self { folder: folder.to_owned(), identity: usable.unwrap_or(new), is_restored, _lock: lock };
+        let new = Identity { format: FORMAT, incarnation, lanes, boot, place: None };
+        let (identity, continued) = (usable.unwrap_or(new), None);
+        let log = Self { folder: folder.to_owned(), identity, is_restored, continued, _lock: lock };
         if !is_restored {
             log.discard();
             log.write_identity().map_err(fault)?;
@@ -118,21 +110,13 @@ impl WriteAheadLog {
         self.write_identity().map_err(|error| fault(&self.folder, &error))
     }
 
-    /// The member that the earlier process was.
-    pub fn member(&self) -> Option<MemberIdentity> {
-        self.identity.member
+    /// Of the jobs in the files only these go on: the others have ended, or have other runs, since the earlier process has
+    /// died. Before the lanes are restored.
+    pub fn set_continued(&mut self, jobs: Vec<JobId>) {
+        self.continued = Some(jobs);
     }
 
-    /// Records which member this process is.
-    pub fn set_member(&mut self, member: MemberIdentity) -> Result<(), Error> {
-        if self.identity.member == Some(member) {
-            return Ok(());
-        }
-        self.identity.member = Some(member);
-        self.write_identity().map_err(|error| fault(&self.folder, &error))
-    }
-
-    /// Makes the lanes what they were, and lets them record what changes. If that is not possible the files are removed:
+    /// Makes the lanes what they were, without the jobs that do not go on, and lets them record what changes. If that is not possible the files are removed:
     /// the next process begins without them.
     pub(crate) fn restore(&self, lanes: Vec<LaneState>) -> Result<Vec<LoggedLane>, Error> {
         let start = Instant::now();
@@ -142,6 +126,10 @@ impl WriteAheadLog {
             let joined = threads.into_iter().map(|thread| thread.join().expect("a panic ends the process"));
             joined.collect()
         });
+        let mut restored = restored;
+        for lane in restored.iter_mut().flatten() {
+            self.continued.iter().for_each(|jobs| lane.close_others(jobs));
+        }
         match &restored {
             Ok(lanes) if self.is_restored => {
                 let changes: u64 = lanes.iter().map(|lane| lane.restored_count).sum();

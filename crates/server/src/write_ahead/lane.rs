@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rpc::message::Durability;
+use rpc::message::{CloseJob, Durability, JobId};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
@@ -26,6 +26,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 const MIN_LOG_BYTES: u64 = 64 << 20;
 /// And so many times the bytes of the lane in memory: writing an image then costs less than writing the log does.
 const LOG_PER_MEMORY: u64 = 2;
+/// The connection of a request that the lane makes itself.
+const NOBODY: ConnectionId = u64::MAX;
 /// Bytes after which an image is tried again when none could be made.
 const RETRY_BYTES: u64 = 16 << 20;
 
@@ -85,6 +87,19 @@ impl LoggedLane {
         };
         log.set_image_size(state.memory.bytes());
         Ok(Self { state, log: Some(log), restored_count: restored.change_count, restored_bytes: bytes })
+    }
+
+    /// Closes the jobs that the lane has read and that are not among these.
+    pub(super) fn close_others(&mut self, continued: &[JobId]) {
+        let ended: Vec<JobId> =
+            self.state.jobs.keys().copied().filter(|job| !continued.contains(job)).collect();
+        for job in ended {
+            let reason = "it went on without this server, which was away for too long".into();
+            let close = Message::CloseJob(CloseJob { request: 0, job, reason });
+            // No task is connected yet, so nobody gets an answer.
+            self.state.handle(Duration::ZERO, NOBODY, 0, close, &mut Vec::new());
+        }
+        self.write();
     }
 
     fn write(&mut self) {

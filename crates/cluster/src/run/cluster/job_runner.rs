@@ -21,7 +21,7 @@ use crate::job::raw::RawJob;
 use crate::job::submission::{self, CheckedJob, PathBase, Submission};
 use crate::job::{ScoringJob, TrainJob};
 use crate::progress::ProgressListener;
-use crate::run::driver::messages::{ToWorker, decode, encode};
+use crate::run::driver::messages::{BegunTraining, ToWorker, decode, encode};
 use crate::run::driver::run_loop::{JobDriver, WorkerLink, drive};
 use crate::run::driver::scoring::{ScoringConfig, ScoringDriver};
 use crate::run::driver::{
@@ -144,25 +144,41 @@ impl JobRunner {
             };
             let may_run_again =
                 runs.loss_count < job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
-            let lost = match failure.lost {
-                None if may_run_again && failure.error.exit() == Exit::Io => {
-                    Loss::wait(link, failure.is_disconnected, self.lease + LOSS_GRACE).map(Box::new)
-                }
-                lost => lost,
-            };
-            let Some(loss) = lost.filter(|_| may_run_again) else { return Err(failure.error) };
+            if !may_run_again {
+                return Err(failure.error);
+            }
+            let (error, noticed_at) = self.loss_behind(link, failure)?;
             runs.loss_count += 1;
-            let (run, error) = (runs.number(), loss.error().to_string());
+            let run = runs.number();
             self.replace_members(link, &error, &runs)?;
             let line = format!(
                 "{error}: run {run} of the job begins {:.1} s after the loss",
-                loss.noticed_at.elapsed().as_secs_f64()
+                noticed_at.elapsed().as_secs_f64()
             );
             runs.incidents.add(&line);
             if !job.manner.quiet {
                 self.progress.print_line(&line);
             }
             tracing::warn!(job = link.job, run, error, "a job goes on with other members");
+        }
+    }
+
+    /// The loss because of which a run has failed, with the time at which it was noticed. The error of the run, if the job
+    /// itself is the reason.
+    fn loss_behind(&self, link: &JobLink, failure: RunFailure) -> Result<(String, Instant), Error> {
+        let noticed_at = Instant::now();
+        let RunFailure { error, lost, is_disconnected, .. } = failure;
+        let lost = match lost {
+            None if error.exit() == Exit::Io => {
+                Loss::wait(link, is_disconnected, self.lease + LOSS_GRACE).map(Box::new)
+            }
+            lost => lost,
+        };
+        match lost {
+            Some(loss) => Ok((loss.error().to_string(), loss.noticed_at)),
+            // No member is lost, but a member has lost its part of the run, as one that was away.
+            None if error.is_loss() => Ok((error.to_string(), noticed_at)),
+            None => Err(error),
         }
     }
 
@@ -181,7 +197,7 @@ impl JobRunner {
             progress: Arc::clone(&self.progress),
             families: self.families.clone(),
             run: runs.number(),
-            training: runs.training.clone(),
+            begun: runs.begun.clone(),
             record_times: runs.record_times.clone(),
             move_count: runs.move_count,
             earlier_time: runs.since.map_or(Duration::ZERO, |since| since.elapsed()),
@@ -191,7 +207,7 @@ impl JobRunner {
         let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
         let ended = self.drive(link, runs.number(), job.durability, &mut driver);
         runs.incidents = driver.incidents().clone();
-        runs.training = driver.training().cloned().or(runs.training.take());
+        runs.begun = driver.begun().cloned().or(runs.begun.take());
         ended
     }
 
@@ -266,7 +282,7 @@ struct Runs {
     /// How many of them ended with the loss of a member, and how many because tasks moved to other workers.
     loss_count: u32,
     move_count: u32,
-    training: Option<TrainingId>,
+    begun: Option<BegunTraining>,
     /// The times of workers for a record, as they were measured last.
     record_times: RecordTimes,
     incidents: Incidents,
@@ -278,8 +294,11 @@ impl Runs {
     /// The runs of a job that had a runner under an earlier master, which has recorded this.
     fn recorded(record: &Value) -> Self {
         let earlier_count = record["runs"].as_u64().unwrap_or(0) as u32;
-        let training = serde_json::from_value(record["training"].clone()).ok();
-        Self { earlier_count, training, ..Self::default() }
+        let field = |name: &str| record[name].clone();
+        let training: Option<TrainingId> = serde_json::from_value(field("training")).ok();
+        let data = serde_json::from_value(field("data")).ok();
+        let begun = training.map(|training| BegunTraining { training, data });
+        Self { earlier_count, begun, ..Self::default() }
     }
 
     /// The number of the present run, from 1.
@@ -454,8 +473,9 @@ impl WorkerLink for MasterLink<'_> {
         self.lost.as_ref().map(Loss::error)
     }
 
-    fn report_training(&mut self, training: &TrainingId) {
-        self.link.record(json!({ "training": training, "runs": self.run }));
+    fn report_training(&mut self, begun: &BegunTraining) {
+        let BegunTraining { training, data } = begun;
+        self.link.record(json!({ "training": training, "data": data, "runs": self.run }));
     }
 
     fn report_status(&mut self, status: Map<String, Value>) {

@@ -1,6 +1,5 @@
 //! Connections to lanes for code that is not a task: a request goes to all lanes at once, or to one.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rpc::Message;
@@ -9,7 +8,6 @@ use rpc::transport::{Receiver, Sender};
 use worker::{LaneAddress, connect_lane};
 
 use crate::error::Error;
-use crate::exit::Exit;
 
 /// Maximum wait for a connection to a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -59,12 +57,6 @@ impl LaneConnections {
         is_server_lost: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Self, Error> {
         let connect = |lane: &LaneAddress| {
-            let is_reachable =
-                |text: &String| text.strip_prefix("unix:").is_none_or(|path| Path::new(path).exists());
-            if !lane.addresses.iter().any(is_reachable) {
-                let text = format!("{lane} has no address that this machine can reach");
-                return Err(Error::Cluster { text, exit: Exit::Io });
-            }
             let (sender, receiver, welcome) =
                 connect_with_retry(lane, &hello(role, token, lane), &is_server_lost)
                     .map_err(Error::server(lane))?;
@@ -244,6 +236,11 @@ fn is_end_of_connection(error: &rpc::Error) -> bool {
     matches!(error, rpc::Error::Closed | rpc::Error::Io { .. })
 }
 
+/// Whether nobody listens at an address: the process there has died, or its socket is not there, or not there again.
+fn is_away(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::NotFound)
+}
+
 /// Connects to a server. If all its connection slots are taken, it retries for a while: unauthenticated connections are
 /// closed when they do not send their hello in time. If nobody listens, it waits for a process that is started again.
 fn connect_with_retry(
@@ -269,11 +266,7 @@ fn connect_with_retry(
             rpc::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ConnectionReset => {
                 pause * 2
             }
-            rpc::Error::Io { source, .. }
-                if source.kind() == std::io::ErrorKind::ConnectionRefused && start.elapsed() < AWAY_LIMIT =>
-            {
-                FULL_PAUSE
-            }
+            rpc::Error::Io { source, .. } if is_away(source) && start.elapsed() < AWAY_LIMIT => FULL_PAUSE,
             _ => return Err(error),
         };
         if Instant::now() + pause >= deadline {
@@ -332,9 +325,26 @@ mod tests {
     fn a_server_that_is_started_again_is_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("server");
+        comes_back(&path);
         // The file of a process that was killed.
-        drop(std::os::unix::net::UnixListener::bind(&path).expect("the folder is empty"));
-        let address = rpc::Address::Unix(path);
+        let path = folder.path().join("killed");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("the name is free"));
+        comes_back(&path);
+        let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+        let dead = folder.path().join("dead");
+        drop(std::os::unix::net::UnixListener::bind(&dead).expect("a free name"));
+        for path in [dead, folder.path().join("absent")] {
+            let start = Instant::now();
+            let addresses = vec![format!("unix:{}", path.display())];
+            let lane = LaneAddress { addresses, lane: 0, server: String::new(), standby: None };
+            let error = connect_with_retry(&lane, &hello, |_| false).expect_err("it does not come back");
+            assert!(start.elapsed() >= AWAY_LIMIT && error.is_loss(), "{error}");
+        }
+    }
+
+    /// A server begins to listen at `path` while it is connected.
+    fn comes_back(path: &std::path::Path) {
+        let address = rpc::Address::Unix(path.to_owned());
         let config =
             server::ServerConfig { listen: vec![address.clone()], ..server::ServerConfig::default() };
         let stop = rpc::Stop::new();
@@ -349,11 +359,5 @@ mod tests {
         connect_with_retry(&lane, &hello, |_| false).expect("it comes back");
         stop.raise();
         serving.join().expect("it does not panic").expect("it ends in order");
-        let start = Instant::now();
-        drop(std::os::unix::net::UnixListener::bind(folder.path().join("dead")).expect("a free name"));
-        let addresses = vec![format!("unix:{}", folder.path().join("dead").display())];
-        let dead = LaneAddress { addresses, ..lane };
-        assert!(connect_with_retry(&dead, &hello, |_| false).is_err(), "it does not");
-        assert!(start.elapsed() >= AWAY_LIMIT);
     }
 }

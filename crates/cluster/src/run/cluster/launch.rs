@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
 use matrix::{MatrixSpec, Prefetch};
-use model::TempOutput;
+use model::{ModelClaim, TempOutput};
 use rpc::WireType;
 use rpc::message::Durability;
 use rpc::stop::Stop;
@@ -55,7 +55,12 @@ pub fn train(
         if job.manner.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
     let processes = ChildProcesses::new(job.restarts).with_listener(listener);
     let logs = ServerLogs::of(job, environment.interrupt)?;
-    let report: Report = read_report(run(raw, size, environment, progress, processes, logs.as_ref())?)?;
+    let ended = run(raw, size, environment, progress, processes, logs.as_ref());
+    if ended.is_err() {
+        // The worker that had claimed the name of the model has ended, perhaps without an end of the claim.
+        drop(ModelClaim::take(&job.model, None, environment.interrupt.temp_outputs()));
+    }
+    let report: Report = read_report(ended?)?;
     if let Some(path) = &job.report {
         report.write(path)?;
     }
@@ -136,9 +141,7 @@ impl ServerLogs {
         if !matches!(job.durability, Durability::Log | Durability::SyncedLog) {
             return Ok(None);
         }
-        let mut name = job.model.file_name().unwrap_or(job.model.as_os_str()).to_owned();
-        name.push(".write-ahead");
-        let output = interrupt.temp_output(&job.model.with_file_name(name));
+        let output = interrupt.temp_outputs().log_folder(&job.model);
         let folder = std::path::absolute(output.path()).map_err(Error::io("find", output.path()))?;
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let is_synced = job.durability == Durability::SyncedLog;

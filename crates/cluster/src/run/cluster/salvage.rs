@@ -19,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
 use crate::run::driver::epoch_monitor::{StopReason, TrainingSummary};
-use crate::run::run_info::{RunInfo, save};
+use crate::run::run_info::{RunInfo, numbered_path, save_under};
 use crate::run::totals::Totals;
 use crate::run::worker::coordinator::EpochProgress;
 use crate::run::worker::job::{SalvageContext, SaveStatus};
@@ -30,8 +30,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const BARRIER_SHARE: u32 = 2;
 /// Each worker has this fraction (1/n) of the limit for saving before the next worker tries.
 const SAVE_TURN_SHARE: u32 = 4;
-/// Maximum number of names that are tried: `OUT.unfinished`, `OUT.unfinished-2`, ...
-const NAME_LIMIT: u32 = 1000;
 
 /// The salvage of one job.
 pub(super) struct Salvage<'a> {
@@ -133,16 +131,8 @@ impl Salvage<'_> {
         };
         let (asked, algorithm) = (job.model.clone(), job.algorithm.name);
         (job.overwrite, job.keep_optimizer) = (false, true);
-        for number in 1..=NAME_LIMIT {
-            job.model = unfinished_path(&asked, number);
-            match save(&job, manifest.clone(), (specs, servers), &names, self.interrupt) {
-                Ok(_) => break,
-                // An existing model stays, and the next name is tried.
-                Err(Error::Model(model::Error::ModelExists { .. } | model::Error::NotReplaceable { .. }))
-                    if number < NAME_LIMIT => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let path_of = |number| unfinished_path(&asked, number);
+        save_under(&mut job, path_of, &manifest, (specs, servers), &names, self.interrupt)?;
         let path = job.model.display();
         let epoch = reached.last.map_or_else(String::new, |(epoch, count)| {
             format!(", in epoch {} of {}", epoch + 1, count.max(epoch + 1))
@@ -211,9 +201,7 @@ impl Salvage<'_> {
 
 /// Returns the path of an unfinished model: beside the requested one.
 fn unfinished_path(asked: &Path, number: u32) -> PathBuf {
-    let name = asked.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
-    let more = if number == 1 { String::new() } else { format!("-{number}") };
-    asked.with_file_name(format!("{name}.unfinished{more}"))
+    numbered_path(asked, ".unfinished", number)
 }
 
 /// Returns the error of a worker that has lost its master.

@@ -152,7 +152,7 @@ impl Servers {
         match reply {
             Message::Fault(fault) => {
                 let text = format!("server {}: {}", self.lanes.lane(lane), fault.text);
-                Err(Error::Cluster { text, exit: Exit::Io })
+                Err(Error::of_server(text, fault.kind.is_loss()))
             }
             message => Ok(message),
         }

@@ -210,9 +210,10 @@ impl Checkpointing {
         }
     }
 
-    /// The folder that is removed when the model is saved.
+    /// The folder that is removed when the model is saved. It may be there although this training has made no checkpoint: an
+    /// earlier one may have died before its first checkpoint was complete.
     pub(super) fn to_remove(&self) -> Option<(String, TrainingId)> {
-        let is_due = self.settings.is_temporary && self.last_number > 0;
+        let is_due = self.settings.is_temporary && self.is_on();
         is_due.then(|| (self.settings.location.clone(), self.training.clone()))
     }
 

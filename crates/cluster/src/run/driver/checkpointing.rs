@@ -340,6 +340,10 @@ impl Driver {
         }
         if let Some(error) = failure {
             checkpointing.increments = Increments::default();
+            let checkpoint = checkpointing.place(checkpointing.last_number);
+            let saver = training.setup.plan.worker_tasks[0].worker;
+            self.effects
+                .push(Effect::Send { worker: saver, message: ToWorker::DropCheckpoint { checkpoint } });
             self.job_progress.set_checkpoint_error(error);
             let line = format!("a checkpoint could not be written, training goes on without it: {error}");
             self.report_incident(&line);

@@ -30,14 +30,20 @@ impl Driver {
     }
 
     /// The error of a worker in terms of the job.
-    pub(super) fn worker_error(&self, worker: u32, task: Option<u32>, error: &str, exit: u8) -> Error {
+    pub(super) fn worker_error(
+        &self,
+        worker: u32,
+        task: Option<u32>,
+        error: &str,
+        (exit, is_loss): (u8, bool),
+    ) -> Error {
         let is_named = self.config.workers.iter().any(|info| info.id == worker && info.name.is_some());
         let text = match (is_named, task) {
             (true, Some(task)) => format!("worker {}: task {task} failed: {error}", self.worker_name(worker)),
             (true, None) => format!("worker {}: {error}", self.worker_name(worker)),
             (false, _) => error.to_owned(),
         };
-        Error::Cluster { text, exit: Exit::from_code(exit) }
+        if is_loss { Error::Lost { text } } else { Error::Cluster { text, exit: Exit::from_code(exit) } }
     }
 
     /// Handles a failure. If it is that of a task, other tasks may be about to fail, and the reported failure must not

@@ -71,6 +71,14 @@ pub struct ResumePoint {
     pub notices: Vec<String>,
 }
 
+/// What an earlier run of a job has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunTraining {
+    pub training: TrainingId,
+    /// The files of the data as that run has found them; none if they cannot be read again, or it is not known.
+    pub data: Option<Vec<DataFile>>,
+}
+
 /// What of the parameters a worker writes into a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RowsToSave {
@@ -144,9 +152,8 @@ pub enum ToWorker {
     /// Requests to open and inspect the data. Answered by `DataInspected`.
     InspectData {
         job: RawJob,
-        /// The training that an earlier run of the job has begun: the job goes on from its newest checkpoint, if it has
-        /// one.
-        training: Option<TrainingId>,
+        /// What an earlier run of the job has begun: the job goes on from its newest checkpoint, if it has one.
+        begun: Option<BegunTraining>,
     },
     /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `DataPrepared`.
     PrepareData {
@@ -207,6 +214,8 @@ pub enum ToWorker {
         /// How many checkpoints are kept.
         keep: usize,
     },
+    /// Requests to remove what was written of a checkpoint that did not become complete. No answer.
+    DropCheckpoint { checkpoint: CheckpointPlace },
     /// The decision after an epoch.
     EpochDecided {
         epoch: u64,
@@ -339,6 +348,8 @@ pub enum FromWorker {
     /// Reports that the model is written.
     ModelSaved {
         manifest: Box<Manifest>,
+        /// Where it is, if something has come to the requested place meanwhile.
+        beside: Option<PathBuf>,
         /// Notices for the user.
         notices: Vec<String>,
         /// Seconds of waiting for the disk.
@@ -368,6 +379,8 @@ pub enum FromWorker {
         error: String,
         /// Exit code of a command that ends with this error.
         exit: u8,
+        /// Whether something that the job uses was lost, and the job itself is right.
+        is_loss: bool,
         /// Order among the failures of other tasks; none if no other task can have failed.
         rank: Option<FailureRank>,
     },

@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use algo::Families;
-use checkpoint::TrainingId;
 use rpc::message::{Base64Bytes, JobId};
 use serde_json::{Map, Value};
 use worker::JobLayout;
@@ -52,7 +51,7 @@ pub use self::slow_workers::RecordTimes;
 
 use self::failing::Failing;
 use self::job_progress::JobProgress;
-use self::messages::{FromWorker, ToWorker};
+use self::messages::{BegunTraining, FromWorker, ToWorker};
 use self::preparation::{Origin, Plan, Preparing, Setup};
 use self::run_loop::JobDriver;
 use self::saving::Saving;
@@ -85,8 +84,8 @@ pub struct DriverConfig {
     pub families: Families,
     /// The number of the run of the job, from 1: a job that has lost a member is run again.
     pub run: u32,
-    /// The training that an earlier run has begun.
-    pub training: Option<TrainingId>,
+    /// What an earlier run has begun.
+    pub begun: Option<BegunTraining>,
     /// The times for a record that earlier runs have measured: the tasks are spread over the workers by them.
     pub record_times: RecordTimes,
     /// How often tasks have moved to other workers in earlier runs.
@@ -131,7 +130,7 @@ pub enum Effect {
     /// Frees a snapshot. No answer.
     DropSnapshot(SnapshotPurpose),
     /// The training that this run begins or continues.
-    TrainingKnown(TrainingId),
+    TrainingKnown(BegunTraining),
     /// Frees the parameters. No answer.
     Close {
         /// The reason why the job failed; none after success.
@@ -208,7 +207,7 @@ pub struct Driver {
     job: TrainJob,
     /// The settings that the program chose, and why.
     reasons: Vec<String>,
-    training: Option<TrainingId>,
+    begun: Option<BegunTraining>,
     /// Silent until the data are inspected.
     progress: Arc<dyn ProgressListener>,
     start: Instant,
@@ -254,7 +253,7 @@ impl Driver {
             raw,
             job,
             reasons: Vec::new(),
-            training: None,
+            begun: None,
             progress: Arc::new(SilentProgress),
             start: now,
             timings: Timings::default(),
@@ -266,9 +265,9 @@ impl Driver {
         }
     }
 
-    /// The training that this run has begun or continued, once it is known.
-    pub fn training(&self) -> Option<&TrainingId> {
-        self.training.as_ref()
+    /// What this run has begun or continued, once it is known.
+    pub fn begun(&self) -> Option<&BegunTraining> {
+        self.begun.as_ref()
     }
 
     /// What happened in this run and earlier ones.
@@ -285,8 +284,8 @@ impl Driver {
 
 impl JobDriver for Driver {
     fn start(&mut self) -> Vec<Effect> {
-        let training = self.config.training.clone();
-        let message = ToWorker::InspectData { job: self.raw.clone(), training };
+        let begun = self.config.begun.clone();
+        let message = ToWorker::InspectData { job: self.raw.clone(), begun };
         self.send(self.config.workers[0].id, message);
         std::mem::take(&mut self.effects)
     }
@@ -337,8 +336,11 @@ impl Driver {
             } => {
                 let load = |saved| self.config.families.load(&saved);
                 let previous = previous.map(load).transpose()?;
-                self.training = Some(training.clone());
-                self.effects.push(Effect::TrainingKnown(training.clone()));
+                // Later runs compare their data with those of the first one.
+                let first = self.config.begun.as_ref().and_then(|begun| begun.data.clone());
+                let begun = BegunTraining { training: training.clone(), data: first.or(data.clone()) };
+                self.begun = Some(begun.clone());
+                self.effects.push(Effect::TrainingKnown(begun));
                 let origin = Origin { training, resume, data };
                 let plan = Plan::new(schema, size_bytes, notices, task_count, previous, start, origin);
                 return self.on_data_inspected(now, plan, &greeting);
@@ -350,8 +352,8 @@ impl Driver {
                 return self.on_epoch_ended(now, worker, report, is_stopped, bad_lines);
             }
             FromWorker::TaskEnded { task, summary } => return self.on_task_ended(now, task, summary),
-            FromWorker::Failed { task, error, exit, rank } => {
-                let error = self.worker_error(worker, task, &error, exit);
+            FromWorker::Failed { task, error, exit, is_loss, rank } => {
+                let error = self.worker_error(worker, task, &error, (exit, is_loss));
                 return self.on_failed(now, error, rank);
             }
             FromWorker::ModelImported { notices } => return self.on_model_imported(now, notices),
@@ -372,7 +374,10 @@ impl Driver {
                 self.on_steps(worker, (steps, records), loss_sum, bytes, busy_s);
             }
             FromWorker::KeyNames { names } => self.on_key_names(&names),
-            FromWorker::ModelSaved { manifest, notices, sync_s } => {
+            FromWorker::ModelSaved { manifest, beside, notices, sync_s } => {
+                if let Some(path) = beside {
+                    self.job.model = path;
+                }
                 self.on_model_saved(now, *manifest, notices, sync_s);
             }
             FromWorker::ReadingFinished => self.on_reading_finished(worker),

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use checkpoint::TrainingId;
 use serde_json::{Map, Value};
 
-use super::messages::ToWorker;
+use super::messages::{BegunTraining, ToWorker};
 use super::{Effect, Event, ParametersRequest, RunEnd, SnapshotPurpose};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -32,8 +31,8 @@ pub trait WorkerLink {
     /// The loss of a member that explains a failure of the parameters, if there is one.
     fn lost_member(&mut self) -> Option<Error>;
 
-    /// Records the training, so that a later run of the job goes on with it.
-    fn report_training(&mut self, _training: &TrainingId) {}
+    /// Records what the run has begun, so that a later run of the job goes on with it.
+    fn report_training(&mut self, _begun: &BegunTraining) {}
 
     /// Shows the progress to the user.
     fn report_status(&mut self, status: Map<String, Value>);
@@ -74,7 +73,7 @@ pub fn drive(
                         Err(error) => Event::Failed(link.lost_member().unwrap_or(error)),
                     });
                 }
-                Effect::TrainingKnown(training) => link.report_training(&training),
+                Effect::TrainingKnown(begun) => link.report_training(&begun),
                 Effect::DropSnapshot(purpose) => parameters.drop_snapshot(purpose),
                 Effect::Close { failure } => parameters.close(failure.as_deref()),
                 Effect::Status(mut status) => {

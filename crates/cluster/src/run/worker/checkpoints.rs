@@ -2,29 +2,25 @@
 //! the rows, completes a checkpoint, and sends its rows back to the servers.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::MatrixAccess;
 use super::coordinator::TaskCoordinator;
+use super::data_files::check_data;
 use crate::error::Error;
 use crate::job::TrainJob;
-use crate::job::checkpoints::{CheckpointEvery, differences, saved_job_of};
+use crate::job::checkpoints::{CheckpointEvery, CheckpointSettings, differences, saved_job_of};
 use crate::job::raw::RawJob;
 use crate::run::driver::messages::{
-    CheckpointPlace, FromWorker, ResumePoint, RowsToSave, SourceOfRows, ToWorker,
+    BegunTraining, CheckpointPlace, FromWorker, ResumePoint, RowsToSave, SourceOfRows, ToWorker,
 };
 use crate::run::failure::panic_message;
-use crate::run::input::TrainingInput;
 use algo::TaskState;
 use checkpoint::folder::Claim;
 use checkpoint::{Content, DataFile, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
-use data::Source;
 use matrix::ExportedRows;
 use rpc::message::Base64Bytes;
 
@@ -35,43 +31,8 @@ const READ_AHEAD_BLOCKS: usize = 4;
 pub(super) struct FoundTraining {
     pub(super) training: TrainingId,
     pub(super) resume: Option<ResumePoint>,
-}
-
-/// The files of the data; none if some can be read only once or lie in memory.
-pub(in crate::run) fn data_files(input: &TrainingInput) -> Option<Vec<DataFile>> {
-    let sources = std::iter::once(&input.source).chain(&input.validation);
-    sources.flat_map(Source::files).map(data_file).collect()
-}
-
-fn data_file(input: &data::Input) -> Option<DataFile> {
-    let path = std::path::absolute(input.path()?).ok()?;
-    let metadata = std::fs::metadata(&path).ok()?;
-    let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    Some(DataFile {
-        path: path.display().to_string(),
-        size_bytes: metadata.len(),
-        modified_ms: since_1970.map(|time| time.as_millis() as u64),
-        digest: digest(&path, metadata.len()).ok(),
-    })
-}
-
-/// A hash of a file: of all its bytes, or if it is large of blocks that lie evenly over it.
-fn digest(path: &Path, size_bytes: u64) -> std::io::Result<String> {
-    const BLOCK_BYTES: u64 = 64 << 10;
-    const BLOCK_LIMIT: u64 = 64;
-    let mut file = File::open(path)?;
-    let mut block = Vec::new();
-    let count = size_bytes.div_ceil(BLOCK_BYTES).min(BLOCK_LIMIT);
-    let mut hash = size_bytes;
-    for i in 0..count {
-        // The first block begins the file, and the last one ends it.
-        let start = (size_bytes.saturating_sub(BLOCK_BYTES)) * i / count.saturating_sub(1).max(1);
-        file.seek(SeekFrom::Start(start))?;
-        block.clear();
-        (&mut file).take(BLOCK_BYTES).read_to_end(&mut block)?;
-        hash = math::hash::combine(hash, math::hash::named_key(b"data", &block));
-    }
-    Ok(format!("{hash:016x}"))
+    /// What the user should know of a run that does not continue from a checkpoint.
+    pub(super) notices: Vec<String>,
 }
 
 /// A new identity.
@@ -80,11 +41,12 @@ pub(in crate::run) fn new_training() -> TrainingId {
     TrainingId::from(format!("{random:016x}").as_str())
 }
 
-/// Finds the checkpoint from which a job continues. `training` is what an earlier run of the same job has begun.
+/// Finds the checkpoint from which a job continues. `begun` is what an earlier run of the same job has begun: this run goes
+/// on with the same data, or not at all.
 pub(super) fn find_training(
     raw: &RawJob,
     job: &TrainJob,
-    training: Option<TrainingId>,
+    begun: Option<BegunTraining>,
     data: Option<&[DataFile]>,
 ) -> Result<FoundTraining, Error> {
     let settings = &job.checkpoints;
@@ -95,31 +57,59 @@ pub(super) fn find_training(
             advice: "write the data to files, or leave the settings of checkpoints out".into(),
         });
     }
-    if let Some(training) = &training
-        && is_on
-    {
-        let folder = Folder::open(&settings.location)?;
-        if folder.claim()?.is_some_and(|claim| claim.training == *training) {
-            let (latest, damages) = folder.latest()?;
-            if let Some(manifest) = latest {
-                let point = resume_point(&folder, &manifest, damages.iter().map(damage_notice).collect())?;
-                return Ok(FoundTraining { training: training.clone(), resume: Some(point) });
-            }
+    let mut notices = Vec::new();
+    if let Some(BegunTraining { training, data: before }) = &begun {
+        if is_on && let Some(found) = continued_training(settings, training, data.unwrap_or_default())? {
+            return Ok(found);
+        }
+        if let Some(before) = before {
+            notices = check_data("the first run of this job", before, data.unwrap_or_default())?;
         }
     }
     if let Some((location, number)) = settings.resume_place() {
         let folder = Folder::open(location)?;
-        let (manifest, mut notices) = saved(&folder, number)?;
+        let (manifest, damages) = saved(&folder, number)?;
         check_job(&folder, &manifest, raw)?;
-        notices.extend(check_data(&folder, &manifest, data.unwrap_or_default())?);
-        let point = resume_point(&folder, &manifest, notices)?;
-        return Ok(FoundTraining { training: manifest.training, resume: Some(point) });
+        return resumed(&folder, manifest, damages, data.unwrap_or_default());
     }
-    let training = training.unwrap_or_else(new_training);
+    let training = begun.map_or_else(new_training, |begun| begun.training);
     if is_on {
-        check_folder(&Folder::open(&settings.location)?, &training, job.overwrite)?;
+        let folder = Folder::open(&settings.location)?;
+        check_folder(&folder, &training, job.overwrite)?;
+        // The folder beside the model can be written if the model can.
+        if !settings.is_temporary {
+            folder.check_writable()?;
+        }
     }
-    Ok(FoundTraining { training, resume: None })
+    Ok(FoundTraining { training, resume: None, notices })
+}
+
+/// What an earlier run of the same job has saved; none if it has not saved anything.
+fn continued_training(
+    settings: &CheckpointSettings,
+    training: &TrainingId,
+    data: &[DataFile],
+) -> Result<Option<FoundTraining>, Error> {
+    let folder = Folder::open(&settings.location)?;
+    if folder.claim()?.is_none_or(|claim| claim.training != *training) {
+        return Ok(None);
+    }
+    let (latest, damages) = folder.latest()?;
+    let damages = damages.iter().map(damage_notice).collect();
+    latest.map(|manifest| resumed(&folder, manifest, damages, data)).transpose()
+}
+
+/// The training of a checkpoint, which goes on there if the data are the same.
+fn resumed(
+    folder: &Folder,
+    manifest: Manifest,
+    mut notices: Vec<String>,
+    data: &[DataFile],
+) -> Result<FoundTraining, Error> {
+    let owner = format!("checkpoint {} in {}", manifest.number, folder.location());
+    notices.extend(check_data(&owner, &manifest.data, data)?);
+    let resume = Some(resume_point(folder, &manifest, notices)?);
+    Ok(FoundTraining { training: manifest.training, resume, notices: Vec::new() })
 }
 
 /// Checks that a new training may write to a folder.
@@ -163,42 +153,6 @@ fn check_job(folder: &Folder, manifest: &Manifest, raw: &RawJob) -> Result<(), E
         ),
         advice: "give the same settings, or only --resume, which takes them from the checkpoint".into(),
     })
-}
-
-/// Checks that the data are those of a checkpoint; returns notices.
-fn check_data(folder: &Folder, manifest: &Manifest, data: &[DataFile]) -> Result<Vec<String>, Error> {
-    let changed = |what: String| Error::Conclusion {
-        what: format!(
-            "the data are not those of checkpoint {} in {}: {what}. Train from the beginning, or bring the data back",
-            manifest.number,
-            folder.location()
-        ),
-        exit: crate::exit::Exit::Data,
-    };
-    let mut notices = Vec::new();
-    for (saved, found) in manifest.data.iter().zip(data) {
-        if saved.path != found.path {
-            return Err(changed(format!("{} was read, and now it is {}", saved.path, found.path)));
-        }
-        if saved.size_bytes != found.size_bytes {
-            let (before, now) = (saved.size_bytes, found.size_bytes);
-            return Err(changed(format!("{} had {before} bytes and has {now}", saved.path)));
-        }
-        if saved.digest.is_some() && saved.digest != found.digest {
-            return Err(changed(format!("the contents of {} have changed", saved.path)));
-        }
-        if saved.modified_ms != found.modified_ms {
-            notices.push(format!(
-                "{} was written again since the checkpoint: the result is that of an undisturbed training only if its \
-                 contents are the same",
-                saved.path
-            ));
-        }
-    }
-    if manifest.data.len() != data.len() {
-        return Err(changed(format!("there were {} files and are {}", manifest.data.len(), data.len())));
-    }
-    Ok(notices)
 }
 
 fn resume_point(folder: &Folder, manifest: &Manifest, notices: Vec<String>) -> Result<ResumePoint, Error> {
@@ -320,6 +274,16 @@ pub(super) fn write(coordinator: &Arc<TaskCoordinator>, message: ToWorker) {
             }
         };
         coordinator.send(answer);
+    });
+}
+
+/// Removes what was written of a checkpoint that did not become complete, on a thread of its own.
+pub(super) fn drop_parts(place: CheckpointPlace) {
+    std::thread::spawn(move || {
+        let removed = Folder::open(&place.location).and_then(|folder| folder.remove_incomplete(place.number));
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the parts of a checkpoint that did not become complete cannot be removed");
+        }
     });
 }
 

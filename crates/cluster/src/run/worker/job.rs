@@ -9,11 +9,12 @@ use algo::{Families, SavedModel};
 use checkpoint::TrainingId;
 use data::{NameCollector, Schema, TaskData};
 use matrix::FunctionTable;
-use model::{Manifest, ModelFiles, TrainingPosition};
+use model::{Manifest, ModelClaim, ModelFiles, TrainingPosition};
 use worker::JobLayout;
 
 use super::checkpoints;
 use super::coordinator::TaskCoordinator;
+use super::data_files::data_files;
 use super::scan::scan;
 use super::scoring::ScoringTask;
 use super::semaphore::Semaphore;
@@ -25,18 +26,22 @@ use crate::job::local_data::LocalData;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::run::Environment;
-use crate::run::driver::messages::{FromWorker, ScoringShare, ToWorker};
+use crate::run::driver::messages::{BegunTraining, FromWorker, ScoringShare, ToWorker};
 use crate::run::failure::{BusyGuard, panic_message};
 use crate::run::input::{TaskDataPlan, TrainingInput, open};
 use crate::run::resume;
-use crate::run::run_info::{names_notice, save};
+use crate::run::run_info::{names_notice, numbered_path, save_under};
 use crate::run::task_count::{explain, size_bytes, task_count};
 use crate::run::totals::TaskSummary;
+
+/// The claim of the job on the name of its model, until the job ends.
+pub(super) type SharedClaim = Arc<Mutex<Option<ModelClaim>>>;
 
 /// A job as one worker executes it.
 pub(super) struct WorkerJob {
     coordinator: Arc<TaskCoordinator>,
     shared: Arc<Mutex<SalvageState>>,
+    claim: SharedClaim,
     job: Option<TrainJob>,
     /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
     inspected: Option<TrainingInput>,
@@ -101,11 +106,16 @@ struct PreparedJob {
 }
 
 impl WorkerJob {
-    pub(super) fn new(coordinator: Arc<TaskCoordinator>, shared: Arc<Mutex<SalvageState>>) -> Self {
+    pub(super) fn new(
+        coordinator: Arc<TaskCoordinator>,
+        shared: Arc<Mutex<SalvageState>>,
+        claim: SharedClaim,
+    ) -> Self {
         let key_names = NameCollector::default();
         Self {
             coordinator,
             shared,
+            claim,
             job: None,
             inspected: None,
             prepared: None,
@@ -113,6 +123,10 @@ impl WorkerJob {
             key_names,
             has_run_before: false,
         }
+    }
+
+    pub(super) fn release_claim(&self) {
+        lock(&self.claim).take();
     }
 
     fn context(&self) -> &WorkerContext {
@@ -136,14 +150,16 @@ impl WorkerJob {
         if let Err(error) = handled {
             lock(&self.shared).save_status = SaveStatus::Nothing;
             tracing::info!(job = self.context().job, %error, "a job failed on this worker");
-            let (rank, exit) = (self.coordinator.failures().rank(), error.exit() as u8);
-            self.coordinator.send(FromWorker::Failed { task: None, error: error.to_string(), exit, rank });
+            let (rank, exit, is_loss) =
+                (self.coordinator.failures().rank(), error.exit() as u8, error.is_loss());
+            let error = error.to_string();
+            self.coordinator.send(FromWorker::Failed { task: None, error, exit, is_loss, rank });
         }
     }
 
     fn handle_message(&mut self, message: ToWorker, busy: &mut Option<BusyGuard>) -> Result<(), Error> {
         match message {
-            ToWorker::InspectData { job, training } => self.inspect_data(&job, training),
+            ToWorker::InspectData { job, begun } => self.inspect_data(&job, begun),
             ToWorker::PrepareData { job, schema, task_count, first, count, start, survey } => {
                 let tasks = first..first + count;
                 self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
@@ -174,13 +190,14 @@ impl WorkerJob {
                 self.key_names.add_all(&names);
                 Ok(())
             }
-            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, *manifest, remove),
+            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, &manifest, remove),
             ToWorker::EpochDecided { .. }
             | ToWorker::PlanSave { .. }
             | ToWorker::DecideSave { .. }
             | ToWorker::EndSave
             | ToWorker::WritePart { .. }
             | ToWorker::CommitCheckpoint { .. }
+            | ToWorker::DropCheckpoint { .. }
             | ToWorker::Stop
             | ToWorker::FinishReading { .. }
             | ToWorker::End { .. } => Ok(()),
@@ -250,11 +267,17 @@ impl WorkerJob {
         Ok(job)
     }
 
-    fn inspect_data(&mut self, raw: &RawJob, training: Option<TrainingId>) -> Result<(), Error> {
+    fn inspect_data(&mut self, raw: &RawJob, begun: Option<BegunTraining>) -> Result<(), Error> {
         let job = self.check(raw)?;
-        // An earlier run of the job may have written the model before it was lost.
-        self.has_run_before = training.is_some();
-        model::check_target(&job.model, job.overwrite || self.has_run_before)?;
+        // An earlier run of the job may have written the model before it was lost. If it was somebody else, this model will
+        // be saved beside it.
+        self.has_run_before = begun.is_some();
+        if !self.has_run_before {
+            model::check_target(&job.model, job.overwrite)?;
+        }
+        let outputs = self.context().interrupt.temp_outputs();
+        let own = begun.as_ref().map(|begun| begun.training.to_string());
+        let mut claim = ModelClaim::take(&job.model, own.as_deref(), outputs)?;
         let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
         if let Some(previous) = &previous {
             self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
@@ -265,12 +288,15 @@ impl WorkerJob {
         let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         // Files of one worker say nothing about those of the others.
-        let data = if job.is_data_local { None } else { checkpoints::data_files(&input) };
-        let found = checkpoints::find_training(raw, &job, training, data.as_deref())?;
+        let data = if job.is_data_local { None } else { data_files(&input) };
+        let found = checkpoints::find_training(raw, &job, begun, data.as_deref())?;
+        claim.iter_mut().try_for_each(|claim| claim.set_training(&found.training.to_string()))?;
+        *lock(&self.claim) = claim;
+        let notices = input.notices().into_iter().chain(found.notices).collect();
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),
             size_bytes: size_bytes(&job, &input.source),
-            notices: input.notices(),
+            notices,
             task_count,
             greeting: greeting(&job, &input, task_count),
             previous: previous.map(|model| model.manifest.model),
@@ -375,7 +401,7 @@ impl WorkerJob {
     fn save(
         &mut self,
         layout: &JobLayout,
-        manifest: Manifest,
+        manifest: &Manifest,
         remove: Option<(String, TrainingId)>,
     ) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.key_names);
@@ -389,7 +415,14 @@ impl WorkerJob {
         let (names, is_over_limit) = names.finish();
         let interrupt = &self.context().interrupt;
         let specs = &layout.matrices[..saved.matrix_count()];
-        let written = save(&job, manifest, (specs, &mut *matrices), &names, interrupt)?;
+        let asked = job.model.clone();
+        let saved_as = |number| match number {
+            1 => asked.clone(),
+            number => numbered_path(&asked, "", number),
+        };
+        let written = save_under(&mut job, saved_as, manifest, (specs, &mut *matrices), &names, interrupt)?;
+        // Whoever learns that the model is saved may train another one under this name.
+        lock(&self.claim).take();
         lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         tracing::info!(job = self.context().job, model = %job.model.display(), "the model is saved");
         if let Some((location, training)) = remove
@@ -399,8 +432,17 @@ impl WorkerJob {
             tracing::warn!(%error, "the checkpoints of a training that has ended cannot be removed");
         }
         let manifest = Box::new(written.manifest);
-        let notices = is_over_limit.then(names_notice).into_iter().collect();
-        self.coordinator.send(FromWorker::ModelSaved { manifest, notices, sync_s: written.sync_s });
+        let mut notices: Vec<String> = is_over_limit.then(names_notice).into_iter().collect();
+        if job.model != asked {
+            let path = job.model.display();
+            notices.push(format!(
+                "{} was not there when the training began, and is there now: this model is saved in {path}",
+                asked.display()
+            ));
+        }
+        let beside = (job.model != asked).then_some(job.model);
+        let sync_s = written.sync_s;
+        self.coordinator.send(FromWorker::ModelSaved { manifest, beside, notices, sync_s });
         Ok(())
     }
 }

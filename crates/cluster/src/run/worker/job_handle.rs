@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoints;
 use super::coordinator::{EpochProgress, TaskCoordinator};
-use super::job::{SalvageState, SaveStatus, WorkerJob};
+use super::job::{SalvageState, SaveStatus, SharedClaim, WorkerJob};
 use super::{WorkerContext, lock};
 use crate::run::driver::messages::ToWorker;
 use crate::run::failure::BusyGuard;
@@ -21,6 +21,7 @@ pub struct JobHandle {
     sender: Sender<(ToWorker, BusyGuard)>,
     coordinator: Arc<TaskCoordinator>,
     shared: Arc<Mutex<SalvageState>>,
+    claim: SharedClaim,
     thread: JoinHandle<()>,
 }
 
@@ -30,7 +31,8 @@ impl JobHandle {
         let coordinator = TaskCoordinator::new(context);
         let (sender, receiver) = channel::<(ToWorker, BusyGuard)>();
         let shared = Arc::<Mutex<SalvageState>>::default();
-        let mut job = WorkerJob::new(Arc::clone(&coordinator), Arc::clone(&shared));
+        let claim = SharedClaim::default();
+        let mut job = WorkerJob::new(Arc::clone(&coordinator), Arc::clone(&shared), Arc::clone(&claim));
         let running = Arc::clone(&coordinator);
         let thread = std::thread::spawn(move || {
             for (message, busy) in receiver {
@@ -39,10 +41,11 @@ impl JobHandle {
                 }
                 job.on_message(message, busy);
             }
+            job.release_claim();
             let WorkerContext { job, metrics, .. } = running.context();
             metrics.remove_job(*job);
         });
-        Self { sender, coordinator, shared, thread }
+        Self { sender, coordinator, shared, claim, thread }
     }
 
     /// Handles a message of the driver.
@@ -59,13 +62,20 @@ impl JobHandle {
             message @ (ToWorker::WritePart { .. } | ToWorker::CommitCheckpoint { .. }) => {
                 checkpoints::write(&self.coordinator, message);
             }
+            ToWorker::DropCheckpoint { checkpoint } => checkpoints::drop_parts(checkpoint),
             ToWorker::FinishReading { position } => self.coordinator.finish_reading(position),
             message => {
                 match &message {
                     ToWorker::PrepareData { first, count, .. } => {
                         self.coordinator.begin(*first..*first + *count);
                     }
-                    ToWorker::End { reason: Some(reason) } => self.cancel(reason),
+                    ToWorker::End { reason } => {
+                        // The job has ended for its user, who may begin another one before the tasks have ended.
+                        lock(&self.claim).take();
+                        if let Some(reason) = reason {
+                            self.cancel(reason);
+                        }
+                    }
                     ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,
                     _ => {}
                 }

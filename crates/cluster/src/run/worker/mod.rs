@@ -9,12 +9,14 @@
 //! | `coordinator` | between the tasks and the driver: progress, decisions, stops |
 //! | `saves` | how tasks come to save at the same moment |
 //! | `checkpoints` | reads and writes checkpoints |
+//! | `data_files` | which files are read, and whether they are still the same when a training goes on |
 //! | `scan` | reads the data before the first step |
 //! | `scoring` | scores records, for a job that does not train |
 //! | `semaphore` | how many tasks compute at once |
 
 pub(super) mod checkpoints;
 pub(super) mod coordinator;
+pub(super) mod data_files;
 pub(super) mod job;
 pub mod job_handle;
 mod saves;

@@ -125,11 +125,12 @@ impl TaskRunner<'_> {
             }
             lock(failed_agents).extend(agent);
             self.context().parameters.on_task_failed(task, &reason);
-            let (error, exit) = (failure.error, failure.exit as u8);
+            let (error, exit, is_loss) = (failure.error, failure.exit as u8, failure.is_loss);
             self.coordinator.send(FromWorker::Failed {
                 task: Some(task),
                 error,
                 exit,
+                is_loss,
                 rank: Some(failure.rank),
             });
             return;

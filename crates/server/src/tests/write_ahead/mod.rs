@@ -324,6 +324,43 @@ fn the_files_of_a_process_that_has_died_are_read_by_the_next_one() {
 }
 
 #[test]
+fn the_jobs_of_a_log_that_have_ended_meanwhile_are_closed_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    logged_training(&WriteAheadLog::open(folder.path(), 1, 5, false).unwrap());
+    let restored = |continued: Option<Vec<JobId>>| {
+        let mut log = WriteAheadLog::open(folder.path(), 1, 9, false).unwrap();
+        if let Some(jobs) = continued {
+            log.set_continued(jobs);
+        }
+        log.restore(vec![LaneState::new(config())]).unwrap().remove(0)
+    };
+    let pulled = |lane: &mut dyn Service| {
+        let mut out = Vec::new();
+        lane.on_message(std::time::Duration::ZERO, 0, hello(JOB, 0), &mut out);
+        out.pop().expect("it is answered")
+    };
+    let welcomed = |effect| matches!(effect, Effect::Send { message: Message::Welcome(_), .. });
+    assert!(welcomed(pulled(&mut restored(Some(vec![JOB, JOB + 1])))), "it goes on");
+    let closed = |effect| match effect {
+        Effect::Close { .. } => true,
+        Effect::Send { message: Message::Fault(fault), .. } => fault.kind == FaultKind::Stopped,
+        _ => false,
+    };
+    let mut lane = restored(Some(vec![JOB + 1]));
+    // Another master may give its number to another job, at once.
+    let mut out = Vec::new();
+    for message in [hello_of(Role::Tool), Message::OpenJob(open(2, vec![spec("other", Consistency::Bsp)]))] {
+        lane.on_message(std::time::Duration::ZERO, TOOL, message, &mut out);
+    }
+    assert!(matches!(out.last(), Some(Effect::Send { message: Message::Done(_), .. })), "{out:?}");
+    drop(lane);
+    assert!(
+        closed(pulled(&mut restored(None))),
+        "the end is in the log, the other job is not: it was not persisted"
+    );
+}
+
+#[test]
 fn a_damaged_log_does_not_count_and_a_changed_byte_anywhere_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lane-0.0.log");

@@ -171,10 +171,12 @@ impl Worker {
             ToWorker::SaveModel { manifest, .. } => {
                 actions.push(WorkerAction::SaveModel(FromWorker::ModelSaved {
                     manifest,
+                    beside: None,
                     notices: Vec::new(),
                     sync_s: 0.0,
                 }));
             }
+            ToWorker::DropCheckpoint { .. } => {}
             ToWorker::End { .. } => self.has_ended = true,
         }
         actions
@@ -291,6 +293,7 @@ impl Worker {
                 task: Some(number),
                 error,
                 exit: EXIT,
+                is_loss: false,
                 rank,
             }));
         } else if let Some(plan) = plan.filter(|_| !self.is_stopped) {
@@ -355,7 +358,13 @@ pub(crate) fn worker_failure_text(worker: u32) -> String {
 }
 
 fn worker_failure(worker: u32) -> FromWorker {
-    FromWorker::Failed { task: None, error: worker_failure_text(worker), exit: EXIT, rank: None }
+    FromWorker::Failed {
+        task: None,
+        error: worker_failure_text(worker),
+        exit: EXIT,
+        is_loss: false,
+        rank: None,
+    }
 }
 
 fn progress(steps: u64) -> FromWorker {

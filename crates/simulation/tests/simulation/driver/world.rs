@@ -160,7 +160,7 @@ impl World {
             progress: Arc::new(SilentProgress),
             families: algo::Families::default(),
             run: 1,
-            training: None,
+            begun: None,
             record_times: BTreeMap::new(),
             move_count: 0,
             earlier_time: Duration::ZERO,

@@ -102,7 +102,7 @@ fn chunk(chunk: u32, bad_line_count: u64) -> FromWorker {
 }
 
 fn failed(text: &str) -> FromWorker {
-    FromWorker::Failed { task: None, error: text.into(), exit: Exit::Data as u8, rank: None }
+    FromWorker::Failed { task: None, error: text.into(), exit: Exit::Data as u8, is_loss: false, rank: None }
 }
 
 /// The end of the job among these effects, if it has ended.
