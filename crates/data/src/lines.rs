@@ -171,13 +171,19 @@ impl RecordReader for LineReader {
                 end -= 1;
             }
             match self.grammar.parser.parse(&self.buffer[start..end], sink.builder()) {
-                Ok(ParsedLine::Record { .. }) if let Some((key, expected)) = sink.key_beyond_limit() => {
+                Ok(ParsedLine::Record { weight, .. })
+                    if !sink.leaves_out(weight)
+                        && let Some((key, expected)) = sink.key_beyond_limit() =>
+                {
                     sink.discard_record();
                     let at = last_entry_of(&self.buffer[start..end], key);
                     let error = LineError::with_found(at, expected, format!("index {key}"));
                     self.bad_line(start, end, error, sink)?;
                 }
-                Ok(ParsedLine::Record { .. }) if let Some(expected) = sink.missing_entry() => {
+                Ok(ParsedLine::Record { weight, .. })
+                    if let Some(expected) = sink.missing_entry()
+                        && !sink.leaves_out(weight) =>
+                {
                     sink.discard_record();
                     self.bad_line(start, end, LineError::with_found(0, expected, "only zeros"), sink)?;
                 }

@@ -165,6 +165,12 @@ impl Sink {
         Some((largest, format!("feature numbers below {limit} (dimensions = {limit})")))
     }
 
+    /// Whether a record of this weight is left out.
+    #[inline]
+    pub(crate) fn leaves_out(&self, weight: f32) -> bool {
+        weight == 0.0 && self.skips_weightless
+    }
+
     /// Returns what was expected of the open record if it has no entry and must have one.
     #[inline]
     pub(crate) fn missing_entry(&mut self) -> Option<&'static str> {
@@ -178,7 +184,7 @@ impl Sink {
     /// with the position.
     #[inline]
     pub fn end_record(&mut self, label: Option<f64>, weight: f32, group: Option<u64>) -> Result<(), String> {
-        if weight == 0.0 && self.skips_weightless {
+        if self.leaves_out(weight) {
             self.discard_record();
             self.weightless_count += 1;
             return Ok(());

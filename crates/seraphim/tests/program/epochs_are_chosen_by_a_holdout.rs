@@ -85,11 +85,7 @@ fn one_column_of_another_scale_is_scaled_and_not_the_records() {
     for _ in 0..1500 {
         let (user, item, price) = (random.below(20), random.below(20), 1.0 + 4999.0 * random.uniform());
         let label = ((user + item) % 2 == 0) != (random.uniform() < 0.05);
-        text += &format!(
-            "{} {user}:1 {}:1 40:{price:.2}\n",
-            u8::from(score + 0.4 * random.uniform() > 0.2),
-            20 + item
-        );
+        text += &format!("{} {user}:1 {}:1 40:{price:.2}\n", u8::from(label), 20 + item);
     }
     let data = folder.write("prices.svm", text);
     let found = train(&folder, &data, &[]);
