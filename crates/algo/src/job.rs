@@ -267,6 +267,16 @@ pub trait Scorer: Send {
     /// Sets `out` to `records x Output::width` numbers. It does not read the labels of the batch.
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error>;
 
+    /// Sets `out` to the scores of which `predict` makes probabilities, or to what `predict` gives if that has none.
+    fn raw_scores(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        self.predict(agent, batch, out)
+    }
+
     /// Scores the batch and adds its records to `parts`. If it is not implemented, the predictions must be values.
     fn evaluate(
         &mut self,

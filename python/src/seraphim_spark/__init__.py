@@ -11,14 +11,17 @@ from seraphim_spark._estimators import (  # noqa: E402
     SeraphimLogisticRegression,
     SeraphimSoftmaxRegression,
 )
+from seraphim_spark._failures import ProgramFailure, SeraphimWarning  # noqa: E402
 from seraphim_spark._model import SeraphimModel  # noqa: E402
 
 __all__ = [
+    "ProgramFailure",
     "SeraphimEstimator",
     "SeraphimLinearRegression",
     "SeraphimLogisticRegression",
     "SeraphimModel",
     "SeraphimSoftmaxRegression",
+    "SeraphimWarning",
     "configure",
     "jars",
 ]

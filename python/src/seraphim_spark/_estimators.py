@@ -1,12 +1,16 @@
 """The Estimators: one for any algorithm, and the same with other defaults."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Optional, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark import keyword_only
 from pyspark.ml.util import JavaMLWritable
 from pyspark.ml.wrapper import JavaEstimator
+from pyspark.sql import DataFrame
 
+from seraphim_spark._failures import SeraphimWarning, failure
 from seraphim_spark._java import SeraphimReadable, java_name, new_java_object
 from seraphim_spark._model import SeraphimModel
 from seraphim_spark._params import SeraphimTrainingParams, Settings
@@ -35,11 +39,13 @@ class SeraphimEstimator(JavaEstimator, SeraphimTrainingParams, JavaMLWritable, S
         seed: Optional[int] = None,
         numTasks: Optional[int] = None,
         numWorkers: int = 1,
-        threshold: float = 0.5,
+        threshold: Optional[float] = None,
+        thresholds: Optional[Sequence[float]] = None,
         settings: Optional[Settings] = None,
         regParam: Optional[float] = None,
         elasticNetParam: float = 0.0,
         maxIter: Optional[int] = None,
+        standardization: bool = True,
     ) -> None:
         super().__init__()
         self._java_obj = new_java_object(java_name(type(self).__name__), self.uid)
@@ -51,11 +57,17 @@ class SeraphimEstimator(JavaEstimator, SeraphimTrainingParams, JavaMLWritable, S
         """Sets parameters by their names, as the constructor takes them."""
         return self._set(**params)
 
-    def _create_model(self, java_model: Any) -> SeraphimModel:
-        model = SeraphimModel(java_model)
-        # The training has set what the Estimator does not know, such as numFeatures.
-        model._transfer_params_from_java()
+    def _fit(self, dataset: DataFrame) -> SeraphimModel:
+        try:
+            model = super()._fit(dataset)
+        except Py4JJavaError as fault:
+            raise failure(fault) from None
+        for notice in model.summary.get("notices", []):
+            warnings.warn(f"{self.getAlgorithm()}: {notice}", SeraphimWarning, stacklevel=4)
         return model
+
+    def _create_model(self, java_model: Any) -> SeraphimModel:
+        return SeraphimModel(java_model)
 
 
 class SeraphimLogisticRegression(SeraphimEstimator):

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from pyspark.ml.classification import ProbabilisticClassificationModel
 from pyspark.ml.linalg import Matrix, Vector
-from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.util import JavaMLWritable
 from pyspark.ml.wrapper import JavaModel
 
@@ -12,23 +12,34 @@ from seraphim_spark._java import SeraphimReadable
 from seraphim_spark._params import SeraphimParams
 
 
-class SeraphimModel(JavaModel, SeraphimParams, JavaMLWritable, SeraphimReadable):
+class SeraphimModel(JavaModel, ProbabilisticClassificationModel, SeraphimParams, JavaMLWritable, SeraphimReadable):
     """A model that the program has trained.
 
     `write().save(path)` writes a model directory, which the commands of the program read; `load` reads also those
     that the command line has written.
     """
 
-    numFeatures: "Param[int]" = Param(
-        Params._dummy(),
-        "numFeatures",
-        "size of the vectors of the training",
-        typeConverter=TypeConverters.toInt,
-    )
+    @property
+    def numFeatures(self) -> int:
+        """The size of the vectors of the training; -1 for models of other columns."""
+        return self._call_java("numFeatures")
 
-    def getNumFeatures(self) -> int:
-        """Returns the size of the vectors of the training. Raises KeyError for models of other columns."""
-        return self.getOrDefault(self.numFeatures)
+    @property
+    def numClasses(self) -> int:
+        """The number of classes, which is the size of `rawPrediction` and `probability`."""
+        return self._call_java("numClasses")
+
+    def predict(self, value: Vector) -> float:
+        """Predicts one record. It starts the program for it: use `transform` for many."""
+        return self._call_java("predict", value)
+
+    def predictRaw(self, value: Vector) -> Vector:
+        """Returns the raw prediction of one record."""
+        return self._call_java("predictRaw", value)
+
+    def predictProbability(self, value: Vector) -> Vector:
+        """Returns the probabilities of one record."""
+        return self._call_java("predictProbability", value)
 
     @property
     def algorithm(self) -> str:

@@ -15,7 +15,8 @@ from pyspark.ml.param.shared import (
     HasRawPredictionCol,
     HasRegParam,
     HasSeed,
-    HasThreshold,
+    HasStandardization,
+    HasThresholds,
     HasValidationIndicatorCol,
     HasWeightCol,
 )
@@ -28,9 +29,17 @@ _T = TypeVar("_T", bound="SeraphimTrainingParams")
 
 
 class SeraphimParams(
-    HasFeaturesCol, HasInputCols, HasPredictionCol, HasProbabilityCol, HasRawPredictionCol, HasThreshold
+    HasProbabilityCol, HasThresholds, HasRawPredictionCol, HasFeaturesCol, HasPredictionCol, HasInputCols
 ):
     """The parameters that estimators and models share."""
+
+    threshold: "Param[float]" = Param(
+        Params._dummy(),
+        "threshold",
+        "the second of two classes is predicted above it: a probability, or for svm the raw prediction "
+        "[default: 0.5, svm 0]",
+        typeConverter=TypeConverters.toFloat,
+    )
 
     def setFeaturesCol(self: _S, value: str) -> _S:
         """Sets the column of vectors."""
@@ -53,8 +62,16 @@ class SeraphimParams(
         return self._set(rawPredictionCol=value)
 
     def setThreshold(self: _S, value: float) -> _S:
-        """Sets the threshold: a record whose probability of label 1 is above it is predicted as 1."""
+        """Sets the threshold: the second class is predicted above it, a probability or the raw prediction of svm."""
         return self._set(threshold=value)
+
+    def getThreshold(self) -> float:
+        """Returns the threshold. Raises KeyError if it is not set."""
+        return self.getOrDefault(self.threshold)
+
+    def setThresholds(self: _S, value: Sequence[float]) -> _S:
+        """Sets one threshold for each class: the class with the largest probability over it is predicted."""
+        return self._set(thresholds=list(value))
 
 
 class SeraphimTrainingParams(
@@ -66,6 +83,7 @@ class SeraphimTrainingParams(
     HasRegParam,
     HasElasticNetParam,
     HasMaxIter,
+    HasStandardization,
 ):
     """The parameters of a training."""
 
@@ -144,13 +162,17 @@ class SeraphimTrainingParams(
         return self._set(seed=value)
 
     def setRegParam(self: _T, value: float) -> _T:
-        """Sets the weight of the penalty, as in Spark ML; it is for the linear algorithms."""
+        """Sets the weight of the penalty of Spark ML; it is for lr, softmax and linear."""
         return self._set(regParam=value)
 
     def setElasticNetParam(self: _T, value: float) -> _T:
-        """Sets the share of the L1 penalty, as in Spark ML; it is for the linear algorithms."""
+        """Sets the share of the L1 penalty of Spark ML; it is for lr, softmax and linear."""
         return self._set(elasticNetParam=value)
 
     def setMaxIter(self: _T, value: int) -> _T:
-        """Sets the largest number of iterations, as in Spark ML; it is for the linear algorithms."""
+        """Sets the largest number of iterations of Spark ML; it is for lr, softmax and linear."""
         return self._set(maxIter=value)
+
+    def setStandardization(self: _T, value: bool) -> _T:
+        """Sets whether Spark ML's penalty is that of standardized columns; it is for lr, softmax and linear."""
+        return self._set(standardization=value)

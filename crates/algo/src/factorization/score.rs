@@ -151,14 +151,24 @@ impl FactorizationScorer {
 
 impl Scorer for FactorizationScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
-        self.scoring.score(agent, batch, &ScoreTickets::default())?;
-        out.clear();
-        out.extend_from_slice(&self.scoring.scores);
+        self.raw_scores(agent, batch, out)?;
         if !self.scoring.model.loss.is_real() {
             for score in out {
                 *score = math::special::sigmoid(*score);
             }
         }
+        Ok(())
+    }
+
+    fn raw_scores(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        self.scoring.score(agent, batch, &ScoreTickets::default())?;
+        out.clear();
+        out.extend_from_slice(&self.scoring.scores);
         Ok(())
     }
 

@@ -191,14 +191,24 @@ impl LinearScorer {
 
 impl Scorer for LinearScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
-        self.scoring.score(agent, batch)?;
-        out.clear();
-        out.extend_from_slice(&self.scoring.scores);
+        self.raw_scores(agent, batch, out)?;
         match self.scoring.model.loss {
             Loss::Logistic => out.iter_mut().for_each(|score| *score = math::special::sigmoid(*score)),
             Loss::Softmax => out.chunks_exact_mut(self.scoring.model.width()).for_each(probabilities),
             Loss::Hinge | Loss::SquaredHinge | Loss::Squared | Loss::Huber { .. } => {}
         }
+        Ok(())
+    }
+
+    fn raw_scores(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        self.scoring.score(agent, batch)?;
+        out.clear();
+        out.extend_from_slice(&self.scoring.scores);
         Ok(())
     }
 

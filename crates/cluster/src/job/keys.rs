@@ -226,6 +226,13 @@ pub const KEYS: &[Key] = &[
     key("label", KeyKind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
     key("no_label", KeyKind::Switch, "", &[JobCommand::Predict], "The data have no label column"),
     key(
+        "raw_scores",
+        KeyKind::Switch,
+        "",
+        &[JobCommand::Predict],
+        "Write the scores from which probabilities are computed: log odds, or one score for each class",
+    ),
+    key(
         "keep_columns",
         KeyKind::Names,
         "COLUMNS",

@@ -21,6 +21,8 @@ pub struct PredictJob {
     pub output: PathBuf,
     /// Whether existing scores are replaced.
     pub overwrite: bool,
+    /// Whether the scores are those before they become probabilities.
+    pub raw_scores: bool,
     pub manner: RunOptions,
 }
 
@@ -70,6 +72,7 @@ impl PredictJob {
             input: input_for(&checker, InputPurpose::Prediction)?,
             output: checker.required_path("output", "a file for the scores")?,
             overwrite: checker.switch("overwrite")?,
+            raw_scores: checker.switch("raw_scores")?,
             manner: manner(&checker)?,
         })
     }

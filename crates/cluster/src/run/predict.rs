@@ -39,12 +39,14 @@ pub(crate) struct ScoreColumns<'a> {
     pub(crate) carried: &'a [PassthroughColumn],
     /// Whether labels are written.
     pub(crate) label: bool,
-    /// The classes, with one probability column each; empty if there is one score.
+    /// The classes, with one column of probabilities or scores each; empty if there is one score.
     pub(crate) classes: Vec<f32>,
     /// Names of the scores; for classes the name of the predicted one, which is before the probabilities.
     scores: &'static [&'static str],
     /// Names of labels; empty if labels are numbers.
     pub(crate) label_names: &'a [String],
+    /// Whether the scores are those before they become probabilities.
+    is_raw: bool,
 }
 
 impl<'a> ScoreColumns<'a> {
@@ -53,13 +55,14 @@ impl<'a> ScoreColumns<'a> {
         schema: &'a Schema,
         carried: &'a [PassthroughColumn],
         label: bool,
+        is_raw: bool,
     ) -> Result<Self, Error> {
         let scores = output.names();
         let classes = match output {
             Output::Classes(classes) => classes,
             Output::Probability | Output::Margin | Output::Value | Output::Columns(_) => Vec::new(),
         };
-        let layout = Self { carried, label, classes, scores, label_names: &schema.label_names };
+        let layout = Self { carried, label, classes, scores, label_names: &schema.label_names, is_raw };
         let mut names = layout.columns();
         names.sort_unstable();
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -75,7 +78,8 @@ impl<'a> ScoreColumns<'a> {
         let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
         columns.extend(self.label.then(|| "label".to_owned()));
         columns.extend(self.scores.iter().map(|&name| name.to_owned()));
-        columns.extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
+        let of_class = if self.is_raw { "score" } else { "probability" };
+        columns.extend(self.classes.iter().map(|&class| format!("{of_class}_{}", self.label_text(class))));
         columns
     }
 
@@ -88,7 +92,10 @@ impl<'a> ScoreColumns<'a> {
         batch: &Batch,
     ) -> Result<ScoredBatch, Error> {
         let mut scores = Vec::new();
-        scorer.predict(agent, batch, &mut scores)?;
+        match self.is_raw {
+            true => scorer.raw_scores(agent, batch, &mut scores)?,
+            false => scorer.predict(agent, batch, &mut scores)?,
+        }
         if is_text {
             let text = lines(self, batch, &scores, self.width());
             return Ok(ScoredBatch { text, ..ScoredBatch::default() });
@@ -148,7 +155,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let LoadedModel { model, scoring, scorer } = &loaded;
     let destination = checked_destination(job, &**scoring)?;
     let opened = OpenedInput::for_prediction(job, &model.manifest, &**scoring, environment)?;
-    let layout = opened.columns(&**scoring, &model.manifest.schema)?;
+    let layout = opened.columns(job, &**scoring, &model.manifest.schema)?;
     let mut sink = ScoreSink::open(&destination, &layout, environment.interrupt)?;
     let mut totals = Totals::default();
     let is_text = !destination.is_parquet();

@@ -240,10 +240,12 @@ impl OpenedInput {
     /// The columns of the scores.
     pub(super) fn columns<'a>(
         &'a self,
+        job: &PredictJob,
         scoring: &dyn algo::Model,
         schema: &'a Schema,
     ) -> Result<ScoreColumns<'a>, Error> {
-        ScoreColumns::new(scoring.output(), schema, self.source.passthrough_columns(), self.has_label)
+        let carried = self.source.passthrough_columns();
+        ScoreColumns::new(scoring.output(), schema, carried, self.has_label, job.raw_scores)
     }
 
     /// The chunks of the data, in their order.

@@ -1,4 +1,7 @@
-//! `seraphim algorithms [lr]`: the table of algorithms, or all parameters of one algorithm.
+//! `seraphim algorithms [lr]`: the table of algorithms, or all parameters of one algorithm. With `--set` it checks the
+//! given parameters, as `train` does before it reads data.
+
+use std::collections::BTreeMap;
 
 use algo::{Algorithm, Families, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -13,12 +16,23 @@ pub(super) fn command() -> Command {
     Command::new("algorithms")
         .about("List the algorithms, or every parameter of one")
         .arg(Arg::new("name").value_name("ALGORITHM"))
+        .arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("NAME=VALUE")
+                .help("Check a parameter of the algorithm; may be repeated")
+                .action(ArgAction::Append)
+                .requires("name"),
+        )
         .arg(switch("json", "Print the result as JSON"))
         .arg(switch("markdown", "Print the tables as Markdown, as docs/parameters.md has them"))
 }
 
 pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Error> {
     let chosen = matches.get_one::<String>("name").map(|name| families.algorithm(name)).transpose()?;
+    if let (Some(row), Some(pairs)) = (chosen, matches.get_many::<String>("set")) {
+        (row.configure)(&settings(pairs)?)?;
+    }
     if matches.get_flag("json") {
         match chosen {
             Some(row) => print_json(&value_of(row))?,
@@ -31,6 +45,18 @@ pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Err
         print_text(&chosen.map_or_else(|| table(families), parameters))?;
     }
     Ok(Exit::Done)
+}
+
+fn settings<'a>(pairs: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, String>, Error> {
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').ok_or_else(|| Error::InvalidRequest {
+                what: format!("--set {pair} has no value"),
+                advice: "write NAME=VALUE".into(),
+            })?;
+            Ok((name.to_owned(), value.to_owned()))
+        })
+        .collect()
 }
 
 fn value_of(row: &Algorithm) -> Value {

@@ -62,7 +62,7 @@ impl ScoringTask {
         let facts = match &self.job {
             ScoringJob::Predict(job) => {
                 let destination = checked_destination(job, scoring)?;
-                let columns = self.opened.columns(scoring, &self.manifest.schema)?.columns();
+                let columns = self.opened.columns(job, scoring, &self.manifest.schema)?.columns();
                 self.parts = Some(destination.create_parts(context.job, &context.interrupt)?);
                 let positive_label = labels::positive(scoring, &self.manifest.schema);
                 ScoringFacts::Prediction(PredictionFacts { columns, positive_label, notices })
@@ -127,7 +127,7 @@ impl ScoringTask {
 
     fn predict(&self, job: &PredictJob, folder: &Path, part: u32, run: &ShareRun<'_>) -> Result<(), Error> {
         let destination = Destination::of(&job.output);
-        let layout = self.opened.columns(&*self.scoring, &self.manifest.schema)?;
+        let layout = self.opened.columns(job, &*self.scoring, &self.manifest.schema)?;
         let mut sink = PartSink::create(&destination, folder, part, &layout)?;
         let is_text = !destination.is_parquet();
         let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
@@ -175,7 +175,7 @@ impl ScoringTask {
     pub(super) fn join(self, part_count: u32, environment: Environment<'_>) -> Result<(), Error> {
         let (ScoringJob::Predict(job), Some(parts)) = (&self.job, self.parts) else { return Ok(()) };
         let destination = Destination::of(&job.output);
-        let layout = self.opened.columns(&*self.scoring, &self.manifest.schema)?;
+        let layout = self.opened.columns(job, &*self.scoring, &self.manifest.schema)?;
         join_parts(&destination, parts, part_count, &layout, job.overwrite, environment.interrupt)
     }
 }

@@ -1,11 +1,15 @@
 package org.seraphim.spark
 
+import java.time.Duration
+import java.util.concurrent.locks.LockSupport
 import java.util.{Collections, Map => JMap}
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.internal.Logging
 
 /**
  * Starts parameter servers with a Spark application, and stops them with it: `spark.plugins` is
@@ -72,15 +76,67 @@ private[spark] final class SeraphimDriverPlugin extends DriverPlugin {
 }
 
 private[spark] final class SeraphimExecutorPlugin extends ExecutorPlugin {
-  private var server: Option[ChildProcess] = None
+  private var server: Option[LastingServer] = None
 
   override def init(plugin: PluginContext, extra: JMap[String, String]): Unit = {
     val master = extra.get(SeraphimPlugin.MasterKey)
     if (master != null && plugin.ask(ServerWanted(plugin.executorID)) == java.lang.Boolean.TRUE) {
       val conf = SeraphimConf.of(plugin.conf)
-      server = Some(SeraphimService.server(conf, master, extra.get(SeraphimPlugin.SecretKey)))
+      val secret = extra.get(SeraphimPlugin.SecretKey)
+      server = Some(new LastingServer(() => SeraphimService.server(conf, master, secret)))
     }
   }
 
   override def shutdown(): Unit = server.foreach(_.close())
+}
+
+/** A server that is started again when its process has died, until it is closed. */
+private[spark] final class LastingServer(start: () => ChildProcess) extends AutoCloseable with Logging {
+  import LastingServer._
+
+  @volatile private var isClosed = false
+  private var process = start()
+  private val watcher = new Thread(() => watch(), "seraphim server")
+  watcher.setDaemon(true)
+  watcher.start()
+
+  private def watch(): Unit = {
+    var pause = LeastPause
+    while (!isClosed) {
+      LockSupport.parkNanos(pause.toNanos)
+      if (!isRunning()) {
+        pause = try {
+          logWarning("the server of this executor has died, and is started again")
+          restart()
+          LeastPause
+        } catch {
+          case NonFatal(fault) =>
+            logWarning(s"the server of this executor cannot be started again: ${fault.getMessage}")
+            if (pause.multipliedBy(2).compareTo(LongestPause) < 0) pause.multipliedBy(2) else LongestPause
+        }
+      }
+    }
+  }
+
+  private def isRunning(): Boolean = synchronized(isClosed || process.isAlive)
+
+  private def restart(): Unit = {
+    val next = start()
+    synchronized {
+      process.close()
+      process = next
+      if (isClosed) next.close()
+    }
+  }
+
+  override def close(): Unit = synchronized {
+    isClosed = true
+    process.close()
+    LockSupport.unpark(watcher)
+  }
+}
+
+private object LastingServer {
+  private val LeastPause = Duration.ofMillis(500)
+  private val LongestPause = Duration.ofSeconds(30)
 }

@@ -34,7 +34,8 @@ private[spark] final class SecretFile(secret: String) extends AutoCloseable {
 private object SecretFile {
   private def write(secret: String): Path = {
     val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
-    Files.write(Files.createTempFile("seraphim", ".token", onlyOwner), secret.getBytes(UTF_8))
+    val file = LocalFolder.removedAtEnd(Files.createTempFile("seraphim", ".token", onlyOwner))
+    Files.write(file, secret.getBytes(UTF_8))
   }
 }
 

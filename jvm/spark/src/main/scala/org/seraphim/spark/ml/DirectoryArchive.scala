@@ -49,6 +49,13 @@ private[ml] object DirectoryArchive {
     }
   }
 
+  /** Returns an archive with one file more. */
+  def add(archive: Array[Byte], name: String, content: Array[Byte]): Array[Byte] = {
+    var all = Seq((name, content))
+    foreach(archive)((name, content) => all :+= ((name, content)))
+    pack(all.sortBy(_._1))
+  }
+
   def unpack(archive: Array[Byte], folder: Path): Unit = foreach(archive) { (name, content) =>
     val file = folder.resolve(name)
     Files.createDirectories(file.getParent)

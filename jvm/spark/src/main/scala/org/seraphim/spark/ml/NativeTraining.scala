@@ -4,7 +4,7 @@ import java.nio.file.Files
 
 import scala.collection.mutable
 
-import org.apache.spark.{HashPartitioner, SparkException, TaskContext, TaskKilledException}
+import org.apache.spark.{HashPartitioner, SparkEnv, SparkException, TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.Row
@@ -34,16 +34,20 @@ private[ml] object NativeTraining extends Logging {
         // Spark runs a lost barrier stage again only if another stage comes after it.
         members.partitionBy(new HashPartitioner(1)).values
       }
+    val texts = new ProgramTexts(plan.schema)
     val all =
       try outcomes.collect()
       catch {
-        case fault: SparkException => throw ProgramFailure.ofTask(fault)
+        case fault: SparkException => throw ProgramFailure.ofTask(fault, texts)
       }
-    all.flatMap { case (outcome, _) => outcome.failure }.headOption.foreach(reason => throw new ProgramFailure(reason))
+    all.flatMap { case (outcome, _) => outcome.failure }.headOption.foreach { reason =>
+      throw new ProgramFailure(texts.forSpark(reason))
+    }
     val archive = all.flatMap { case (outcome, _) => outcome.archive }.headOption
       .getOrElse(throw new ProgramFailure("no worker has saved the model"))
-    val report = all.flatMap { case (outcome, _) => outcome.report }.headOption.getOrElse("")
-    Trained(archive, report, all.head._2.vectorSizes.headOption)
+    val report = texts.ofReport(all.flatMap { case (outcome, _) => outcome.report }.headOption.getOrElse(""))
+    ProgramTexts.notices(report).foreach(notice => logWarning(s"${plan.algorithm}: $notice"))
+    Trained(plan.facts(all.head._2).addTo(archive), report)
   }
 
   private def trainAlone(blocks: Iterator[(BlockKey, RecordBlock)], plan: TrainingPlan): (TaskOutcome, RecordTotals) = {
@@ -66,7 +70,7 @@ private[ml] object NativeTraining extends Logging {
       (if (totals.validation > 0) Seq("--validate", path(TrainingFolder.Validation)) else Nil) ++
       Seq("--model", path(TrainingFolder.Model), "--report", folder.report.toString) ++
       Seq("--seed", plan.seed.toString, "--threads", plan.threads.toString) ++
-      plan.tasks.toSeq.flatMap(count => Seq("--tasks", count.toString)) ++ plan.settings.words(totals.weight)
+      plan.tasks.toSeq.flatMap(count => Seq("--tasks", count.toString)) ++ plan.settings.words(totals.labels)
   }
 
   /** Runs the program to its end. Returns the reason of a failure that another attempt would have, too. */
@@ -74,7 +78,8 @@ private[ml] object NativeTraining extends Logging {
     val process = new ChildProcess(BundledProgram.find(plan.conf.binary) +: words)
     try {
       val lines = mutable.Queue[String]()
-      val status = process.waitForEnd(checkTaskGoesOn) { line =>
+      val environment = SparkEnv.get
+      val status = process.waitForEnd(() => checkTaskGoesOn(environment)) { line =>
         logInfo(line)
         lines.enqueue(line)
         if (lines.size > ProgramFailure.MaxLines) lines.dequeue()
@@ -87,9 +92,14 @@ private[ml] object NativeTraining extends Logging {
     } finally process.close()
   }
 
-  /** Fails when Spark wants to end this task: its job was cancelled, or another task of a barrier stage has failed. */
-  private def checkTaskGoesOn(): Unit =
-    if (Option(TaskContext.get()).exists(_.isInterrupted())) throw new TaskKilledException("the training was ended")
+  /**
+   * Fails when this task must end: its job was cancelled, another task of a barrier stage has failed, or the session of
+   * local mode was stopped, which ends no task.
+   */
+  private def checkTaskGoesOn(environment: SparkEnv): Unit =
+    if (Option(TaskContext.get()).exists(_.isInterrupted()) || (SparkEnv.get ne environment)) {
+      throw new TaskKilledException("the training was ended")
+    }
 
   /** What a task has after the program has ended. */
   def outcome(folder: TrainingFolder, failure: Option[String]): TaskOutcome = {

@@ -14,6 +14,8 @@ private[ml] object ProgramFailure {
   val MaxLines = 20
 
   private val Error = "error: "
+  /** The status of a process that signal 9 has ended. */
+  private val Killed = 128 + 9
   /** The status of a shell for a program that it cannot run or find. */
   private val CannotStart = Set(126, 127)
 
@@ -26,7 +28,11 @@ private[ml] object ProgramFailure {
   def ofProgram(lines: Seq[String], status: Int): ProgramFailure = {
     val start = lines.lastIndexWhere(_.startsWith(Error))
     val text = if (start >= 0) lines.drop(start).mkString("\n").stripPrefix(Error) else lines.mkString("\n")
-    val reason = if (text.isEmpty) s"the program seraphim has ended with status $status" else text
+    val reason =
+      if (status == Killed) {
+        "the program seraphim was killed (signal 9), most likely because this machine or container has too little memory: " +
+          "give it more, or use more executors (numWorkers)"
+      } else if (text.isEmpty) s"the program seraphim has ended with status $status" else text
     new ProgramFailure(if (CannotStart.contains(status)) s"$reason; ${BundledProgram.advice}" else reason)
   }
 
@@ -35,7 +41,7 @@ private[ml] object ProgramFailure {
     new ProgramFailure(s"${fault.getMessage}; ${BundledProgram.advice}", fault)
 
   /** Spark has only the text of an exception of a task: finds the reason in it. */
-  def ofTask(fault: SparkException): ProgramFailure = {
+  def ofTask(fault: SparkException, texts: ProgramTexts): ProgramFailure = {
     val lines = fault.getMessage.split('\n').toSeq
     val isReason = Seq(classOf[ProgramFailure].getName, classOf[IllegalArgumentException].getName).map(_ + ": ")
     val found = lines.zipWithIndex.collectFirst {
@@ -48,6 +54,6 @@ private[ml] object ProgramFailure {
       if (MissingClass.findFirstIn(fault.getMessage).isEmpty) fault.getMessage
       else s"$MissingJars: ${lines.head}"
     }
-    new ProgramFailure(reason, fault)
+    new ProgramFailure(texts.forSpark(reason), fault)
   }
 }

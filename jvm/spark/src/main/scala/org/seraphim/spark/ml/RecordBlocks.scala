@@ -4,13 +4,8 @@ import org.apache.spark.{Partitioner, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.Row
 
-/** Some records of a partition as an Arrow file. */
-private[ml] final case class RecordBlock(
-    isValidation: Boolean,
-    records: Int,
-    weight: Double,
-    vectorSize: Int,
-    file: Array[Byte])
+/** Some records of a partition as an Arrow file, and what is to be known of them. */
+private[ml] final case class RecordBlock(totals: RecordTotals, file: Array[Byte])
 
 /** The worker that gets a block, the partition that the block is from, and its number among those of the partition. */
 private[ml] final case class BlockKey(worker: Int, partition: Int, number: Int)
@@ -71,22 +66,29 @@ private[ml] object RecordBlocks {
 
   private final class BlockBuilder(plan: TrainingPlan, isValidation: Boolean, limit: Long) extends AutoCloseable {
     private val encoder = new RecordEncoder(plan.schema)
-    private val weightIndex = plan.weight.flatMap(name => plan.schema.columns.find(_.name == name)).map(_.index)
-    private var weight = 0.0
+    private val weightIndex = indexOf(plan.weight)
+    private val labelIndex = indexOf(plan.label)
+    private val labels = new LabelTally
+
+    private def indexOf(column: Option[String]): Option[Int] =
+      column.flatMap(name => plan.schema.columns.find(_.name == name)).map(_.index)
 
     def add(row: Row): Option[RecordBlock] = {
       encoder.add(row)
-      weight += weightIndex.fold(1.0)(index => RecordEncoder.number(row.get(index)))
+      val number = (index: Int) => RecordEncoder.number(row.get(index))
+      labels.add(labelIndex.fold(0.0)(number), weightIndex.fold(1.0)(number))
       if (encoder.weight < limit) None else Some(block())
     }
 
     def rest(): Option[RecordBlock] = if (encoder.records == 0) None else Some(block())
 
     private def block(): RecordBlock = {
-      val records = encoder.records
-      val block = RecordBlock(isValidation, records, weight, encoder.vectorSize, encoder.toFile())
-      weight = 0
-      block
+      val records = encoder.records.toLong
+      val sizes = if (encoder.vectorSize < 0) Set.empty[Int] else Set(encoder.vectorSize)
+      val ofTraining = if (isValidation) LabelStatistics.none else labels.take()
+      val totals =
+        RecordTotals(if (isValidation) 0 else records, if (isValidation) records else 0, sizes, ofTraining)
+      RecordBlock(totals, encoder.toFile())
     }
 
     override def close(): Unit = encoder.close()

@@ -4,6 +4,8 @@ import java.io.{ByteArrayOutputStream, OutputStream}
 import java.nio.channels.Channels
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.collection.mutable
+
 import org.apache.arrow.memory.RootAllocator
 import org.apache.arrow.vector._
 import org.apache.arrow.vector.complex.{ListVector, StructVector}
@@ -14,8 +16,9 @@ import org.apache.spark.sql.Row
 /**
  * Encodes rows as Arrow record batches.
  *
- * It checks what the program could not explain to a user of Spark: missing values, numbers that are not finite, vectors
- * of different sizes, or of another size than those of the training (`trainedSize`).
+ * It checks what the program could not explain to a user of Spark: missing values, numbers that are not finite, labels
+ * and weights that the algorithm does not take, vectors of different sizes, or of another size than those of the
+ * training (`trainedSize`).
  */
 private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[Int] = None) extends AutoCloseable {
   private val allocator = new RootAllocator(Long.MaxValue)
@@ -23,7 +26,7 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
   private val writers = schema.columns.map(writer).toArray
   private var count = 0
   private var entries = 0L
-  private var size = -1
+  private var size = schema.columns.map(_.kind).collectFirst { case SlotsColumn(slots) => slots.size }.getOrElse(-1)
 
   /** Records since the last batch. */
   def records: Int = count
@@ -87,22 +90,26 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
   }
 
   private def writer(column: RecordColumn): Row => Unit = {
-    val vector = root.getVector(column.name)
+    def vector[V](name: String): V = root.getVector(name).asInstanceOf[V]
     column.kind match {
-      case NumberColumn => writeNumber(column, vector.asInstanceOf[Float8Vector])
-      case TextColumn => writeText(column, vector.asInstanceOf[VarCharVector])
-      case WordsColumn => writeWords(column, vector.asInstanceOf[ListVector])
-      case VectorColumn => writeVector(column, vector.asInstanceOf[StructVector])
+      case NumberColumn => writeNumber(column, vector(column.name))
+      case TextColumn => writeText(column, vector(column.name))
+      case WordsColumn => writeWords(column, vector(column.name))
+      case VectorColumn => writeVector(column, vector(column.name))
+      case SlotsColumn(slots) =>
+        val numbers = new Array[Float8Vector](slots.size)
+        slots.numbers.foreach(slot => numbers(slot) = vector(slots.names(slot)))
+        writeSlots(column, slots, numbers, if (slots.hasWords) Some(vector(slots.column)) else None)
     }
   }
 
   private def writeNumber(column: RecordColumn, out: Float8Vector)(row: Row): Unit = row.get(column.index) match {
-    case null if column.isRequired => throw missing(column)
+    case null if column.rule != Optional => throw missing(column)
     case null => out.setNull(count)
     case value =>
       val number = RecordEncoder.number(value)
-      if (column.isRequired && (number.isNaN || number.isInfinite)) {
-        throw new IllegalArgumentException(s"column '${column.name}' has the value $number, expected a finite number")
+      RecordEncoder.expected(column.rule, number).foreach { expected =>
+        throw new IllegalArgumentException(s"column '${column.name}' has the value $number, expected $expected")
       }
       out.setSafe(count, number)
   }
@@ -128,26 +135,62 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
     val length = out.getChild("size").asInstanceOf[IntVector]
     val indices = out.getChild("indices").asInstanceOf[ListVector]
     val values = out.getChild("values").asInstanceOf[ListVector]
-    row => {
-      row.get(column.index) match {
-        case null => throw missing(column)
-        case vector: Vector =>
-          checkSize(column, vector)
-          out.setIndexDefined(count)
-          vector match {
-            case sparse: SparseVector =>
-              kind.setSafe(count, 0)
-              length.setSafe(count, sparse.size)
-              writeIndices(indices, sparse.indices)
-              writeValues(values, sparse.values)
-            case dense: DenseVector =>
-              kind.setSafe(count, 1)
-              length.setNull(count)
-              indices.setNull(count)
-              writeValues(values, dense.values)
-          }
+    row =>
+      val vector = present(column, row)
+      out.setIndexDefined(count)
+      vector match {
+        case sparse: SparseVector =>
+          kind.setSafe(count, 0)
+          length.setSafe(count, sparse.size)
+          writeIndices(indices, sparse.indices)
+          writeValues(values, sparse.values)
+        case dense: DenseVector =>
+          kind.setSafe(count, 1)
+          length.setNull(count)
+          indices.setNull(count)
+          writeValues(values, dense.values)
+      }
+  }
+
+  private def writeSlots(column: RecordColumn, slots: VectorSlots, numbers: Array[Float8Vector],
+      words: Option[ListVector])(row: Row): Unit = {
+    val vector = present(column, row)
+    val ones = mutable.ArrayBuffer[Array[Byte]]()
+    numbers.foreach(out => if (out != null) out.setSafe(count, 0.0))
+    vector.foreachActive { (slot, value) =>
+      if (numbers(slot) != null) numbers(slot).setSafe(count, value)
+      else if (value == 1) ones += slots.names(slot).getBytes(UTF_8)
+      else if (value != 0) {
+        throw new IllegalArgumentException(
+          s"column '${column.name}' has the value $value in slot $slot (${slots.names(slot)}), which is binary by the " +
+            "metadata of the column, expected 0 or 1")
       }
     }
+    words.foreach { out =>
+      val data = out.getDataVector.asInstanceOf[VarCharVector]
+      writeList(out, ones.length)((position, i) => data.setSafe(position, ones(i)))
+    }
+    entries += numbers.length
+  }
+
+  /** The vector of a row, which has a size that is right and no value that is not finite. */
+  private def present(column: RecordColumn, row: Row): Vector = row.get(column.index) match {
+    case null => throw missing(column)
+    case vector: Vector =>
+      checkSize(column, vector)
+      vector.foreachActive { (slot, value) =>
+        RecordEncoder.expected(Required, value).foreach { expected =>
+          throw new IllegalArgumentException(
+            s"column '${column.name}' has the value $value in slot $slot${nameOf(column, slot)}, expected $expected; " +
+              "Imputer fills missing values, and with inputCols instead of a vector they may be missing")
+        }
+      }
+      vector
+  }
+
+  private def nameOf(column: RecordColumn, slot: Int): String = column.kind match {
+    case SlotsColumn(slots) => s" (${slots.names(slot)})"
+    case _ => ""
   }
 
   private def checkSize(column: RecordColumn, vector: Vector): Unit = {
@@ -192,6 +235,24 @@ private[ml] object RecordEncoder {
     case number: java.lang.Number => number.doubleValue
     case flag: java.lang.Boolean => if (flag) 1.0 else 0.0
   }
+
+  /** What a rule expects instead of a number; none if the number is right. */
+  def expected(rule: ValueRule, number: Double): Option[String] = {
+    // The program computes with 32 bits.
+    val isFinite = math.abs(number) <= Float.MaxValue
+    val (isRight, expected) = rule match {
+      case Optional => (isFinite || number.isNaN, "a finite number of at most 3.4e38, or null")
+      case Required => (isFinite, "a finite number of at most 3.4e38")
+      case Weight => (isFinite && number >= 0, "a finite number of 0 or more")
+      case TwoClasses =>
+        (number == 1 || number == 0 || number == -1, "a label of two classes: 0 and 1, or -1 and 1; softmax takes more")
+      case Classes => (math.abs(number) <= MaxClass && number == math.rint(number), "the number of a class: a whole number")
+    }
+    if (isRight) None else Some(expected)
+  }
+
+  /** Whole numbers up to it are exact in 32 bits. */
+  private val MaxClass = (1 << 24) - 1
 
   def differentSizes(column: String, one: Int, other: Int): IllegalArgumentException =
     new IllegalArgumentException(

@@ -10,29 +10,53 @@ import org.apache.spark.sql.types.{ArrayType, BooleanType, DataType, NumericType
 /** What a column of a DataFrame becomes in the records of the program. */
 private[ml] sealed trait ColumnKind
 private[ml] case object VectorColumn extends ColumnKind
+/** A vector whose slots become columns. */
+private[ml] final case class SlotsColumn(slots: VectorSlots) extends ColumnKind
 private[ml] case object NumberColumn extends ColumnKind
 private[ml] case object TextColumn extends ColumnKind
 private[ml] case object WordsColumn extends ColumnKind
 
-/** A column that is encoded: its name, its place in a row, its kind, and whether each record must have a value. */
-private[ml] final case class RecordColumn(name: String, index: Int, kind: ColumnKind, isRequired: Boolean)
+/** Which values a column may have. */
+private[ml] sealed trait ValueRule
+/** A value may be missing. */
+private[ml] case object Optional extends ValueRule
+/** Each record has a finite value. */
+private[ml] case object Required extends ValueRule
+private[ml] case object Weight extends ValueRule
+/** 0 and 1, or -1 and 1. */
+private[ml] case object TwoClasses extends ValueRule
+/** Whole numbers. */
+private[ml] case object Classes extends ValueRule
+
+/** A column that is encoded: its name, its place in a row, its kind, and the values that it may have. */
+private[ml] final case class RecordColumn(name: String, index: Int, kind: ColumnKind, rule: ValueRule)
 
 /** The columns of a DataFrame that the program reads. */
 private[ml] final case class RecordSchema(columns: Seq[RecordColumn], validation: Option[Int]) {
 
   /** The columns as Arrow types. A vector has the struct that Spark ML writes to Parquet. */
-  def arrow: Schema = new Schema(Arrays.asList(columns.map(field): _*))
+  def arrow: Schema = new Schema(Arrays.asList(columns.flatMap(fields): _*))
 
-  private def field(column: RecordColumn): Field = column.kind match {
-    case NumberColumn => RecordSchema.leaf(column.name, new ArrowType.FloatingPoint(DOUBLE))
-    case TextColumn => RecordSchema.leaf(column.name, ArrowType.Utf8.INSTANCE)
-    case WordsColumn => RecordSchema.list(column.name, ArrowType.Utf8.INSTANCE)
-    case VectorColumn => RecordSchema.vector(column.name)
+  /** This schema with the slots of its vectors as columns. */
+  def withSlots(slots: VectorSlots): RecordSchema = copy(columns = columns.map { column =>
+    if (column.kind == VectorColumn) column.copy(kind = SlotsColumn(slots)) else column
+  })
+
+  private def fields(column: RecordColumn): Seq[Field] = column.kind match {
+    case NumberColumn => Seq(RecordSchema.number(column.name))
+    case TextColumn => Seq(RecordSchema.leaf(column.name, ArrowType.Utf8.INSTANCE))
+    case WordsColumn => Seq(RecordSchema.list(column.name, ArrowType.Utf8.INSTANCE))
+    case VectorColumn => Seq(RecordSchema.vector(column.name))
+    case SlotsColumn(slots) =>
+      val words = if (slots.hasWords) Seq(RecordSchema.list(slots.column, ArrowType.Utf8.INSTANCE)) else Nil
+      slots.numbers.map(slot => RecordSchema.number(slots.names(slot))) ++ words
   }
 }
 
 private[ml] object RecordSchema {
   private def leaf(name: String, kind: ArrowType): Field = new Field(name, FieldType.nullable(kind), null)
+
+  private def number(name: String): Field = leaf(name, new ArrowType.FloatingPoint(DOUBLE))
 
   private def list(name: String, item: ArrowType): Field =
     new Field(name, FieldType.nullable(ArrowType.List.INSTANCE), Arrays.asList(leaf("item", item)))
@@ -58,7 +82,7 @@ private[ml] object RecordSchema {
           case ArrayType(StringType, _) => WordsColumn
           case other => throw wrongType(name, other, "a number, a boolean, a string or an array of strings")
         }
-        RecordColumn(name, schema.fieldIndex(name), kind, isRequired = false)
+        RecordColumn(name, schema.fieldIndex(name), kind, Optional)
       }
       case None =>
         val index = required(schema, featuresCol)
@@ -66,14 +90,14 @@ private[ml] object RecordSchema {
           throw wrongType(featuresCol, schema(index).dataType,
             "a vector; use VectorAssembler, or set inputCols to the columns of the features")
         }
-        Seq(RecordColumn(featuresCol, index, VectorColumn, isRequired = true))
+        Seq(RecordColumn(featuresCol, index, VectorColumn, Required))
     }
 
   /** Finds a column that has a number for each record. */
-  def number(schema: StructType, name: String): RecordColumn = {
+  def number(schema: StructType, name: String, rule: ValueRule): RecordColumn = {
     val index = required(schema, name)
     schema(index).dataType match {
-      case _: NumericType | BooleanType => RecordColumn(name, index, NumberColumn, isRequired = true)
+      case _: NumericType | BooleanType => RecordColumn(name, index, NumberColumn, rule)
       case StringType => throw wrongType(name, StringType, "a number; StringIndexer makes numbers of strings")
       case other => throw wrongType(name, other, "a number")
     }
@@ -87,10 +111,14 @@ private[ml] object RecordSchema {
   }
 
   private def required(schema: StructType, name: String): Int =
-    if (schema.fieldNames.contains(name)) schema.fieldIndex(name)
-    else {
-      val known = schema.fieldNames.mkString(", ")
-      throw new IllegalArgumentException(s"there is no column '$name'; the columns are $known")
+    schema.fieldNames.count(_ == name) match {
+      case 1 => schema.fieldIndex(name)
+      case 0 =>
+        val known = schema.fieldNames.mkString(", ")
+        throw new IllegalArgumentException(s"there is no column '$name'; the columns are $known")
+      case count =>
+        throw new IllegalArgumentException(
+          s"$count columns have the name '$name'; drop or rename all but one (toDF renames columns by position)")
     }
 
   private def wrongType(name: String, found: DataType, expected: String): IllegalArgumentException =

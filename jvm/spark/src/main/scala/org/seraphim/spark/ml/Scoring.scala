@@ -2,71 +2,61 @@ package org.seraphim.spark.ml
 
 import java.io.{BufferedOutputStream, BufferedReader, IOException, InputStreamReader}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.Files
+import java.nio.file.{Files, Path}
 import java.util.concurrent.LinkedBlockingQueue
 
 import scala.collection.mutable
 
 import org.apache.spark.TaskContext
-import org.apache.spark.broadcast.Broadcast
-import org.apache.spark.ml.linalg.Vectors
 import org.apache.spark.sql.Row
 
-import org.seraphim.spark.BundledProgram
-
-/** What the numbers of a prediction mean. */
-private[ml] sealed trait OutputKind
-/** The probability of label 1. */
-private[ml] case object ProbabilityOutput extends OutputKind
-/** A distance to the boundary between two classes. */
-private[ml] case object MarginOutput extends OutputKind
-/** The predicted class, then the probabilities of these classes. */
-private[ml] final case class ClassesOutput(classes: Seq[Double]) extends OutputKind
-/** The first number is the prediction. */
-private[ml] case object ValueOutput extends OutputKind
+import org.seraphim.spark.{BundledProgram, LocalFolder}
 
 /** Scores the rows of a partition with the program, which reads them from a pipe and answers on another. */
 private[ml] final class Scoring(
     binary: Option[String],
-    archive: Broadcast[Array[Byte]],
+    archive: () => Array[Byte],
     digest: String,
     schema: RecordSchema,
     vectorSize: Option[Int],
-    output: OutputKind,
-    threshold: Double)
+    output: OutputColumns)
     extends Serializable {
 
   /** Appends raw prediction, probability and prediction to each row, as far as the output has them. */
-  def apply(rows: Iterator[Row]): Iterator[Row] = if (rows.isEmpty) Iterator.empty else start(rows)
+  def apply(rows: Iterator[Row]): Iterator[Row] =
+    if (rows.isEmpty) Iterator.empty
+    else {
+      val model = UnpackedModels.acquire(digest, archive())
+      TaskContext.get().addTaskCompletionListener[Unit](_ => UnpackedModels.release(digest))
+      val scored = start(rows, model)
+      // Listeners run in reverse order, so the process ends before its model is released.
+      TaskContext.get().addTaskCompletionListener[Unit](_ => scored.close())
+      scored.map { case (row, line) => Row.fromSeq(row.toSeq ++ output.values(scores(line))) }
+    }
 
-  private def start(rows: Iterator[Row]): Iterator[Row] = {
-    val model = UnpackedModels.acquire(digest, archive.value)
-    TaskContext.get().addTaskCompletionListener[Unit](_ => UnpackedModels.release(digest))
-    val command = Seq(BundledProgram.find(binary), "predict", "--model", model.toString, "--data", "-", "--format",
-      "arrow", "--no-label", "--output", "-", "--quiet")
-    val scored = new ScoredRows(rows, new RecordEncoder(schema, vectorSize), command)
-    // Listeners run in reverse order, so the process ends before its model is released.
-    TaskContext.get().addTaskCompletionListener[Unit](_ => scored.close())
-    scored.map { case (row, line) => append(row, line) }
+  /** The raw scores of one row, outside of a task. */
+  def scoresOf(row: Row): Array[Double] = {
+    val model = UnpackedModels.acquire(digest, archive())
+    try {
+      val scored = start(Iterator(row), model)
+      try scores(scored.toSeq.head._2) finally scored.close()
+    } finally UnpackedModels.release(digest)
   }
 
-  private def append(row: Row, line: String): Row = {
+  private def start(rows: Iterator[Row], model: Path): ScoredRows = {
+    val command = Seq(BundledProgram.find(binary), "predict", "--model", model.toString, "--data", "-", "--format",
+      "arrow", "--no-label", "--raw-scores", "--output", "-", "--quiet")
+    new ScoredRows(rows, new RecordEncoder(schema, vectorSize), command)
+  }
+
+  private def scores(line: String): Array[Double] = {
     val fields = line.split(',')
-    val added: Seq[Any] = output match {
-      case ProbabilityOutput =>
-        val p = fields(0).toDouble
-        val margin = math.log(p) - math.log1p(-p)
-        Seq(Vectors.dense(-margin, margin), Vectors.dense(1 - p, p), if (p > threshold) 1.0 else 0.0)
-      case MarginOutput =>
-        val margin = fields(0).toDouble
-        Seq(Vectors.dense(-margin, margin), if (margin > 0) 1.0 else 0.0)
-      case ClassesOutput(classes) =>
-        // The name of the predicted class comes first, and may be any text.
-        val probabilities = fields.takeRight(classes.size).map(_.toDouble)
-        Seq(Vectors.dense(probabilities), classes(probabilities.indexOf(probabilities.max)))
-      case ValueOutput => Seq(fields(0).toDouble)
+    val count = output.kind match {
+      // The name of the predicted class comes first, and may be any text.
+      case ClassesOutput(classes) => classes.size
+      case _ => 1
     }
-    Row.fromSeq(row.toSeq ++ added)
+    fields.takeRight(count).map(_.toDouble)
   }
 }
 
@@ -78,7 +68,7 @@ private final class ScoredRows(rows: Iterator[Row], encoder: RecordEncoder, comm
     extends Iterator[(Row, String)] with AutoCloseable {
   import ScoredRows._
 
-  private val errors = Files.createTempFile("seraphim-predict", ".txt")
+  private val errors = LocalFolder.removedAtEnd(Files.createTempFile("seraphim-predict", ".txt"))
   private val process = try new ProcessBuilder(command: _*).redirectError(errors.toFile).start()
   catch {
     case fault: IOException =>

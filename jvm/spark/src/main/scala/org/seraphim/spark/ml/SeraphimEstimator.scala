@@ -1,46 +1,46 @@
 package org.seraphim.spark.ml
 
-import org.apache.spark.ml.Estimator
-import org.apache.spark.ml.param.{Param, ParamMap}
-import org.apache.spark.ml.param.shared.{HasElasticNetParam, HasMaxIter, HasRegParam}
+import org.apache.spark.ml.classification.ProbabilisticClassifier
+import org.apache.spark.ml.linalg.{DenseVector, Vector}
+import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util.{DefaultParamsReadable, DefaultParamsWritable, Identifiable}
-import org.apache.spark.sql.Dataset
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{Dataset, Row}
 
 import org.seraphim.spark.{SeraphimConf, SupportedVersions}
 
 /**
  * Trains any algorithm of the program on a DataFrame: `new SeraphimEstimator().setAlgorithm("fm").fit(frame)`.
  *
- * `regParam`, `elasticNetParam` and `maxIter` have the meaning of Spark ML and are for the linear algorithms. Without
- * them the program chooses the settings from the data.
+ * `regParam`, `elasticNetParam`, `maxIter` and `standardization` give the objective of Spark ML. Without them the program
+ * chooses the settings from the data. It is a classifier for Spark, so that OneVsRest takes it, also where the algorithm
+ * learns values or clusters.
  */
 class SeraphimEstimator(override val uid: String)
-    extends Estimator[SeraphimModel] with SeraphimTrainingParams with HasRegParam with HasElasticNetParam
-    with HasMaxIter with DefaultParamsWritable {
+    extends ProbabilisticClassifier[Vector, SeraphimEstimator, SeraphimModel] with SeraphimTrainingParams
+    with DefaultParamsWritable {
 
   def this() = this(Identifiable.randomUID("seraphim"))
 
-  /** One of `lr`, `svm`, `linear`, `huber`, `softmax`, `fm`, `ffm`, `kmeans`. */
-  final val algorithm: Param[String] =
-    new Param(this, "algorithm", "the algorithm, as `seraphim algorithms` lists them", (name: String) => name.nonEmpty)
-
-  setDefault(algorithm -> "lr", elasticNetParam -> 0.0)
-
-  def setAlgorithm(name: String): this.type = set(algorithm, name)
-  def getAlgorithm: String = $(algorithm)
-  def setRegParam(value: Double): this.type = set(regParam, value)
-  def setElasticNetParam(value: Double): this.type = set(elasticNetParam, value)
-  def setMaxIter(value: Int): this.type = set(maxIter, value)
+  override def setFeaturesCol(name: String): this.type = set(featuresCol, name)
+  override def setLabelCol(name: String): this.type = set(labelCol, name)
+  override def setPredictionCol(name: String): this.type = set(predictionCol, name)
+  override def setProbabilityCol(name: String): this.type = set(probabilityCol, name)
+  override def setRawPredictionCol(name: String): this.type = set(rawPredictionCol, name)
 
   override def fit(dataset: Dataset[_]): SeraphimModel = {
-    val trained = NativeTraining.run(dataset.toDF().rdd, plan(dataset))
-    copyValues(new SeraphimModel(uid, trained.archive, trained.report).setParent(this)).withVectors(trained.vectorSize)
+    transformSchema(dataset.schema)
+    copyValues(train(dataset).setParent(this))
   }
 
-  private def hasLabel: Boolean = !SeraphimEstimator.Unlabelled.contains($(algorithm))
+  override protected def train(dataset: Dataset[_]): SeraphimModel = {
+    val rows = dataset.toDF().rdd
+    val trained = NativeTraining.run(rows, plan(dataset, rows))
+    new SeraphimModel(uid, trained.archive, trained.report)
+  }
 
-  private def plan(dataset: Dataset[_]): TrainingPlan = {
+  private def plan(dataset: Dataset[_], rows: RDD[Row]): TrainingPlan = {
     val context = dataset.sparkSession.sparkContext
     SupportedVersions.check(context.version)
     // In local mode the driver's cores are all there are; elsewhere a task has its own.
@@ -52,38 +52,49 @@ class SeraphimEstimator(override val uid: String)
           "its workers need to run at once")
     }
     val conf = SeraphimConf.of(context.getConf)
+    val rule = SettingsRule($(settings).toSeq, objective)
+    ProgramCommand.checkSettings(conf.binary, $(algorithm), rule.words(LabelStatistics.none))
+    val schema = recordSchema(dataset.schema)
     TrainingPlan(
       conf = conf,
       // One worker needs no servers.
       cluster = if ($(numWorkers) > 1) TrainingCluster.of(context, conf) else None,
       algorithm = $(algorithm),
-      schema = recordSchema(dataset.schema, hasLabel),
+      schema = slotsOf(dataset.schema, schema, rows).fold(schema)(schema.withSlots),
       features = get(inputCols).map(_.toSeq).getOrElse(Seq($(featuresCol))),
       label = if (hasLabel) Some($(labelCol)) else None,
       weight = get(weightCol),
-      seed = $(seed),
+      // Spark's seeds may be negative.
+      seed = $(seed) & Long.MaxValue,
       workers = $(numWorkers),
       tasks = get(numTasks),
       threads = if (context.isLocal) math.max(context.defaultParallelism / $(numWorkers), 1) else taskCores,
-      settings = SettingsRule(iterations ++ $(settings), get(regParam), $(elasticNetParam)))
+      settings = rule)
   }
 
-  /** Spark's linear algorithms minimize over all records, so its parameters mean such an optimizer. */
-  private def iterations: Seq[String] = {
-    val ofSpark = Seq(regParam, maxIter).filter(param => isSet(param)).map(_.name)
-    if (ofSpark.nonEmpty && !SeraphimEstimator.Linear.contains($(algorithm))) {
-      val names = ofSpark.mkString(" and ")
-      throw new IllegalArgumentException(
-        s"$names cannot be set for ${$(algorithm)}, which is no linear algorithm; setSettings takes its parameters")
+  private def hasLabel: Boolean = AlgorithmRules.labels($(algorithm), $(settings).toSeq).nonEmpty
+
+  /**
+   * The slots of the vectors, if they are better read as columns of a table: those whose metadata name numbers, and dense
+   * vectors without metadata. The objective of Spark ML standardizes all slots alike, also binary ones.
+   */
+  private def slotsOf(frame: StructType, schema: RecordSchema, rows: RDD[Row]): Option[VectorSlots] =
+    schema.columns.find(_.kind == VectorColumn).filter(_ => readsColumns).flatMap { column =>
+      val field = frame.fields(column.index)
+      val taken = schema.columns.map(_.name).toSet
+      if (VectorSlots.hasMetadata(field)) {
+        VectorSlots.ofMetadata(field, taken).filter(slots => objective.isEmpty || !slots.hasWords)
+      } else rows.take(1).map(_.get(column.index)).collectFirst { case first: DenseVector => first }.flatMap { first =>
+        VectorSlots.ofDense(column.name, first.size, taken)
+      }
     }
-    val optimizer =
-      if (get(regParam).isEmpty && get(maxIter).isEmpty) Nil
-      else Seq(if (get(regParam).exists(_ > 0) && $(elasticNetParam) > 0) "optimizer=owlqn" else "optimizer=lbfgs")
-    optimizer ++ get(maxIter).map(count => s"max_iterations=$count")
-  }
+
+  private def readsColumns: Boolean =
+    AlgorithmRules.Standardizing($(algorithm)) && !$(settings).exists(_.startsWith("dimensions="))
 
   override def transformSchema(schema: StructType): StructType = {
-    recordSchema(schema, hasLabel)
+    recordSchema(schema)
+    objective
     schema
   }
 
@@ -91,10 +102,5 @@ class SeraphimEstimator(override val uid: String)
 }
 
 object SeraphimEstimator extends DefaultParamsReadable[SeraphimEstimator] {
-  private val Linear = Set("lr", "svm", "linear", "huber", "softmax")
-
-  /** Algorithms that learn without labels. */
-  private val Unlabelled = Set("kmeans")
-
   override def load(path: String): SeraphimEstimator = super.load(path)
 }

@@ -4,13 +4,14 @@ import java.security.MessageDigest
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.fs.{FileSystem, Path => HadoopPath}
-import org.apache.spark.ml.Model
+import org.apache.spark.ml.attribute.AttributeGroup
+import org.apache.spark.ml.classification.ProbabilisticClassificationModel
 import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
 import org.apache.spark.ml.linalg.{Matrix, Vector}
-import org.apache.spark.ml.param.{IntParam, ParamMap, ParamValidators}
+import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util._
 import org.apache.spark.sql.types.{DoubleType, StructField, StructType}
-import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row, SparkSession}
 
 import org.seraphim.spark.SeraphimConf
 
@@ -18,30 +19,27 @@ import org.seraphim.spark.SeraphimConf
  * A model that the program has trained.
  *
  * It has the model directory, which is the same as everywhere: `write.save(path)` writes its files to `path`, where the
- * commands of the program read them, and `load` also reads a directory that the command line has written.
+ * commands of the program read them, and `load` also reads a directory that the command line has written. It is a
+ * classification model for Spark; models that predict values or clusters have no classes.
  */
 final class SeraphimModel private[ml] (override val uid: String, private[ml] val archive: Array[Byte], report: String)
-    extends Model[SeraphimModel] with SeraphimParams with DefaultParamsWritable {
+    extends ProbabilisticClassificationModel[Vector, SeraphimModel] with SeraphimParams with DefaultParamsWritable {
 
   /** For Spark, which makes a model before it sets its parameters. */
   def this(uid: String) = this(uid, Array.emptyByteArray, "")
 
-  /** The size of the vectors of the training. Models of other columns and those of the command line do not have it. */
-  final val numFeatures =
-    new IntParam(this, "numFeatures", "size of the vectors of the training", ParamValidators.gtEq(0))
-
-  def getNumFeatures: Int = $(numFeatures)
-
-  private[ml] def withVectors(size: Option[Int]): SeraphimModel = {
-    size.foreach(set(numFeatures, _))
-    this
-  }
+  override def setFeaturesCol(name: String): this.type = set(featuresCol, name)
+  override def setPredictionCol(name: String): this.type = set(predictionCol, name)
+  override def setProbabilityCol(name: String): this.type = set(probabilityCol, name)
+  override def setRawPredictionCol(name: String): this.type = set(rawPredictionCol, name)
 
   /** This model with other files. */
   private[ml] def withArchive(other: Array[Byte]): SeraphimModel = copyValues(new SeraphimModel(uid, other, ""))
 
   private lazy val digest: String =
     MessageDigest.getInstance("SHA-256").digest(archive).map(byte => f"${byte & 0xff}%02x").mkString
+
+  private lazy val facts: ModelFacts = ModelFacts.of(archive)
 
   private lazy val manifest: JsonNode = {
     val bytes = DirectoryArchive.read(archive, "model.json")
@@ -54,11 +52,14 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
   /** The report of the training as JSON: metrics, timings, settings. Empty for a model that was read. */
   def summary: String = report
 
+  /** The size of the vectors of the training; -1 for models of other columns, and for those of the command line. */
+  override def numFeatures: Int = facts.size.getOrElse(-1)
+
   private lazy val linear: LinearCoefficients = {
     val binary = SeraphimConf.of(SparkSession.active.sparkContext.getConf).binary
     val folder = UnpackedModels.acquire(digest, archive)
-    val size = get(numFeatures).orElse(get(inputCols).map(_.length)).getOrElse(0)
-    try LinearCoefficients.of(binary, folder, size) finally UnpackedModels.release(digest)
+    try LinearCoefficients.of(binary, folder, facts, get(inputCols).fold(0)(_.length))
+    finally UnpackedModels.release(digest)
   }
 
   /** The coefficients of a linear model with one of them for each feature, for values as they are in the DataFrame. */
@@ -71,11 +72,11 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
 
   def interceptVector: Vector = linear.intercepts
 
-  private def output: OutputKind = {
+  private lazy val output: OutputKind = {
     val model = manifest.path("model")
     model.path("loss").path("kind").asText match {
-      case "logistic" => ProbabilityOutput
-      case "hinge" | "squared_hinge" => MarginOutput
+      case "logistic" => twoClasses(model, hasProbability = true)
+      case "hinge" | "squared_hinge" => twoClasses(model, hasProbability = false)
       case "softmax" =>
         val classes = model.path("classes")
         ClassesOutput((0 until classes.size).map(classes.get(_).asDouble))
@@ -83,16 +84,70 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
     }
   }
 
+  /** The labels of the training: 0 and 1, -1 and 1, or those that `positive_label` separates. */
+  private def twoClasses(model: JsonNode, hasProbability: Boolean): OutputKind = {
+    val named = Option(model.get("positive_label")).filterNot(_.isNull).map(_.asDouble)
+    val (negative, positive) = named match {
+      case None => (if (facts.labels.contains(-1.0)) -1.0 else 0.0, 1.0)
+      case Some(positive) =>
+        val others = facts.labels.filter(_ != positive)
+        (if (others.size == 1) others.head else if (positive == 0) 1.0 else 0.0, positive)
+    }
+    TwoClassOutput(hasProbability, negative, positive)
+  }
+
+  private def classes: ClassOutput = output match {
+    case classes: ClassOutput => classes
+    case ValueOutput => throw new UnsupportedOperationException(s"a model of $algorithm has no classes")
+  }
+
+  override def numClasses: Int = classes.numClasses
+
+  /** Predicts one record. It starts the program for it: use `transform` for many. */
+  override def predict(features: Vector): Double = output match {
+    case ValueOutput => scoresOf(features)(0)
+    case classes: ClassOutput => classes.predict(predictRaw(features), get(threshold), get(thresholds))
+  }
+
+  override def predictRaw(features: Vector): Vector = classes.raw(scoresOf(features))
+
+  override protected def raw2probabilityInPlace(raw: Vector): Vector = {
+    if (!classes.hasProbability) throw new UnsupportedOperationException(s"a model of $algorithm has no probabilities")
+    classes.toProbability(raw.toDense)
+  }
+
+  private def scoresOf(features: Vector): Array[Double] = {
+    val schema = new StructType().add($(featuresCol), VectorType)
+    val binary = SeraphimConf.of(SparkSession.active.sparkContext.getConf).binary
+    val files = archive
+    new Scoring(binary, () => files, digest, records(schema), facts.size, outputColumns).scoresOf(Row(features))
+  }
+
+  private def outputColumns: OutputColumns = {
+    val hasProbability = output match {
+      case classes: ClassOutput => classes.hasProbability
+      case ValueOutput => false
+    }
+    if (hasProbability && get(threshold).exists(value => !(value >= 0 && value <= 1))) {
+      throw new IllegalArgumentException(s"threshold is ${$(threshold)}, expected a probability from 0 to 1")
+    }
+    if (get(thresholds).nonEmpty) {
+      if (!hasProbability) throw new IllegalArgumentException(s"thresholds need probabilities, which $algorithm has not")
+      if ($(thresholds).length != numClasses) {
+        throw new IllegalArgumentException(s"thresholds has ${$(thresholds).length} values, expected one for each of $numClasses classes")
+      }
+    }
+    OutputColumns(output, hasRaw = output != ValueOutput && $(rawPredictionCol).nonEmpty,
+      hasProbability && $(probabilityCol).nonEmpty, $(predictionCol).nonEmpty, get(threshold), get(thresholds))
+  }
+
   override def transformSchema(schema: StructType): StructType = {
     featureColumns(schema)
-    val vector = (name: String) => StructField(name, VectorType)
-    val prediction = StructField($(predictionCol), DoubleType, nullable = false)
-    val added = output match {
-      case ProbabilityOutput => Seq(vector($(rawPredictionCol)), vector($(probabilityCol)), prediction)
-      case MarginOutput => Seq(vector($(rawPredictionCol)), prediction)
-      case ClassesOutput(_) => Seq(vector($(probabilityCol)), prediction)
-      case ValueOutput => Seq(prediction)
-    }
+    val columns = outputColumns
+    val vector = (name: String) => new AttributeGroup(name, numClasses).toStructField()
+    val added = (if (columns.hasRaw) Seq(vector($(rawPredictionCol))) else Nil) ++
+      (if (columns.hasProbability) Seq(vector($(probabilityCol))) else Nil) ++
+      (if (columns.hasPrediction) Seq(StructField($(predictionCol), DoubleType, nullable = false)) else Nil)
     added.find(field => schema.fieldNames.contains(field.name)).foreach { field =>
       throw new IllegalArgumentException(
         s"there is a column '${field.name}' already; name another one for the prediction")
@@ -100,15 +155,21 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
     StructType(schema.fields ++ added)
   }
 
+  private def records(schema: StructType): RecordSchema = {
+    val records = RecordSchema(featureColumns(schema), None)
+    facts.slots.fold(records)(records.withSlots)
+  }
+
   override def transform(dataset: Dataset[_]): DataFrame = {
     val schema = transformSchema(dataset.schema)
     val context = dataset.sparkSession.sparkContext
-    val records = RecordSchema(featureColumns(dataset.schema), None)
     val binary = SeraphimConf.of(context.getConf).binary
+    val files = context.broadcast(archive)
     val scoring =
-      new Scoring(binary, context.broadcast(archive), digest, records, get(numFeatures), output, $(threshold))
-    val rows = dataset.toDF().rdd.mapPartitions(rows => scoring(rows))
-    dataset.sparkSession.createDataFrame(rows, schema)
+      new Scoring(binary, () => files.value, digest, records(dataset.schema), facts.size, outputColumns)
+    val score = (rows: Iterator[Row]) => scoring(rows)
+    // Not through an RDD, which a stream does not have.
+    dataset.toDF().mapPartitions(score)(Encoders.row(schema))
   }
 
   override def copy(extra: ParamMap): SeraphimModel =

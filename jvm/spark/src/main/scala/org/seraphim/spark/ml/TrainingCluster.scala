@@ -1,15 +1,11 @@
 package org.seraphim.spark.ml
 
-import java.io.IOException
 import java.util.concurrent.locks.LockSupport
-
-import scala.collection.mutable
-import scala.sys.process.{Process, ProcessLogger}
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.SparkContext
 
-import org.seraphim.spark.{ApplicationServers, BundledProgram, SecretFile, SeraphimConf}
+import org.seraphim.spark.{ApplicationServers, SecretFile, SeraphimConf}
 
 /** A cluster that runs already, on whose servers a training has its parameters. */
 private[ml] final case class TrainingCluster(address: String, secret: String, servers: Int) {
@@ -51,7 +47,7 @@ private[ml] object TrainingCluster {
   private def serverCount(conf: SeraphimConf, cluster: ApplicationServers): Int = {
     val file = new SecretFile(cluster.secret)
     val text =
-      try outputOf(conf, Seq("status", "--json", "--master", cluster.address) ++ file.arguments)
+      try ProgramCommand.outputOf(conf.binary, Seq("status", "--json", "--master", cluster.address) ++ file.arguments)
       finally file.close()
     var servers = 0
     new ObjectMapper().readTree(text).path("members").forEach { one =>
@@ -62,18 +58,5 @@ private[ml] object TrainingCluster {
         s"the cluster of the master at ${cluster.address} has no servers: start some with `seraphim server`")
     }
     servers
-  }
-
-  /** What the program prints to its standard output. */
-  private def outputOf(conf: SeraphimConf, arguments: Seq[String]): String = {
-    val out = new StringBuilder
-    val errors = mutable.ArrayBuffer[String]()
-    val status =
-      try Process(BundledProgram.find(conf.binary) +: arguments).!(ProcessLogger(out.append(_).append('\n'), errors += _))
-      catch {
-        case fault: IOException => throw ProgramFailure.ofStart(fault)
-      }
-    if (status != 0) throw ProgramFailure.ofProgram(errors.toSeq, status)
-    out.toString
   }
 }

@@ -74,7 +74,7 @@ class EstimatorTest {
     val frame = a9a().cache()
     // The program penalizes the sum of the losses, Spark their mean; the constant is not penalized in both.
     val estimator = new SeraphimLogisticRegression().setRegParam(1e-4).setMaxIter(100)
-    val model = estimator.setSettings(Array("standardize=false")).fit(frame)
+    val model = estimator.setStandardization(false).fit(frame)
     val scored = model.transform(frame)
     val ofSpark = new LogisticRegression().setRegParam(1e-4).setStandardization(false).setTol(1e-9).fit(frame)
     val expected = ofSpark.transform(frame)
@@ -94,8 +94,7 @@ class EstimatorTest {
     val linear = new SeraphimLinearRegression().setLabelCol("height").setRegParam(0).setMaxIter(200).fit(frame)
     assertArrayEquals(ofSpark.coefficients.toArray, linear.coefficients.toArray, 1e-3)
     assertEquals(ofSpark.intercept, linear.intercept, 1e-3)
-    val model = new SeraphimLogisticRegression().setRegParam(0.01).setMaxIter(100)
-      .setSettings(Array("standardize=false")).fit(frame)
+    val model = new SeraphimLogisticRegression().setRegParam(0.01).setStandardization(false).fit(frame)
     val expected = new LogisticRegression().setRegParam(0.01).setStandardization(false).setTol(1e-9).fit(frame)
     assertArrayEquals(expected.coefficients.toArray, model.coefficients.toArray, 1e-3)
     assertEquals(expected.intercept, model.intercept, 1e-3)
@@ -259,7 +258,7 @@ class EstimatorTest {
     refused(frame, "lr has no parameter \"lerning_rate\"; did you mean learning_rate?",
       new SeraphimEstimator().setSettings(Array("lerning_rate=1")))
     refused(frame, "column 'a' has two roles", new SeraphimEstimator().setInputCols(Array("a")).setLabelCol("a"))
-    refused(frame, "regParam cannot be set for kmeans", new SeraphimEstimator().setAlgorithm("kmeans").setRegParam(0.1))
+    refused(frame, "regParam is a parameter of Spark's logistic", new SeraphimEstimator().setAlgorithm("kmeans").setRegParam(0.1))
     assertEquals((Set.empty, Nil), (folders("seraphim-fit"), trainings()), "a failed training leaves nothing")
   }
 
@@ -288,7 +287,7 @@ class EstimatorTest {
   @Test
   def a_vector_of_another_size_is_refused_when_it_is_scored(): Unit = {
     val model = new SeraphimLogisticRegression().fit(vectors(points(100, 11)))
-    assertEquals(2, model.getNumFeatures)
+    assertEquals(2, model.numFeatures)
     val wide = new VectorAssembler().setInputCols(Array("a", "b", "a")).setOutputCol("features").transform(points(9, 1))
     val path = Files.createTempDirectory("seraphim-test").resolve("model").toString
     model.write.save(path)

@@ -65,7 +65,7 @@ class SeveralWorkersTest {
     val losses = for (workers <- Seq(1, 2, 3)) yield {
       val model = estimator(workers).setRegParam(1e-4).setMaxIter(100).fit(frame)
       val report = new com.fasterxml.jackson.databind.ObjectMapper().readTree(model.summary)
-      assertEquals(SparseRecords.A9aDimension, model.getNumFeatures)
+      assertEquals(SparseRecords.A9aDimension, model.numFeatures)
       val epochs = report.path("epochs")
       epochs.get(epochs.size - 1).path("training").path("log_loss").asDouble
     }
