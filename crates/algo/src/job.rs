@@ -268,12 +268,7 @@ pub trait Scorer: Send {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error>;
 
     /// Sets `out` to the scores of which `predict` makes probabilities, or to what `predict` gives if that has none.
-    fn raw_scores(
-        &mut self,
-        agent: &mut dyn Agent,
-        batch: &Batch,
-        out: &mut Vec<f64>,
-    ) -> Result<(), Error> {
+    fn raw_scores(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.predict(agent, batch, out)
     }
 

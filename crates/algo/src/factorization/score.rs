@@ -160,12 +160,7 @@ impl Scorer for FactorizationScorer {
         Ok(())
     }
 
-    fn raw_scores(
-        &mut self,
-        agent: &mut dyn Agent,
-        batch: &Batch,
-        out: &mut Vec<f64>,
-    ) -> Result<(), Error> {
+    fn raw_scores(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.scoring.score(agent, batch, &ScoreTickets::default())?;
         out.clear();
         out.extend_from_slice(&self.scoring.scores);
