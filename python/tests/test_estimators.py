@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.classification import OneVsRest, ProbabilisticClassificationModel
 from pyspark.ml.evaluation import BinaryClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
+from pyspark.ml.linalg import Vectors
 from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
 from pyspark.sql import DataFrame, SparkSession
 
 from seraphim_spark import (
+    ProgramFailure,
     SeraphimEstimator,
     SeraphimLinearRegression,
     SeraphimLogisticRegression,
     SeraphimModel,
     SeraphimSoftmaxRegression,
+    SeraphimWarning,
 )
 
 ESTIMATORS = [SeraphimEstimator, SeraphimLinearRegression, SeraphimLogisticRegression, SeraphimSoftmaxRegression]
@@ -39,6 +43,8 @@ PARAMS: dict[str, Any] = {
     "regParam": 0.5,
     "elasticNetParam": 0.25,
     "maxIter": 9,
+    "standardization": False,
+    "thresholds": [0.25, 0.75],
 }
 
 # The points can be separated by a line, so that few are on the wrong side of the learned one.
@@ -62,7 +68,7 @@ def test_logistic_regression_learns(vectors: DataFrame) -> None:
     assert _share_of_right(scored) > ACCURACY
     assert model.algorithm == "lr"
     assert model.summary["algorithm"] == "lr"
-    assert model.getNumFeatures() == 2
+    assert model.numFeatures == 2
     first, second = model.coefficients
     assert first > 0 and second > 0 and model.coefficientMatrix.numRows == 1
     assert model.interceptVector[0] == model.intercept
@@ -131,8 +137,28 @@ def test_settings_as_a_dict_reach_the_program(vectors: DataFrame) -> None:
 
 
 def test_an_unknown_setting_is_an_error_of_the_program(vectors: DataFrame) -> None:
-    with pytest.raises(Exception, match="did you mean learning_rate"):
+    with pytest.raises(ProgramFailure, match="did you mean learning_rate") as fault:
         SeraphimEstimator(settings={"lerning_rate": 1}).fit(vectors)
+    assert "\tat " not in str(fault.value), "no stack of Java"
+
+
+def test_notices_are_warnings_that_name_no_file(spark: SparkSession) -> None:
+    rows = [(float(n % 2), Vectors.dense(float(n // 2 % 2))) for n in range(40)]
+    frame = spark.createDataFrame(rows, ["label", "features"])
+    with pytest.warns(SeraphimWarning, match="learned nothing") as caught:
+        SeraphimLogisticRegression().fit(frame)
+    assert all("seraphim-fit" not in str(one.message) for one in caught)
+
+
+def test_a_model_is_a_classification_model(vectors: DataFrame) -> None:
+    model = SeraphimLogisticRegression().fit(vectors)
+    assert isinstance(model, ProbabilisticClassificationModel)
+    record = Vectors.dense(3.0, 3.0)
+    assert (model.numClasses, model.predict(record)) == (2, 1.0)
+    assert model.predictRaw(record)[1] > 0 and model.predictProbability(record)[1] > 0.5
+    assert _share_of_right(model.setThreshold(1.0).transform(vectors)) < ACCURACY
+    rest = OneVsRest(classifier=SeraphimLogisticRegression()).fit(vectors)
+    assert _share_of_right(rest.transform(vectors)) > ACCURACY
 
 
 def test_only_keywords_are_arguments(spark: SparkSession) -> None:
@@ -149,7 +175,7 @@ def test_a_saved_model_scores_the_same(vectors: DataFrame, tmp_path: Path) -> No
     assert again.getPredictionCol() == "guess"
     assert again.uid == model.uid
     assert again.summary == {}
-    assert again.getNumFeatures() == 2
+    assert again.numFeatures == 2
     rows = [kind.transform(vectors).select("guess", "probability").collect() for kind in (model, again)]
     assert rows[0] == rows[1]
 

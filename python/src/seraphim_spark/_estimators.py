@@ -61,7 +61,7 @@ class SeraphimEstimator(JavaEstimator, SeraphimTrainingParams, JavaMLWritable, S
         try:
             model = super()._fit(dataset)
         except Py4JJavaError as fault:
-            raise failure(fault) from None
+            raise failure(self.getAlgorithm(), fault) from None
         for notice in model.summary.get("notices", []):
             warnings.warn(f"{self.getAlgorithm()}: {notice}", SeraphimWarning, stacklevel=4)
         return model

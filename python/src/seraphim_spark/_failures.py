@@ -13,8 +13,8 @@ class SeraphimWarning(UserWarning):
     """A notice of a training, such as that the model has learned nothing."""
 
 
-def failure(fault: Py4JJavaError) -> Exception:
+def failure(algorithm: str, fault: Py4JJavaError) -> Exception:
     """Returns the exception for Python: the reason without the stack of Java, or what Java has thrown."""
     if fault.java_exception.getClass().getName() != _FAILURE:
         return fault
-    return ProgramFailure(fault.java_exception.getMessage())
+    return ProgramFailure(f"the training of {algorithm} has failed:\n{fault.java_exception.getMessage()}")

@@ -266,6 +266,52 @@ fn numbers_of_generated_data_are_checked() {
 }
 
 #[test]
+fn parameters_are_checked_without_data() {
+    assert!(succeed(&["algorithms", "lr", "--set", "l2=1", "--set", "optimizer=lbfgs"]).starts_with("lr: "));
+    let error = fail(2, &["algorithms", "lr", "--set", "lerning_rate=1"]);
+    assert!(error.contains("did you mean learning_rate?"), "{error}");
+    assert!(fail(2, &["algorithms", "lr", "--set", "l2"]).contains("NAME=VALUE"));
+    fail(2, &["algorithms", "--set", "l2=1"]);
+}
+
+/// Probabilities of raw scores are those that are written without the flag; a raw score is exact where a probability is
+/// rounded to 1.
+#[test]
+fn raw_scores_are_those_before_they_become_probabilities() {
+    let folder = Folder::new();
+    let rows = |names: &[&str]| -> String {
+        (0..60).map(|i| format!("{},{}\n", i * 50, names[i * names.len() / 60])).collect()
+    };
+    let scores = |model: &str, data: &str, more: &[&str]| -> Vec<Vec<f64>> {
+        let fixed = ["predict", "--model", model, "--data", data, "--quiet", "--output", "-"];
+        let text = succeed(&[&fixed[..], more].concat());
+        let numbers = |line: &str| line.split(',').skip(1).filter_map(|field| field.parse().ok()).collect();
+        text.lines().skip(1).map(numbers).collect()
+    };
+    for (algorithm, names) in
+        [("lr", &["no", "yes"][..]), ("softmax", &["a", "b", "c"][..]), ("fm", &["no", "yes"])]
+    {
+        let data = folder.write(&format!("{algorithm}.csv"), format!("x,kind\n{}", rows(names)));
+        let model = folder.path(algorithm);
+        succeed(&["train", algorithm, "--data", &data, "--model", &model, "--quiet"]);
+        let (raw, plain) = (scores(&model, &data, &["--raw-scores"]), scores(&model, &data, &[]));
+        assert_eq!((raw.len(), plain.len()), (60, 60));
+        for (raw, plain) in raw.iter().zip(&plain) {
+            let expected = if algorithm == "softmax" {
+                let sum: f64 = raw.iter().map(|score| score.exp()).sum();
+                raw.iter().map(|score| score.exp() / sum).collect()
+            } else {
+                vec![1.0 / (1.0 + (-raw[0]).exp())]
+            };
+            assert!(expected.iter().zip(plain).all(|(a, b)| (a - b).abs() < 1e-9), "{raw:?} {plain:?}");
+        }
+    }
+    let fixed = ["predict", "--model", &folder.path("softmax"), "--data", &folder.path("softmax.csv")];
+    let text = succeed(&[&fixed[..], &["--quiet", "--raw-scores", "--output", "-"]].concat());
+    assert!(text.starts_with("label,predicted,score_a,score_b,score_c\n"), "{text}");
+}
+
+#[test]
 fn algorithms_and_functions_are_listed_as_tables() {
     let all = succeed(&["algorithms"]);
     assert!(all.starts_with("fm         Factorization machine: "), "{all}");

@@ -7,6 +7,8 @@ import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.io.TempDir
 
+import org.seraphim.spark.Waiting.waitUntil
+
 /** Where temporary files of this machine go. */
 class LocalFolderTest {
   @TempDir var folder: Path = _
@@ -27,5 +29,25 @@ class LocalFolderTest {
     val made = LocalFolder.create("seraphim-test")
     try assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(made)))
     finally Files.delete(made)
+  }
+
+  @Test def a_process_that_is_killed_leaves_none(): Unit = {
+    val java = Paths.get(System.getProperty("java.home"), "bin", "java").toString
+    val main = Seq(java, "-cp", System.getProperty("java.class.path"), "org.seraphim.spark.MakesFolder")
+    val process = new ProcessBuilder(main: _*).start()
+    val made = Paths.get(scala.io.Source.fromInputStream(process.getInputStream).getLines().next())
+    try {
+      Files.write(made.resolve("rows"), Array[Byte](1))
+      process.destroyForcibly()
+      waitUntil("the folder is removed", made)(!Files.exists(made))
+    } finally process.destroyForcibly()
+  }
+}
+
+/** Prints the folder that it has made, and waits. */
+object MakesFolder {
+  def main(arguments: Array[String]): Unit = {
+    println(LocalFolder.create("seraphim-test"))
+    Thread.sleep(60000)
   }
 }

@@ -72,6 +72,7 @@ object QuickStartTest {
 
   def onServers(context: SparkContext, data: RDD[SparseRecord], dimension: Int): Array[Double] = {
     import org.seraphim.spark.ServerVectorSpace._
+    import org.seraphim.spark.{ServerVector, SparkObjective, VectorPool}
     val pool = VectorPool.open(context, dimension, 48)
     val objective = new SparkObjective(data, pool)(logistic)
     val model = new LBFGS[ServerVector](20, 10).minimize(objective, pool.zeros()).pull()

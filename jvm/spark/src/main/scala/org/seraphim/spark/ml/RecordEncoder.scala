@@ -90,16 +90,17 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
   }
 
   private def writer(column: RecordColumn): Row => Unit = {
-    def vector[V](name: String): V = root.getVector(name).asInstanceOf[V]
+    def vector(name: String): FieldVector = root.getVector(name)
     column.kind match {
-      case NumberColumn => writeNumber(column, vector(column.name))
-      case TextColumn => writeText(column, vector(column.name))
-      case WordsColumn => writeWords(column, vector(column.name))
-      case VectorColumn => writeVector(column, vector(column.name))
+      case NumberColumn => writeNumber(column, vector(column.name).asInstanceOf[Float8Vector])
+      case TextColumn => writeText(column, vector(column.name).asInstanceOf[VarCharVector])
+      case WordsColumn => writeWords(column, vector(column.name).asInstanceOf[ListVector])
+      case VectorColumn => writeVector(column, vector(column.name).asInstanceOf[StructVector])
       case SlotsColumn(slots) =>
         val numbers = new Array[Float8Vector](slots.size)
-        slots.numbers.foreach(slot => numbers(slot) = vector(slots.names(slot)))
-        writeSlots(column, slots, numbers, if (slots.hasWords) Some(vector(slots.column)) else None)
+        slots.numbers.foreach(slot => numbers(slot) = vector(slots.names(slot)).asInstanceOf[Float8Vector])
+        val words = if (slots.hasWords) Some(vector(slots.column).asInstanceOf[ListVector]) else None
+        writeSlots(column, slots, numbers, words)
     }
   }
 

@@ -81,11 +81,11 @@ trait SeraphimTrainingParams
     else {
       if (!AlgorithmRules.OfSpark.contains($(algorithm))) {
         val (names, verb) = (ofSpark.mkString(" and "), if (ofSpark.size > 1) "are parameters" else "is a parameter")
-        throw new IllegalArgumentException(
+        throw new ProgramFailure(
           s"$names $verb of Spark's logistic, softmax and linear regression (lr, softmax, linear), and ${$(algorithm)} has " +
             "another objective; setSettings takes its own parameters, such as l2")
       }
-      if (get(maxIter).contains(0)) throw new IllegalArgumentException("maxIter is 0, expected 1 or more")
+      if (get(maxIter).contains(0)) throw new ProgramFailure("maxIter is 0, expected 1 or more")
       Some(SparkObjectiveRule(get(regParam).getOrElse(0.0), $(elasticNetParam), get(maxIter).getOrElse(100),
         $(standardization), $(algorithm) == "linear"))
     }
