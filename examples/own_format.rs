@@ -65,3 +65,31 @@ const ROW: FormatRow = FormatRow {
 fn main() -> ExitCode {
     seraphim::cli::run_with(&Tables { formats: FormatTable::builtin().with(ROW), ..Tables::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use data::{FormatOptions, Input, Source, SourceConfig};
+
+    use super::*;
+
+    fn open(options: FormatOptions) -> Result<Source, data::Error> {
+        let config = SourceConfig { format: Some("weather".to_owned()), options, ..SourceConfig::default() };
+        let files = vec![Input::memory("days", &b"rain: wind=12.5\n"[..])?];
+        Source::from_inputs(files, &config, None, &FormatTable::builtin().with(ROW))
+    }
+
+    #[test]
+    fn settings_that_the_format_has_no_use_for_are_refused() {
+        assert!(open(FormatOptions::default()).is_ok());
+        let column = || Some("wind".to_owned());
+        for options in [
+            FormatOptions { label: column(), ..FormatOptions::default() },
+            FormatOptions { group: column(), ..FormatOptions::default() },
+            FormatOptions { interactions: vec![vec!["a".into(), "b".into()]], ..FormatOptions::default() },
+            FormatOptions { key_limit: Some(100), ..FormatOptions::default() },
+        ] {
+            let error = open(options).err().expect("a setting that is refused").to_string();
+            assert!(error.contains("weather") && error.contains("remove this setting"), "{error}");
+        }
+    }
+}

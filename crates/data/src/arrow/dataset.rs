@@ -9,7 +9,10 @@ use arrow_schema::SchemaRef;
 
 use super::column::TextColumn;
 use super::{RecordColumns, describe};
-use crate::columns::{ColumnPlan, LabelScan, Role, is_label_name, plan, refuse_guess};
+use crate::columns::{
+    ColumnPlan, LabelScan, Role, SAMPLE_ROWS, TableDescription, TypeCounts, ValueKind, is_label_name, plan,
+    refuse_guess,
+};
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
 use crate::key_names::KeyNames;
@@ -97,7 +100,12 @@ pub(crate) fn open_dataset(
     let mut opened = Vec::with_capacity(tables.len());
     for table in tables {
         let DatasetInput { name, schema: columns, row_numbers, batches } = table;
-        let described = describe(&name, &columns, &row_numbers, context.options)?;
+        let mut described = describe(&name, &columns, &row_numbers, context.options)?;
+        if schema.is_none()
+            && let Some(batch) = batches.first()?
+        {
+            find_identifiers(&mut described, |at| Some(batch.column(at)));
+        }
         let plan = plan(&described, context.options, schema.as_ref())?;
         schema.get_or_insert_with(|| plan.schema.clone());
         let groups = match &batches {
@@ -194,6 +202,25 @@ fn label_names(
 pub(crate) fn add_labels(scan: &mut LabelScan<'_>, file: &str, column: &ArrayRef) -> Result<(), Error> {
     let texts = TextColumn::of(column);
     (0..column.len()).filter_map(|r| texts.get(r)).try_for_each(|label| scan.add(file, label))
+}
+
+/// Finds the columns of strings that have a name of its own in nearly every one of the first records, as they are found in
+/// text. `first` returns the first values of a column.
+pub(crate) fn find_identifiers<'a>(
+    table: &mut TableDescription<'_>,
+    first: impl Fn(usize) -> Option<&'a ArrayRef>,
+) {
+    for (at, column) in
+        table.columns.iter_mut().enumerate().filter(|(_, column)| column.kind == ValueKind::Text)
+    {
+        let Some(array) = first(at) else { continue };
+        let texts = TextColumn::of(&array.slice(0, array.len().min(SAMPLE_ROWS)));
+        let mut counts = TypeCounts::default();
+        (0..array.len().min(SAMPLE_ROWS))
+            .filter_map(|r| texts.get(r))
+            .for_each(|text| counts.add(text.trim_ascii()));
+        column.is_identifier = counts.is_identifier();
+    }
 }
 
 /// Fails when the label was guessed and its first values are not those of classes.

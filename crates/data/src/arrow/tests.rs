@@ -3,6 +3,7 @@
 mod labels;
 mod layout;
 mod lists;
+mod logical_types;
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub(crate) use plan::{ColumnPlan, Role, plan};
 pub(crate) use positional_names::{assign_names_by_position, is_header_like};
 pub(crate) use record::{Attributes, Cell, Number, RecordBuilder, Row};
 pub(crate) use roles::{is_label_name, refuse_guess};
-pub(crate) use type_counts::{TypeCounts, is_number};
+pub(crate) use type_counts::{SAMPLE_ROWS, TypeCounts, is_number};
 
 use crate::error::{Error, nearest};
 use crate::options::FormatOptions;
@@ -182,8 +182,17 @@ impl<'a> TableDescription<'a> {
             file: self.file.to_owned(),
             column: asked.to_owned(),
             nearest: nearest(asked, self.names()),
-            known: self.names().collect::<Vec<_>>().join(", "),
+            known: self.names().collect::<Vec<_>>().join(", ") + self.hint_of_delimiter(),
         })
+    }
+
+    /// Says what may be wrong when a text has one column.
+    fn hint_of_delimiter(&self) -> &'static str {
+        if self.is_text && self.columns.len() == 1 {
+            " (each row is one field; if there is another delimiter between fields, set --delimiter)"
+        } else {
+            ""
+        }
     }
 
     /// Returns the positions of all of these columns.

@@ -257,9 +257,15 @@ fn group(name: &str, text: &[u8]) -> u64 {
     if is_whole { number } else { named_key(name.as_bytes(), text) }
 }
 
-/// Makes the error of a value of a column. The error of a missing value says that it is one.
+/// Makes the error of a value of a column. The error of a missing value says that it is one, and what reads it as a name.
 #[cold]
 fn bad_value(cell: &impl Cell, expected: String) -> LineError {
-    let missing = if cell.is_missing() { ", which counts as a missing value" } else { "" };
+    let missing = match (cell.is_missing(), cell.text().is_empty()) {
+        (false, _) => "",
+        (true, true) => ", which counts as a missing value",
+        (true, false) => {
+            ", which counts as a missing value among numbers (--text-columns reads all values of a column as names)"
+        }
+    };
     LineError::with_found(cell.at(), expected, format!("{}{missing}", cell.describe()))
 }

@@ -28,7 +28,9 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::{Abilities, FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
-use crate::arrow::{check_guess, describe, merged_notices, merged_passthrough_columns, pandas_index};
+use crate::arrow::{
+    check_guess, describe, find_identifiers, merged_notices, merged_passthrough_columns, pandas_index,
+};
 use crate::columns::{ColumnPlan, LabelScan, Role, plan};
 use crate::error::Error;
 use crate::input::Input;
@@ -81,11 +83,18 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         });
         let all: Vec<_> = own.chain(partition.iter().cloned().map(Arc::new)).collect();
         let row_numbers = pandas_index(pandas_description(&metadata));
-        let table = describe(input.name(), &ArrowSchema::new(all), &row_numbers, context.options)?;
-        let plan = plan(&table, context.options, schema.as_ref())?;
-        schema.get_or_insert_with(|| plan.schema.clone());
+        let mut table = describe(input.name(), &ArrowSchema::new(all), &row_numbers, context.options)?;
+        let own = plan(&table, context.options, schema.as_ref())?;
         let (name, partition) = (input.name().to_owned(), Arc::clone(&partition));
-        files.push(ParquetFile { name, metadata, arrow_fields: read_as, partition, plan });
+        let mut file = ParquetFile { name, metadata, arrow_fields: read_as, partition, plan: own };
+        if schema.is_none() {
+            let texts = texts_of(&file.plan);
+            let first = reader::first_values(input, &file, &texts)?.unwrap_or_default();
+            find_identifiers(&mut table, |at| first.get(texts.iter().position(|text| *text == at)?));
+            file.plan = plan(&table, context.options, None)?;
+        }
+        schema.get_or_insert_with(|| file.plan.schema.clone());
+        files.push(file);
     }
     let mut schema = schema.unwrap_or_default();
     let notices = merged_notices(files.iter().map(|file| &file.plan));
@@ -94,6 +103,11 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         schema.label_names = label_names(context.files, &files, context.options, &schema)?;
     }
     Ok(OpenFormat::RowGroups(Box::new(ParquetFormat(Arc::new(ParquetDataset { files, schema, notices })))))
+}
+
+/// The columns of the file whose strings are features.
+fn texts_of(plan: &ColumnPlan) -> Vec<usize> {
+    (0..plan.columns.len()).filter(|at| plan.columns[*at].role == Role::Text).collect()
 }
 
 /// Fails when the label was guessed and its values in the first file with records are not those of classes.
@@ -105,8 +119,8 @@ fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<
     }
     for (input, file) in context.files.iter().zip(files) {
         let Some(label) = file.plan.find(Role::Label) else { continue };
-        if let Some(first) = reader::first_labels(input, file, label)? {
-            return check_guess(&file.name, name, &first);
+        if let Some(first) = reader::first_values(input, file, &[label])? {
+            return check_guess(&file.name, name, &first[0]);
         }
     }
     Ok(())

@@ -92,6 +92,32 @@ fn labels_are_collected_from_all_files_without_headers_blank_lines_and_empty_one
 }
 
 #[test]
+fn a_column_that_is_not_found_among_one_points_to_the_delimiter() {
+    let asked = FormatOptions { label: Some("y".to_owned()), ..options() };
+    let error = error_of("a:b:y\n1:2:1\n2:3:0\n", &asked);
+    assert!(error.contains("no column 'y'") && error.contains("set --delimiter"), "{error}");
+}
+
+#[test]
+fn names_that_occur_once_are_left_out_unless_they_are_asked_for() {
+    let rows = (0..60).map(|row| format!("user{row},{row},{}\n", row % 2));
+    let text = rows.fold("id,x,y\n".to_owned(), |text, row| text + &row);
+    let columns = |options: &FormatOptions, like| {
+        let source = open(&text, options, like).unwrap();
+        let is_told = source.notices().iter().any(|notice| notice.contains("a name of its own in 'id'"));
+        (source.schema().columns.len(), is_told, source.schema().clone())
+    };
+    let (count, is_told, schema) = columns(&options(), None);
+    assert_eq!((count, is_told, schema.skip_columns.clone()), (1, true, names(&["id"])));
+    assert_eq!(columns(&options(), Some(&schema)).0, 1);
+    assert!(open("x,y\n1,0\n2,1\n", &options(), Some(&schema)).is_ok(), "it may be absent");
+    let asked = FormatOptions { text_columns: names(&["id"]), ..options() };
+    assert_eq!(columns(&asked, None).0, 2);
+    let words = FormatOptions { token_columns: names(&["id"]), ..options() };
+    assert!(!columns(&words, None).1);
+}
+
+#[test]
 fn weights_that_cannot_be_are_bad_rows() {
     let options = FormatOptions { weight: Some("w".to_owned()), ..options() };
     for (value, place) in [("-1", "t.csv:3:3"), ("inf", "t.csv:3:3"), ("", "t.csv:3:3"), ("x", "t.csv:3:3")] {

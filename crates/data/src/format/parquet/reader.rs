@@ -247,18 +247,17 @@ impl RowGroupReader for SingleRowGroupReader<'_> {
     }
 }
 
-/// Returns the labels of the first records of a file; `None` when it has no records.
-pub(super) fn first_labels(
+/// Returns the values of the first records of a file in these columns, which are ascending; `None` when it has no records.
+pub(super) fn first_values(
     input: &Input,
     file: &ParquetFile,
-    label: usize,
-) -> Result<Option<ArrayRef>, Error> {
-    let Some(unit) = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0) else {
-        return Ok(None);
-    };
-    let mut batches = RowGroupBatches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
+    columns: &[usize],
+) -> Result<Option<Vec<ArrayRef>>, Error> {
+    let first = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0);
+    let Some(unit) = first.filter(|_| !columns.is_empty()) else { return Ok(None) };
+    let mut batches = RowGroupBatches::open(input, file, unit, columns, CHUNK_RECORDS)?;
     let first = batches.next().map_err(|reason| damaged(file, unit, &reason))?;
-    Ok(first.and_then(|(columns, _)| columns.into_iter().next()))
+    Ok(first.map(|(columns, _)| columns).filter(|first| first.len() == columns.len()))
 }
 
 /// Adds the labels of a file to `scan`, if they are strings.
