@@ -23,9 +23,11 @@ impl Planner<'_> {
         };
         let mut columns: Vec<PlannedColumn> = (0..table.columns.len()).map(skipped).collect();
         let lists = table.lists(free)?;
-        if let Some((list, _)) = lists.first() {
-            self.check_lists(free, &lists, *list)?;
-            lists.iter().for_each(|(at, role)| columns[*at].role = *role);
+        if let Some(&(list, _)) = lists.first() {
+            self.check_lists(free, &lists, list)?;
+            for (at, role) in lists {
+                columns[at].role = role;
+            }
             return Ok((Vec::new(), columns));
         }
         let mut features = match self.trained {

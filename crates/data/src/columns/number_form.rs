@@ -46,7 +46,8 @@ pub(super) const FORMS: [NumberForm; 8] = [
 const CURRENCIES: [&str; 4] = ["$", "€", "£", "¥"];
 
 impl NumberForm {
-    /// Whether this is what the default of older models means.
+    /// Whether numbers are written as programs write them.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::Plain
     }

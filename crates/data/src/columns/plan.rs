@@ -154,9 +154,11 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     fn requested(&mut self) -> Result<Requested, Error> {
         let (table, options, trained) = (self.table, self.options, self.trained);
-        let weight = self.asked_or_trained(&options.weight, trained.and_then(|like| like.weight.as_ref()))?;
-        let group = self.asked_or_trained(&options.group, trained.and_then(|like| like.group.as_ref()))?;
-        let time = self.asked(&options.time)?;
+        let weight =
+            self.asked_or_trained(options.weight.as_ref(), trained.and_then(|like| like.weight.as_ref()))?;
+        let group =
+            self.asked_or_trained(options.group.as_ref(), trained.and_then(|like| like.group.as_ref()))?;
+        let time = self.asked(options.time.as_ref())?;
         // Each value of a text is checked when it is read: a sample does not show all of them.
         if let Some(at) = weight.filter(|at| !table.is_text && table.columns[*at].kind != ValueKind::Number) {
             return Err(table.wrong_type(at, "a weight must be a number"));
@@ -178,15 +180,15 @@ impl Planner<'_> {
         Ok(Requested { weight, group, time, skip, text, tokens })
     }
 
-    fn asked(&self, column: &Option<String>) -> Result<Option<usize>, Error> {
-        column.as_ref().map_or(Ok(None), |column| self.table.find(column))
+    fn asked(&self, column: Option<&String>) -> Result<Option<usize>, Error> {
+        column.map_or(Ok(None), |column| self.table.find(column))
     }
 
     /// Returns the column of weights or groups: the requested one, or that of training, which may be absent or need not
     /// be read.
     fn asked_or_trained(
         &mut self,
-        asked: &Option<String>,
+        asked: Option<&String>,
         trained: Option<&String>,
     ) -> Result<Option<usize>, Error> {
         let (None, Some(trained), InputPurpose::Evaluation) = (asked, trained, self.options.purpose) else {
@@ -222,7 +224,7 @@ impl Planner<'_> {
                     || trained.columns.iter().any(|column| column.name == name)
             })
         };
-        let label = self.asked(&self.options.label).ok().flatten();
+        let label = self.asked(self.options.label.as_ref()).ok().flatten();
         let is_unused = |at: &usize| {
             let column = &self.table.columns[*at];
             column.row_number.is_some()

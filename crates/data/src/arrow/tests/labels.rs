@@ -22,7 +22,7 @@ fn strings(values: &[&str]) -> ArrayRef {
 fn labels_are_numbers_until_one_is_a_name() {
     let finish = |columns: &[(&str, &[&str])], label_rule, said: bool| {
         let text_columns = said.then(|| "y".to_owned()).into_iter().collect();
-        let options = FormatOptions { label_rule, text_columns, ..FormatOptions::default() };
+        let options = FormatOptions { text_columns, label_rule, ..FormatOptions::default() };
         let mut scan = LabelScan::new("y", &options, None)?;
         for (file, values) in columns {
             add_labels(&mut scan, file, &strings(values))?;

@@ -101,13 +101,13 @@ fn sources_of(
 
 #[test]
 fn every_format_trains_on_and_scores_the_same_numbers() {
+    use NumberForm::{Boolean, Duration, Plain, Time, TimeOfDay};
     let folder = tempfile::tempdir().unwrap();
     let options = FormatOptions::default();
     let trained = sources(folder.path(), &options, None);
     let rows = |source: &Source| -> Vec<Row> { read_source(source).unwrap().rows };
     let expected = rows(&trained[0]);
     let forms: Vec<NumberForm> = trained[0].schema().columns.iter().map(|column| column.form).collect();
-    use NumberForm::{Boolean, Duration, Plain, Time, TimeOfDay};
     assert_eq!(forms, [Plain, Plain, Plain, Boolean, Time, Time, TimeOfDay, Duration, Plain, Plain, Plain]);
     let number = |row: &Row, key: u64| row.entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1);
     let of_first: Vec<_> = (0..8).map(|key| number(&expected[0], key)).collect();
