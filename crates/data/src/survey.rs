@@ -347,8 +347,10 @@ mod tests {
             let entries: Vec<(u64, f32)> =
                 (0..r % 5).map(|key| (key + r % 3, (random.uniform() * 8.0).round() as f32)).collect();
             let weight = 1 + r % 4;
-            let mut add = |builder: &mut BatchBuilder, weight| {
-                entries.iter().for_each(|&(key, value)| builder.push(key, value));
+            let add = |builder: &mut BatchBuilder, weight| {
+                for &(key, value) in &entries {
+                    builder.push(key, value);
+                }
                 builder.end_record(r as f32, weight, None);
             };
             add(&mut few, weight as f32);
