@@ -211,7 +211,7 @@ pub enum Error {
         job: String,
     },
     /// The weights became infinite or NaN.
-    #[error("training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}{}. {advice}", most_likely_text(.feature))]
+    #[error("training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}{}. {advice}", most_likely_text(.feature.as_ref()))]
     Diverged {
         /// The epoch and its step, from 1.
         epoch: u64,
@@ -323,8 +323,8 @@ impl Error {
     }
 }
 
-fn most_likely_text(feature: &Option<FeatureLabel>) -> String {
-    feature.as_ref().map_or_else(String::new, |feature| format!(", most likely because of {feature}"))
+fn most_likely_text(feature: Option<&FeatureLabel>) -> String {
+    feature.map_or_else(String::new, |feature| format!(", most likely because of {feature}"))
 }
 
 fn nearest_text(nearest: Option<&str>) -> String {

@@ -68,6 +68,7 @@ impl ScaledColumns {
         if facts.names_have_values { Self::All } else { Self::Numbers }
     }
 
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -82,7 +83,7 @@ pub(crate) struct ScalingRule {
 
 impl ScalingRule {
     /// The keys, of ascending `keys`, whose columns may be scaled.
-    pub(crate) fn keys<'k>(&self, keys: &'k [u64]) -> &'k [u64] {
+    pub(crate) fn keys(self, keys: &[u64]) -> &[u64] {
         match (self.mode, self.columns) {
             (Standardize::Idf, _) | (_, ScaledColumns::All) => keys,
             (_, ScaledColumns::Numbered | ScaledColumns::Numbers) => {
@@ -92,12 +93,12 @@ impl ScalingRule {
     }
 
     /// Whether a column with these moments keeps its values, because they are 0 and 1: then x = x^2 in every record.
-    fn is_indicator(&self, [_, mean, square]: &[f64; 3]) -> bool {
+    fn is_indicator(self, [_, mean, square]: &[f64; 3]) -> bool {
         mean == square && self.columns != ScaledColumns::Numbered
     }
 
     /// Shift and factor of a column.
-    pub(crate) fn scale(&self, key: u64, moments: &[f64; 3]) -> (f64, f64) {
+    pub(crate) fn scale(self, key: u64, moments: &[f64; 3]) -> (f64, f64) {
         let &[share, mean, square] = moments;
         if share <= 0.0 {
             return IDENTITY_SCALE;
@@ -117,7 +118,7 @@ impl ScalingRule {
     }
 
     /// Whether the moments of a column must be known. Without them its values stay as they are.
-    fn needs_moments(&self, key: u64, moments: &[f64; 3]) -> bool {
+    fn needs_moments(self, key: u64, moments: &[f64; 3]) -> bool {
         let is_numbered = key & NAMED_KEY_BIT == 0;
         self.mode == Standardize::Idf
             || (self.mode == Standardize::Center && is_numbered)

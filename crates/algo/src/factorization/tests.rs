@@ -422,7 +422,9 @@ fn step_sizes_and_scaling_follow_from_the_records() {
     let sparse = values(chosen_for("", &records(10, 30.0, 50)));
     assert_eq!(sparse, ["false", "l2", "1", "1"], "counts of words");
     let mut uneven = records(10, 1.0, 50);
-    uneven.iter_mut().for_each(|record| record.1.push((999, 100.0)));
+    for record in &mut uneven {
+        record.1.push((999, 100.0));
+    }
     assert_eq!(
         values(chosen_for("", &uneven)),
         ["true", "none", "0.413", "0.455"],

@@ -119,7 +119,9 @@ pub(super) fn choose(
                 } else {
                     found
                 };
-                found.iter().for_each(|point| equal.remove(points, point, &mut left));
+                for point in &found {
+                    equal.remove(points, point, &mut left);
+                }
                 chosen.extend(found);
             }
             Ok(chosen)

@@ -168,7 +168,7 @@ impl Totals {
     pub fn no_records(&self, input: &Input) -> Error {
         match self.weightless {
             0 => Error::NoRecords { inputs: input.data.clone() },
-            _ => algo::Error::NoWeight { what: "every record has the weight 0" }.into(),
+            _ => no_weight_error(),
         }
     }
 
@@ -177,6 +177,11 @@ impl Totals {
         let (count, first) = (self.bad_lines, self.first_bad_lines.first().cloned());
         rule.check(&BadLineTotal { count, first })
     }
+}
+
+/// The error that all records are left out because of their weights.
+pub fn no_weight_error() -> Error {
+    algo::Error::NoWeight { what: "every record has the weight 0" }.into()
 }
 
 /// Returns notices about the validation files: bad lines, and features that training did not have.

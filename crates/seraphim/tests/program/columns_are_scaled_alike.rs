@@ -98,10 +98,8 @@ fn steps_over_names_are_those_over_numbers() {
     for arguments in [
         &["lr", "--set", "optimizer=ftrl", "--set", "standardize=true"][..],
         &["svm", "--set", "standardize=entries"],
-        &["linear", "--set", "optimizer=sgd"],
-        &["fm", "--set", "standardize=true", "--set", "init_deviation=0"],
+        &["linear", "--set", "optimizer=sgd", "--set", "learning_rate=0.01"],
         &["lr"],
-        &["fm", "--set", "epochs=5", "--set", "init_deviation=0"],
     ] {
         let [numbers, names] = [&libsvm, &vw].map(|data| loss(&folder, data, arguments));
         assert_near(&format!("{arguments:?}"), names, numbers, STEPS);

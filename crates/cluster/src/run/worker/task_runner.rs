@@ -20,7 +20,7 @@ use crate::run::failure::{BusyGuard, ReadTracker};
 use crate::run::input::{TaskDataPlan, TrainingInput};
 use crate::run::run_info::with_job_context;
 use crate::run::task_streams::{CountedStream, MeteredStream, TimedValidation};
-use crate::run::totals::TaskSummary;
+use crate::run::totals::{TaskSummary, no_weight_error};
 
 /// Runs the tasks of a worker.
 pub(super) struct TaskRunner<'a> {
@@ -109,7 +109,14 @@ impl TaskRunner<'_> {
             with_permit(permits, || self.train(agent, reading, &mut data, validation.as_mut())).map_err(
                 |error| {
                     let TrainingInput { source, needs, .. } = self.plan.opened;
-                    let names = data.data.reader_mut().take_dictionary();
+                    let (names, summary) =
+                        (data.data.reader_mut().take_dictionary(), data.data.reader().summary());
+                    let error = match error {
+                        Error::Algo(algo::Error::NoRecords) if summary.weightless_count > 0 => {
+                            no_weight_error()
+                        }
+                        error => error,
+                    };
                     with_job_context(error, self.plan.job, needs.label_rule, (source.schema(), &names))
                 },
             )
