@@ -110,7 +110,7 @@ fn another_version_or_value_in_the_manifest_is_told() {
 fn a_digit_between_the_samples_of_a_large_file_is_named_as_a_reason() {
     let folder = Folder::new();
     // Samples of 64 KiB lie evenly over a file above 4 MiB.
-    let text = clicks(45_000, 1);
+    let text = clicks(150_000, 1);
     assert!(text.len() > 5 << 20, "{} bytes", text.len());
     let data = folder.write("train.libsvm", &text);
     let model = folder.path("model");

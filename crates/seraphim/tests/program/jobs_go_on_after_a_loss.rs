@@ -57,8 +57,8 @@ fn a_run_after_a_loss_refuses_data_that_have_changed() {
     {
         for every in ["20ms", "off"] {
             std::fs::write(&world.data, &whole).expect("it is ours");
-            let more = ["--checkpoint-every", every];
-            let mut job = Local::start(&world, &format!("{name}-{every}"), &more);
+            let name = format!("{name}-{every}");
+            let mut job = Local::with_checkpoints(&world, &name, every, &[]);
             let mut out = job.child.stderr.take().expect("it is piped");
             if every == "off" {
                 // The first line is told when the data were inspected.
@@ -71,7 +71,7 @@ fn a_run_after_a_loss_refuses_data_that_have_changed() {
             let mut said = String::new();
             out.read_to_string(&mut said).expect("it is text");
             assert_eq!(job.child.wait().expect("it is a child").code(), Some(3), "{said}");
-            assert!(said.contains("the data are not those of"), "{name} {every}: {said}");
+            assert!(said.contains("the data are not those of"), "{name}: {said}");
             assert!(!Path::new(&job.model).exists());
         }
     }

@@ -70,7 +70,7 @@ fn a_training_whose_name_was_taken_saves_beside_it_and_says_where() {
         std::fs::write(Path::new(&model).join("mine"), "x").expect("the folder is ours");
         first.signal("-INT");
         let (_, out, error) = first.end();
-        assert!(out.contains("model saved in") && out.contains("model-2"), "{out} {error}");
+        assert!(out.contains("saved in") && out.contains("model-2"), "{out} {error}");
         assert!((out + &error).contains("is there now: this model is saved in"), "{error}");
         assert!(Path::new(&beside).join("model.json").exists());
         std::fs::remove_dir_all(&beside).expect("it is ours");

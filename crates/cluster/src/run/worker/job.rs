@@ -290,8 +290,9 @@ impl WorkerJob {
         // Files of one worker say nothing about those of the others.
         let data = if job.is_data_local { None } else { data_files(&input) };
         let found = checkpoints::find_training(raw, &job, begun, data.as_deref())?;
-        claim.iter_mut().try_for_each(|claim| claim.set_training(&found.training.to_string()))?;
-        *lock(&self.claim) = claim;
+        // Where there is no room for it the training goes on without a claim.
+        let training = found.training.to_string();
+        *lock(&self.claim) = claim.take_if(|claim| claim.set_training(&training).is_ok());
         let notices = input.notices().into_iter().chain(found.notices).collect();
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),

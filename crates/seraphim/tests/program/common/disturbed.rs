@@ -35,6 +35,9 @@ pub(crate) struct World {
     pub(crate) servers: &'static str,
 }
 
+/// The time between two checkpoints.
+const CHECKPOINT_EVERY: &str = "20ms";
+
 pub(crate) const EPOCHS: &str = "epochs=500";
 
 impl World {
@@ -50,7 +53,7 @@ impl World {
 
     pub(crate) fn words<'a>(&'a self, model: &'a str, folder: &'a str) -> Vec<&'a str> {
         let fixed = ["lr", "--data", &self.data, "--model", model, "--tasks", "3"];
-        let checkpoints = ["--checkpoints", folder, "--checkpoint-every", "20ms"];
+        let checkpoints = ["--checkpoints", folder, "--checkpoint-every", CHECKPOINT_EVERY];
         let settings =
             ["--set", EPOCHS, "--set", "batch_size=100", "--servers", self.servers, "--workers", "2"];
         [&fixed[..], &checkpoints, &settings].concat()
@@ -67,8 +70,14 @@ pub(crate) struct Local<'a> {
 
 impl<'a> Local<'a> {
     pub(crate) fn start(world: &'a World, name: &str, more: &[&str]) -> Self {
+        Self::with_checkpoints(world, name, CHECKPOINT_EVERY, more)
+    }
+
+    /// With a checkpoint after each such time, or `off`.
+    pub(crate) fn with_checkpoints(world: &'a World, name: &str, every: &str, more: &[&str]) -> Self {
         let (model, folder) = (world.folder.path(name), world.folder.path(&format!("{name}.saved")));
-        let words = [&["train"], &world.words(&model, &folder)[..], more].concat();
+        let mut words = [&["train"], &world.words(&model, &folder)[..], more].concat();
+        words.iter_mut().filter(|word| **word == CHECKPOINT_EVERY).for_each(|word| *word = every);
         let child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         Self { world, child: child.expect("the binary was built"), folder, model }
     }
