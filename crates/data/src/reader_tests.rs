@@ -464,36 +464,3 @@ fn the_summary_has_what_was_asked_for_of_the_batches_handed_out() {
     let started = summary(crate::Reader::count_features, 1, false);
     assert_eq!((started.record_count, started.feature_count), (1, 0), "features are counted at the end");
 }
-
-#[test]
-fn a_refused_label_is_shown_where_it_stands() {
-    let error = |format: &str, label: Option<&str>, text: &str| {
-        let options = FormatOptions {
-            label: label.map(str::to_owned),
-            label_rule: LabelRule::Binary { positive: None },
-            ..FormatOptions::default()
-        };
-        let config = SourceConfig { format: Some(format.to_owned()), options, ..SourceConfig::default() };
-        let input = Input::memory("file", text.as_bytes().to_vec()).unwrap();
-        let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
-        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-        let mut batch = Batch::default();
-        loop {
-            match reader.next_batch(100, &mut batch) {
-                Ok(true) => {}
-                Ok(false) => panic!("the label is no class of two"),
-                Err(error) => return error.to_string(),
-            }
-        }
-    };
-    for (format, label, text, place) in [
-        ("csv", Some("y"), "a,b,y,c\n7,2,0,4\n3,1,1,5\n7,1,\"7\",6\n", "file:4:5"),
-        ("csv", Some("a"), "a,b\n0,1\n1,7\n7,7\n", "file:4:1"),
-        ("dense", None, "0 1\n1 7\n  7 7\n", "file:3:3"),
-        ("libsvm", None, "1 1:1\n 7 1:1\n", "file:2:2"),
-        ("vw", None, "1 |f a\n7 |f a\n", "file:2:1"),
-    ] {
-        let error = error(format, label, text);
-        assert!(error.contains(place) && error.contains("label 7"), "{format}: {error}");
-    }
-}

@@ -1,6 +1,6 @@
 //! What an opened input says of its features, and how it is cut.
 
-use crate::{Error, FormatOptions, FormatTable, Input, Schema, Source, SourceConfig};
+use crate::{Batch, Error, FormatOptions, FormatTable, Input, LabelRule, Schema, Source, SourceConfig};
 
 /// Two records of each format, and whether their features are columns, and whether they have numbers.
 const SAMPLES: [(&str, &str, bool, bool); 5] = [
@@ -103,7 +103,7 @@ fn chunks_are_the_input_in_its_order() {
     let mut counts = [0, 0];
     for chunk in &chunks {
         let mut reader = source.reader(vec![chunk.clone()]).unwrap();
-        while reader.next_batch(100, &mut crate::Batch::default()).unwrap() {}
+        while reader.next_batch(100, &mut Batch::default()).unwrap() {}
         counts[chunk.file] += reader.summary().record_count;
     }
     assert_eq!(counts, [1000, 1]);
@@ -114,7 +114,7 @@ fn chunks_are_the_input_in_its_order() {
 fn summaries(source: &Source, task_count: usize) -> Result<Vec<crate::ReadSummary>, Error> {
     let read = |splits| {
         let mut reader = source.reader(splits)?;
-        while reader.next_batch(1000, &mut crate::Batch::default())? {}
+        while reader.next_batch(1000, &mut Batch::default())? {}
         Ok(reader.summary().clone())
     };
     source.splits(task_count).into_iter().map(read).collect()
@@ -167,13 +167,13 @@ fn long_tokens_are_cut_in_messages() {
 fn the_rule_for_labels_is_that_of_later_readers() {
     let mut source = open("1 1:1\n-1 2:1\n", &config("libsvm"), None).unwrap();
     let labels = |source: &Source| {
-        let mut batch = crate::Batch::default();
+        let mut batch = Batch::default();
         let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
         reader.next_batch(10, &mut batch).unwrap();
         batch.labels
     };
     assert_eq!(labels(&source), [1.0, -1.0]);
-    source.set_label_rule(crate::LabelRule::Binary { positive: None });
+    source.set_label_rule(LabelRule::Binary { positive: None });
     assert_eq!(labels(&source), [1.0, 0.0]);
     assert_eq!(source.files().len(), 1);
 }
@@ -219,5 +219,38 @@ fn features_of_every_text_that_lose_digits_are_told() {
         let exact = text.replace("16777219", "16777216");
         let rounded = &summaries(&open(&exact, &config(format), None).unwrap(), 1).unwrap()[0].rounded;
         assert!(rounded.features.is_empty(), "{format}");
+    }
+}
+
+#[test]
+fn a_refused_label_is_shown_where_it_stands() {
+    let error = |format: &str, label: Option<&str>, text: &str| {
+        let options = FormatOptions {
+            label: label.map(str::to_owned),
+            label_rule: LabelRule::Binary { positive: None },
+            ..FormatOptions::default()
+        };
+        let config = SourceConfig { format: Some(format.to_owned()), options, ..SourceConfig::default() };
+        let input = Input::memory("file", text.as_bytes().to_vec()).unwrap();
+        let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        let mut batch = Batch::default();
+        loop {
+            match reader.next_batch(100, &mut batch) {
+                Ok(true) => {}
+                Ok(false) => panic!("the label is no class of two"),
+                Err(error) => return error.to_string(),
+            }
+        }
+    };
+    for (format, label, text, place) in [
+        ("csv", Some("y"), "a,b,y,c\n7,2,0,4\n3,1,1,5\n7,1,\"7\",6\n", "file:4:5"),
+        ("csv", Some("a"), "a,b\n0,1\n1,7\n7,7\n", "file:4:1"),
+        ("dense", None, "0 1\n1 7\n  7 7\n", "file:3:3"),
+        ("libsvm", None, "1 1:1\n 7 1:1\n", "file:2:2"),
+        ("vw", None, "1 |f a\n7 |f a\n", "file:2:1"),
+    ] {
+        let error = error(format, label, text);
+        assert!(error.contains(place) && error.contains("label 7"), "{format}: {error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::format::testing::{read_whole, rows};
+use crate::input::HEAD_BYTES;
 use crate::options::FormatOptions;
 use crate::{FormatTable, Input, Source, SourceConfig};
 use math::hash::named_key;
@@ -72,6 +73,20 @@ fn a_group_without_a_feature_is_an_error_if_the_whole_input_was_searched() {
     }
     let late = format!("{}1 |rare x\n", "1 |user Rome\n".repeat(500));
     assert_eq!(rows("vw", &options(&["user:rare"]), &late).unwrap().len(), 501);
+    let large = "1 |user a |item b\n".repeat(HEAD_BYTES / 15);
+    assert!(notices("user:itme", &large).contains("the first lines have no feature of 'itme'"));
+    assert_eq!([notices("user:item", &large), notices("ui", &large)], ["", ""]);
+}
+
+fn notices(interaction: &str, text: &str) -> String {
+    let config = SourceConfig {
+        format: Some("vw".to_owned()),
+        options: options(&[interaction]),
+        ..SourceConfig::default()
+    };
+    let input = Input::memory("file".to_owned(), text.as_bytes().to_vec()).unwrap();
+    let source = Source::from_inputs(vec![input], &config, None, &FormatTable::builtin()).unwrap();
+    source.notices().join("; ")
 }
 
 #[test]

@@ -109,20 +109,3 @@ fn fields_between_bars_are_not_taken_for_it() {
 fn blank_lines_are_no_records() {
     assert!(rows("vw", &options(), "\n  \n").unwrap().is_empty());
 }
-
-#[test]
-fn a_group_that_the_first_lines_of_a_large_input_do_not_have_is_told() {
-    let opened = |group: &str, lines: usize| {
-        let options = FormatOptions { interactions: vec![vec!["user".into(), group.into()]], ..options() };
-        let text = "1 |user a |item b\n0 |user c\n".repeat(lines);
-        let files = [crate::Input::memory("lines", text.into_bytes()).unwrap()];
-        match open(&FormatContext { files: &files, options: &options, trained_schema: None })? {
-            OpenFormat::Lines(plan) => Ok::<_, Error>(plan.notices().join("\n")),
-            OpenFormat::RowGroups(_) => panic!("Vowpal Wabbit text has lines"),
-        }
-    };
-    let many = crate::input::HEAD_BYTES / 20;
-    assert!(opened("itme", many).unwrap().contains("no feature of 'itme'"));
-    assert!(opened("itme", 1).unwrap_err().to_string().contains("no feature of 'itme'"));
-    assert_eq!([opened("item", 1).unwrap(), opened("i", many).unwrap()], ["", ""]);
-}
