@@ -117,7 +117,7 @@ fn a_digit_between_the_samples_of_a_large_file_is_named_as_a_reason() {
     train("lr", &data, &model, &["--set", "epochs=1"]);
     let mut bytes = text.into_bytes();
     let step = (bytes.len() - (64 << 10)) / 63;
-    let at = (step * 31 + (64 << 10)..step * 32).find(|at| bytes[at - 1] == b' ').expect("a key begins");
+    let at = (step * 31 + (65 << 10)..step * 32).find(|at| bytes[at - 1] == b' ').expect("a key begins");
     bytes[at] = if bytes[at] == b'1' { b'2' } else { b'1' };
     std::fs::write(&data, bytes).expect("it is ours");
     let out = seraphim(&["reproduce", &model, "--quiet"]);

@@ -65,7 +65,7 @@ fn a_training_whose_name_was_taken_saves_beside_it_and_says_where() {
     let fixed = ["train", "lr", "--data", &data, "--model", &model];
     for more in [&[][..], &["--servers", "1", "--workers", "1"]] {
         let mut first = Process::start(&[&fixed[..], more, &LONG].concat());
-        first.wait_for("epoch");
+        first.wait_for("epoch 1/");
         std::fs::create_dir(&model).expect("the name is free");
         std::fs::write(Path::new(&model).join("mine"), "x").expect("the folder is ours");
         first.signal("-INT");
