@@ -93,9 +93,10 @@ impl<'a> ScoreColumns<'a> {
         batch: &Batch,
     ) -> Result<ScoredBatch, Error> {
         let mut scores = Vec::new();
-        match self.is_raw {
-            true => scorer.raw_scores(agent, batch, &mut scores)?,
-            false => scorer.predict(agent, batch, &mut scores)?,
+        if self.is_raw {
+            scorer.raw_scores(agent, batch, &mut scores)?;
+        } else {
+            scorer.predict(agent, batch, &mut scores)?;
         }
         if is_text {
             let text = lines(self, batch, &scores, self.width());

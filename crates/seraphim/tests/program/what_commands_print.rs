@@ -280,7 +280,9 @@ fn parameters_are_checked_without_data() {
 fn raw_scores_are_those_before_they_become_probabilities() {
     let folder = Folder::new();
     let rows = |names: &[&str]| -> String {
-        (0..60).map(|i| format!("{},{}\n", i * 50, names[i * names.len() / 60])).collect()
+        let lines: Vec<_> =
+            (0..60).map(|i| format!("{},{}\n", i * 50, names[i * names.len() / 60])).collect();
+        lines.concat()
     };
     let scores = |model: &str, data: &str, more: &[&str]| -> Vec<Vec<f64>> {
         let fixed = ["predict", "--model", model, "--data", data, "--quiet", "--output", "-"];

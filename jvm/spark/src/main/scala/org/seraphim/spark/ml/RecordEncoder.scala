@@ -241,15 +241,17 @@ private[ml] object RecordEncoder {
   def expected(rule: ValueRule, number: Double): Option[String] = {
     // The program computes with 32 bits.
     val isFinite = math.abs(number) <= Float.MaxValue
-    val (isRight, expected) = rule match {
-      case Optional => (isFinite || number.isNaN, "a finite number of at most 3.4e38, or null")
-      case Required => (isFinite, "a finite number of at most 3.4e38")
-      case Weight => (isFinite && number >= 0, "a finite number of 0 or more")
-      case TwoClasses =>
-        (number == 1 || number == 0 || number == -1, "a label of two classes: 0 and 1, or -1 and 1; softmax takes more")
-      case Classes => (math.abs(number) <= MaxClass && number == math.rint(number), "the number of a class: a whole number")
+    rule match {
+      case Optional if isFinite || number.isNaN => None
+      case Optional => Some("a finite number of at most 3.4e38, or null")
+      case _ if !isFinite => Some("a finite number of at most 3.4e38")
+      case Weight if number < 0 => Some("a number of 0 or more")
+      case TwoClasses if number != 1 && number != 0 && number != -1 =>
+        Some("a label of two classes: 0 and 1, or -1 and 1; softmax takes more")
+      case Classes if math.abs(number) > MaxClass || number != math.rint(number) =>
+        Some("the number of a class: a whole number")
+      case Required | Weight | TwoClasses | Classes => None
     }
-    if (isRight) None else Some(expected)
   }
 
   /** Whole numbers up to it are exact in 32 bits. */

@@ -51,12 +51,13 @@ private[ml] final class Scoring(
 
   private def scores(line: String): Array[Double] = {
     val fields = line.split(',')
-    val count = output.kind match {
+    val numbers = output.kind match {
       // The name of the predicted class comes first, and may be any text.
-      case ClassesOutput(classes) => classes.size
-      case _ => 1
+      case ClassesOutput(classes) => fields.takeRight(classes.size)
+      // Other numbers, such as the distance of a cluster, follow the prediction.
+      case _: TwoClassOutput | ValueOutput => fields.take(1)
     }
-    fields.takeRight(count).map(_.toDouble)
+    numbers.map(_.toDouble)
   }
 }
 
