@@ -126,7 +126,7 @@ fn a_label_that_is_refused_has_its_place_among_other_fields() {
         [("a,b,y\n1,2,0\n3,4,1\n5,6,7\n", "records:4:5"), ("y;a\n0;2\n1;2\n \"7\" ;2\n", "records:4:2")]
     {
         let mut config = config("csv");
-        config.options.label_rule = crate::LabelRule::Binary { positive: None };
+        config.options.label_rule = LabelRule::Binary { positive: None };
         match summaries(&open(text, &config, None).unwrap(), 1) {
             Err(error) => assert!(error.to_string().starts_with(place), "{error}"),
             Ok(_) => panic!("{text}"),

@@ -183,13 +183,9 @@ impl EpochMonitor {
         let constant =
             |parts: &Option<MetricAccumulator>| parts.as_ref().and_then(MetricAccumulator::constant_loss);
         self.constant_losses = (constant(&training), constant(&validation));
-        for notice in training.iter().chain(&validation).flat_map(MetricAccumulator::notices) {
-            if !self.notices.contains(&notice) {
-                self.notices.push(notice);
-            }
-        }
-        let task_notices = reports.iter().filter_map(|report| report.notice.clone());
-        for notice in task_notices {
+        let of_metrics = training.iter().chain(&validation).flat_map(MetricAccumulator::notices);
+        let of_tasks = reports.iter().filter_map(|report| report.notice.clone());
+        for notice in of_metrics.chain(of_tasks) {
             if !self.notices.contains(&notice) {
                 self.notices.push(notice);
             }
@@ -200,17 +196,7 @@ impl EpochMonitor {
         let value = self.monitored_value(finished.as_ref())?;
         self.epochs.push(line);
         self.epoch_start = now;
-        let mut keep = false;
-        if let (Some(rule), Some(value)) = (&mut self.stopping, value) {
-            let judgement = rule.observe(epoch, value);
-            keep = judgement.improved;
-            if keep {
-                self.best_epoch = Some(epoch);
-            }
-            if judgement.stop {
-                self.end = StopReason::EarlyStopping;
-            }
-        }
+        let keep = self.observe(epoch, value);
         let more = epoch + 1 < epoch_count;
         if interrupted.stop_sent || (more && interrupted.requested) {
             self.end = StopReason::Interrupted;
@@ -223,6 +209,19 @@ impl EpochMonitor {
         let verdict = if goes_on { EpochDecision::Continue } else { EpochDecision::Stop };
         let restore = !goes_on && self.best_epoch.is_some_and(|best| best != epoch);
         Ok(Decision { verdict, save_best: keep, restore_best: restore })
+    }
+
+    /// Judges the metric of an epoch for early stopping. Returns whether its weights are the best so far.
+    fn observe(&mut self, epoch: u64, value: Option<f64>) -> bool {
+        let (Some(rule), Some(value)) = (&mut self.stopping, value) else { return false };
+        let judgement = rule.observe(epoch, value);
+        if judgement.improved {
+            self.best_epoch = Some(epoch);
+        }
+        if judgement.stop {
+            self.end = StopReason::EarlyStopping;
+        }
+        judgement.improved
     }
 
     /// Returns the metric for early stopping; none when early stopping is off or the validation is incomplete.
