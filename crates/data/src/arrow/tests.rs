@@ -244,7 +244,7 @@ fn source_of_csv(text: &str, options: &FormatOptions, like: Option<&Schema>) -> 
 /// A table with every role, and the same as CSV.
 fn table() -> (Vec<RecordBatch>, String) {
     let label = [1.0, 0.0, 1.0, 0.0, 1.0];
-    let weight = [1.0, 2.5, 0.0, 1.0, 3.0];
+    let weight = [1.0, 2.5, 0.5, 1.0, 3.0];
     let group = ["7", "seven", "4611686018427387904", "4611686018427387903", ""];
     let time = [5, -3, 0, 9, 12];
     let city = [Some("Rome"), None, Some("Ostia"), Some("Rome"), Some("a b")];

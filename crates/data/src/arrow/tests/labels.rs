@@ -169,7 +169,7 @@ fn attributes_that_cannot_be_are_bad_records() {
     let batch = |weight: f64, time: Option<f64>| {
         let columns: [(&str, ArrayRef); 4] = [
             ("x", Arc::new(Float64Array::from(vec![1.0, 1.0]))),
-            ("w", Arc::new(Float64Array::from(vec![0.0, weight]))),
+            ("w", Arc::new(Float64Array::from(vec![0.5, weight]))),
             ("t", Arc::new(Float64Array::from(vec![Some(-3.0), time]))),
             ("label", Arc::new(Float64Array::from(vec![1.0, 0.0]))),
         ];
@@ -184,7 +184,7 @@ fn attributes_that_cannot_be_are_bad_records() {
     let rows = read(batch(2.5, Some(7.0))).unwrap().rows;
     assert_eq!(
         rows.iter().map(|row| (row.weight, row.time)).collect::<Vec<_>>(),
-        [(0.0, Some(-3.0)), (2.5, Some(7.0))]
+        [(0.5, Some(-3.0)), (2.5, Some(7.0))]
     );
     for (weight, time, expected) in [
         (-1.0, Some(1.0), "table:2:2: expected a finite weight of at least 0 in column 'w', found -1"),
