@@ -18,13 +18,13 @@ pub(crate) fn describe<'a>(
 ) -> Result<TableDescription<'a>, Error> {
     let column = |field: &Arc<Field>| {
         let name = field.name();
-        let row_number = row_numbers
+        let skip_notice = row_numbers
             .contains(name)
             .then(|| format!("column '{name}' is an index that pandas wrote with the data, and is skipped"));
         ColumnDescription {
             has_text_forms: matches!(field.data_type(), DataType::Boolean | DataType::Timestamp(..)),
             passthrough_kind: passthrough_kind(field),
-            row_number,
+            skip_notice,
             form: form_of(field.data_type()),
             ..ColumnDescription::new(name.clone(), kind_of(field.data_type()))
         }

@@ -76,8 +76,8 @@ pub(crate) struct ColumnDescription {
     pub(crate) has_text_forms: bool,
     /// The kind of its values as a passthrough column.
     pub(crate) passthrough_kind: PassthroughKind,
-    /// The notice for a column that numbers the rows: it is skipped unless something names it.
-    pub(crate) row_number: Option<String>,
+    /// The notice for a column that is skipped unless something names it, because it numbers the rows or is empty.
+    pub(crate) skip_notice: Option<String>,
 }
 
 impl ColumnDescription {
@@ -92,7 +92,7 @@ impl ColumnDescription {
             is_identifier: false,
             has_text_forms: false,
             passthrough_kind,
-            row_number: None,
+            skip_notice: None,
         }
     }
 }

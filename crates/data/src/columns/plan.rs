@@ -93,11 +93,11 @@ pub(crate) fn plan(
     let requested = planner.requested()?;
     let mut taken = requested.taken();
     taken.extend((0..table.columns.len()).filter(|at| planner.is_no_feature(*at)));
-    let row_numbers = planner.row_numbers(&taken);
-    taken.extend(&row_numbers);
+    let unused = planner.skipped_by_default(&taken);
+    taken.extend(&unused);
     let label = planner.label(&taken, &requested.tokens)?;
     planner.refuse_two_roles(label, &requested)?;
-    planner.add_notices(label, &requested, &row_numbers);
+    planner.add_notices(label, &requested, &unused);
     taken.extend(label);
     let mut free: Vec<usize> = (0..table.columns.len()).filter(|at| !taken.contains(at)).collect();
     let identifiers = planner.identifiers(&free, &requested);
@@ -113,7 +113,7 @@ pub(crate) fn plan(
         columns[at].role = role;
     }
     let interactions = planner.interactions(&mut columns)?;
-    let skipped = [row_numbers, identifiers].concat();
+    let skipped = [unused, identifiers].concat();
     let schema = planner.schema(label, &requested, &skipped, features, &columns);
     planner.add_notice_of_text_forms(&columns);
     Ok(ColumnPlan {
@@ -216,8 +216,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the columns that number the rows and that neither a setting nor training uses.
-    fn row_numbers(&self, taken: &BTreeSet<usize>) -> Vec<usize> {
+    /// Returns the columns that number the rows or are empty, and that neither a setting nor training uses.
+    fn skipped_by_default(&self, taken: &BTreeSet<usize>) -> Vec<usize> {
         let of_training = |name: &str| {
             self.trained.is_some_and(|trained| {
                 trained.label.as_deref() == Some(name)
@@ -227,7 +227,7 @@ impl Planner<'_> {
         let label = self.asked(self.options.label.as_ref()).ok().flatten();
         let is_unused = |at: &usize| {
             let column = &self.table.columns[*at];
-            column.row_number.is_some()
+            column.skip_notice.is_some()
                 && !taken.contains(at)
                 && label != Some(*at)
                 && !of_training(&column.name)
@@ -321,12 +321,12 @@ impl Planner<'_> {
     }
 
     /// Adds what a training should tell of its columns.
-    fn add_notices(&mut self, label: Option<usize>, requested: &Requested, row_numbers: &[usize]) {
+    fn add_notices(&mut self, label: Option<usize>, requested: &Requested, unused: &[usize]) {
         if self.trained.is_some() {
             return;
         }
         let columns = &self.table.columns;
-        self.notices.extend(row_numbers.iter().filter_map(|at| columns[*at].row_number.clone()));
+        self.notices.extend(unused.iter().filter_map(|at| columns[*at].skip_notice.clone()));
         if let Some(at) = label.filter(|_| self.options.has_label && self.options.label.is_none()) {
             let how = match self.table.fallback {
                 _ if self.table.named && is_label_name(&columns[at].name) => "by its name",
@@ -336,7 +336,7 @@ impl Planner<'_> {
             self.notices.push(label_notice(&columns[at].name, how));
         }
         let is_read_by_type = |at: &usize| {
-            let lists = [&requested.text[..], &requested.tokens, &requested.skip, row_numbers];
+            let lists = [&requested.text[..], &requested.tokens, &requested.skip, unused];
             !lists.iter().any(|list| list.contains(at))
         };
         let told = (0..columns.len()).filter(is_read_by_type).filter_map(|at| columns[at].told.as_deref());

@@ -66,6 +66,11 @@ impl TypeCounts {
         self.forms = Some(forms & ((1 << FORMS.len()) - 1));
     }
 
+    /// Whether all values are missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers + self.others == 0
+    }
+
     /// Whether the column is read as numbers: most values are numbers, or all are missing.
     fn is_numeric(&self) -> bool {
         self.others == 0 || self.has_mostly_numbers()

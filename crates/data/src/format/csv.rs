@@ -15,7 +15,8 @@
 //!   `named_key(column, value)`. `text_columns` does the same for a column that looks numeric.
 //! - Missing values (the words of pandas, and `?`) have no entry in their column; a missing number is the feature
 //!   `COLUMN=missing`. Text labels become class numbers by sorted name.
-//! - A first column whose name is empty is an index that pandas or R wrote, and is skipped.
+//! - A first column whose name is empty is an index that pandas or R wrote, and is skipped; so is a last column without a
+//!   name and values.
 //! - Blank lines are skipped. A row with another number of fields is an error, and so is a header in mid-file.
 
 mod detection;

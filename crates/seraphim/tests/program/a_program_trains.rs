@@ -116,7 +116,7 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
         ..rows
     };
     let error = model.predict(&narrow.into()).unwrap_err().to_string();
-    assert!(error.contains("it has 3 columns (1, 2, 3), and 4 are expected"), "{error}");
+    assert!(error.contains("it has 3 columns, and 4 are expected (1, 2, 3, 4)"), "{error}");
 }
 
 #[cfg(feature = "parquet")]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Folder, number, succeed};
+use crate::common::{Folder, is_csv, number, succeed};
 use math::random::{Purpose, stream};
 
 /// Relative difference of losses at the minimum, where an optimizer ends by its tolerance of 1e-12.
@@ -55,7 +55,7 @@ fn loss(folder: &Folder, data: &str, arguments: &[&str]) -> f64 {
     if !arguments.contains(&"--tasks") {
         all.extend(["--tasks", "1"]);
     }
-    if data.ends_with(".csv") {
+    if is_csv(data) {
         all.extend(["--label", "y"]);
     }
     succeed(&all);
@@ -142,7 +142,7 @@ fn only_columns_with_other_values_than_0_and_1_have_moments() {
             let text = succeed(&["export", &folder.path("model"), "--table", "moments"]);
             let names: BTreeMap<&str, usize> =
                 text.lines().skip(1).map(|line| (line.split(',').next().unwrap(), 1)).collect();
-            let expected = if data.ends_with(".csv") { 3 } else { 2 };
+            let expected = if is_csv(&data) { 3 } else { 2 };
             assert_eq!(names.len(), expected, "{data} {servers:?}: {text}");
         }
     }

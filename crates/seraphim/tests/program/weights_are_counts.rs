@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::common::{Folder, bytes_of, fail, number, succeed};
+use crate::common::{Folder, bytes_of, fail, is_csv, number, succeed};
 use math::random::{Purpose, stream};
 
 /// Relative difference of coefficients: the optimizers end at a relative decrease of the objective of 1e-12, and the
@@ -93,10 +93,12 @@ fn train(
     let (model, report) = (folder.path("model"), folder.path("report.json"));
     let fixed = ["train", algorithm, "--tasks", "1", "--quiet", "--overwrite", "--model", &model];
     let mut arguments = [&fixed[..], &["--report", &report, "--data", data], more].concat();
-    if data.ends_with(".csv") {
+    if is_csv(data) {
         arguments.extend(["--label", "y", "--weight", "w"]);
     }
-    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
     succeed(&arguments);
     let mut files = bytes_of(&model);
     files.retain(|(name, _)| {

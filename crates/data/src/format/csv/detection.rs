@@ -42,12 +42,18 @@ pub(super) fn describe<'a>(
     }
     let column = |(at, (field, kinds)): (usize, (&Cow<'_, [u8]>, &TypeCounts))| {
         let name = if named { String::from_utf8_lossy(field).into_owned() } else { at.to_string() };
-        let is_index = named && at == 0 && first.len() > 1 && name.is_empty();
-        let row_number = is_index.then(|| {
-            "the first column has no name in the header, as pandas and R write row names: it is skipped"
-                .to_owned()
+        let skip_notice = (first.len() > 1 && field.is_empty()).then_some(at).and_then(|at| match at {
+            0 if named => {
+                Some("the first column has no name in the header, as pandas and R write row names: it is skipped")
+            }
+            // Fields of the first row that are no header have been counted, too.
+            at if at + 1 == first.len() && kinds.is_empty() => {
+                Some("the last column has no name and no values, as after a delimiter at the end of each line: it is skipped")
+            }
+            _ => None,
         });
-        ColumnDescription { row_number, ..kinds.describe(name, sample.dialect.quotes.delimiter) }
+        let skip_notice = skip_notice.map(str::to_owned);
+        ColumnDescription { skip_notice, ..kinds.describe(name, sample.dialect.quotes.delimiter) }
     };
     let columns = first.iter().zip(&kinds).enumerate().map(column).collect();
     let table = TableDescription::of_text(file, columns, named, LabelFallback::Last, context.options)?;
@@ -137,7 +143,8 @@ fn repeated_fields(sample: &Sample, first: &[Cow<'_, [u8]>]) -> RepeatedFields {
     }
     let mut below = RepeatedFields::Nothing;
     for row in sample.rows_from(1).filter(|row| row != first) {
-        for (field, _) in first.iter().zip(&row).filter(|(first, field)| first == field) {
+        for (field, _) in first.iter().zip(&row).filter(|(first, field)| first == field && !first.is_empty())
+        {
             if !std::str::from_utf8(field).is_ok_and(is_label_name) {
                 return RepeatedFields::Fields;
             }

@@ -50,6 +50,32 @@ fn the_first_row_is_a_header_by_what_stands_below_it() {
 }
 
 #[test]
+fn an_empty_last_column_is_left_out_with_and_without_a_header() {
+    let features = |source: &Source| {
+        source.schema().columns.iter().map(|column| column.name.clone()).collect::<Vec<String>>()
+    };
+    for (text, columns) in [
+        ("a,b,label,\n1,2,1,\n3,4,0,\n", &["a", "b"][..]),
+        ("1,2,1,\n3,4,0,\n", &["0", "1"]),
+        ("label;name;\n1;x;\n0;y;\n", &["name"]),
+    ] {
+        let source = open(text, &options(), None).unwrap();
+        assert_eq!(features(&source), columns, "{text:?}");
+        let notices = source.notices();
+        assert!(notices.iter().any(|notice| notice.contains("the last column has no name")), "{notices:?}");
+        let labels: Vec<f32> = read(&source).unwrap().iter().map(|row| row.label).collect();
+        assert_eq!(labels, [1.0, 0.0], "{text:?}");
+        // The same file, and one without the last delimiters, are read with the schema of training.
+        for text in [text.to_owned(), text.replace(",\n", "\n").replace(";\n", "\n")] {
+            let again = open(&text, &options(), Some(source.schema())).unwrap();
+            assert_eq!(read(&again).unwrap().len(), 2, "{text:?}");
+        }
+    }
+    let source = open("a,label,\n1,2,3\n3,4,5\n", &options(), None).unwrap();
+    assert_eq!(features(&source), ["a", ""], "it has values");
+}
+
+#[test]
 fn blank_lines_before_a_header_are_refused_and_before_records_are_not() {
     let text = error_of("\n \na,b\n1,2\n", &options());
     assert!(text.contains("blank lines before the header"), "{text}");

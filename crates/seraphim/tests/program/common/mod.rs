@@ -93,6 +93,11 @@ pub(crate) fn clicks(records: u64, seed: u64) -> String {
     text
 }
 
+/// Whether a file of data is a table of text.
+pub(crate) fn is_csv(data: &str) -> bool {
+    Path::new(data).extension().is_some_and(|extension| extension == "csv")
+}
+
 pub(crate) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes.as_ref()).expect("memory can be written");
