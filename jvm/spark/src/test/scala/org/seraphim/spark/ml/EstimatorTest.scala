@@ -62,7 +62,9 @@ class EstimatorTest {
   private def trainings(): Seq[ProcessHandle] = {
     val all = ProcessHandle.current.descendants.toArray.map(_.asInstanceOf[ProcessHandle]).toSeq
     val program = TestServers.binaryOrSkip().toString
-    all.filter(process => process.info.command.orElse("") == program && process.isAlive)
+    // The program also checks settings, for a moment.
+    def trains(process: ProcessHandle) = process.info.arguments.orElse(Array.empty[String]).contains("train")
+    all.filter(process => process.info.command.orElse("") == program && trains(process) && process.isAlive)
   }
 
   private def logLoss(scored: DataFrame): Double = scored.select("label", "probability").rdd.map { row =>
