@@ -54,7 +54,7 @@ impl NumberForm {
 
     /// Whether plain numbers belong to the form, so that a column has both.
     pub(super) fn has_plain_numbers(self) -> bool {
-        matches!(self, Self::Percent | Self::Currency | Self::Thousands | Self::DecimalComma)
+        matches!(self, Self::Currency | Self::Thousands | Self::DecimalComma)
     }
 
     /// Describes a column of this form.
@@ -72,11 +72,11 @@ impl NumberForm {
         }
     }
 
-    /// Returns the number that a text of this form stands for. Plain numbers are numbers in every form, except that a point
-    /// separates thousands where the comma is the decimal mark.
+    /// Returns the number that a text of this form stands for. Plain numbers are numbers in every form but two: a point
+    /// separates thousands where the comma is the decimal mark, and beside `12%` a 12 may be a percentage or a share.
     pub(crate) fn parse(self, text: &[u8]) -> Option<f64> {
         let text = text.trim_ascii();
-        if self != Self::DecimalComma
+        if !matches!(self, Self::DecimalComma | Self::Percent)
             && let Some(number) = parse_f64(text)
         {
             return Some(number);

@@ -33,7 +33,7 @@ fn each_form_reads_its_texts_and_no_others() {
         (Duration, "two days", None),
         (Percent, "12%", Some(0.12)),
         (Percent, "-3.5 %", Some(-0.035)),
-        (Percent, "12", Some(12.0)),
+        (Percent, "12", None),
         (Percent, "%", None),
         (Currency, "$12", Some(12.0)),
         (Currency, "-$1,200.50", Some(-1200.5)),

@@ -42,6 +42,7 @@ fn numbers_as_people_write_them_are_numbers_where_their_form_is_certain() {
         (&["1,200", "2,500,000"], b'\t', Some(Thousands)),
         (&["1,200", "2,50"], b'\t', Some(DecimalComma)),
         (&["12%", "25%", "NA"], b',', Some(Percent)),
+        (&["12%", "25"], b',', None),
         (&["$12", "$1,200.50"], b',', Some(Currency)),
         (&["True", "False"], b',', Some(Boolean)),
         (&["2026-01-31", "2026-02-01 08:15:00"], b',', Some(Time)),
