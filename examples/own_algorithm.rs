@@ -126,7 +126,7 @@ impl Learner for OnePass {
             for (r, &label) in batch.labels.iter().enumerate() {
                 for &column in &batch.indices[batch.entries(r)] {
                     changes[2 * column as usize] += 1.0;
-                    changes[2 * column as usize + 1] += f64::from(label);
+                    changes[2 * column as usize + 1] += label;
                 }
             }
             task.agent.push(SUMS, Selection::Rows(Keys::Sorted(&batch.columns)), Values::F64(&changes))?;

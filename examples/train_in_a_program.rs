@@ -13,7 +13,7 @@ use seraphim::library::{CsrArrays, Flow, RecordAttributes, TrainedModel, Trainin
 /// neighbours. No pair of a user and an item comes twice.
 fn purchases(range: std::ops::Range<u64>) -> CsrArrays {
     let pairs = || range.clone().map(|i| (i % 100, (i / 100 + i) % 50));
-    let labels = pairs().map(|(user, item)| f32::from((user + item) % 3 == 0));
+    let labels = pairs().map(|(user, item)| f64::from((user + item) % 3 == 0));
     CsrArrays {
         offsets: (0..=range.end - range.start).map(|record| 2 * record).collect(),
         features: pairs().flat_map(|(user, item)| [user, 100 + item]).collect(),

@@ -142,7 +142,7 @@ fn gradient(batch: &Batch, weights: &[f32], gradients: &mut [f32]) -> f64 {
         let of_label = if label > 0.5 { probability } else { 1.0 - probability };
         loss -= f64::from(of_label).max(f64::MIN_POSITIVE).ln();
         for &index in entries {
-            gradients[index as usize] += probability - label;
+            gradients[index as usize] += probability - label as f32;
         }
     }
     loss

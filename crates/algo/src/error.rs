@@ -183,7 +183,7 @@ pub enum Error {
     /// A label is not a class of the model.
     #[error("label {label} is none of the {class_count} classes of the model ({first} ... {last})")]
     UnknownClass {
-        label: f32,
+        label: f64,
         class_count: usize,
         /// The smallest class.
         first: f32,

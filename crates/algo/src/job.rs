@@ -133,6 +133,9 @@ pub struct DataNeeds {
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.
     pub keep_zeros: bool,
+    /// Numbers of a column that are close together and far from 0 may be counted from another origin: the model has an
+    /// intercept, and is the same for them.
+    pub subtracts_origins: bool,
     /// Entries must have fields.
     pub uses_fields: bool,
     /// The tokens of a record stay in their order, repeated ones too. Otherwise a record has each of its tokens once, with its
@@ -167,6 +170,7 @@ impl Default for DataNeeds {
             batch_size: BatchSize::Growing,
             shuffle: Shuffle::None,
             keep_zeros: false,
+            subtracts_origins: false,
             uses_fields: false,
             keeps_token_order: false,
             uses_times: false,
@@ -300,7 +304,7 @@ pub trait Scorer: Send {
             unreachable!("a scorer of other predictions than values implements this method")
         };
         for (r, (&prediction, &label)) in predictions.iter().zip(&batch.labels).enumerate() {
-            parts.add(prediction, f64::from(label), f64::from(batch.weight(r)));
+            parts.add(prediction, label, f64::from(batch.weight(r)));
         }
         Ok(())
     }

@@ -49,8 +49,27 @@ pub(crate) fn positive(text: Option<&str>, names: &[String]) -> Result<Option<f3
 pub struct LabelScale {
     /// Mean of the training labels.
     pub mean: f64,
-    /// Standard deviation of the training labels, above 0.
+    /// Standard deviation of the training labels, above 0; 1 where they are only centred.
     pub deviation: f64,
+}
+
+impl Default for LabelScale {
+    /// Labels as they are.
+    fn default() -> Self {
+        Self { mean: 0.0, deviation: 1.0 }
+    }
+}
+
+impl LabelScale {
+    /// Turns the scores of weights into those of labels.
+    pub(crate) fn apply(self, scores: &mut [f64]) {
+        if self == Self::default() {
+            return;
+        }
+        for score in scores {
+            *score = self.mean + self.deviation * *score;
+        }
+    }
 }
 
 /// The labels that occur in the training data.

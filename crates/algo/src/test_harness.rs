@@ -37,7 +37,7 @@ pub(crate) fn build(records: &[Record], size: usize) -> Vec<Batch> {
             for &(key, value) in entries {
                 builder.push(key, value);
             }
-            builder.end_record(*label, 1.0, None);
+            builder.end_record(f64::from(*label), 1.0, None);
         }
         let mut batch = Batch::default();
         builder.finish(&mut batch);
@@ -67,7 +67,7 @@ pub(crate) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
     for r in 0..batch.record_count() {
         let entries: Vec<_> =
             batch.entries(r).map(|i| (batch.columns[batch.indices[i] as usize], 1.0)).collect();
-        (0..times(r)).for_each(|_| records.push((batch.labels[r], entries.clone())));
+        (0..times(r)).for_each(|_| records.push((batch.labels[r] as f32, entries.clone())));
     }
     build(&records, records.len()).remove(0)
 }
@@ -88,7 +88,8 @@ fn feature_count(batches: &[Batch]) -> u64 {
 
 /// What the driver of a job would know of these data.
 fn facts_of(name: &str, tasks: &[Vec<Batch>]) -> DataFacts {
-    let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
+    let labels = tasks.iter().flatten().flat_map(|batch| &batch.labels);
+    let mut classes: Vec<f32> = labels.map(|label| *label as f32).collect();
     classes.sort_by(f32::total_cmp);
     classes.dedup();
     DataFacts {

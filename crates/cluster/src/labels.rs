@@ -35,7 +35,7 @@ fn number(value: f64) -> String {
 }
 
 /// Returns a label as the user writes it: as its name where labels have names.
-pub(crate) fn text(label: f32, names: &[String]) -> String {
+pub(crate) fn text(label: f64, names: &[String]) -> String {
     names.get(label as usize).cloned().unwrap_or_else(|| label.to_string())
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn text(label: f32, names: &[String]) -> String {
 pub fn positive(model: &dyn Model, schema: &Schema) -> Option<String> {
     match (model.output(), model.label_rule()) {
         (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
-            Some(text(positive.unwrap_or(1.0), &schema.label_names))
+            Some(text(positive.map_or(1.0, f64::from), &schema.label_names))
         }
         _ => None,
     }
@@ -53,7 +53,7 @@ pub fn positive(model: &dyn Model, schema: &Schema) -> Option<String> {
 /// `seen` has the labels of the data, which distinguish 0 from -1.
 pub(crate) fn classes(model: &dyn Model, schema: &Schema, seen: &LabelStats) -> Vec<String> {
     if let Output::Classes(classes) = model.output() {
-        return classes.iter().map(|class| text(*class, &schema.label_names)).collect();
+        return classes.iter().map(|class| text(f64::from(*class), &schema.label_names)).collect();
     }
     let Some(positive) = positive(model, schema) else { return Vec::new() };
     let named_other = schema.label_names.iter().find(|name| **name != positive);

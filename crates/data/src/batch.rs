@@ -44,7 +44,7 @@ impl PassthroughTexts {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// One label per record, after the [`LabelRule`](crate::LabelRule); 0 when the input has no labels.
-    pub labels: Vec<f32>,
+    pub labels: Vec<f64>,
     /// One weight per record; empty when all are 1.
     pub weights: Vec<f32>,
     /// One group per record (hash of the group column); empty when there is no such column.
@@ -343,7 +343,7 @@ impl BatchBuilder {
         finite
     }
 
-    pub fn end_record(&mut self, label: f32, weight: f32, group: Option<u64>) {
+    pub fn end_record(&mut self, label: f64, weight: f32, group: Option<u64>) {
         let before = self.batch.labels.len();
         self.batch.labels.push(label);
         if weight != 1.0 || !self.batch.weights.is_empty() {

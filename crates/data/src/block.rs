@@ -13,7 +13,7 @@
 use crate::batch::Batch;
 
 const MAGIC: [u8; 4] = *b"SBLK";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER_BYTES: usize = 48;
 /// The checksum covers all bytes from this one on.
 const CHECKSUM_START: usize = 8;
@@ -128,7 +128,7 @@ impl Header {
             (records + 1) * 4,
             entries * self.index_width as usize,
             (self.column_count as usize).saturating_sub(1) * self.gap_width as usize,
-            records * 4,
+            records * 8,
             if_has(HAS_VALUES, entries * 4),
             if_has(HAS_WEIGHTS, records * 4),
             if_has(HAS_GROUPS, records * 8),
@@ -155,7 +155,7 @@ pub fn encode(batch: &Batch, out: &mut Vec<u8>) {
     put(&batch.offsets, out, u32::to_le_bytes);
     put_narrow(&batch.indices, header.index_width, out);
     put_gaps(&batch.columns, header.gap_width, out);
-    put(&batch.labels, out, f32::to_le_bytes);
+    put(&batch.labels, out, f64::to_le_bytes);
     put(&batch.values, out, f32::to_le_bytes);
     put(&batch.weights, out, f32::to_le_bytes);
     put(&batch.groups, out, u64::to_le_bytes);
@@ -193,7 +193,7 @@ fn decode_into(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     take(offsets, &mut out.offsets, u32::from_le_bytes);
     take_narrow(indices, header.index_width, &mut out.indices);
     take_gaps(gaps, &header, &mut out.columns);
-    take(labels, &mut out.labels, f32::from_le_bytes);
+    take(labels, &mut out.labels, f64::from_le_bytes);
     take(values, &mut out.values, f32::from_le_bytes);
     take(weights, &mut out.weights, f32::from_le_bytes);
     take(groups, &mut out.groups, u64::from_le_bytes);

@@ -1,7 +1,6 @@
 //! Labels: the values that are allowed, their mapping, and their statistics.
 
 use crate::Error;
-use crate::rounding::{RoundedNumbers, loses_digits};
 use std::collections::BTreeMap;
 
 /// Which labels are allowed, and how they become the numbers of a batch.
@@ -57,9 +56,11 @@ pub struct LabelStats {
     weight_sum: f64,
     min: f64,
     max: f64,
-    /// Sums of weight x label, and of weight x squared label.
+    /// The first label. Sums of distances from it keep their digits when labels are far from 0.
+    first: f64,
+    /// Sums of weight x distance, and of weight x squared distance.
     sum: f64,
-    sum_squares: f64,
+    square_sum: f64,
 }
 
 impl LabelStats {
@@ -79,7 +80,7 @@ impl LabelStats {
 
     /// Mean of the labels as written, by the weights of their records; 0 before the first.
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum / self.weight_sum }
+        if self.count == 0 { 0.0 } else { self.first + self.sum / self.weight_sum }
     }
 
     /// Variance of the labels as written, by the weights of their records (divided by the sum of weights); 0 before the first.
@@ -87,7 +88,7 @@ impl LabelStats {
         if self.count == 0 {
             0.0
         } else {
-            (self.sum_squares / self.weight_sum - self.mean().powi(2)).max(0.0)
+            (self.square_sum / self.weight_sum - (self.sum / self.weight_sum).powi(2)).max(0.0)
         }
     }
 
@@ -145,9 +146,10 @@ impl LabelStats {
         self.drop_counts_when_too_many();
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        let distance = other.first - self.first;
+        self.square_sum += other.square_sum + distance * (2.0 * other.sum + distance * other.weight_sum);
+        self.sum += other.sum + distance * other.weight_sum;
         self.weight_sum += other.weight_sum;
-        self.sum += other.sum;
-        self.sum_squares += other.sum_squares;
     }
 
     /// Checks what a single record cannot show: under [`LabelRule::Binary`], -1 and 0 must not both occur.
@@ -169,15 +171,16 @@ impl LabelStats {
     #[inline]
     fn add(&mut self, label: f64, positive: bool, weight: f64) {
         if self.count == 0 {
-            (self.min, self.max) = (label, label);
+            (self.first, self.min, self.max) = (label, label, label);
         }
         self.count += 1;
         self.positive_count += u64::from(positive);
         self.min = self.min.min(label);
         self.max = self.max.max(label);
+        let distance = label - self.first;
         self.weight_sum += weight;
-        self.sum += weight * label;
-        self.sum_squares += weight * label * label;
+        self.sum += weight * distance;
+        self.square_sum += weight * distance * distance;
         if label == 1.0 {
             self.one += 1;
         } else if label == 0.0 {
@@ -211,18 +214,16 @@ impl LabelStats {
 pub(crate) struct Labeler {
     rule: LabelRule,
     pub(crate) stats: LabelStats,
-    /// Labels that lose digits in f32.
-    pub(crate) rounded: RoundedNumbers,
 }
 
 impl Labeler {
     pub(crate) fn new(rule: LabelRule) -> Self {
-        Self { rule, stats: LabelStats::default(), rounded: RoundedNumbers::default() }
+        Self { rule, stats: LabelStats::default() }
     }
 
     /// Returns the number for the batch, or what was expected instead of `label`.
     #[inline]
-    pub(crate) fn apply(&mut self, label: f64, weight: f32) -> Result<f32, String> {
+    pub(crate) fn apply(&mut self, label: f64, weight: f32) -> Result<f64, String> {
         let out = match self.rule {
             LabelRule::Binary { positive: None } => {
                 if label == 1.0 {
@@ -234,21 +235,15 @@ impl Labeler {
                     return Err(not_binary(label));
                 }
             }
-            LabelRule::Binary { positive: Some(positive) } => f32::from(label as f32 == positive),
+            LabelRule::Binary { positive: Some(positive) } => f64::from(label as f32 == positive),
             LabelRule::Class if label.fract() != 0.0 || label.abs() > EXACT_INTEGER_LIMIT => {
                 return Err(format!(
                     "a class number (a whole number up to {EXACT_INTEGER_LIMIT}); label {label} is not one"
                 ));
             }
-            LabelRule::Class | LabelRule::Real => {
-                let out = label as f32;
-                if loses_digits(label, out) {
-                    self.rounded.add(label);
-                }
-                out
-            }
+            LabelRule::Class | LabelRule::Real => label,
         };
-        if !out.is_finite() {
+        if !(label as f32).is_finite() {
             return Err(format!("a label within the range of f32; {label} is not"));
         }
         self.stats.add(label, out > 0.0, f64::from(weight));

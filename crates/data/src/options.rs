@@ -51,6 +51,9 @@ pub struct FormatOptions {
     pub interactions: Vec<Vec<String>>,
     /// Whether entries of value 0 are stored, which centring needs. Formats of lines without columns never store them.
     pub keep_zeros: bool,
+    /// Whether numbers of a column that are close together and far from 0 are counted from another origin. Models with an
+    /// intercept allow it.
+    pub subtracts_origins: bool,
     /// Whether the entries of formats with columns have fields. In libffm they have them always.
     pub uses_fields: bool,
     /// Feature numbers must be below it; `None`: there is no limit.
@@ -81,6 +84,7 @@ impl Default for FormatOptions {
             keep_columns: Vec::new(),
             interactions: Vec::new(),
             keep_zeros: false,
+            subtracts_origins: false,
             uses_fields: false,
             key_limit: None,
             field_limit: None,
@@ -172,6 +176,7 @@ mod tests {
             keep_columns: vec!["c".into()],
             interactions: vec![vec!["d".into(), "e".into()]],
             keep_zeros: true,
+            subtracts_origins: true,
             uses_fields: true,
             key_limit: Some(7),
             field_limit: Some(2),

@@ -107,12 +107,12 @@ mod tests {
     use super::*;
 
     /// A batch without fields and groups, whose records have times.
-    fn timed(labels: &[f32]) -> Batch {
+    fn timed(labels: &[f64]) -> Batch {
         let mut builder = BatchBuilder::new();
         for &label in labels {
             builder.push(label as u64 + 10, 0.5);
             builder.push(3, 1.0);
-            builder.set_time(f64::from(label) * 2.0);
+            builder.set_time(label * 2.0);
             builder.end_record(label, 1.0, None);
         }
         let mut batch = Batch::default();
@@ -120,7 +120,7 @@ mod tests {
         batch
     }
 
-    fn window(rebatcher: &mut Rebatcher, labels: &[f32]) {
+    fn window(rebatcher: &mut Rebatcher, labels: &[f64]) {
         // In the order of the records.
         rebatcher.blocks = vec![timed(labels)];
         rebatcher.order = (0..labels.len() as u32).map(|record| (0, record)).collect();

@@ -60,14 +60,14 @@ impl RoundedKeys {
     }
 
     /// Makes the report. `names` are those of the feature columns, whose positions are the keys.
-    pub(crate) fn report(&self, names: &[String], labels: RoundedNumbers) -> RoundingReport {
+    pub(crate) fn report(&self, names: &[String]) -> RoundingReport {
         let name = |key: u64| match usize::try_from(key).ok().and_then(|at| names.get(at)) {
             Some(name) => format!("column '{name}'"),
             None if key == u64::MAX => "other features".to_owned(),
             None => format!("feature {key}"),
         };
         let features = self.by_key.iter().map(|(&key, numbers)| (name(key), *numbers)).collect();
-        RoundingReport { features, labels }
+        RoundingReport { features }
     }
 }
 
@@ -76,17 +76,11 @@ impl RoundedKeys {
 pub struct RoundingReport {
     /// By the name of the feature, as in "column 'time'" or "feature 7".
     pub features: BTreeMap<String, RoundedNumbers>,
-    pub labels: RoundedNumbers,
 }
 
 impl RoundingReport {
-    /// Notices for the user.
-    pub fn notices(&self) -> impl Iterator<Item = String> {
-        let notice = |what: &str, text: String| {
-            format!(
-                "{what} are stored in single precision (f32), which loses digits {text}; see docs/data-formats.md for what to do"
-            )
-        };
+    /// A notice for the user, if there is something to tell.
+    pub fn notice(&self) -> Option<String> {
         let shown = self.features.iter().take(SHOWN_COLUMNS);
         let shown = shown.map(|(name, numbers)| format!("{name} {}", numbers.description()));
         let mut shown: Vec<String> = shown.collect();
@@ -94,9 +88,13 @@ impl RoundingReport {
         if more > 0 {
             shown.push(format!("and {more} more"));
         }
-        let features = (!shown.is_empty()).then(|| notice("features", format!("of {}", shown.join(", "))));
-        let labels = (self.labels.count > 0).then(|| notice("labels", self.labels.description()));
-        [features, labels].into_iter().flatten()
+        (!shown.is_empty()).then(|| {
+            format!(
+                "features are stored in single precision (f32), which loses digits of {}; see docs/data-formats.md for what \
+                 to do",
+                shown.join(", ")
+            )
+        })
     }
 
     /// Adds the counts of another task.
@@ -104,7 +102,6 @@ impl RoundingReport {
         for (name, numbers) in &other.features {
             self.features.entry(name.clone()).or_default().merge(numbers);
         }
-        self.labels.merge(&other.labels);
     }
 }
 
@@ -139,20 +136,17 @@ mod tests {
         keys.add(7, 16_777_217.0);
         keys.add(NAMED_KEY_BIT, 16_777_219.0);
         let names = ["a".to_owned(), "time".to_owned()];
-        let mut report = keys.report(&names, RoundedNumbers::default());
-        report.add(&keys.report(&names, RoundedNumbers { count: 1, first: 1_577_847_600.0 }));
-        let notices: Vec<String> = report.notices().collect();
+        let mut report = keys.report(&names);
+        report.add(&keys.report(&names));
         assert_eq!(
-            notices,
-            [
+            report.notice().as_deref(),
+            Some(
                 "features are stored in single precision (f32), which loses digits of column 'time' in 4 records \
                  (9000000000 becomes 8999999488), feature 7 in 2 records (16777217 becomes 16777216), other features \
-                 in 2 records (16777219 becomes 16777220); see docs/data-formats.md for what to do",
-                "labels are stored in single precision (f32), which loses digits in 1 record (1577847600 becomes \
-                 1577847552); see docs/data-formats.md for what to do",
-            ]
+                 in 2 records (16777219 becomes 16777220); see docs/data-formats.md for what to do"
+            )
         );
-        assert_eq!(RoundingReport::default().notices().count(), 0);
+        assert_eq!(RoundingReport::default().notice(), None);
     }
 
     #[test]
@@ -161,8 +155,8 @@ mod tests {
         for key in 0..100 {
             keys.add(key, 16_777_217.0);
         }
-        let report = keys.report(&[], RoundedNumbers::default());
+        let report = keys.report(&[]);
         assert_eq!((report.features.len(), report.features["other features"].count), (COLUMN_LIMIT + 1, 36));
-        assert!(report.notices().next().unwrap().contains(", and 60 more; see"));
+        assert!(report.notice().unwrap().contains(", and 60 more; see"));
     }
 }

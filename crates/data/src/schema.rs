@@ -62,7 +62,7 @@ pub struct Schema {
     pub mark_missing: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// Name in the header, or its 0-based position in the file.
     pub name: String,
@@ -70,6 +70,15 @@ pub struct Column {
     /// What the numbers of a numeric column mean, and how text has them. Plain in models of older versions.
     #[serde(default, skip_serializing_if = "NumberForm::is_plain")]
     pub form: NumberForm,
+    /// What is subtracted from each of its numbers before they are rounded to single precision. 0 in models of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub origin: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_zero(origin: &f64) -> bool {
+    *origin == 0.0
 }
 
 /// An input column that is copied to the predictions, as its values are written.

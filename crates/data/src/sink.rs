@@ -280,7 +280,7 @@ impl Sink {
 
     /// Returns how often digits were lost so far.
     pub(crate) fn rounded(&self) -> RoundingReport {
-        self.rounded.report(&self.column_names, self.labeler.rounded)
+        self.rounded.report(&self.column_names)
     }
 
     /// Counts bytes of the input files as read, for progress.

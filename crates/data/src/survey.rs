@@ -87,7 +87,7 @@ impl Survey {
             self.entry_weight += weight * count;
             self.one_weight += weight * ones;
             self.entry_count_squares += weight * count * count;
-            self.label_sum += weight * f64::from(label);
+            self.label_sum += weight * label;
             self.length_sums[0] += weight * square.sqrt();
             self.length_sums[1] += weight * square;
         }

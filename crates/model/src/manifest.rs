@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 
 /// The version of the model format that this program writes. Version 2 may have `label_scale`, `idf` and
-/// `mark_missing`; a reader that ignores them would compute other predictions.
-pub const FORMAT_VERSION: u64 = 2;
+/// `mark_missing`, and version 3 `scaled_columns` and the `form` and `origin` of a column; a reader that ignores them
+/// would compute other predictions.
+pub const FORMAT_VERSION: u64 = 3;
 /// The oldest version that this program reads.
 const OLDEST_VERSION: u64 = 1;
 /// Name of the manifest in a model directory.

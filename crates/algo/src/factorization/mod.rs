@@ -152,6 +152,7 @@ impl Job for Factorization {
             label_rule: if self.is_real() { LabelRule::Real } else { LabelRule::Binary { positive: None } },
             scan: self.is_real() || self.has_fields || params.standardize || params.positive_label.is_some(),
             keep_zeros: self.checked.text(&params::STANDARDIZE) != "false",
+            subtracts_origins: true,
             uses_fields: self.has_fields,
             epochs: params.epochs,
             batch_size: params.batch_size.map_or(BatchSize::Growing, BatchSize::Fixed),

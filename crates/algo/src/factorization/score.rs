@@ -104,8 +104,7 @@ impl BatchScorer {
         let k = shape.factors;
         self.sums.resize(batch.record_count() * k, 0.0);
         self.scores.clear();
-        let LabelScale { mean, deviation } =
-            self.model.label_scale.unwrap_or(LabelScale { mean: 0.0, deviation: 1.0 });
+        let LabelScale { mean, deviation } = self.model.label_scale.unwrap_or_default();
         for (r, sums) in self.sums.chunks_exact_mut(k).enumerate() {
             let record = entries(batch, &self.values, r);
             let linear: f64 = record

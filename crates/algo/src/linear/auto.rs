@@ -7,9 +7,10 @@
 //! | | `ftrl` with `--consistency ssp` or `asp`, for standard input, large inputs, `loss=hinge`, texts, |
 //! | | and many wide sparse records |
 //! | | otherwise `lbfgs`, or `owlqn` with `l1`: they reach the minimum |
-//! | `l2` | 1 for `lbfgs` and `owlqn`, up to 5 if sparse data have more columns than records; otherwise 0 |
+//! | `l2` | 1 for `lbfgs` and `owlqn`, up to 5 if sparse data have more columns than records; otherwise, and for |
+//! | | regressions with ten records a column, 0 |
 //! | `epochs` | `auto`; at most two for `ftrl` if sparse data have more columns than records |
-//! | `standardize` | true for tables; `idf` for texts; for other data, if the scales of columns differ a lot, or all |
+//! | `standardize` | true for tables; `idf` for texts; for other data, whichever optimizer is given, if the scales of columns differ a lot, or all |
 //! | | columns are very large or very small: true, or `entries` for sparse data |
 //! | `normalize` | `l2` for texts: classes of sparse records of very different length, whose entries are counts |
 //!
@@ -60,6 +61,8 @@ const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
 const FULL_BATCH_L2: f64 = 1.0;
 /// The same for wide sparse data with two classes of equal size, in which most columns occur once or twice.
 const WIDE_L2: f64 = 5.0;
+/// From this number of records per column on, a regression needs no penalty to generalize, as in most programs.
+const LONG: f64 = 10.0;
 /// Largest number of epochs of FTRL over wide sparse data: more epochs overfit.
 const WIDE_EPOCHS: u64 = 2;
 /// Parameters that only push rules use, besides those that their rows name. Full-batch optimizers take their defaults.
@@ -84,6 +87,9 @@ pub(super) fn resolve_settings(
     previous: Option<&Model>,
 ) -> Result<Resolution, Error> {
     let readers = readers(job)?;
+    if needs_scales(job, known, previous) {
+        return Ok(Resolution::NeedsSurvey);
+    }
     let optimizer = match optimizer_by_settings(job, &readers) {
         Some(answer) => answer,
         None => match previous.map(|previous| optimizer_of(job, previous)) {
@@ -95,6 +101,12 @@ pub(super) fn resolve_settings(
         },
     };
     Ok(Resolution::Resolved(resolved(job, known, previous, &optimizer)?))
+}
+
+/// Whether the scales of columns must be known: they decide `standardize`, whichever optimizer was given.
+fn needs_scales(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) -> bool {
+    let is_open = job.params.column_scaling.is_none() && previous.is_none() && !known.is_table;
+    is_open && known.survey.is_none() && known.size_bytes.is_some_and(|bytes| bytes <= LARGE_BYTES)
 }
 
 /// The given settings, except those that are `auto`.
@@ -292,11 +304,14 @@ fn l2(job: &Linear, known: &DataProfile<'_>, optimizer: &Optimizer) -> ChosenVal
     if job.params.optimizer.is_some() || !optimizer.is_full_batch() {
         return chosen(0.0, "");
     }
-    match known.survey.filter(|survey| is_wide(survey)) {
-        Some(survey) => chosen(
+    match known.survey {
+        Some(survey) if is_wide(survey) => chosen(
             wide_l2(job, known, survey),
             "sparse data with more columns than records overfit with a smaller penalty",
         ),
-        None => chosen(FULL_BATCH_L2, "the default penalty of most programs"),
+        Some(survey) if job.loss.is_real() && survey.sample_size() >= LONG * survey.column_count() as f64 => {
+            chosen(0.0, "the records are many times as many as the columns")
+        }
+        _ => chosen(FULL_BATCH_L2, "the default penalty of most programs"),
     }
 }

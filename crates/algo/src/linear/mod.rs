@@ -229,6 +229,7 @@ impl Linear {
                 Some(ColumnScaling::Deviation) | None => true,
                 Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
             },
+            subtracts_origins: params.intercept,
             key_limit: params.dimensions,
             validation_share: params.validation_share,
             validation_required: params.early_stopping.is_some(),
@@ -270,7 +271,7 @@ impl Linear {
         if let Some(previous) = previous {
             // New data may lack some classes of the model; a class that the model lacks is an error.
             for &class in &model.classes {
-                previous.class_of(class)?;
+                previous.class_of(f64::from(class))?;
             }
             model.classes.clone_from(&previous.classes);
             model.label_scale = previous.label_scale;
@@ -285,11 +286,15 @@ impl Linear {
     }
 
     /// Push rules learn labels scaled to mean 0 and deviation 1, so that their steps do not grow with the labels.
-    /// Full-batch optimizers start at the mean and find the scale by themselves.
+    /// Full-batch optimizers find the scale by themselves, and with an intercept learn centred labels: the intercept, in
+    /// single precision, then has the digits in which labels differ.
     fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
-        let is_spread = facts.label_deviation > 0.0;
-        (self.loss.is_real() && self.params.training.descent().is_none() && is_spread)
-            .then_some(LabelScale { mean: facts.label_mean, deviation: facts.label_deviation })
+        let (mean, deviation) = (facts.label_mean, facts.label_deviation);
+        match self.params.training.descent() {
+            _ if !self.loss.is_real() => None,
+            Some(_) => self.params.intercept.then_some(LabelScale { mean, deviation: 1.0 }),
+            None => (deviation > 0.0).then_some(LabelScale { mean, deviation }),
+        }
     }
 
     /// The matrices, in order of creation.

@@ -126,12 +126,14 @@ impl Model {
 
     /// The index of the class with this label.
     #[inline]
-    pub fn class_of(&self, label: f32) -> Result<usize, Error> {
-        self.classes.binary_search_by(|class| class.total_cmp(&label)).map_err(|_| Error::UnknownClass {
-            label,
-            class_count: self.classes.len(),
-            first: self.classes.first().copied().unwrap_or_default(),
-            last: self.classes.last().copied().unwrap_or_default(),
+    pub fn class_of(&self, label: f64) -> Result<usize, Error> {
+        self.classes.binary_search_by(|class| f64::from(*class).total_cmp(&label)).map_err(|_| {
+            Error::UnknownClass {
+                label,
+                class_count: self.classes.len(),
+                first: self.classes.first().copied().unwrap_or_default(),
+                last: self.classes.last().copied().unwrap_or_default(),
+            }
         })
     }
 

@@ -9,7 +9,6 @@ use crate::batch_loop::pull_or_wait;
 use crate::csr::{CsrRows, normalize};
 use crate::error::Error;
 use crate::job::Scorer;
-use crate::labels::LabelScale;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
 use crate::scaling::ColumnScaler;
@@ -98,11 +97,7 @@ impl BatchScorer {
         } else {
             entries.forward_classes(&self.weights, &self.wide_bias, &mut scores);
         }
-        if let Some(LabelScale { mean, deviation }) = self.model.label_scale {
-            for score in &mut scores {
-                *score = mean + deviation * *score;
-            }
-        }
+        self.model.label_scale.unwrap_or_default().apply(&mut scores);
         self.scores = scores;
     }
 

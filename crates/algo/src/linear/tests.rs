@@ -88,7 +88,7 @@ fn training_labels_of_one_class_are_an_error() {
             }
             let error = train("lr", settings, vec![data, Vec::new()], None, Consistency::Bsp).err().unwrap();
             assert!(
-                matches!(error, Error::OneClass { record_count: 30, label: seen } if seen == label),
+                matches!(error, Error::OneClass { record_count: 30, label: seen } if f64::from(seen) == label),
                 "{error}"
             );
         }

@@ -278,7 +278,7 @@ pub(crate) fn add_scores(
     match parts {
         MetricAccumulator::Binary(parts) => {
             for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let (label, weight) = (f64::from(label), batch.weight(r));
+                let weight = batch.weight(r);
                 let (loss, slope) = loss.value_and_slope(score, label);
                 slopes.push(slope);
                 let wide = f64::from(weight);
@@ -301,7 +301,7 @@ pub(crate) fn add_scores(
         }
         MetricAccumulator::Real(parts) => {
             for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let (label, weight) = (f64::from(label), f64::from(batch.weight(r)));
+                let weight = f64::from(batch.weight(r));
                 let (loss, slope) = loss.value_and_slope(score, label);
                 slopes.push(slope);
                 parts.loss.add(loss, weight);

@@ -79,7 +79,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
         writer.write(block, &layout, &names, &job.output)
     };
     match rule {
-        Some(rule) => coefficients(&mut files, rule, at, width, &mut write)?,
+        Some(rule) => coefficients(&mut files, &schema, rule, at, width, &mut write)?,
         None => each_block(&mut files, at, |_, block| write(&block))?,
     }
     writer.finish(&job.output)?;
@@ -132,6 +132,7 @@ fn each_block(
 /// Makes the coefficients of the weights, and of the intercept as the last row.
 fn coefficients(
     files: &mut ModelFiles,
+    schema: &Schema,
     rule: CoefficientRule,
     weights: usize,
     width: usize,
@@ -145,10 +146,12 @@ fn coefficients(
         let mut values = numbers(&block.values);
         for (key, row) in block.keys.iter().zip(values.chunks_mut(width)) {
             let moments = moments.as_mut().map_or(Ok(None), |reader| reader.get(files, *key))?;
+            let column = usize::try_from(*key).ok().and_then(|key| schema.columns.get(key));
+            let origin = column.map_or(0.0, |column| column.origin);
             for (value, lost) in row.iter_mut().zip(&mut lost) {
                 let (coefficient, part) = rule.coefficient(*key, *value, moments.as_ref());
                 *value = coefficient;
-                *lost += part;
+                *lost += part + coefficient * origin;
             }
         }
         write(&block_of(block.keys, values))

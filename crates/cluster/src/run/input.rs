@@ -54,6 +54,7 @@ pub(super) fn open(
     input.options.label_rule = needs.label_rule;
     input.options.uses_labels = needs.uses_labels;
     input.options.keep_zeros = needs.keep_zeros;
+    input.options.subtracts_origins = needs.subtracts_origins;
     input.options.uses_fields = needs.uses_fields;
     input.options.keeps_token_order = needs.keeps_token_order;
     input.options.key_limit = needs.key_limit;

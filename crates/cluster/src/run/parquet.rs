@@ -20,7 +20,7 @@ impl ScoreFile {
             PassthroughKind::Integer => ColumnType::I64,
             PassthroughKind::Real => ColumnType::F64,
         });
-        let label = if layout.label_names.is_empty() { ColumnType::F32 } else { ColumnType::Text };
+        let label = if layout.label_names.is_empty() { ColumnType::F64 } else { ColumnType::Text };
         let label_count = usize::from(layout.label) + usize::from(!layout.classes.is_empty());
         let labels = std::iter::repeat_n(label, label_count);
         let kinds = carried.chain(labels).chain(std::iter::repeat(ColumnType::F64));
@@ -42,7 +42,7 @@ impl ScoreFile {
         let predicted = classes.then(|| rows().map(|row| layout.predicted(row)).collect());
         for labels in labels.into_iter().chain(predicted) {
             columns.push(if layout.label_names.is_empty() {
-                Values::F32(labels)
+                Values::F64(labels)
             } else {
                 Values::Text(labels.into_iter().map(|label| layout.label_text(label)).collect())
             });
@@ -59,7 +59,6 @@ impl ScoreFile {
 
 /// Values of one column.
 enum Values {
-    F32(Vec<f32>),
     F64(Vec<f64>),
     I64(Vec<i64>),
     Text(Vec<String>),
@@ -80,7 +79,6 @@ impl Values {
 
     fn data(&self) -> ColumnData<'_> {
         match self {
-            Self::F32(values) => ColumnData::F32(values),
             Self::F64(values) => ColumnData::F64(values),
             Self::I64(values) => ColumnData::I64(values),
             Self::Text(values) => ColumnData::Text(values),

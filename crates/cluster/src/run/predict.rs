@@ -80,7 +80,9 @@ impl<'a> ScoreColumns<'a> {
         columns.extend(self.label.then(|| "label".to_owned()));
         columns.extend(self.scores.iter().map(|&name| name.to_owned()));
         let of_class = if self.is_raw { "score" } else { "probability" };
-        columns.extend(self.classes.iter().map(|&class| format!("{of_class}_{}", self.label_text(class))));
+        columns.extend(
+            self.classes.iter().map(|&class| format!("{of_class}_{}", self.label_text(f64::from(class)))),
+        );
         columns
     }
 
@@ -117,13 +119,13 @@ impl<'a> ScoreColumns<'a> {
     }
 
     /// Returns a label as the user writes it.
-    pub(crate) fn label_text(&self, label: f32) -> String {
+    pub(crate) fn label_text(&self, label: f64) -> String {
         labels::text(label, self.label_names)
     }
 
     /// Returns the class with the largest probability; of equal ones, the first.
-    pub(crate) fn predicted(&self, scores: &[f64]) -> f32 {
-        self.classes[argmax(scores)]
+    pub(crate) fn predicted(&self, scores: &[f64]) -> f64 {
+        f64::from(self.classes[argmax(scores)])
     }
 
     /// Returns the text of a passthrough column for the record with index `record`.
@@ -147,7 +149,7 @@ pub(crate) struct ScoredBatch {
 /// Scores and labels of one batch.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct ScoredNumbers {
-    pub(crate) labels: Vec<f32>,
+    pub(crate) labels: Vec<f64>,
     pub(crate) carried: PassthroughTexts,
     pub(crate) scores: Vec<f64>,
 }
@@ -274,7 +276,7 @@ fn write_score(out: &mut Vec<u8>, score: f64) {
     }
 }
 
-fn write_label(out: &mut Vec<u8>, layout: &ScoreColumns<'_>, label: f32) {
+fn write_label(out: &mut Vec<u8>, layout: &ScoreColumns<'_>, label: f64) {
     match layout.label_names.get(label as usize) {
         Some(name) => quote(out, name.as_bytes()),
         None => number(out, format_args!("{label}")),

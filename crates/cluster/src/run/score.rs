@@ -314,9 +314,10 @@ impl LoadedModel {
         let opened = OpenedInput::open(input, manifest, scoring, LabelRule::Real, environment)??;
         let names = &self.model.manifest.schema.label_names;
         let columns = match self.scoring.output() {
-            Output::Classes(classes) => {
-                classes.iter().map(|&class| format!("probability_{}", labels::text(class, names))).collect()
-            }
+            Output::Classes(classes) => classes
+                .iter()
+                .map(|&class| format!("probability_{}", labels::text(f64::from(class), names)))
+                .collect(),
             output => output.names().iter().map(|&name| name.to_owned()).collect(),
         };
         let mut values = Vec::new();

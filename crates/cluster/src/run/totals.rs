@@ -85,7 +85,7 @@ impl Totals {
             .then(|| format!("records without a label are left out: {}", self.unlabelled));
         let weightless = (self.weightless > 0)
             .then(|| format!("records of weight 0 count as if they were not there: {}", self.weightless));
-        self.notices.iter().cloned().chain(left_out).chain(weightless).chain(self.rounded.notices()).collect()
+        self.notices.iter().cloned().chain(left_out).chain(weightless).chain(self.rounded.notice()).collect()
     }
 
     /// Returns the notice about interactions that did nothing in training.

@@ -38,7 +38,7 @@ pub enum Arrays {
 #[derive(Clone, Debug, Default)]
 pub struct RecordAttributes {
     /// Labels; empty if there are none, which is enough for predictions.
-    pub labels: Arc<[f32]>,
+    pub labels: Arc<[f64]>,
     /// Weights, at least 0; empty if all are 1.
     pub weights: Arc<[f32]>,
     /// Groups, for metrics within groups; empty if there are none.
@@ -109,7 +109,7 @@ impl Arrays {
     /// The bytes of all arrays.
     pub(crate) fn size_bytes(&self) -> u64 {
         let attributes = |own: &RecordAttributes| {
-            4 * (own.labels.len() + own.weights.len()) + 8 * (own.groups.len() + own.times.len())
+            4 * own.weights.len() + 8 * (own.labels.len() + own.groups.len() + own.times.len())
         };
         let bytes = match self {
             Self::Csr(rows) => {

@@ -275,7 +275,7 @@ impl RecordReader for RowReader {
                 Arrays::Arrow(_) => panic!("tables have a reader of their own"),
             };
             let record = self.records.push(&self.plan, &mut row, sink.builder()).map(|_| Attributes {
-                label: attributes.labels.get(r).filter(|_| self.has_labels).map(|&label| f64::from(label)),
+                label: attributes.labels.get(r).filter(|_| self.has_labels).copied(),
                 weight: attributes.weights.get(r).copied().unwrap_or(1.0),
                 group: attributes.groups.get(r).copied(),
             });

@@ -6,7 +6,7 @@ use super::{Arrays, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
 use crate::format::testing::{Row, open_arrays, options, rows, rows_of};
 use crate::{Batch, Error, FormatOptions, FormatTable, Source, SourceConfig};
 
-fn attributes(labels: &[f32]) -> RecordAttributes {
+fn attributes(labels: &[f64]) -> RecordAttributes {
     RecordAttributes { labels: labels.into(), ..RecordAttributes::default() }
 }
 
@@ -72,7 +72,7 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
         offsets: (0..=count).collect(),
         features: (0..count).collect(),
         attributes: RecordAttributes {
-            labels: (0..count).map(|i| (i % 2) as f32).collect(),
+            labels: (0..count).map(|i| (i % 2) as f64).collect(),
             weights: (0..count).map(|i| 1.0 + (i % 3) as f32).collect(),
             groups: (0..count).map(|i| i / 10).collect(),
             times: (0..count).map(|i| i as f64 / 4.0).collect(),
@@ -92,15 +92,15 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
 
 #[test]
 fn the_size_is_that_of_all_numbers() {
-    assert_eq!(Arrays::Csr(csr()).size_bytes(), 8 * (4 + 5) + 4 * 5 + 4 * 3);
+    assert_eq!(Arrays::Csr(csr()).size_bytes(), 8 * (4 + 5) + 4 * 5 + 8 * 3);
     let mut all = csr();
     all.fields = [0, 1, 0, 1, 1].into();
     all.attributes.weights = [1.0, 2.0, 3.0].into();
     (all.attributes.groups, all.attributes.times) = ([1, 1, 2].into(), [1.0, 2.0, 3.0].into());
-    let expected = 8 * (4 + 5) + 4 * (5 + 5) + 4 * (3 + 3) + 8 * (3 + 3);
+    let expected = 8 * (4 + 5) + 4 * (5 + 5) + 4 * 3 + 8 * (3 + 3 + 3);
     assert_eq!((Arrays::Csr(all).size_bytes(), Arrays::Csr(csr()).record_count()), (expected, 3));
     let dense = Arrays::Dense(dense());
-    assert_eq!((dense.size_bytes(), dense.record_count()), (4 * 6 + 4 * 2, 2));
+    assert_eq!((dense.size_bytes(), dense.record_count()), (4 * 6 + 8 * 2, 2));
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn arrays_of_one_kind_are_read_together_and_not_with_files() {
 fn arrays_are_no_bytes_of_a_file() {
     let input = crate::Input::of_arrays("a", &Arrays::Csr(csr()));
     assert!(input.head().unwrap().bytes.is_empty() && input.arrays().is_some() && input.is_rereadable());
-    assert_eq!((input.path(), input.bytes(), input.size_bytes()), (None, None, Some(104)));
+    assert_eq!((input.path(), input.bytes(), input.size_bytes()), (None, None, Some(116)));
     let text = input.open_at(0).err().expect("no bytes").to_string();
     assert!(text.contains("arrays in memory are not bytes of a file"), "{text}");
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::column::TextColumn;
+use super::column::{TextColumn, numbers};
 use super::{RecordColumns, describe};
 use crate::columns::{
-    ColumnPlan, LabelScan, Role, SAMPLE_ROWS, TableDescription, TypeCounts, ValueKind, is_label_name, plan,
-    refuse_guess,
+    ColumnPlan, LabelScan, NumberSample, Role, SAMPLE_ROWS, TableDescription, TypeCounts, ValueKind,
+    is_label_name, plan, refuse_guess,
 };
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
@@ -104,7 +104,7 @@ pub(crate) fn open_dataset(
         if schema.is_none()
             && let Some(batch) = batches.first()?
         {
-            find_identifiers(&mut described, |at| Some(batch.column(at)));
+            describe_values(&mut described, |at| Some(batch.column(at)));
         }
         let plan = plan(&described, context.options, schema.as_ref())?;
         schema.get_or_insert_with(|| plan.schema.clone());
@@ -204,22 +204,25 @@ pub(crate) fn add_labels(scan: &mut LabelScan<'_>, file: &str, column: &ArrayRef
     (0..column.len()).filter_map(|r| texts.get(r)).try_for_each(|label| scan.add(file, label))
 }
 
-/// Finds the columns of strings that have a name of its own in nearly every one of the first records, as they are found in
-/// text. `first` returns the first values of a column.
-pub(crate) fn find_identifiers<'a>(
+/// Describes the first values of columns, as those of text are described: which strings have a name of its own in nearly
+/// every record, and the origins of numbers. `first` returns the first values of a column.
+pub(crate) fn describe_values<'a>(
     table: &mut TableDescription<'_>,
     first: impl Fn(usize) -> Option<&'a ArrayRef>,
 ) {
-    for (at, column) in
-        table.columns.iter_mut().enumerate().filter(|(_, column)| column.kind == ValueKind::Text)
-    {
+    for (at, column) in table.columns.iter_mut().enumerate() {
         let Some(array) = first(at) else { continue };
-        let texts = TextColumn::of(&array.slice(0, array.len().min(SAMPLE_ROWS)));
-        let mut counts = TypeCounts::default();
-        (0..array.len().min(SAMPLE_ROWS))
-            .filter_map(|r| texts.get(r))
-            .for_each(|text| counts.add(text.trim_ascii()));
-        column.is_identifier = counts.is_identifier();
+        let array = array.slice(0, array.len().min(SAMPLE_ROWS));
+        if column.kind == ValueKind::Number {
+            let mut values = Vec::new();
+            numbers(&array, &mut values);
+            column.origin = NumberSample::of(values).origin();
+        } else if column.kind == ValueKind::Text {
+            let (texts, mut counts) = (TextColumn::of(&array), TypeCounts::default());
+            let texts = (0..array.len()).filter_map(|r| texts.get(r));
+            texts.for_each(|text| counts.add(text.trim_ascii()));
+            column.is_identifier = counts.is_identifier();
+        }
     }
 }
 

@@ -30,7 +30,7 @@ mod time_text;
 #[cfg(feature = "parquet")]
 pub(crate) use dataset::{
     BatchIterator, BatchSequence, BatchSize, Batches, DatasetInput, IndexedBatches, add_labels, check_guess,
-    find_identifiers, merged_notices, merged_passthrough_columns, open_dataset, pandas_index,
+    describe_values, merged_notices, merged_passthrough_columns, open_dataset, pandas_index,
 };
 pub(crate) use kind::describe;
 pub(crate) use record_columns::RecordColumns;

@@ -431,10 +431,7 @@ fn numbers_that_lose_digits_are_counted_by_column() {
     let reader = read_whole(&source);
     let rounded = &reader.summary().rounded;
     let numbers = RoundedNumbers { count: 1, first: 16_777_217.0 };
-    assert_eq!(
-        (rounded.features.clone(), rounded.labels.count),
-        ([("column 'x'".to_owned(), numbers)].into(), 0)
-    );
+    assert_eq!(rounded.features, [("column 'x'".to_owned(), numbers)].into());
     assert_eq!(reader.summary().record_count, 9101);
 }
 

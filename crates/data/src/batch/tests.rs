@@ -94,7 +94,7 @@ fn full() -> Batch {
         builder.push_with_field(at, u64::from(at) + 10, 0.5);
         builder.set_time(f64::from(at) * 0.25);
         builder.push_passthrough(format!("text {at}").as_bytes());
-        builder.end_record(at as f32, 3.0, Some(group));
+        builder.end_record(at as f64, 3.0, Some(group));
     }
     let mut batch = Batch::default();
     builder.finish(&mut batch);

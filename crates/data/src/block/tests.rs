@@ -19,7 +19,7 @@ fn build(records: &Records, [with_groups, with_fields, with_times]: [bool; 3]) -
         if with_times {
             builder.set_time(*group as f64 / 3.0);
         }
-        builder.end_record(f32::from(*label), f32::from(*weight), with_groups.then_some(*group));
+        builder.end_record(f64::from(*label), f32::from(*weight), with_groups.then_some(*group));
     }
     let mut batch = Batch::default();
     builder.finish(&mut batch);

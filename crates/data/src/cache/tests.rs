@@ -9,7 +9,7 @@ fn batch(number: u64) -> Batch {
     for r in 0..10 {
         builder.push(number * 100 + r, 0.5);
         builder.push(number * 100 + r + 7, 1.0);
-        builder.end_record(r as f32, 1.0, None);
+        builder.end_record(r as f64, 1.0, None);
     }
     let mut batch = Batch::default();
     builder.finish(&mut batch);

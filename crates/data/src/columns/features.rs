@@ -17,6 +17,7 @@ impl Planner<'_> {
             name: table.columns[at].name.clone(),
             role: Role::Skip,
             form: table.columns[at].form,
+            origin: 0.0,
             field: 0,
             interaction_group: None,
             is_passthrough: table.is_passthrough(at),
@@ -41,13 +42,17 @@ impl Planner<'_> {
             let position = features.iter().position(|feature| feature.name == *name);
             let kind = self.feature_kind(at, position.map(|position| features[position].kind), requested)?;
             let position = position.unwrap_or_else(|| {
-                let form =
-                    if kind == ColumnKind::Numeric { table.columns[at].form } else { NumberForm::Plain };
-                features.push(Column { name: name.clone(), kind, form });
+                let (form, origin) = match kind {
+                    ColumnKind::Numeric => (table.columns[at].form, table.columns[at].origin),
+                    ColumnKind::Text | ColumnKind::Tokens => (NumberForm::Plain, 0.0),
+                };
+                let origin = if self.options.subtracts_origins { origin } else { 0.0 };
+                features.push(Column { name: name.clone(), kind, form, origin });
                 features.len() - 1
             });
             columns[at].field = position as u32;
             columns[at].form = features[position].form;
+            columns[at].origin = features[position].origin;
             columns[at].role = match kind {
                 ColumnKind::Numeric => Role::Numeric(position as u64),
                 ColumnKind::Text => Role::Text,

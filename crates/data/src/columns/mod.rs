@@ -8,6 +8,7 @@ mod features;
 mod labels;
 pub(crate) mod missing;
 mod number_form;
+mod origin;
 mod plan;
 mod positional_names;
 mod record;
@@ -16,6 +17,7 @@ mod type_counts;
 
 pub(crate) use labels::LabelScan;
 pub use number_form::NumberForm;
+pub(crate) use origin::NumberSample;
 pub(crate) use plan::{ColumnPlan, Role, plan};
 pub(crate) use positional_names::{assign_names_by_position, is_header_like};
 pub(crate) use record::{Attributes, Cell, Number, RecordBuilder, Row};
@@ -68,6 +70,8 @@ pub(crate) struct ColumnDescription {
     pub(crate) kind: ValueKind,
     /// What the numbers mean, and how text has them.
     pub(crate) form: NumberForm,
+    /// The origin of its numbers, as the first of them show it.
+    pub(crate) origin: f64,
     /// How a column of text is read that could be read in several ways, for a notice.
     pub(crate) told: Option<String>,
     /// Whether nearly every record has a name of its own.
@@ -88,6 +92,7 @@ impl ColumnDescription {
             name,
             kind,
             form: NumberForm::Plain,
+            origin: 0.0,
             told: None,
             is_identifier: false,
             has_text_forms: false,

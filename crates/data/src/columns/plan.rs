@@ -40,6 +40,8 @@ pub(crate) struct PlannedColumn {
     pub(crate) role: Role,
     /// How text has its numbers.
     pub(crate) form: NumberForm,
+    /// What is subtracted from each of its numbers.
+    pub(crate) origin: f64,
     /// Position among the feature columns: the field of its entries.
     pub(crate) field: u32,
     /// Position among the interaction groups.

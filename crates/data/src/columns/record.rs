@@ -159,9 +159,11 @@ impl RecordBuilder {
     ) -> Result<(), LineError> {
         let name = &column.name;
         match column.role {
-            Role::Numeric(key) => match cell.number(column.form) {
+            Role::Numeric(key) => match number(column, cell) {
                 Number::Finite(value) => {
-                    out.note_rounding(key, value, || cell.double(column.form));
+                    if column.origin == 0.0 {
+                        out.note_rounding(key, value, || cell.double(column.form));
+                    }
                     if value != 0.0 || self.keep_zeros {
                         out.push(key, value);
                         if let Some(group) = column.interaction_group {
@@ -245,6 +247,18 @@ impl RecordBuilder {
     /// Notices for the user.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.dictionary.notices()
+    }
+}
+
+/// The number of a feature, from the origin of its column on.
+#[inline]
+fn number(column: &PlannedColumn, cell: &impl Cell) -> Number {
+    let number = cell.number(column.form);
+    match number {
+        Number::Finite(_) if column.origin != 0.0 => {
+            Number::Finite((cell.double(column.form).unwrap_or(column.origin) - column.origin) as f32)
+        }
+        _ => number,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::missing::is_missing;
 use super::number_form::{FORMS, NumberForm};
-use super::{ColumnDescription, ValueKind};
+use super::{ColumnDescription, NumberSample, ValueKind};
 use crate::number::parse_f64;
 
 /// Whether a field can be a value of a numeric column.
@@ -25,6 +25,9 @@ pub(crate) const SAMPLE_ROWS: usize = 1000;
 pub(crate) struct TypeCounts {
     numbers: u32,
     others: u32,
+    /// The plain numbers, and with them the others as each of [`FORMS`] reads them.
+    plain: NumberSample,
+    formed: [NumberSample; FORMS.len()],
     /// The first value that is not a number.
     first_other: Option<String>,
     /// Which of the forms all other values have, by their positions in [`FORMS`].
@@ -44,8 +47,10 @@ impl TypeCounts {
         }
         let has_only_digits = field.iter().all(u8::is_ascii_digit);
         self.has_only_digits = Some(self.has_only_digits.unwrap_or(true) && has_only_digits);
-        if parse_f64(field).is_some() {
+        if let Some(number) = parse_f64(field) {
             self.numbers += 1;
+            self.plain.add(number);
+            self.formed.iter_mut().for_each(|sample| sample.add(number));
             if has_only_digits && field.len() > 1 && field[0] == b'0' {
                 self.first_code.get_or_insert_with(|| String::from_utf8_lossy(field).into_owned());
             }
@@ -59,8 +64,12 @@ impl TypeCounts {
         // A form that one value does not have is not looked at again.
         let mut forms = self.forms.unwrap_or(u16::MAX);
         for (at, form) in FORMS.iter().enumerate() {
-            if forms & (1 << at) != 0 && form.parse(field).is_none() {
-                forms &= !(1 << at);
+            if forms & (1 << at) == 0 {
+                continue;
+            }
+            match form.parse(field) {
+                Some(number) => self.formed[at].add(number),
+                None => forms &= !(1 << at),
             }
         }
         self.forms = Some(forms & ((1 << FORMS.len()) - 1));
@@ -114,8 +123,10 @@ impl TypeCounts {
             )),
             (None, None) => self.notice(&name),
         };
+        let formed = form.and_then(|form| FORMS.iter().position(|other| *other == form));
         ColumnDescription {
             form: form.unwrap_or_default(),
+            origin: formed.map_or(self.plain, |at| self.formed[at]).origin(),
             told,
             is_identifier: !is_number && self.is_identifier(),
             ..ColumnDescription::new(name, kind)

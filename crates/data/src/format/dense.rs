@@ -11,7 +11,10 @@
 use super::csv::{Csv, Dialect};
 use super::{FormatContext, OpenFormat};
 use crate::Error;
-use crate::columns::{ColumnDescription, LabelFallback, TableDescription, ValueKind, is_number};
+use crate::columns::{
+    ColumnDescription, LabelFallback, NumberSample, SAMPLE_ROWS, TableDescription, ValueKind, is_number,
+};
+use crate::number::parse_f64;
 
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
@@ -24,17 +27,24 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         let reason = "dense text has only numbers and no header; use format = csv".to_owned();
         return Err(Error::BadOption { option, reason });
     }
-    let mut first = None;
+    let mut lines = Vec::new();
     for file in context.files {
-        first = file.head()?.lines().find(|line| !line.trim_ascii().is_empty()).map(<[u8]>::to_vec);
-        if first.is_some() {
+        if !lines.is_empty() {
             break;
         }
+        let head = file.head()?;
+        let filled = head.lines().filter(|line| !line.trim_ascii().is_empty()).take(SAMPLE_ROWS);
+        lines.extend(filled.map(<[u8]>::to_vec));
     }
-    let first = first.unwrap_or_default();
-    let delimiter = options.delimiter.unwrap_or_else(|| separator(&first));
-    let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
-    let column = |at: usize| ColumnDescription::new(at.to_string(), ValueKind::Number);
+    let first = lines.first().map_or(&b""[..], Vec::as_slice);
+    let delimiter = options.delimiter.unwrap_or_else(|| separator(first));
+    let rows: Vec<Vec<&[u8]>> = lines.iter().map(|line| fields(line, delimiter)).collect();
+    let column = |at: usize| {
+        let numbers = rows.iter().filter_map(|row| parse_f64(row.get(at)?.trim_ascii()));
+        let origin = NumberSample::of(numbers).origin();
+        ColumnDescription { origin, ..ColumnDescription::new(at.to_string(), ValueKind::Number) }
+    };
+    let count = rows.first().map_or(0, Vec::len);
     let (columns, file) = ((0..count).map(column).collect(), context.files[0].name());
     let table = TableDescription::of_text(file, columns, false, LabelFallback::First, options)?;
     Ok(OpenFormat::Lines(Box::new(Csv::new(context, table, Dialect::plain(delimiter), None)?)))
@@ -44,10 +54,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
 pub(super) fn recognize(head: &[u8]) -> bool {
     let Some(delimiter) = super::text_lines(head).first().map(|line| separator(line)) else { return false };
     super::most_lines(head, |line| {
-        let mut fields: Vec<&[u8]> = line.split(|byte| *byte == delimiter).collect();
-        if delimiter == b' ' {
-            fields.retain(|field| !field.is_empty());
-        }
+        let fields = fields(line, delimiter);
         fields.len() > 1 && fields.iter().all(|field| is_number(field.trim_ascii()))
     })
 }
@@ -65,11 +72,11 @@ fn separator(line: &[u8]) -> u8 {
     }
 }
 
-fn count_fields(line: &[u8], delimiter: u8) -> usize {
+fn fields(line: &[u8], delimiter: u8) -> Vec<&[u8]> {
     if delimiter == b' ' {
-        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).count()
+        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect()
     } else {
-        line.split(|byte| *byte == delimiter).count()
+        line.split(|byte| *byte == delimiter).collect()
     }
 }
 

@@ -29,7 +29,7 @@ use parquet::file::statistics::Statistics;
 
 use super::{Abilities, FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
 use crate::arrow::{
-    check_guess, describe, find_identifiers, merged_notices, merged_passthrough_columns, pandas_index,
+    check_guess, describe, describe_values, merged_notices, merged_passthrough_columns, pandas_index,
 };
 use crate::columns::{ColumnPlan, LabelScan, Role, plan};
 use crate::error::Error;
@@ -88,9 +88,9 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         let (name, partition) = (input.name().to_owned(), Arc::clone(&partition));
         let mut file = ParquetFile { name, metadata, arrow_fields: read_as, partition, plan: own };
         if schema.is_none() {
-            let texts = texts_of(&file.plan);
-            let first = reader::first_values(input, &file, &texts)?.unwrap_or_default();
-            find_identifiers(&mut table, |at| first.get(texts.iter().position(|text| *text == at)?));
+            let values = value_features(&file.plan);
+            let first = reader::first_values(input, &file, &values)?.unwrap_or_default();
+            describe_values(&mut table, |at| first.get(values.binary_search(&at).ok()?));
             file.plan = plan(&table, context.options, None)?;
         }
         schema.get_or_insert_with(|| file.plan.schema.clone());
@@ -105,9 +105,10 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::RowGroups(Box::new(ParquetFormat(Arc::new(ParquetDataset { files, schema, notices })))))
 }
 
-/// The columns of the file whose strings are features.
-fn texts_of(plan: &ColumnPlan) -> Vec<usize> {
-    (0..plan.columns.len()).filter(|at| plan.columns[*at].role == Role::Text).collect()
+/// The columns of the file whose numbers or strings are features, ascending.
+fn value_features(plan: &ColumnPlan) -> Vec<usize> {
+    let is_value = |at: &usize| matches!(plan.columns[*at].role, Role::Text | Role::Numeric(_));
+    (0..plan.columns.len()).filter(is_value).collect()
 }
 
 /// Fails when the label was guessed and its values in the first file with records are not those of classes.

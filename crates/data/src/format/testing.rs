@@ -10,7 +10,7 @@ use crate::{Batch, Error, FormatTable, Reader, Schema, Source, SourceConfig};
 /// A record as a test writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    pub(crate) label: f32,
+    pub(crate) label: f64,
     pub(crate) weight: f32,
     pub(crate) group: Option<u64>,
     pub(crate) time: Option<f64>,
@@ -20,7 +20,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(label: Option<f64>, entries: &[(u64, f32)]) -> Self {
-        let label = label.unwrap_or(0.0) as f32;
+        let label = label.unwrap_or(0.0);
         Self { label, weight: 1.0, group: None, time: None, entries: entries.to_vec(), fields: Vec::new() }
     }
 }

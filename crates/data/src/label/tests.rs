@@ -63,14 +63,14 @@ fn classes_are_whole_numbers() {
 }
 
 #[test]
-fn labels_that_lose_digits_are_counted() {
-    for (label, rounded) in
-        [(0.1, false), (4.526, false), (16_777_217.0, true), (2.345_678_901_234, false), (1.7e9 + 0.5, true)]
-    {
-        let mut labeler = Labeler::new(LabelRule::Real);
-        labeler.apply(label, 1.0).unwrap();
-        assert_eq!(labeler.rounded.count, u64::from(rounded), "{label}");
-    }
+fn real_labels_and_their_statistics_keep_all_digits() {
+    let labels = [1_764_200_000.125, 1_764_200_001.125, 1_764_200_002.125];
+    let mut labeler = Labeler::new(LabelRule::Real);
+    let kept = labels.map(|label| labeler.apply(label, 1.0).unwrap());
+    assert_eq!(kept, labels);
+    assert_eq!(labeler.stats.mean(), labels[1]);
+    assert!((labeler.stats.variance() - 2.0 / 3.0).abs() < 1e-12, "{}", labeler.stats.variance());
+    assert!(labeler.apply(1e39, 1.0).unwrap_err().contains("range of f32"));
 }
 
 #[test]

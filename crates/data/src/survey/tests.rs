@@ -59,7 +59,7 @@ fn a_record_of_weight_w_counts_as_w_records() {
             for &(key, value) in &entries {
                 builder.push(key, value);
             }
-            builder.end_record(r as f32, weight, None);
+            builder.end_record(r as f64, weight, None);
         };
         add(&mut few, weight as f32);
         (0..weight).for_each(|_| add(&mut all, 1.0));
@@ -114,7 +114,7 @@ fn merged_surveys_are_those_of_all_records() {
             for &(key, value) in &records[r] {
                 if has_values { builder.push(key, value) } else { builder.push_one(key) }
             }
-            builder.end_record(r as f32, 1.0, None);
+            builder.end_record(r as f64, 1.0, None);
         }
         builder.finish(&mut batch);
         let mut survey = Survey::with_quantiles();

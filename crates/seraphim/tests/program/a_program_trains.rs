@@ -96,7 +96,7 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
         values: (0..300).flat_map(|r| (0..4).map(move |c| value(r, c))).collect(),
         columns: 4,
         attributes: RecordAttributes {
-            labels: (0..300).map(|r| (r % 2) as f32).collect(),
+            labels: (0..300).map(|r| f64::from(r % 2)).collect(),
             ..Default::default()
         },
         ..Default::default()

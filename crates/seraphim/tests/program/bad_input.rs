@@ -322,9 +322,9 @@ fn a_model_of_another_version_names_both_versions() {
     let model = folder.path("model");
     succeed(&["train", "lr", "--data", &data, "--model", &model]);
     let text = std::fs::read_to_string(folder.path("model/model.json")).unwrap();
-    folder.write("model/model.json", text.replace("\"format_version\": 2", "\"format_version\": 7"));
+    folder.write("model/model.json", text.replace("\"format_version\": 3", "\"format_version\": 7"));
     let error = fail(MODEL, &["inspect", &model]);
-    assert!(error.contains("version 7") && error.contains("version 2"), "{error}");
+    assert!(error.contains("version 7") && error.contains("version 3"), "{error}");
     let error = fail(MODEL, &["inspect", &folder.path("nothing")]);
     assert!(error.contains("is not a model"), "{error}");
 }

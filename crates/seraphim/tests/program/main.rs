@@ -21,6 +21,7 @@ mod clocks_on_servers;
 mod clusters_of_records;
 mod columns_are_scaled_alike;
 mod commands_speak_plainly;
+mod digits_of_doubles;
 mod epochs_are_chosen_by_a_holdout;
 mod formats_mix;
 mod functions_of_modules;

@@ -233,7 +233,7 @@ impl<'a> LocalProblem<'a> {
         Error::LargeValues { feature: FeatureLabel::new(keys[rank.unwrap_or_default()]), sum, advice }
     }
 
-    fn class_weight(&self, label: f32) -> Result<f64, Error> {
+    fn class_weight(&self, label: f64) -> Result<f64, Error> {
         if self.class_weights.is_empty() {
             return Ok(1.0);
         }
@@ -347,12 +347,14 @@ impl<'a> LocalProblem<'a> {
             let bias = if bias.is_empty() { vec![0.0; width] } else { bias.to_vec() };
             entries.forward_classes(weights, &bias, scores);
         }
+        let scale = self.model.label_scale.unwrap_or_default();
+        scale.apply(scores);
         let mut loss_sum = add_to_metrics(self.model, batch, scores, slopes, &mut passed.parts)?;
         if !self.class_weights.is_empty() {
             loss_sum = weighted_loss(self.model, batch, scores, &self.class_weights)?;
         }
         passed.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
-        weigh(self.model, batch, &self.class_weights, 1.0, slopes)?;
+        weigh(self.model, batch, &self.class_weights, scale.deviation, slopes)?;
         sums.clear();
         sums.resize(places.len() * width, 0.0);
         if width == 1 {
@@ -383,7 +385,7 @@ fn weighted_loss(model: &Model, batch: &Batch, scores: &[f64], class_weights: &[
         let class = model.class_of(label)?;
         let loss = match model.loss {
             Loss::Softmax => math::special::log_sum_exp(scores) - scores[class],
-            loss => loss.value_and_slope(scores[0], f64::from(label)).0,
+            loss => loss.value_and_slope(scores[0], label).0,
         };
         sum += class_weights[class] * f64::from(batch.weight(r)) * loss;
     }

@@ -27,7 +27,7 @@ pub(super) enum VectorContent {
 }
 
 /// Weighted sums over the records of a share, then over all records: one for each class (without classes, one of the
-/// labels); then the sum of weights.
+/// centred labels); then the sum of weights.
 struct LabelSums {
     sums: Vec<f64>,
     /// Records of this share.
@@ -108,7 +108,7 @@ fn scan_features(
         for (r, &label) in batch.labels.iter().enumerate() {
             let mut weight = f64::from(batch.weight(r));
             if model.classes.is_empty() {
-                sums[0] += weight * f64::from(label);
+                sums[0] += weight * (label - model.label_scale.unwrap_or_default().mean);
             } else {
                 let class = model.class_of(label)?;
                 weight *= class_weights.get(class).copied().unwrap_or(1.0);
@@ -129,7 +129,8 @@ fn curvatures(model: &Model, means: &[f64]) -> Vec<f64> {
             let share = |mean: &f64| mean.clamp(MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE);
             means.iter().map(share).map(|share| share * (1.0 - share)).collect()
         }
-        Loss::Hinge | Loss::SquaredHinge | Loss::Squared | Loss::Huber { .. } => vec![1.0],
+        Loss::Hinge | Loss::SquaredHinge => vec![1.0],
+        Loss::Squared | Loss::Huber { .. } => vec![model.label_scale.unwrap_or_default().deviation.powi(2)],
     }
 }
 
@@ -166,7 +167,7 @@ fn push_first_point(
         match model.loss {
             Loss::Logistic => (part / (1.0 - part)).ln(),
             Loss::Softmax => part.ln(),
-            Loss::Squared | Loss::Huber { .. } => mean,
+            Loss::Squared | Loss::Huber { .. } => mean / model.label_scale.unwrap_or_default().deviation,
             Loss::Hinge | Loss::SquaredHinge => 0.0,
         }
     };

@@ -69,7 +69,7 @@ fn the_data_decide_what_no_setting_says() {
     let prices = sparse(5000, 2000, |record| 5 + record % 30, |key| 0.3 + key as f32);
     let cases = [
         ("lr", TABLE, &table, "lbfgs 1 true none"),
-        ("linear", TABLE, &table, "lbfgs 1 true none"),
+        ("linear", TABLE, &table, "lbfgs 0 true none"),
         ("svm", TABLE, &table, "ftrl 0 true none"),
         ("lr", NUMBERED, &table, "lbfgs 1 true none"),
         ("lr", NUMBERED, &one_hot, "lbfgs 1 false none"),
@@ -156,8 +156,11 @@ fn every_choice_has_its_reason() {
             &["optimizer=ftrl: the input is larger than 2 GiB", unread],
         ),
         (
-            DataProfile { is_bsp: false, ..NUMBERED },
-            &["optimizer=ftrl: reads may miss pushes (--consistency)", unread],
+            DataProfile { is_bsp: false, ..of(&alike) },
+            &[
+                "optimizer=ftrl: reads may miss pushes (--consistency)",
+                "standardize=false: the columns are of similar scale",
+            ],
         ),
     ];
     for (known, expected) in cases {
@@ -203,15 +206,17 @@ fn the_penalty_of_wide_data_follows_the_share_of_positives() {
 
 #[test]
 fn data_that_are_not_read_twice_are_read_once() {
-    for known in [
-        DataProfile { size_bytes: None, ..NUMBERED },
-        DataProfile { size_bytes: Some(1 << 40), ..NUMBERED },
-        DataProfile { is_bsp: false, ..NUMBERED },
-    ] {
+    for known in
+        [DataProfile { size_bytes: None, ..NUMBERED }, DataProfile { size_bytes: Some(1 << 40), ..NUMBERED }]
+    {
         assert_eq!(chosen("lr", "", &known, NAMES), "ftrl 0 false none", "{known:?}");
     }
-    let choice = job("lr", "").unwrap().resolve_settings(&NUMBERED, None).unwrap();
-    assert_eq!(choice, Resolution::NeedsSurvey, "all else is surveyed");
+    // All else is surveyed, for the scales of columns also where the optimizer is given.
+    for (name, settings) in [("lr", ""), ("svm", ""), ("lr", "optimizer=ftrl"), ("lr", "optimizer=lbfgs")] {
+        let choice = job(name, settings).unwrap().resolve_settings(&NUMBERED, None).unwrap();
+        assert_eq!(choice, Resolution::NeedsSurvey, "{name} {settings}");
+    }
+    assert_eq!(chosen("lr", "optimizer=ftrl standardize=false", &NUMBERED, &["standardize"]), "false");
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
         ("optimizer=sgd", "sgd"),
         ("optimizer=lbfgs", "lbfgs"),
     ] {
-        assert_eq!(chosen("lr", settings, &NUMBERED, &["optimizer"]), optimizer, "{settings}");
+        assert_eq!(chosen("lr", settings, &TABLE, &["optimizer"]), optimizer, "{settings}");
     }
     for settings in ["beta=2 max_iterations=5", "epochs=3 history=4"] {
         let error = job("lr", settings).unwrap().resolve_settings(&NUMBERED, None).unwrap_err().to_string();
@@ -246,7 +251,7 @@ fn the_setting_that_decides_is_told() {
         ("dimensions=100 rho=0.1", "optimizer=admm: it uses rho=0.1, which is given"),
         ("dimensions=100 epochs=3", "optimizer=ftrl: it uses epochs=3, which is given"),
     ] {
-        let reasons = settled("lr", settings, &NUMBERED).reasons;
+        let reasons = settled("lr", settings, &TABLE).reasons;
         assert!(reasons.iter().any(|told| told == reason), "{settings}: {reasons:?}");
     }
 }

@@ -62,7 +62,7 @@ fn predictions_are_centred_between_the_classes() {
         let (scores, _) =
             run("lr", &format!("learning_rate=0.5 {settings}"), vec![data.clone()]).saved_and_loaded(&data);
         let labels = data.iter().flat_map(|batch| &batch.labels);
-        let weight = |label: f32| class_weights[usize::from(label == 1.0)];
+        let weight = |label: f64| class_weights[usize::from(label == 1.0)];
         let mean: f64 =
             scores.iter().zip(labels).map(|(score, &label)| score * weight(label)).sum::<f64>() / 100.0;
         assert!((mean - share).abs() < TOLERANCE, "{settings}: {mean}, expected {share}");

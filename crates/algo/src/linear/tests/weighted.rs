@@ -8,7 +8,7 @@ use crate::linear::FAMILY;
 
 /// The records of `batch` in groups and with labels from `label`; `times` gives how often each is repeated, and its
 /// weight.
-fn grouped(batch: &Batch, label: impl Fn(usize) -> f32, times: impl Fn(usize) -> (usize, f32)) -> Batch {
+fn grouped(batch: &Batch, label: impl Fn(usize) -> f64, times: impl Fn(usize) -> (usize, f32)) -> Batch {
     let mut builder = BatchBuilder::new();
     for r in 0..batch.record_count() {
         let (count, weight) = times(r);
@@ -31,8 +31,8 @@ fn in_every_metric_a_record_of_weight_two_counts_as_two_and_one_of_weight_zero_n
     let batch = clicks(3, 1, 200).remove(0);
     for row in FAMILY.algorithms {
         let label = |r: usize| match row.name {
-            "softmax" => (r % 3) as f32,
-            "linear" | "huber" => (r % 7) as f32 - 3.0,
+            "softmax" => (r % 3) as f64,
+            "linear" | "huber" => (r % 7) as f64 - 3.0,
             _ => batch.labels[r],
         };
         // The weights differ between labels and among features, so that no mean hides a missing weight.
@@ -58,7 +58,7 @@ fn weights_of_classes_multiply_those_of_records() {
         let mut batches = clicks(1, 6, 10);
         for batch in &mut batches {
             let weight =
-                |(r, &label): (usize, &f32)| (1 + r % 3) as f32 * if label == 1.0 { positive } else { 1.0 };
+                |(r, &label): (usize, &f64)| (1 + r % 3) as f32 * if label == 1.0 { positive } else { 1.0 };
             batch.weights = batch.labels.iter().enumerate().map(weight).collect();
         }
         batches

@@ -157,3 +157,58 @@ fn names_that_occur_once_are_left_out_in_every_format() {
         assert!(source.notices().iter().any(|notice| notice.contains("a name of its own in 'id'")));
     }
 }
+
+#[test]
+fn numbers_that_are_close_together_keep_their_digits_in_every_format() {
+    const CSV: &str = "\
+time,day,size,label
+1764200001,2026-01-31 08:15:01,5,1764200001
+1764200003,2026-01-31 08:15:00,6,1764200002
+,2026-01-31 08:15:02,7,1764200003
+";
+    let folder = tempfile::tempdir().unwrap();
+    let days = vec![1_769_847_301_000, 1_769_847_300_000, 1_769_847_302_000];
+    let columns: [(&str, ArrayRef); 4] = [
+        ("time", Arc::new(Int64Array::from(vec![Some(1_764_200_001), Some(1_764_200_003), None]))),
+        ("day", Arc::new(TimestampMillisecondArray::from(days))),
+        ("size", Arc::new(Int32Array::from(vec![5, 6, 7]))),
+        ("label", Arc::new(Float64Array::from(vec![1_764_200_001.0, 1_764_200_002.0, 1_764_200_003.0]))),
+    ];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
+    let options = FormatOptions { subtracts_origins: true, keep_zeros: true, ..FormatOptions::default() };
+    let trained = sources_of(&batch, CSV, folder.path(), &options, None);
+    for source in &trained {
+        let origins: Vec<f64> = source.schema().columns.iter().map(|column| column.origin).collect();
+        assert_eq!(origins, [1_764_200_001.0, 1_769_847_301.0, 0.0], "{}", source.schema().format);
+        // The model stores the origins, and later data are counted from them.
+        let json = serde_json::to_string(source.schema()).unwrap();
+        let schema: Schema = serde_json::from_str(&json).unwrap();
+        for scored in sources_of(&batch, CSV, folder.path(), &options, Some(&schema)) {
+            let read = read_source(&scored).unwrap();
+            let sorted = |row: &Row| {
+                let mut entries = row.entries.clone();
+                entries.sort_by_key(|entry| entry.0);
+                (row.label, entries)
+            };
+            let rows: Vec<_> = read.rows.iter().map(sorted).collect();
+            let missing = (math::hash::named_key(b"time", b"missing"), 1.0);
+            assert_eq!(
+                rows,
+                [
+                    (1_764_200_001.0, vec![(0, 0.0), (1, 0.0), (2, 5.0)]),
+                    (1_764_200_002.0, vec![(0, 2.0), (1, -1.0), (2, 6.0)]),
+                    (1_764_200_003.0, vec![(1, 1.0), (2, 7.0), missing]),
+                ],
+                "{}, then {}",
+                source.schema().format,
+                scored.schema().format
+            );
+        }
+    }
+    // Without an intercept, numbers are counted from 0.
+    let options = FormatOptions { subtracts_origins: false, ..options };
+    for source in sources_of(&batch, CSV, folder.path(), &options, None) {
+        assert!(source.schema().columns.iter().all(|column| column.origin == 0.0));
+    }
+}

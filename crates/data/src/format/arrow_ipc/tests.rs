@@ -97,7 +97,7 @@ fn open_with(files: Vec<Input>, label_rule: LabelRule) -> Result<Source, Error> 
 }
 
 /// A label and entries.
-type Record = (f32, Vec<(u64, f32)>);
+type Record = (f64, Vec<(u64, f32)>);
 
 /// The records of each task.
 fn records(source: &Source, task_count: usize) -> Result<Vec<Vec<Record>>, Error> {

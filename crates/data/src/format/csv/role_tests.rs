@@ -63,7 +63,7 @@ fn an_empty_last_column_is_left_out_with_and_without_a_header() {
         assert_eq!(features(&source), columns, "{text:?}");
         let notices = source.notices();
         assert!(notices.iter().any(|notice| notice.contains("the last column has no name")), "{notices:?}");
-        let labels: Vec<f32> = read(&source).unwrap().iter().map(|row| row.label).collect();
+        let labels: Vec<f64> = read(&source).unwrap().iter().map(|row| row.label).collect();
         assert_eq!(labels, [1.0, 0.0], "{text:?}");
         // The same file, and one without the last delimiters, are read with the schema of training.
         for text in [text.to_owned(), text.replace(",\n", "\n").replace(";\n", "\n")] {

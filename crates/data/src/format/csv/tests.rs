@@ -101,7 +101,7 @@ fn weight_group_and_left_out_columns_are_no_features() {
 fn text_labels_become_class_numbers_by_name() {
     let source = open("x,y\n1,>50K\n2,<=50K\n3,>50K\n", &classes(), None).unwrap();
     assert_eq!(source.schema().label_names, ["<=50K", ">50K"]);
-    let labels: Vec<f32> = read(&source).unwrap().iter().map(|row| row.label).collect();
+    let labels: Vec<f64> = read(&source).unwrap().iter().map(|row| row.label).collect();
     assert_eq!(labels, [1.0, 0.0, 1.0]);
     let like = open("y,x\n<=50k,1\n", &classes(), Some(source.schema())).unwrap();
     let error = read(&like).unwrap_err().to_string();

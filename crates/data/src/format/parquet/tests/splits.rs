@@ -36,7 +36,7 @@ fn source(path: &Path, bad_lines: BadLinePolicy) -> Source {
 }
 
 /// Returns the labels that each task reads, after a check of the features, and the bytes that it reports.
-fn read(source: &Source, task_count: usize, is_list: bool) -> Result<Vec<(Vec<f32>, u64)>, Error> {
+fn read(source: &Source, task_count: usize, is_list: bool) -> Result<Vec<(Vec<f64>, u64)>, Error> {
     let mut tasks = Vec::new();
     for splits in source.splits(task_count) {
         let size_bytes: u64 = splits.iter().map(|split| split.size_bytes).sum();
@@ -48,7 +48,7 @@ fn read(source: &Source, task_count: usize, is_list: bool) -> Result<Vec<(Vec<f3
                 let expected: Vec<(u64, f32)> = match (is_list, *label as u64) {
                     (true, number) => (0..number % 5).map(|k| (number + k, 1.0)).collect(),
                     (false, 0) => Vec::new(),
-                    (false, _) => vec![(0, *label)],
+                    (false, _) => vec![(0, *label as f32)],
                 };
                 assert_eq!(entries, expected, "record {label}");
             }
@@ -74,11 +74,8 @@ fn tasks_share_row_groups_and_each_record_is_read_once_in_order() {
                 most <= Some(RECORD_COUNT as usize / task_count + GROUP_RECORDS as usize / 4),
                 "{most:?}"
             );
-            let labels: Vec<f32> = tasks.iter().flat_map(|(labels, _)| labels.clone()).collect();
-            assert!(
-                labels == (0..RECORD_COUNT).map(|number| number as f32).collect::<Vec<_>>(),
-                "{task_count}"
-            );
+            let labels: Vec<f64> = tasks.iter().flat_map(|(labels, _)| labels.clone()).collect();
+            assert!(labels == (0..RECORD_COUNT).map(f64::from).collect::<Vec<_>>(), "{task_count}");
             assert_eq!(tasks.iter().map(|(_, bytes)| bytes).sum::<u64>(), whole[0].1);
         }
     }
@@ -99,7 +96,7 @@ fn chunks_of_a_file_are_its_row_groups() {
             labels.extend_from_slice(&batch.labels);
         }
     }
-    assert!(labels == (0..RECORD_COUNT).map(|number| number as f32).collect::<Vec<_>>());
+    assert!(labels == (0..RECORD_COUNT).map(f64::from).collect::<Vec<_>>());
 }
 
 #[test]
