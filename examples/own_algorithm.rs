@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use algo::param::{Bounds, CheckedParams, param};
 use algo::{
-    Algorithm, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, ParamSpec,
+    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, ParamSpec,
 };
 use algo::{Scorer, StepDecision, TaskState, TrainTask};
 use data::Batch;
@@ -26,7 +26,7 @@ const SMOOTHING: ParamSpec = param(
 
 const FAMILY: Family = Family {
     name: "means",
-    algorithms: &[Algorithm {
+    algorithms: &[AlgorithmRow {
         name: "means",
         title: "Mean labels of features",
         parameters: &[SMOOTHING],

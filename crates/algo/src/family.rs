@@ -22,7 +22,7 @@ pub type Configure = fn(&BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error
 
 /// An algorithm as the command line lists it.
 #[derive(Debug)]
-pub struct Algorithm {
+pub struct AlgorithmRow {
     /// The name as typed on the command line.
     pub name: &'static str,
     pub title: &'static str,
@@ -30,7 +30,7 @@ pub struct Algorithm {
     pub configure: Configure,
 }
 
-impl Algorithm {
+impl AlgorithmRow {
     /// The meaning of a parameter, with the choices that read it and those that it offers.
     pub fn help_text(&self, spec: &ParamSpec) -> String {
         param::help_text(self.parameters, spec)
@@ -42,7 +42,7 @@ impl Algorithm {
 pub struct Family {
     /// The name in `model.json`.
     pub name: &'static str,
-    pub algorithms: &'static [Algorithm],
+    pub algorithms: &'static [AlgorithmRow],
     /// Restores a model from what its [`Model::save`] returned.
     pub load: fn(&Value) -> Result<Arc<dyn Model>, serde_json::Error>,
     /// Adds the PS functions of the family.
@@ -185,12 +185,12 @@ impl Families {
     }
 
     /// The algorithms of all families, in order.
-    pub fn algorithms(&self) -> impl Iterator<Item = &'static Algorithm> + '_ {
+    pub fn algorithms(&self) -> impl Iterator<Item = &'static AlgorithmRow> + '_ {
         self.0.iter().flat_map(|family| family.algorithms)
     }
 
     /// The row of `name`, or an error that suggests the nearest name.
-    pub fn algorithm(&self, name: &str) -> Result<&'static Algorithm, Error> {
+    pub fn algorithm(&self, name: &str) -> Result<&'static AlgorithmRow, Error> {
         self.algorithms().find(|row| row.name == name).ok_or_else(|| Error::UnknownAlgorithm {
             name: name.to_owned(),
             nearest: nearest(name, self.algorithms().map(|row| row.name)),
@@ -204,7 +204,7 @@ impl Families {
     }
 
     /// Checks that `algorithm` may continue training from a model: both are of one family.
-    pub fn check_continues(&self, algorithm: &Algorithm, saved: &SavedModel) -> Result<(), Error> {
+    pub fn check_continues(&self, algorithm: &AlgorithmRow, saved: &SavedModel) -> Result<(), Error> {
         let has = |family: &&Family| family.algorithms.iter().any(|row| row.name == algorithm.name);
         let family = self.0.iter().copied().find(has).map_or("", |family| family.name);
         if family == saved.family {

@@ -41,7 +41,7 @@ mod test_harness;
 pub use coefficients::CoefficientRule;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
-pub use family::{Algorithm, Families, Family, Model, SavedModel};
+pub use family::{AlgorithmRow, Families, Family, Model, SavedModel};
 pub use job::{
     DataFacts, DataNeeds, DataProfile, Epochs, Job, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
     evaluate,

@@ -48,7 +48,7 @@ use matrix::{Consistency, ElementType, Initializer, MatrixSpec, PushRule};
 pub use model::Model;
 
 use crate::error::Error;
-use crate::family::{self, Algorithm, Family};
+use crate::family::{self, AlgorithmRow, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Resolution, TrainTask};
 use crate::labels::{self, LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
@@ -61,13 +61,13 @@ use params::Params;
 pub const FAMILY: Family = Family {
     name: "factorization",
     algorithms: &[
-        Algorithm {
+        AlgorithmRow {
             name: "fm",
             title: "Factorization machine: weights of features and of their pairs",
             parameters: params::FM,
             configure: |given| Ok(Arc::new(Factorization::new("fm", params::FM, given)?)),
         },
-        Algorithm {
+        AlgorithmRow {
             name: "ffm",
             title: "Field-aware factorization machine: pairs weighted by the fields of both features",
             parameters: params::FFM,

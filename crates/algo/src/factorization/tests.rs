@@ -207,7 +207,7 @@ impl Twin {
                 [0, 1].map(|e| batch.columns[batch.indices[batch.entries(r)][e] as usize] as usize);
             let dot: f64 = (0..3).map(|f| self.seen(user, 1, f) * self.seen(item, 0, f)).sum();
             let score = self.intercept.weight + self.weights[user].weight + self.weights[item].weight + dot;
-            let slope = sigmoid(score) - f64::from(batch.labels[r]);
+            let slope = sigmoid(score) - batch.labels[r];
             slopes += slope;
             for (own, own_field, other, other_field) in [(user, 0, item, 1), (item, 1, user, 0)] {
                 linear[own] += slope;

@@ -44,7 +44,7 @@ use serde_json::Value;
 pub use score::ClusterScorer;
 
 use crate::error::Error;
-use crate::family::{self, Algorithm, Family};
+use crate::family::{self, AlgorithmRow, Family};
 use crate::job::{DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
@@ -54,7 +54,7 @@ use crate::task_loop::{Learner, TaskState};
 /// Clusters of records.
 pub const FAMILY: Family = Family {
     name: "kmeans",
-    algorithms: &[Algorithm {
+    algorithms: &[AlgorithmRow {
         name: "kmeans",
         title: "KMeans: clusters of records around their means",
         parameters: PARAMETERS,

@@ -11,7 +11,7 @@ use super::{HUBER, LINEAR, LR, Linear, LinearScorer, Model, SOFTMAX, SVM, Standa
 use crate::coefficients::CoefficientRule;
 use crate::descent;
 use crate::error::Error;
-use crate::family::{self, Algorithm, Family};
+use crate::family::{self, AlgorithmRow, Family};
 use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Output, Resolution, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::stopping::EarlyStopping;
@@ -21,31 +21,31 @@ use crate::task_loop::{Learner, TaskState};
 pub const FAMILY: Family = Family {
     name: "linear",
     algorithms: &[
-        Algorithm {
+        AlgorithmRow {
             name: "lr",
             title: "Logistic regression: probability of label 1",
             parameters: LR,
             configure: |given| Ok(Arc::new(Linear::lr(given)?)),
         },
-        Algorithm {
+        AlgorithmRow {
             name: "svm",
             title: "Linear support vector machine: hinge or squared hinge loss",
             parameters: SVM,
             configure: |given| Ok(Arc::new(Linear::svm(given)?)),
         },
-        Algorithm {
+        AlgorithmRow {
             name: "softmax",
             title: "Softmax regression: probabilities of several classes",
             parameters: SOFTMAX,
             configure: |given| Ok(Arc::new(Linear::softmax(given)?)),
         },
-        Algorithm {
+        AlgorithmRow {
             name: "linear",
             title: "Linear regression: least squares",
             parameters: LINEAR,
             configure: |given| Ok(Arc::new(Linear::least_squares(given)?)),
         },
-        Algorithm {
+        AlgorithmRow {
             name: "huber",
             title: "Robust linear regression: Huber loss",
             parameters: HUBER,

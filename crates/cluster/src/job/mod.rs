@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algo::{Algorithm, Families};
+use algo::{AlgorithmRow, Families};
 use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
@@ -97,7 +97,7 @@ pub struct ClusterSize {
 #[derive(Clone, Debug)]
 pub struct TrainJob {
     /// The row of the table of algorithms.
-    pub algorithm: &'static Algorithm,
+    pub algorithm: &'static AlgorithmRow,
     /// The algorithm with its parameters, as far as they are known.
     pub parameters: Arc<dyn algo::Job>,
     /// Training data.

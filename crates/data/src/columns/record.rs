@@ -159,11 +159,14 @@ impl RecordBuilder {
     ) -> Result<(), LineError> {
         let name = &column.name;
         match column.role {
-            Role::Numeric(key) => match number(column, cell) {
+            Role::Numeric(key) => match cell.number(column.form) {
                 Number::Finite(value) => {
-                    if column.origin == 0.0 {
+                    let value = if column.origin == 0.0 {
                         out.note_rounding(key, value, || cell.double(column.form));
-                    }
+                        value
+                    } else {
+                        from_origin(column, cell)
+                    };
                     if value != 0.0 || self.keep_zeros {
                         out.push(key, value);
                         if let Some(group) = column.interaction_group {
@@ -250,16 +253,10 @@ impl RecordBuilder {
     }
 }
 
-/// The number of a feature, from the origin of its column on.
-#[inline]
-fn number(column: &PlannedColumn, cell: &impl Cell) -> Number {
-    let number = cell.number(column.form);
-    match number {
-        Number::Finite(_) if column.origin != 0.0 => {
-            Number::Finite((cell.double(column.form).unwrap_or(column.origin) - column.origin) as f32)
-        }
-        _ => number,
-    }
+/// A number from the origin of its column on.
+#[cold]
+fn from_origin(column: &PlannedColumn, cell: &impl Cell) -> f32 {
+    (cell.double(column.form).unwrap_or(column.origin) - column.origin) as f32
 }
 
 const TIME_FORMS: &str = "a number, or a date as in 2026-01-31, 2026-01-31 08:15:00 or 2026-01-31T08:15:00Z";

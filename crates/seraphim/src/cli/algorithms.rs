@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use algo::{Algorithm, Families, ParamSpec};
+use algo::{AlgorithmRow, Families, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn settings<'a>(pairs: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
         .collect()
 }
 
-fn value_of(row: &Algorithm) -> Value {
+fn value_of(row: &AlgorithmRow) -> Value {
     let parameters: Vec<Value> = row
         .parameters
         .iter()
@@ -76,7 +76,7 @@ fn table(families: &Families) -> String {
         + "\n`seraphim algorithms NAME` lists the parameters of one; give them as --set name=value.\n"
 }
 
-fn parameters(row: &Algorithm) -> String {
+fn parameters(row: &AlgorithmRow) -> String {
     let mut text = format!("{}: {}\n", row.name, row.title);
     for p in row.parameters {
         text += &format!(
@@ -99,7 +99,7 @@ fn unit(p: &ParamSpec) -> String {
     if p.unit.is_empty() { String::new() } else { format!(" {}", p.unit) }
 }
 
-fn markdown(row: &Algorithm) -> String {
+fn markdown(row: &AlgorithmRow) -> String {
     let mut text = format!(
         "## {}\n{}\n\n| name | type and range | default | unit | meaning |\n|---|---|---|---|---|\n",
         row.name, row.title

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::Folder;
 use algo::param::CheckedParams;
 use algo::{
-    Algorithm, DataFacts, DataNeeds, EpochEnd, Error, Family, Job, Learner, Model, Output, Scorer, TaskState,
-    TrainTask,
+    AlgorithmRow, DataFacts, DataNeeds, EpochEnd, Error, Family, Job, Learner, Model, Output, Scorer,
+    TaskState, TrainTask,
 };
 use data::Batch;
 use math::hash::named_key;
@@ -23,7 +23,7 @@ static READ: Mutex<Vec<(Vec<u64>, f64)>> = Mutex::new(Vec::new());
 
 const FAMILY: Family = Family {
     name: "observer",
-    algorithms: &[Algorithm {
+    algorithms: &[AlgorithmRow {
         name: "observer",
         title: "Notes what it reads",
         parameters: &[],

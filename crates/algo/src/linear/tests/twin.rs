@@ -20,7 +20,7 @@ fn serial_twin(data: &[Batch], epochs: usize, rule: impl Fn(&mut Row, f32, bool)
         for r in 0..batch.record_count() {
             let keys = || batch.entries(r).map(|i| batch.columns[batch.indices[i] as usize] as usize);
             let score = keys().map(|j| f64::from(rows[j][0])).sum::<f64>() + f64::from(rows[DIMENSIONS][0]);
-            let slope = sigmoid(score) - f64::from(batch.labels[r]);
+            let slope = sigmoid(score) - batch.labels[r];
             for j in keys().chain([DIMENSIONS]) {
                 gradient[j] += slope;
                 touched[j] = true;

@@ -126,7 +126,7 @@ fn the_columns_of_all_types_can_be_labels_and_groups() {
                 && error.contains("found null"),
             "{error}"
         );
-        assert_eq!(f64::from(batch.labels[0]), expected, "{label}");
+        assert_eq!(batch.labels[0], expected, "{label}");
         assert_eq!(batch.groups[0], named_key(b"category", b"kind 1"));
     }
 }
