@@ -1,150 +1,92 @@
-//! The ordinary commands with an algorithm of your own, which predicts the mean label of a record's features. It trains
-//! in this process or on servers and workers, which run this program too; it saves, predicts, and is listed.
-//! Try `cargo run --example own_algorithm -- train means --data clicks.libsvm --servers 2 --model means`.
+//! PageRank on edges with names: it trains in this process or on servers and workers, and goes on after a loss. Try
+//! `cargo run --example own_algorithm -- train pagerank --data edges.txt --format edges --model ranks`.
+//! Brin, Page, "The anatomy of a large-scale hypertextual web search engine", Computer Networks 30, 1998.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use algo::param::{Bounds, CheckedParams, param};
-use algo::{
-    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, ParamSpec,
-};
-use algo::{Scorer, StepDecision, TaskState, TrainTask};
-use data::Batch;
-use matrix::{Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec};
-use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
-use seraphim::cli::Tables;
+use algo::algorithm::{Algorithm, ByRounds, Edge, Round, Rounds, Table, Task};
+use algo::{DataFacts, DataNeeds, Epochs, Error};
+use matrix::PushRule;
 use serde::{Deserialize, Serialize};
 
-const SMOOTHING: ParamSpec = param(
-    "smoothing",
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
-    "1",
-    "records",
-    "Records with the label 0 that are added to each feature",
-);
+algo::settings! {
+    struct PageRankSettings {
+        /// Share of the rank of a node that its edges carry on
+        damping: f64 = 0.85, 0.0 to 1.0;
+        /// Largest number of rounds
+        rounds: u64 = 100, 1 to 1_000_000;
+        /// A round that changes the ranks by less in total is the last one
+        tolerance: f64 = 1e-9, 0.0 to 1.0;
+    }
+}
 
-const FAMILY: Family = Family {
-    name: "means",
-    algorithms: &[AlgorithmRow {
-        name: "means",
-        title: "Mean labels of features",
-        parameters: &[SMOOTHING],
-        configure: |given| Ok(Arc::new(Means(CheckedParams::new("means", &[SMOOTHING], given)?))),
-    }],
-    load: |fields| Ok(Arc::new(serde_json::from_value::<LabelSums>(fields.clone())?)),
-    functions: |_| Ok(()),
-};
-
-/// Neighbouring features are together: 64 of them in one partition, the next 64 in the next.
-const BLOCKS: OwnPartitioner = OwnPartitioner { name: "blocks", partition_of: |key, _| (key / 64) as u32 };
-
-/// For each feature, the number of records that have it and the sum of their labels.
-const SUMS: MatrixId = MatrixId(0);
+/// The rank of each node; in training also the weight of its outgoing edges, and the rank that reaches it in a round.
+const RANK: usize = 0;
+const OUT: usize = 1;
+const RECEIVED: usize = 2;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct LabelSums {
-    smoothing: f64,
+struct PageRank {}
+
+/// The edges of a task, and the nodes whose ranks it computes.
+struct Share {
+    edges: Vec<Edge>,
+    own: Vec<u64>,
+    node_count: f64,
 }
 
-impl Model for LabelSums {
-    fn family(&self) -> &'static str {
-        FAMILY.name
+impl Algorithm for PageRank {
+    const NAME: &'static str = "pagerank";
+    const TITLE: &'static str = "PageRank of the nodes of a graph";
+    type Settings = PageRankSettings;
+    type Loop = ByRounds;
+
+    fn needs(set: &PageRankSettings) -> DataNeeds {
+        DataNeeds { uses_labels: false, epochs: Epochs::Fixed(set.rounds), ..DataNeeds::default() }
     }
 
-    fn save(&self) -> serde_json::Value {
-        serde_json::json!(self)
+    fn new(_: &PageRankSettings, _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {
+        Ok(Self {})
     }
 
-    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        vec![MatrixSpec::sparse("sums", ElementType::F64, 2, PushRule::Add, partition_count)]
-    }
-
-    fn output(&self) -> Output {
-        Output::Value
-    }
-
-    fn scorer(&self) -> Box<dyn Scorer> {
-        Box::new(self.clone())
-    }
-}
-
-impl Scorer for LabelSums {
-    fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
-        let (mut sums, columns) = (vec![0.0; 2 * batch.columns.len()], Keys::Sorted(&batch.columns));
-        agent.pull(SUMS, Selection::Rows(columns), ValuesMut::F64(&mut sums))?;
-        let mean = |&c: &u32| sums[2 * c as usize + 1] / (sums[2 * c as usize] + self.smoothing);
-        let mean_of = |columns: &[u32]| columns.iter().map(mean).sum::<f64>() / columns.len().max(1) as f64;
-        *out = (0..batch.record_count()).map(|r| mean_of(&batch.indices[batch.entries(r)])).collect();
-        Ok(())
+    fn tables(&self, _: Option<&PageRankSettings>) -> Vec<Table> {
+        let table = |name, rule| Table::rows(name, 1, rule).doubles();
+        let work = |name| table(name, PushRule::Add).work();
+        vec![table("rank", PushRule::Assign), work("out"), work("received")]
     }
 }
 
-#[derive(Debug)]
-struct Means(CheckedParams);
+impl Rounds for PageRank {
+    type Share = Share;
 
-impl Job for Means {
-    fn algorithm(&self) -> &'static str {
-        self.0.algorithm()
-    }
-
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.0.values().clone()
-    }
-
-    fn model(&self, _: &DataFacts, _: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {
-        Ok(Arc::new(LabelSums { smoothing: self.0.real(&SMOOTHING) }))
-    }
-
-    fn matrices(
-        &self,
-        model: &dyn Model,
-        how: Consistency,
-        count: u32,
-        _: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
-        let partitioner = Partitioner::Own { name: BLOCKS.name.into(), partition_count: count };
-        Ok(vec![MatrixSpec { consistency: how, partitioner, ..model.matrices(count).remove(0) }])
-    }
-
-    fn begin(&self, _: &mut TrainTask<'_>, _: Option<&TaskState>) -> Result<Box<dyn Learner>, Error> {
-        Ok(Box::new(OnePass))
-    }
-}
-
-/// A task remembers nothing from epoch to epoch: all that it learns is in the matrix.
-struct OnePass;
-
-impl Learner for OnePass {
-    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
-        let (mut scorer, mut training) = (task.model.scorer(), task.model.metric_accumulator());
-        task.data.start_epoch(epoch)?;
-        while let Some(batch) = task.data.next()? {
-            let count = batch.record_count() as u64; // Each record is scored before it is counted.
-            scorer.evaluate(task.agent, batch, &mut training)?;
-            let mut changes = vec![0.0; 2 * batch.columns.len()];
-            for (r, &label) in batch.labels.iter().enumerate() {
-                for &column in &batch.indices[batch.entries(r)] {
-                    changes[2 * column as usize] += 1.0;
-                    changes[2 * column as usize + 1] += label;
-                }
-            }
-            task.agent.push(SUMS, Selection::Rows(Keys::Sorted(&batch.columns)), Values::F64(&changes))?;
-            task.agent.tick()?;
-            if task.coordinator.report_progress(task.agent.task(), count, 0.0) == StepDecision::Stop {
-                break;
-            }
+    fn begin(&self, _: &PageRankSettings, task: &mut Task<'_>) -> Result<Share, Error> {
+        let edges = task.edges()?;
+        let own = task.own(edges.iter().flat_map(|edge| [edge.source, edge.target]))?;
+        let [node_count] = task.sum([own.len() as f64])?;
+        if task.is_new() {
+            task.push_sums(OUT, edges.iter().map(|edge| (edge.source, edge.weight)))?;
+            task.push(RANK, &own, &vec![1.0 / node_count; own.len()])?;
         }
-        task.agent.barrier()?;
-        Ok(Some(EpochEnd::of_last(training)))
+        Ok(Share { edges, own, node_count })
     }
 
-    fn save_state(&self) -> Result<Vec<u8>, Error> {
-        Ok(Vec::new())
+    fn round(&self, set: &PageRankSettings, share: &mut Share, task: &mut Task<'_>) -> Result<Round, Error> {
+        let sources = || share.edges.iter().filter(|edge| edge.weight > 0.0).map(|edge| edge.source);
+        let (rank, out) = (task.look_up(RANK, sources())?, task.look_up(OUT, sources())?);
+        let sent = |edge: &Edge| rank.number(edge.source) * edge.weight / out.number(edge.source);
+        let edges = share.edges.iter().filter(|edge| edge.weight > 0.0);
+        task.push_sums(RECEIVED, edges.map(|edge| (edge.target, sent(edge))))?;
+        let (old, out) = (task.get(RANK, &share.own)?, task.get(OUT, &share.own)?);
+        let dangling = old.iter().zip(out).filter(|(_, out)| *out == 0.0).map(|(rank, _)| rank).sum();
+        let [dangling] = task.sum([dangling])?;
+        let received = task.get(RECEIVED, &share.own)?;
+        let jump = (1.0 - set.damping + set.damping * dangling) / share.node_count;
+        let new: Vec<f64> = received.iter().map(|received| jump + set.damping * received).collect();
+        task.push(RANK, &share.own, &new)?;
+        task.push(RECEIVED, &share.own, &received.iter().map(|received| -received).collect::<Vec<_>>())?;
+        let [change] = task.sum([old.iter().zip(&new).map(|(old, new)| (new - old).abs()).sum()])?;
+        Ok(Round { is_last: change < set.tolerance, shown: vec![("change", change)] })
     }
 }
 
 fn main() -> std::process::ExitCode {
-    let tables = Tables::default().with_family(&FAMILY).and_then(|tables| tables.with_partitioner(BLOCKS));
-    seraphim::cli::run_with(&tables.expect("the names are free"))
+    seraphim::cli::run_algorithm::<PageRank>()
 }

@@ -87,14 +87,33 @@ def metric(kind: str, truth: np.ndarray, score: np.ndarray) -> float:
 
 
 class Files:
-    """The files of a data set, unpacked where Spark reads them."""
+    """The files of a data set, unpacked where Spark reads them.
+
+    Spark counts the features of libsvm from 1, so those that are counted from 0 are shifted. The labels of the test file of
+    criteo_tiny are placeholders: 1,600 records of the other are used for training, and the others for the test.
+    """
 
     def __init__(self, data: Path, work: Path, one: DataSet) -> None:
-        self.paths = {}
-        for part in ("train", "test"):
-            self.paths[part] = work / f"{one.name}.{part}.{one.ending}"
-            with gzip.open(data / one.name / f"{part}.{one.ending}.gz") as source:
-                self.paths[part].write_bytes(source.read())
+        self.paths = {part: work / f"{one.name}.{part}.{one.ending}" for part in ("train", "test")}
+        lines = {part: self.read(data / one.name / f"{part}.{one.ending}.gz") for part in self.paths}
+        if one.name == "criteo_tiny":
+            head, *rows = lines["train"]
+            lines = {"train": [head, *rows[:1600]], "test": [head, *rows[1600:]]}
+        if one.size and any(" 0:" in line for line in lines["train"]):
+            lines = {part: [self.from_one(line) for line in own] for part, own in lines.items()}
+        for part, path in self.paths.items():
+            path.write_text("".join(line + "\n" for line in lines[part]))
+
+    @staticmethod
+    def read(path: Path) -> list[str]:
+        with gzip.open(path, "rt") as source:
+            return source.read().splitlines()
+
+    @staticmethod
+    def from_one(line: str) -> str:
+        label, *entries = line.split()
+        pairs = (entry.split(":") for entry in entries)
+        return " ".join([label, *(f"{int(index) + 1}:{value}" for index, value in pairs)])
 
 
 def frames(spark: SparkSession, files: Files, one: DataSet) -> dict[str, DataFrame]:
@@ -108,7 +127,7 @@ def frames(spark: SparkSession, files: Files, one: DataSet) -> dict[str, DataFra
         part: spark.read.csv(str(path), header=True, inferSchema=True).coalesce(2) for part, path in files.paths.items()
     }
     # Spark ML takes no missing values in a vector.
-    filled = {part: frame.na.fill(0, one.numbers).na.fill("", one.names) for part, frame in parts.items()}
+    filled = {part: frame.na.fill(0, one.numbers).na.fill("none", one.names) for part, frame in parts.items()}
     indexes = [f"{name}_index" for name in one.names]
     hots = [f"{name}_hot" for name in one.names]
     stages: list[Any] = []

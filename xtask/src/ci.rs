@@ -52,12 +52,32 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
     (
         "own_algorithm",
         Some(
+            "algorithms pagerank; \
+             train pagerank --data examples/links.txt --format edges --tasks 2 --model target/own_ranks --overwrite; \
+             train pagerank --data examples/links.txt --format edges --tasks 2 --servers 2 --workers 2 \
+             --model target/own_ranks_of_servers --overwrite --quiet; \
+             export target/own_ranks --output -",
+        ),
+    ),
+    (
+        "own_steps",
+        Some(
+            "train ratings --data examples/ratings.csv --label rating --tasks 2 --model target/own_tastes --overwrite; \
+             train ratings --data examples/ratings.csv --label rating --tasks 2 --servers 2 --workers 2 \
+             --model target/own_tastes_of_servers --overwrite --quiet; \
+             evaluate --model target/own_tastes --data examples/ratings.csv; \
+             predict --model target/own_tastes --data examples/ratings.csv --output target/own_ratings.csv --overwrite",
+        ),
+    ),
+    (
+        "own_family",
+        Some(
             "algorithms means; \
              generate ctr --rows 5000 --test-rows 1000 --dimensions 1000 --output target/own_clicks --overwrite; \
              train means --data target/own_clicks/train.libsvm --tasks 2 --servers 2 --workers 2 \
-             --model target/own_algorithm --overwrite --quiet; \
-             evaluate --model target/own_algorithm --data target/own_clicks/test.libsvm; \
-             inspect target/own_algorithm --top 3",
+             --model target/own_family --overwrite --quiet; \
+             evaluate --model target/own_family --data target/own_clicks/test.libsvm; \
+             inspect target/own_family --top 3",
         ),
     ),
     (

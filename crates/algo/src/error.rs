@@ -313,6 +313,11 @@ impl std::fmt::Display for FeatureLabel {
 }
 
 impl Error {
+    /// The error of data that do not suit an algorithm; `reason` says what is wrong, and what to do.
+    pub fn unsuitable(reason: impl Into<String>) -> Self {
+        Self::UnsuitableData { reason: reason.into() }
+    }
+
     /// The feature that the message names, for its name.
     pub fn feature_mut(&mut self) -> Option<&mut FeatureLabel> {
         match self {

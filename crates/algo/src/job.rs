@@ -136,6 +136,9 @@ pub struct DataNeeds {
     /// Numbers of a column that are close together and far from 0 may be counted from another origin: the model has an
     /// intercept, and is the same for them.
     pub subtracts_origins: bool,
+    /// The columns of a table that name the parts of a record, such as its user and its item: they are its only features, in this
+    /// order, and every record has a name in each.
+    pub ids: &'static [&'static str],
     /// Entries must have fields.
     pub uses_fields: bool,
     /// The tokens of a record stay in their order, repeated ones too. Otherwise a record has each of its tokens once, with its
@@ -171,6 +174,7 @@ impl Default for DataNeeds {
             shuffle: Shuffle::None,
             keep_zeros: false,
             subtracts_origins: false,
+            ids: &[],
             uses_fields: false,
             keeps_token_order: false,
             uses_times: false,
@@ -248,6 +252,8 @@ pub struct DataFacts {
 /// What the numbers of a prediction mean.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
+    /// The algorithm predicts nothing.
+    None,
     /// One number: the probability of label 1.
     Probability,
     /// One number: the signed distance, positive for label 1.
@@ -266,6 +272,7 @@ impl Output {
         match self {
             Self::Probability | Self::Margin | Self::Value => &["score"],
             Self::Classes(_) => &["predicted"],
+            Self::None => &[],
             Self::Columns(names) => names,
         }
     }
@@ -275,6 +282,7 @@ impl Output {
         match self {
             Self::Probability | Self::Margin | Self::Value => 1,
             Self::Classes(classes) => classes.len(),
+            Self::None => 0,
             Self::Columns(names) => names.len(),
         }
     }

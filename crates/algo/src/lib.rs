@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`family`] | what the program knows of a family: its row, its models; the table of families |
+//! | [`algorithm`] | an algorithm on one page: one impl, from which family, job, model, scorer and learner follow |
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
 //! | [`task_loop`] | the loop of a task: epochs, validation, reports, what a task keeps between epochs |
 //! | `batch_loop` | an epoch of a task that learns batch by batch |
@@ -17,6 +18,7 @@
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
+pub mod algorithm;
 mod batch_loop;
 mod coefficients;
 pub mod coordinator;
@@ -38,6 +40,7 @@ pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
 
+pub use algorithm::Algorithm;
 pub use coefficients::CoefficientRule;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;

@@ -11,7 +11,7 @@ use matrix::{Agent, Clock, Consistency, ExportedRows, LocalConfig, LocalStore, M
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
-use crate::family::{Families, Model};
+use crate::family::Model;
 use crate::job::{DataFacts, Job, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
 use crate::task_loop::TaskState;
@@ -23,7 +23,7 @@ pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) fn job(name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
     let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
     let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    Families::default().configure(name, &set)
+    crate::algorithm::tests::families().configure(name, &set)
 }
 
 /// A label and its entries.

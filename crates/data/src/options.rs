@@ -38,6 +38,9 @@ pub struct FormatOptions {
     pub delimiter: Option<u8>,
     /// Columns whose values are names even if they look like numbers.
     pub text_columns: Vec<String>,
+    /// Columns whose values are the names of a record's parts, such as its user and its item. They are the only features of
+    /// a table then, in this order, and every record has a name in each. Formats of lines without columns ignore it.
+    pub id_columns: Vec<String>,
     /// Columns whose values are texts of tokens between white space.
     pub token_columns: Vec<String>,
     /// Whether the tokens of a record stay in their order, repeated ones too. Otherwise each distinct one is an entry, and
@@ -78,6 +81,7 @@ impl Default for FormatOptions {
             header: None,
             delimiter: None,
             text_columns: Vec::new(),
+            id_columns: Vec::new(),
             token_columns: Vec::new(),
             keeps_token_order: false,
             skip_columns: Vec::new(),
@@ -170,6 +174,7 @@ mod tests {
             header: Some(true),
             delimiter: Some(b';'),
             text_columns: vec!["a".into()],
+            id_columns: vec!["u".into()],
             token_columns: vec!["t".into()],
             keeps_token_order: true,
             skip_columns: vec!["b".into()],

@@ -74,6 +74,9 @@ pub struct Column {
     /// versions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub origin: f64,
+    /// Whether every record has a value there, as in a column of users.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_required: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]

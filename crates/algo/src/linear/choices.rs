@@ -88,6 +88,6 @@ pub(super) enum MarginLoss {
 
 impl Choice for MarginLoss {
     fn all() -> Vec<(&'static str, Self)> {
-        vec![("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge)]
+        vec![("squared_hinge", Self::SquaredHinge), ("hinge", Self::Hinge)]
     }
 }

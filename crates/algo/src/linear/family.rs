@@ -29,7 +29,7 @@ pub const FAMILY: Family = Family {
         },
         AlgorithmRow {
             name: "svm",
-            title: "Linear support vector machine: hinge or squared hinge loss",
+            title: "Linear support vector machine: squared hinge or hinge loss",
             parameters: SVM,
             configure: |given| Ok(Arc::new(Linear::svm(given)?)),
         },

@@ -126,9 +126,9 @@ pub(super) const CLIP: ParamSpec =
 pub(super) const LOSS: ParamSpec = param(
     "loss",
     ParamKind::Choice(words::<MarginLoss>),
-    "hinge",
+    "squared_hinge",
     "",
-    "hinge, or squared_hinge, which is smooth",
+    "squared_hinge, which is smooth and ranks better, or hinge",
 );
 
 /// Only `huber` has it.

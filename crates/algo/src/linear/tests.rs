@@ -235,7 +235,7 @@ fn parameters_that_cannot_be_are_refused() {
         ("lr", "optimizer=ftrl schedule=exponential", "determines its own step sizes"),
         ("lr", "optimizer=sgd schedule=exponential schedule_decay=2", "(0, 1]"),
         ("lr", "optimizer=fttrl", "ftrl | adagrad"),
-        ("svm", "loss=log", "hinge | squared_hinge"),
+        ("svm", "loss=log", "squared_hinge | hinge"),
         ("huber", "delta=0", "> 0"),
         ("lr", "momentum=1", "[0, 1)"),
         ("lr", "delta=1", "no parameter"),

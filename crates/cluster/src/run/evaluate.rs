@@ -77,8 +77,8 @@ pub(super) fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f6
         }
         (Output::Probability, asked) => Ok(Some(asked.unwrap_or(0.5))),
         (Output::Margin, asked) => Ok(Some(asked.unwrap_or(0.0))),
-        (Output::Value | Output::Classes(_) | Output::Columns(_), None) => Ok(None),
-        (Output::Value | Output::Classes(_) | Output::Columns(_), Some(_)) => {
+        (Output::None | Output::Value | Output::Classes(_) | Output::Columns(_), None) => Ok(None),
+        (Output::None | Output::Value | Output::Classes(_) | Output::Columns(_), Some(_)) => {
             refused("--threshold is for models of two classes", "leave it out")
         }
     }

@@ -55,7 +55,8 @@ pub(super) fn open(
     input.options.uses_labels = needs.uses_labels;
     input.options.keep_zeros = needs.keep_zeros;
     input.options.subtracts_origins = needs.subtracts_origins;
-    input.options.uses_fields = needs.uses_fields;
+    input.options.id_columns = needs.ids.iter().map(|&id| id.to_owned()).collect();
+    input.options.uses_fields = needs.uses_fields || !needs.ids.is_empty();
     input.options.keeps_token_order = needs.keeps_token_order;
     input.options.key_limit = needs.key_limit;
     input.options.requires_entries = needs.requires_entries;

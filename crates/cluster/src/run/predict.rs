@@ -61,7 +61,9 @@ impl<'a> ScoreColumns<'a> {
         let scores = output.names();
         let classes = match output {
             Output::Classes(classes) => classes,
-            Output::Probability | Output::Margin | Output::Value | Output::Columns(_) => Vec::new(),
+            Output::None | Output::Probability | Output::Margin | Output::Value | Output::Columns(_) => {
+                Vec::new()
+            }
         };
         let layout = Self { carried, label, classes, scores, label_names: &schema.label_names, is_raw };
         let mut names = layout.columns();

@@ -196,6 +196,16 @@ pub enum ScoredPiece<T> {
     ChunkEnd(Box<ChunkSummary>),
 }
 
+/// Fails for a model that predicts nothing.
+pub(super) fn refuse_no_predictions(model: &dyn algo::Model, algorithm: &str) -> Result<(), Error> {
+    if model.output() != Output::None {
+        return Ok(());
+    }
+    let what = format!("{algorithm} makes no predictions: its result is in its tables");
+    let advice = "write them with `seraphim export`, and train without --validate".into();
+    Err(Error::InvalidRequest { what, advice })
+}
+
 /// Data that are opened for scoring.
 pub(super) struct OpenedInput {
     pub(super) source: Source,
@@ -212,6 +222,7 @@ impl OpenedInput {
         label_rule: LabelRule,
         environment: Environment<'_>,
     ) -> Result<Result<Self, data::Error>, Error> {
+        refuse_no_predictions(scoring, &manifest.algorithm)?;
         let mut input = input.clone();
         input.options.label_rule = label_rule;
         input.options.uses_labels = scoring.uses_labels();

@@ -198,10 +198,19 @@ fn rising_validation(epochs: &[EpochLine], settings: &BTreeMap<String, String>) 
     let losses = epochs.iter().map(|line| line.validation.as_ref()?.get("loss").copied());
     let (best, lowest, last) = lowest_and_last_loss(losses)?;
     let margin = if descends(settings) { VALIDATION_MARGINS.1 } else { VALIDATION_MARGINS.0 };
+    // What the algorithm has, of the settings that may help.
+    let known = [
+        ("early_stopping", "early_stopping=3 keeps the best weights"),
+        ("l2", "a larger l2 may do better"),
+        ("epochs", "fewer epochs do better"),
+    ];
+    let has = |name: &str| settings.contains_key(name);
+    let advice = known.iter().filter(|(name, _)| has(name) && (*name != "epochs" || !has("early_stopping")));
+    let advice: Vec<&str> = advice.map(|(_, advice)| *advice).collect();
+    let advice = if advice.is_empty() { String::new() } else { format!(". {}", advice.join("; ")) };
     (last > lowest * (1.0 + margin)).then(|| {
         format!(
-            "the validation loss was lowest after epoch {}, {lowest:.4}, and is {last:.4} after the last. early_stopping=3 keeps \
-             the best weights; a larger l2 may do better",
+            "the validation loss was lowest after epoch {}, {lowest:.4}, and is {last:.4} after the last{advice}",
             best + 1
         )
     })
@@ -304,7 +313,13 @@ mod tests {
         let text = notices(&outcome(&[0.4, 0.3, 0.5], &[], 0.55), &pushes).join("\n");
         assert!(text.contains("epoch 2") && text.contains("learning_rate"), "{text}");
         assert!(notices(&outcome(&[0.4, 1e-9, 2e-9], &[], 0.55), &pushes).is_empty(), "at the minimum");
-        let text = notices(&outcome(&[0.4, 0.3, 0.2], &[0.4, 0.45, 0.5], 0.55), &pushes).join("\n");
-        assert!(text.contains("after epoch 1") && text.contains("early_stopping"), "{text}");
+        let told = |names: &[&str]| {
+            let pairs: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
+            notices(&outcome(&[0.4, 0.3, 0.2], &[0.4, 0.45, 0.5], 0.55), &settings(&pairs)).join("\n")
+        };
+        let text = told(&["early_stopping", "l2", "epochs"]);
+        assert!(text.contains("after epoch 1") && text.contains("early_stopping=3 keeps"), "{text}");
+        assert!(told(&["l2", "epochs"]).ends_with("a larger l2 may do better; fewer epochs do better"));
+        assert!(told(&["factors"]).ends_with("after the last"), "an algorithm without these settings");
     }
 }

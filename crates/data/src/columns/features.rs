@@ -19,6 +19,7 @@ impl Planner<'_> {
             form: table.columns[at].form,
             origin: 0.0,
             field: 0,
+            is_required: false,
             interaction_group: None,
             is_passthrough: table.is_passthrough(at),
         };
@@ -47,12 +48,14 @@ impl Planner<'_> {
                     ColumnKind::Text | ColumnKind::Tokens => (NumberForm::Plain, 0.0),
                 };
                 let origin = if self.options.subtracts_origins { origin } else { 0.0 };
-                features.push(Column { name: name.clone(), kind, form, origin });
+                let is_required = requested.ids.contains(&at);
+                features.push(Column { name: name.clone(), kind, form, origin, is_required });
                 features.len() - 1
             });
             columns[at].field = position as u32;
             columns[at].form = features[position].form;
             columns[at].origin = features[position].origin;
+            columns[at].is_required = features[position].is_required;
             columns[at].role = match kind {
                 ColumnKind::Numeric => Role::Numeric(position as u64),
                 ColumnKind::Text => Role::Text,

@@ -44,6 +44,8 @@ pub(crate) struct PlannedColumn {
     pub(crate) origin: f64,
     /// Position among the feature columns: the field of its entries.
     pub(crate) field: u32,
+    /// Whether every record has a value there.
+    pub(crate) is_required: bool,
     /// Position among the interaction groups.
     pub(crate) interaction_group: Option<usize>,
     pub(crate) is_passthrough: bool,
@@ -104,6 +106,7 @@ pub(crate) fn plan(
     let mut free: Vec<usize> = (0..table.columns.len()).filter(|at| !taken.contains(at)).collect();
     let identifiers = planner.identifiers(&free, &requested);
     free.retain(|at| !identifiers.contains(at));
+    let beside = planner.keep_ids(&mut free, &requested);
     let (features, mut columns) = planner.features(&free, &requested)?;
     let attributes = [
         (label.filter(|_| options.has_label), Role::Label),
@@ -115,7 +118,7 @@ pub(crate) fn plan(
         columns[at].role = role;
     }
     let interactions = planner.interactions(&mut columns)?;
-    let skipped = [unused, identifiers].concat();
+    let skipped = [unused, identifiers, beside].concat();
     let schema = planner.schema(label, &requested, &skipped, features, &columns);
     planner.add_notice_of_text_forms(&columns);
     Ok(ColumnPlan {
@@ -135,6 +138,8 @@ pub(super) struct Requested {
     time: Option<usize>,
     skip: Vec<usize>,
     pub(super) text: Vec<usize>,
+    /// Columns of the names of a record's parts; they are among those of text, too.
+    pub(super) ids: Vec<usize>,
     pub(super) tokens: Vec<usize>,
 }
 
@@ -177,9 +182,11 @@ impl Planner<'_> {
             let skipped_in_training = trained.is_some_and(|like| like.skip_columns.contains(column));
             skip.extend(if skipped_in_training { table.position(column) } else { table.find(column)? });
         }
-        let text = table.find_all(&options.text_columns)?;
+        let ids = table.find_all(&options.id_columns)?;
+        let mut text = table.find_all(&options.text_columns)?;
+        text.extend(&ids);
         let tokens = table.find_all(&options.token_columns)?;
-        Ok(Requested { weight, group, time, skip, text, tokens })
+        Ok(Requested { weight, group, time, skip, text, ids, tokens })
     }
 
     fn asked(&self, column: Option<&String>) -> Result<Option<usize>, Error> {
@@ -259,6 +266,16 @@ impl Planner<'_> {
             names.join(", ")
         ));
         found
+    }
+
+    /// Leaves the columns of the names of a record's parts, if there are some, and returns the others.
+    fn keep_ids(&self, free: &mut Vec<usize>, requested: &Requested) -> Vec<usize> {
+        if requested.ids.is_empty() {
+            return Vec::new();
+        }
+        let beside = free.iter().copied().filter(|at| !requested.ids.contains(at)).collect();
+        free.clone_from(&requested.ids);
+        beside
     }
 
     /// Returns the label column, also where labels are not read: it is no feature then.

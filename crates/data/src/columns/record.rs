@@ -187,6 +187,9 @@ impl RecordBuilder {
                     return Err(bad_value(cell, format!("a number in column '{name}' ({advice})")));
                 }
             },
+            Role::Text if cell.is_missing() && column.is_required => {
+                return Err(bad_value(cell, format!("a name in column '{name}'")));
+            }
             Role::Text if cell.is_missing() => {}
             Role::Text => {
                 let key = self.push_category(name, cell.text(), out);

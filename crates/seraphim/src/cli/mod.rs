@@ -90,6 +90,14 @@ pub fn run() -> ExitCode {
     run_with(&Tables::default())
 }
 
+/// Like [`run`], with a further algorithm.
+///
+/// # Panics
+/// If an algorithm of this name exists already.
+pub fn run_algorithm<A: algo::Algorithm>() -> ExitCode {
+    run_with(&Tables::default().with_family(&A::FAMILY).expect("the name is free"))
+}
+
 /// Like [`run`], with tables that have further rows.
 pub fn run_with(tables: &Tables) -> ExitCode {
     let Tables { formats, families, functions } = tables;

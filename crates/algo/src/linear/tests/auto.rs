@@ -70,7 +70,7 @@ fn the_data_decide_what_no_setting_says() {
     let cases = [
         ("lr", TABLE, &table, "lbfgs 1 true none"),
         ("linear", TABLE, &table, "lbfgs 0 true none"),
-        ("svm", TABLE, &table, "ftrl 0 true none"),
+        ("svm", TABLE, &table, "lbfgs 1 true none"),
         ("lr", NUMBERED, &table, "lbfgs 1 true none"),
         ("lr", NUMBERED, &one_hot, "lbfgs 1 false none"),
         ("lr", NUMBERED, &wide, "lbfgs 5 false none"),

@@ -22,6 +22,7 @@ use crate::amounts::counted;
 use crate::error::Error;
 use crate::run::resume;
 use crate::run::run_info::RunInfo;
+use crate::run::score::refuse_no_predictions;
 use crate::run::totals::{TaskSummary, Totals};
 
 /// What the first worker found in the data, and which worker runs which tasks.
@@ -253,6 +254,9 @@ impl Driver {
         }
         let model = self.job.parameters.model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
+        if !self.job.validate.is_empty() || self.job.holdout().is_some() {
+            refuse_no_predictions(&*model, self.job.parameters.algorithm())?;
+        }
         let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;
         layout.matrices = resume::with_start_clock(layout.matrices, plan.start.clock);
         let model_specs = layout.matrices.clone();

@@ -1,0 +1,295 @@
+//! Algorithms that keep the data of a task in a form of their own, such as a graph, and pass over it in rounds. A round is an
+//! epoch: all pushes of a round are visible when the next one begins, and checkpoints are made between two rounds.
+
+use std::collections::BTreeMap;
+
+use data::BatchStream;
+use matrix::{Agent, PushRule};
+
+use super::row::{AlgorithmJob, AlgorithmModel, Loop};
+use super::table::TablePlace;
+use super::{Algorithm, Table};
+use crate::error::Error;
+use crate::job::{Epochs, TrainTask};
+use crate::metric::MetricAccumulator;
+use crate::metric::named::{MergeRule, NamedMetric};
+use crate::task_loop::{EpochEnd, Learner, TaskState};
+
+/// An algorithm whose [`Algorithm::Loop`] is [`ByRounds`].
+pub trait Rounds: Algorithm<Loop = ByRounds> {
+    /// What a task keeps of its data.
+    type Share;
+
+    /// Reads the data of the task. A training that goes on after a loss, or from a checkpoint, calls it again on the tables of that
+    /// moment: what it pushes, and the sums over tasks for it, belong into `if task.is_new()`.
+    fn begin(&self, settings: &Self::Settings, task: &mut Task<'_>) -> Result<Self::Share, Error>;
+
+    /// Makes a round. At its end all tasks wait for each other.
+    fn round(
+        &self,
+        settings: &Self::Settings,
+        share: &mut Self::Share,
+        task: &mut Task<'_>,
+    ) -> Result<Round, Error>;
+}
+
+/// The loop of [`Rounds`].
+#[derive(Clone, Copy, Debug)]
+pub struct ByRounds;
+
+/// How a round ended, the same at every task.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// No round follows.
+    pub is_last: bool,
+    /// What is shown of the round, by name: values that are the same at every task.
+    pub shown: Vec<(&'static str, f64)>,
+}
+
+/// An edge of a graph, with the keys of its nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    pub source: u64,
+    pub target: u64,
+    pub weight: f64,
+}
+
+/// What an algorithm reaches from a task: its data, the tables, the other tasks.
+pub struct Task<'t> {
+    agent: &'t mut dyn Agent,
+    data: &'t mut dyn BatchStream,
+    places: &'t [TablePlace],
+    /// The table of the owners of keys.
+    owners: TablePlace,
+    is_new: bool,
+    round: u64,
+    record_count: &'t mut u64,
+}
+
+impl Task<'_> {
+    /// Whether the tables are as they are created. It is the same at every task.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The number of the task, from 0.
+    pub fn number(&self) -> u32 {
+        self.agent.task()
+    }
+
+    /// The number of the round, from 0.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Reads the edges of the task's share of the data: `--format edges`, or entries with the fields 0 and 1.
+    pub fn edges(&mut self) -> Result<Vec<Edge>, Error> {
+        let mut edges = Vec::new();
+        self.data.start_epoch(0)?;
+        while let Some(batch) = self.data.next()? {
+            for r in 0..batch.record_count() {
+                let node = |field: u32| {
+                    let at = batch.entries(r).find(|i| batch.fields.get(*i) == Some(&field));
+                    at.map(|i| batch.columns[batch.indices[i] as usize])
+                };
+                let (Some(source), Some(target)) = (node(0), node(1)) else {
+                    return Err(Error::unsuitable("a record is no edge: give edges (--format edges)"));
+                };
+                edges.push(Edge { source, target, weight: f64::from(batch.weight(r)) });
+            }
+        }
+        *self.record_count = edges.len() as u64;
+        Ok(edges)
+    }
+
+    /// The rows of ascending keys in a table.
+    pub fn get(&mut self, table: usize, keys: &[u64]) -> Result<Vec<f64>, Error> {
+        let mut out = Vec::new();
+        self.places[table].pull(self.agent, keys, &mut out)?;
+        Ok(out)
+    }
+
+    /// Pushes rows of ascending keys to a table. Other tasks, and this one, see them after a [`Self::barrier`] or
+    /// [`Self::sum`].
+    pub fn push(&mut self, table: usize, keys: &[u64], rows: &[f64]) -> Result<(), Error> {
+        self.places[table].push(self.agent, keys, rows)
+    }
+
+    /// The rows of these keys in a table, to look them up by their keys.
+    pub fn look_up(&mut self, table: usize, keys: impl IntoIterator<Item = u64>) -> Result<KeyRows, Error> {
+        let keys = ascending(keys);
+        Ok(KeyRows { rows: self.get(table, &keys)?, width: self.places[table].columns, keys })
+    }
+
+    /// Pushes numbers to a table of one column, in which those of a key are added up first, in their order.
+    pub fn push_sums(
+        &mut self,
+        table: usize,
+        numbers: impl IntoIterator<Item = (u64, f64)>,
+    ) -> Result<(), Error> {
+        let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+        numbers.into_iter().for_each(|(key, number)| *sums.entry(key).or_default() += number);
+        let (keys, values): (Vec<u64>, Vec<f64>) = sums.into_iter().unzip();
+        self.push(table, &keys, &values)
+    }
+
+    /// Waits for all tasks.
+    pub fn barrier(&mut self) -> Result<(), Error> {
+        Ok(self.agent.barrier()?)
+    }
+
+    /// The sums over all tasks. All tasks wait for each other.
+    pub fn sum<const N: usize>(&mut self, mut values: [f64; N]) -> Result<[f64; N], Error> {
+        self.agent.all_reduce(&mut values)?;
+        Ok(values)
+    }
+
+    /// Those of the keys that belong to this task, ascending: a key that several tasks name belongs to one of them. All tasks
+    /// call it, with the same keys in a training that goes on.
+    pub fn own(&mut self, keys: impl IntoIterator<Item = u64>) -> Result<Vec<u64>, Error> {
+        let keys = ascending(keys);
+        let number = f64::from(self.agent.task_count() - self.agent.task());
+        if self.is_new {
+            self.owners.push(self.agent, &keys, &vec![number; keys.len()])?;
+            self.agent.barrier()?;
+        }
+        let mut owners = Vec::new();
+        self.owners.pull(self.agent, &keys, &mut owners)?;
+        let owned = keys.into_iter().zip(owners).filter(|(_, owner)| *owner == number);
+        Ok(owned.map(|(key, _)| key).collect())
+    }
+}
+
+/// Rows of a table by their keys.
+#[derive(Clone, Debug)]
+pub struct KeyRows {
+    /// Ascending.
+    keys: Vec<u64>,
+    rows: Vec<f64>,
+    width: usize,
+}
+
+impl KeyRows {
+    /// The row of one of the keys.
+    ///
+    /// # Panics
+    /// If the key is not among those that were looked up.
+    pub fn row(&self, key: u64) -> &[f64] {
+        let at = self.keys.binary_search(&key).expect("the key was looked up");
+        &self.rows[at * self.width..][..self.width]
+    }
+
+    /// The number of one of the keys in a table of one column.
+    pub fn number(&self, key: u64) -> f64 {
+        self.row(key)[0]
+    }
+}
+
+/// The distinct keys, ascending.
+fn ascending(keys: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut keys: Vec<u64> = keys.into_iter().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The table of the owners: for each key the largest of `task_count - task` of the tasks that name it.
+pub(super) fn owners() -> Table {
+    Table::rows("owners", 1, PushRule::Max).doubles().work()
+}
+
+impl<A: Rounds> Loop<A> for ByRounds {
+    fn work_tables() -> Vec<Table> {
+        vec![owners()]
+    }
+
+    fn begin<'a>(
+        job: &'a AlgorithmJob<A>,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        let model: &AlgorithmModel<A> = task.model.of()?;
+        let mut places = Table::places(&job.tables(&model.0));
+        let owners = places.pop().expect("the tables of the loop are the last");
+        let mut learner = RoundLearner {
+            job,
+            model: &model.0,
+            places,
+            owners,
+            share: None,
+            is_new: false,
+            record_count: 0,
+        };
+        learner.is_new = saved.is_none() && !task.resumed;
+        let share = learner.with_task(task, 0, |model, settings, task| model.begin(settings, task))?;
+        task.agent.barrier()?;
+        learner.share = Some(share);
+        let mut all = [learner.record_count as f64];
+        task.agent.all_reduce(&mut all)?;
+        if all[0] == 0.0 {
+            return Err(Error::NoRecords);
+        }
+        Ok(Box::new(learner))
+    }
+}
+
+struct RoundLearner<'a, A: Rounds> {
+    job: &'a AlgorithmJob<A>,
+    model: &'a A,
+    places: Vec<TablePlace>,
+    owners: TablePlace,
+    share: Option<A::Share>,
+    is_new: bool,
+    record_count: u64,
+}
+
+impl<A: Rounds> RoundLearner<'_, A> {
+    fn with_task<T>(
+        &mut self,
+        task: &mut TrainTask<'_>,
+        round: u64,
+        run: impl FnOnce(&A, &A::Settings, &mut Task<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (places, owners, is_new) = (&self.places, self.owners, self.is_new);
+        let (agent, data, record_count) = (&mut *task.agent, &mut *task.data, &mut self.record_count);
+        let mut task = Task { agent, data, places, owners, is_new, round, record_count };
+        run(self.model, &self.job.settings, &mut task)
+    }
+}
+
+impl<A: Rounds> Learner for RoundLearner<'_, A> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
+        let mut share = self.share.take().expect("it is put back after each round");
+        let run =
+            |model: &A, settings: &A::Settings, task: &mut Task<'_>| model.round(settings, &mut share, task);
+        let round = self.with_task(task, epoch, run)?;
+        self.share = Some(share);
+        task.agent.barrier()?;
+        let Epochs::Fixed(count) = A::needs(&self.job.settings).epochs else {
+            return Err(Error::unsuitable("the number of rounds must be fixed"));
+        };
+        let mut training = task.model.metric_accumulator();
+        if let MetricAccumulator::Named(parts) = &mut training {
+            parts.loss.record_count = self.record_count;
+            // The values of the tasks are added up.
+            let share = if task.agent.task() == 0 { 1.0 } else { 0.0 };
+            for (name, value) in &round.shown {
+                let mut metric = NamedMetric::new(name, MergeRule::Sum);
+                metric.add(share * value, 1.0);
+                parts.metrics.push(metric);
+            }
+        }
+        Ok(Some(EpochEnd {
+            training,
+            record_count: self.record_count,
+            epoch_count: count,
+            is_stopped: false,
+            is_last: round.is_last || epoch + 1 >= count,
+            notice: None,
+        }))
+    }
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,219 @@
+//! What follows from an impl of [`Algorithm`]: its job, its model and its scorer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use data::{Batch, LabelRule};
+use matrix::{Agent, Consistency, MatrixSpec};
+use serde_json::Value;
+
+use super::table::{Rows, TablePlace};
+use super::{Algorithm, Settings, Table};
+use crate::error::Error;
+use crate::family::Model;
+use crate::job::{DataFacts, DataNeeds, Job, Output, Scorer, TrainTask};
+use crate::loss::Loss;
+use crate::metric::named::NamedAccumulator;
+use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
+use crate::param::CheckedParams;
+use crate::task_loop::{Learner, TaskState};
+
+/// How an algorithm is trained.
+pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
+    /// Whether tasks can save their states within an epoch.
+    const SAVES_WITHIN_EPOCHS: bool = false;
+
+    /// The tables that the loop needs.
+    fn work_tables() -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn begin<'a>(
+        job: &'a AlgorithmJob<A>,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error>;
+}
+
+/// [`crate::family::AlgorithmRow::configure`] of an algorithm.
+pub(super) fn configure<A: Algorithm>(given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
+    let checked = CheckedParams::new(A::NAME, A::Settings::TABLE, given)?;
+    let settings = A::Settings::read(&checked);
+    Ok(Arc::new(AlgorithmJob::<A> { checked, settings }))
+}
+
+/// [`crate::family::Family::load`] of an algorithm.
+pub(super) fn load<A: Algorithm>(fields: &Value) -> Result<Arc<dyn Model>, serde_json::Error> {
+    Ok(Arc::new(AlgorithmModel(serde_json::from_value::<A>(fields.clone())?)))
+}
+
+/// The job of an algorithm with its settings.
+#[derive(Debug)]
+pub struct AlgorithmJob<A: Algorithm> {
+    checked: CheckedParams,
+    pub(super) settings: A::Settings,
+}
+
+impl<A: Algorithm> AlgorithmJob<A> {
+    /// The tables of the algorithm, then those of the loop.
+    pub(super) fn tables(&self, model: &A) -> Vec<Table> {
+        let mut tables = model.tables(Some(&self.settings));
+        tables.extend(A::Loop::work_tables());
+        tables
+    }
+}
+
+impl<A: Algorithm> Job for AlgorithmJob<A> {
+    fn algorithm(&self) -> &'static str {
+        A::NAME
+    }
+
+    fn settings(&self) -> BTreeMap<&'static str, String> {
+        self.checked.values().clone()
+    }
+
+    fn data_needs(&self) -> DataNeeds {
+        A::needs(&self.settings)
+    }
+
+    fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {
+        let previous = previous.map(|model| model.of::<AlgorithmModel<A>>()).transpose()?;
+        Ok(Arc::new(AlgorithmModel(A::new(&self.settings, facts, previous.map(|model| &model.0))?)))
+    }
+
+    fn matrices(
+        &self,
+        model: &dyn Model,
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Result<Vec<MatrixSpec>, Error> {
+        let model: &AlgorithmModel<A> = model.of()?;
+        Ok(Table::specs(&self.tables(&model.0), true, consistency, partition_count, seed))
+    }
+
+    fn saves_within_epochs(&self) -> bool {
+        A::Loop::SAVES_WITHIN_EPOCHS
+    }
+
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        A::Loop::begin(self, task, saved)
+    }
+
+    fn divergence_advice(&self) -> String {
+        A::divergence_advice(&self.settings)
+    }
+}
+
+/// The model of an algorithm, without its tables.
+#[derive(Clone, Debug)]
+pub struct AlgorithmModel<A>(pub(super) A);
+
+impl<A: Algorithm> Model for AlgorithmModel<A> {
+    fn family(&self) -> &'static str {
+        A::NAME
+    }
+
+    fn save(&self) -> Value {
+        serde_json::json!(self.0)
+    }
+
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
+        Table::specs(&self.0.tables(None), false, Consistency::Asp, partition_count, 0)
+    }
+
+    fn output(&self) -> Output {
+        A::OUTPUT
+    }
+
+    fn uses_labels(&self) -> bool {
+        !matches!(A::OUTPUT, Output::None)
+    }
+
+    fn label_rule(&self) -> LabelRule {
+        match A::OUTPUT {
+            Output::Probability | Output::Margin => LabelRule::Binary { positive: None },
+            _ => LabelRule::Real,
+        }
+    }
+
+    fn has_feature_rows(&self, _matrix: &str) -> bool {
+        true
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer> {
+        let places = Table::places(&self.0.tables(None));
+        let values = vec![Vec::new(); places.len()];
+        Box::new(AlgorithmScorer { model: self.0.clone(), places, values })
+    }
+
+    fn metric_accumulator(&self) -> MetricAccumulator {
+        match A::OUTPUT {
+            Output::Probability => MetricAccumulator::Binary(Box::new(BinaryAccumulator {
+                probabilities: true,
+                ..Default::default()
+            })),
+            Output::Margin => MetricAccumulator::Binary(Box::default()),
+            Output::Value => MetricAccumulator::Real(RealAccumulator::default()),
+            Output::None | Output::Classes(_) | Output::Columns(_) => {
+                MetricAccumulator::Named(NamedAccumulator::default())
+            }
+        }
+    }
+}
+
+/// Adds the predictions of a batch to its metrics.
+pub(super) fn accumulate(metrics: &mut MetricAccumulator, batch: &Batch, predictions: &[f64]) {
+    let mut slopes = Vec::new();
+    match metrics {
+        MetricAccumulator::Real(_) => {
+            crate::metric::add_scores(Loss::Squared, batch, predictions, &mut slopes, metrics);
+        }
+        MetricAccumulator::Binary(parts) if parts.probabilities => {
+            let logit = |p: &f64| (p / (1.0 - p)).ln();
+            let scores: Vec<f64> = predictions.iter().map(logit).collect();
+            crate::metric::add_scores(Loss::Logistic, batch, &scores, &mut slopes, metrics);
+        }
+        MetricAccumulator::Binary(_) => {
+            crate::metric::add_scores(Loss::Hinge, batch, predictions, &mut slopes, metrics);
+        }
+        MetricAccumulator::Named(parts) => {
+            (0..batch.record_count()).for_each(|r| parts.loss.add(0.0, f64::from(batch.weight(r))));
+        }
+        MetricAccumulator::Classes(_) => {}
+    }
+}
+
+struct AlgorithmScorer<A> {
+    model: A,
+    places: Vec<TablePlace>,
+    values: Vec<Vec<f64>>,
+}
+
+impl<A: Algorithm> Scorer for AlgorithmScorer<A> {
+    fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
+        let tables = self.places.iter().zip(&mut self.values);
+        for (place, values) in tables.filter(|(place, _)| !place.is_work) {
+            place.pull(agent, &batch.columns, values)?;
+        }
+        out.clear();
+        self.model.predict(&Rows { places: &self.places, values: &self.values }, batch, out);
+        Ok(())
+    }
+
+    fn evaluate(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        parts: &mut MetricAccumulator,
+    ) -> Result<(), Error> {
+        let mut predictions = Vec::new();
+        self.predict(agent, batch, &mut predictions)?;
+        accumulate(parts, batch, &predictions);
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Algorithms that learn batch by batch: pulls, prefetches, predictions, metrics, pushes, ticks and saves are in the loop, and
+//! the author writes what a batch changes.
+
+use data::Batch;
+use matrix::{Agent, PullTicket};
+
+use super::row::{AlgorithmJob, AlgorithmModel, Loop, accumulate};
+use super::table::{Rows, TablePlace};
+use super::{Algorithm, Table};
+use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight, suspect_column};
+use crate::error::Error;
+use crate::job::TrainTask;
+use crate::metric::MetricAccumulator;
+use crate::task_loop::{Learner, TaskState};
+
+/// An algorithm whose [`Algorithm::Loop`] is [`BySteps`].
+pub trait Steps: Algorithm<Loop = BySteps> {
+    /// Learns a batch: adds to `changes` what is pushed to the rows of its keys, for example gradients. Returns the sum of weight x
+    /// loss over the records; if it is not finite, nothing is pushed, and the training ends with an error.
+    fn step(
+        &self,
+        settings: &Self::Settings,
+        rows: &Rows<'_>,
+        batch: &Batch,
+        changes: &mut Changes<'_>,
+    ) -> f64;
+}
+
+/// The loop of [`Steps`].
+#[derive(Clone, Copy, Debug)]
+pub struct BySteps;
+
+/// What a step pushes: a row for each key of the batch in each table of the model, 0 at first.
+#[derive(Debug)]
+pub struct Changes<'a> {
+    /// What [`Algorithm::predict`] has given for the rows before the step.
+    pub scores: &'a [f64],
+    places: &'a [TablePlace],
+    values: &'a mut [Vec<f64>],
+}
+
+impl Changes<'_> {
+    /// The row of the key `batch.columns[column]` in a table.
+    pub fn row(&mut self, table: usize, column: u32) -> &mut [f64] {
+        let (width, at) = (self.places[table].columns, column as usize);
+        &mut self.values[table][at * width..][..width]
+    }
+}
+
+impl<A: Steps> Loop<A> for BySteps {
+    const SAVES_WITHIN_EPOCHS: bool = true;
+
+    fn begin<'a>(
+        job: &'a AlgorithmJob<A>,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        let model: &AlgorithmModel<A> = task.model.of()?;
+        let places = Table::places(&model.0.tables(Some(&job.settings)));
+        batch_loop::begin(A::needs(&job.settings).epochs, saved, |_: Option<()>| {
+            let tables = vec![Vec::new(); places.len()];
+            let (values, changes) = (tables.clone(), tables);
+            Ok(StepLearner { job, model: &model.0, places, values, changes, scores: Vec::new(), next: None })
+        })
+    }
+}
+
+struct StepLearner<'a, A: Algorithm> {
+    job: &'a AlgorithmJob<A>,
+    model: &'a A,
+    places: Vec<TablePlace>,
+    /// The rows of the present batch, for each table.
+    values: Vec<Vec<f64>>,
+    changes: Vec<Vec<f64>>,
+    scores: Vec<f64>,
+    /// The tickets of the next batch.
+    next: Option<Vec<PullTicket>>,
+}
+
+impl<A: Steps> StepLearner<'_, A> {
+    fn pull(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        let tickets = self.next.take();
+        for (at, (place, values)) in self.places.iter().zip(&mut self.values).enumerate() {
+            match &tickets {
+                Some(tickets) => place.wait(agent, &tickets[at], &batch.columns, values)?,
+                None => place.pull(agent, &batch.columns, values)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn prefetch(&mut self, agent: &mut dyn Agent, next: Option<&Batch>) {
+        let Some(next) = next.filter(|_| agent.sends_prefetches()) else { return };
+        let clock = agent.clock() + 1;
+        let tickets = self.places.iter().map(|place| place.prefetch(agent, &next.columns, clock));
+        self.next = Some(tickets.collect());
+    }
+}
+
+impl<A: Steps> BatchLearner for StepLearner<'_, A> {
+    type State = ();
+
+    fn state(&self) {}
+
+    fn step(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        next: Option<&Batch>,
+        metrics: &mut MetricAccumulator,
+    ) -> Result<StepSums, Error> {
+        self.pull(agent, batch)?;
+        self.prefetch(agent, next);
+        let rows = Rows { places: &self.places, values: &self.values };
+        self.scores.clear();
+        self.model.predict(&rows, batch, &mut self.scores);
+        for (place, changes) in self.places.iter().zip(&mut self.changes) {
+            changes.clear();
+            changes.resize(batch.columns.len() * place.columns, 0.0);
+        }
+        let mut changes = Changes { scores: &self.scores, places: &self.places, values: &mut self.changes };
+        let loss = self.model.step(&self.job.settings, &rows, batch, &mut changes);
+        accumulate(metrics, batch, &self.scores);
+        let weights = (0..batch.record_count()).map(|r| f64::from(batch.weight(r)));
+        let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        let sums = StepSums { loss, positive_count, weight: weights.sum() };
+        if !loss.is_finite() {
+            return Ok(sums);
+        }
+        for (place, changes) in self.places.iter().zip(&self.changes) {
+            place.push(agent, &batch.columns, changes)?;
+        }
+        agent.tick()?;
+        Ok(sums)
+    }
+
+    fn divergence_advice(&self) -> String {
+        A::divergence_advice(&self.job.settings)
+    }
+
+    fn suspect(&self, batch: &Batch) -> Option<u64> {
+        suspect_column(batch, &batch.values, &[])
+    }
+
+    fn end_epoch(&mut self, _: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {
+        if !end.is_stopped {
+            check_weight(end.totals.record_count, end.totals.weight)?;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,185 @@
+//! The tables of an algorithm: a row of numbers for each key.
+
+use data::Batch;
+use matrix::{
+    Agent, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, PullTicket, PushRule, Schedule,
+    Selection, Values, ValuesMut,
+};
+
+use crate::error::Error;
+
+/// The rule by which pushed gradients change a table: AdaGrad (Duchi, Hazan, Singer, JMLR 2011) with this step size.
+pub fn adagrad(rate: f64) -> PushRule {
+    PushRule::AdaGrad { rate, epsilon: 1e-8, schedule: Schedule::Constant, l1: 0.0, l2: 0.0 }
+}
+
+/// A table: for each key a row of numbers, 0 at first. A key is the number of a feature or node, or that of its name.
+#[derive(Clone, Debug)]
+pub struct Table {
+    name: &'static str,
+    columns: usize,
+    rule: PushRule,
+    element: ElementType,
+    initializer: Initializer,
+    is_work: bool,
+}
+
+impl Table {
+    /// A table of rows of `columns` numbers of single precision. `rule` says what a push does to a row.
+    pub fn rows(name: &'static str, columns: usize, rule: PushRule) -> Self {
+        let (element, initializer) = (ElementType::F32, Initializer::Zero);
+        Self { name, columns, rule, element, initializer, is_work: false }
+    }
+
+    /// With numbers of double precision.
+    #[must_use]
+    pub fn doubles(self) -> Self {
+        Self { element: ElementType::F64, ..self }
+    }
+
+    /// With these first values.
+    #[must_use]
+    pub fn first(self, initializer: Initializer) -> Self {
+        Self { initializer, ..self }
+    }
+
+    /// A table of the training: it is in checkpoints, and not in the model.
+    #[must_use]
+    pub fn work(self) -> Self {
+        Self { is_work: true, ..self }
+    }
+
+    /// The matrices of these tables: first those of the model, then those of the training.
+    pub(super) fn specs(
+        tables: &[Self],
+        is_job: bool,
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Vec<MatrixSpec> {
+        let spec = |table: &Self| {
+            let rule = if is_job { table.rule.clone() } else { PushRule::Assign };
+            let columns = table.columns as u64;
+            let plain = MatrixSpec::sparse(table.name, table.element, columns, rule, partition_count);
+            let initializer = if is_job { table.initializer } else { Initializer::Zero };
+            MatrixSpec { initializer, consistency, seed, ..plain }
+        };
+        let of_model = tables.iter().filter(|table| !table.is_work).map(spec);
+        let of_training = tables.iter().filter(|table| table.is_work && is_job).map(spec);
+        of_model.chain(of_training).collect()
+    }
+
+    /// The matrix of each table, in the order of the tables.
+    pub(super) fn places(tables: &[Self]) -> Vec<TablePlace> {
+        let model_count = tables.iter().filter(|table| !table.is_work).count();
+        let (mut of_model, mut of_training) = (0..model_count, model_count..tables.len());
+        let place = |table: &Self| {
+            let next = if table.is_work { of_training.next() } else { of_model.next() };
+            let matrix = MatrixId(next.expect("there are as many numbers as tables") as u32);
+            TablePlace { matrix, columns: table.columns, element: table.element, is_work: table.is_work }
+        };
+        tables.iter().map(place).collect()
+    }
+}
+
+/// Where the rows of a table are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TablePlace {
+    matrix: MatrixId,
+    pub(super) columns: usize,
+    element: ElementType,
+    pub(super) is_work: bool,
+}
+
+impl TablePlace {
+    /// Reads the rows of ascending keys.
+    pub(super) fn pull(self, agent: &mut dyn Agent, keys: &[u64], out: &mut Vec<f64>) -> Result<(), Error> {
+        self.read(keys, out, |values| agent.pull(self.matrix, Selection::Rows(Keys::Sorted(keys)), values))
+    }
+
+    /// Requests rows that [`Self::wait`] reads at a later clock.
+    pub(super) fn prefetch(self, agent: &mut dyn Agent, keys: &[u64], clock: u64) -> PullTicket {
+        agent.prefetch(self.matrix, Selection::Rows(Keys::Sorted(keys)), clock)
+    }
+
+    pub(super) fn wait(
+        self,
+        agent: &mut dyn Agent,
+        ticket: &PullTicket,
+        keys: &[u64],
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        self.read(keys, out, |values| agent.wait(ticket, values))
+    }
+
+    fn read(
+        self,
+        keys: &[u64],
+        out: &mut Vec<f64>,
+        read: impl FnOnce(ValuesMut<'_>) -> Result<(), matrix::Error>,
+    ) -> Result<(), Error> {
+        out.clear();
+        let count = keys.len() * self.columns;
+        if count == 0 {
+            return Ok(());
+        }
+        if self.element == ElementType::F64 {
+            out.resize(count, 0.0);
+            read(ValuesMut::F64(out))?;
+        } else {
+            let mut singles = vec![0f32; count];
+            read(ValuesMut::F32(&mut singles))?;
+            out.extend(singles.into_iter().map(f64::from));
+        }
+        Ok(())
+    }
+
+    /// Sends the rows of ascending keys.
+    pub(super) fn push(self, agent: &mut dyn Agent, keys: &[u64], values: &[f64]) -> Result<(), Error> {
+        let part = Selection::Rows(Keys::Sorted(keys));
+        match self.element {
+            _ if keys.is_empty() => {}
+            ElementType::F64 => agent.push(self.matrix, part, Values::F64(values))?,
+            _ => {
+                let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+                agent.push(self.matrix, part, Values::F32(&singles))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of the keys of a batch, in each table of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    pub(super) places: &'a [TablePlace],
+    /// For each table: keys x columns.
+    pub(super) values: &'a [Vec<f64>],
+}
+
+impl<'a> Rows<'a> {
+    /// The row of the key `batch.columns[column]` in a table, by its number in [`super::Algorithm::tables`].
+    ///
+    /// # Panics
+    /// In a prediction if the table is one of the training.
+    pub fn row(&self, table: usize, column: u32) -> &'a [f64] {
+        let (width, at) = (self.places[table].columns, column as usize);
+        &self.values[table][at * width..][..width]
+    }
+
+    /// The numbers of the keys of the ids of record `r` ([`crate::DataNeeds::ids`]), in the order of the ids.
+    ///
+    /// # Panics
+    /// If the record has fewer ids, which no format with columns gives.
+    pub fn ids<const N: usize>(&self, batch: &Batch, r: usize) -> [u32; N] {
+        std::array::from_fn(|id| {
+            let is_id = |i: &usize| batch.fields.get(*i) == Some(&(id as u32));
+            batch.indices[batch.entries(r).find(is_id).expect("every record has all ids")]
+        })
+    }
+}
+
+/// The numbers of the keys of record `r` in the batch, which [`Rows::row`] takes, with their values.
+pub fn entries(batch: &Batch, r: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+    batch.entries(r).map(|i| (batch.indices[i], batch.values.get(i).map_or(1.0, |value| f64::from(*value))))
+}

@@ -1,0 +1,202 @@
+//! Tests of algorithms on one page: what follows from an impl is trained, saved at every moment and continued.
+
+use data::{Batch, BatchBuilder};
+use matrix::{MatrixId, OwnedValues, PushRule};
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::family::Families;
+use crate::job::Epochs;
+use crate::test_harness::{self as harness, Run};
+
+/// The families of the crate, and those of these tests.
+pub(crate) fn families() -> Families {
+    let all = Families::default().with(&LeastSquares::FAMILY);
+    all.and_then(|all| all.with(&Components::FAMILY)).expect("the names are free")
+}
+
+crate::settings! {
+    struct LeastSquaresSettings {
+        /// Step size
+        rate: f64 = 0.05, 0.0 to 1.0;
+        /// Passes over the records
+        epochs: u64 = 4, 1 to 100, "epochs";
+        /// Whether steps are made at all
+        learns: bool = true;
+    }
+}
+
+/// Weights of features.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LeastSquares {}
+
+impl Algorithm for LeastSquares {
+    const NAME: &'static str = "least_squares";
+    const TITLE: &'static str = "Least squares by gradient descent";
+    const OUTPUT: Output = Output::Value;
+    type Settings = LeastSquaresSettings;
+    type Loop = BySteps;
+
+    fn needs(settings: &LeastSquaresSettings) -> DataNeeds {
+        DataNeeds { epochs: Epochs::Fixed(settings.epochs), ..DataNeeds::default() }
+    }
+
+    fn new(_: &LeastSquaresSettings, _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {
+        Ok(Self {})
+    }
+
+    fn tables(&self, _: Option<&LeastSquaresSettings>) -> Vec<Table> {
+        vec![
+            Table::rows("counts", 1, PushRule::Add).doubles().work(),
+            Table::rows("weights", 1, PushRule::Add),
+        ]
+    }
+
+    fn predict(&self, rows: &Rows<'_>, batch: &Batch, out: &mut Vec<f64>) {
+        let score = |r| entries(batch, r).map(|(column, value)| rows.row(1, column)[0] * value).sum();
+        out.extend((0..batch.record_count()).map(score).collect::<Vec<f64>>());
+    }
+}
+
+impl Steps for LeastSquares {
+    fn step(
+        &self,
+        settings: &LeastSquaresSettings,
+        _: &Rows<'_>,
+        batch: &Batch,
+        changes: &mut Changes<'_>,
+    ) -> f64 {
+        let mut loss = 0.0;
+        for r in 0..batch.record_count() {
+            let error = changes.scores[r] - batch.labels[r];
+            loss += 0.5 * error * error;
+            for (column, value) in entries(batch, r).filter(|_| settings.learns) {
+                changes.row(0, column)[0] += 1.0;
+                changes.row(1, column)[0] -= settings.rate * error * value;
+            }
+        }
+        loss
+    }
+}
+
+/// The smallest key among the nodes that a node is connected with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Components {}
+
+impl Algorithm for Components {
+    const NAME: &'static str = "components";
+    const TITLE: &'static str = "Connected components";
+    type Settings = ();
+    type Loop = ByRounds;
+
+    fn needs((): &()) -> DataNeeds {
+        DataNeeds { uses_labels: false, epochs: Epochs::Fixed(50), ..DataNeeds::default() }
+    }
+
+    fn new((): &(), _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {
+        Ok(Self {})
+    }
+
+    fn tables(&self, _: Option<&()>) -> Vec<Table> {
+        vec![Table::rows("component", 1, PushRule::Max).doubles()]
+    }
+}
+
+impl Rounds for Components {
+    type Share = Vec<Edge>;
+
+    fn begin(&self, (): &(), task: &mut Task<'_>) -> Result<Vec<Edge>, Error> {
+        let edges = task.edges()?;
+        let own = task.own(edges.iter().flat_map(|edge| [edge.source, edge.target]))?;
+        if task.is_new() {
+            // A row is 0 at first, and the largest number is kept.
+            task.push(0, &own, &own.iter().map(|key| 1000.0 - *key as f64).collect::<Vec<_>>())?;
+        }
+        Ok(edges)
+    }
+
+    fn round(&self, (): &(), edges: &mut Vec<Edge>, task: &mut Task<'_>) -> Result<Round, Error> {
+        let nodes = || edges.iter().flat_map(|edge| [edge.source, edge.target]);
+        let old = task.look_up(0, nodes())?;
+        let mut new: std::collections::BTreeMap<u64, f64> =
+            nodes().map(|node| (node, old.number(node))).collect();
+        for edge in &*edges {
+            let both = old.number(edge.source).max(old.number(edge.target));
+            for node in [edge.source, edge.target] {
+                new.insert(node, new[&node].max(both));
+            }
+        }
+        let changed = new.iter().filter(|(node, number)| old.number(**node) != **number).count();
+        let (keys, numbers): (Vec<u64>, Vec<f64>) = new.into_iter().unzip();
+        task.push(0, &keys, &numbers)?;
+        let [changed] = task.sum([changed as f64])?;
+        Ok(Round { is_last: changed == 0.0, shown: vec![("changed", changed)] })
+    }
+}
+
+fn edges(edges: &[(u64, u64)]) -> Vec<Batch> {
+    let mut builder = BatchBuilder::new();
+    for (source, target) in edges {
+        builder.push_with_field(0, *source, 1.0);
+        builder.push_with_field(1, *target, 1.0);
+        builder.end_record(0.0, 1.0, None);
+    }
+    let mut batch = Batch::default();
+    builder.finish(&mut batch);
+    vec![batch]
+}
+
+/// The values of the matrices of a run, without those of its training.
+fn values(run: &Run) -> Vec<OwnedValues> {
+    (0..run.model.matrix_count() as u32).map(|id| run.store.export(MatrixId(id)).unwrap().values).collect()
+}
+
+/// A run that is continued from each of its moments gives the same bytes.
+fn check_moments(name: &str, settings: &str, tasks: &[Vec<Batch>], whole: &Run) {
+    assert!(!whole.moments.is_empty());
+    for moment in &whole.moments {
+        let run = harness::train_from(moment, name, settings, tasks.to_vec(), None).unwrap();
+        assert_eq!(values(&run), values(whole), "from clock {}", moment.clock);
+    }
+}
+
+#[test]
+fn steps_learn_and_are_continued_from_every_moment_to_the_same_bytes() {
+    let tasks = vec![harness::clicks(1, 6, 20), harness::clicks(2, 6, 20)];
+    let whole = harness::train("least_squares", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
+    let losses: Vec<f64> = whole.training.iter().map(|metrics| metrics["loss"]).collect();
+    assert!(losses.len() == 4 && losses[3] < losses[0], "{losses:?}");
+    check_moments("least_squares", "", &tasks, &whole);
+    let within = harness::train_saving_at(3, "least_squares", "", tasks.clone()).unwrap();
+    check_moments("least_squares", "", &tasks, &within);
+    // The tables of the training are not in the model, and the saved model predicts as the trained one.
+    assert_eq!(whole.model.matrix_count(), 1);
+    let (scores, metrics) = whole.saved_and_loaded(&tasks[0]);
+    assert!(scores.iter().any(|score| *score != 0.0) && metrics["rmse"] < 0.6, "{metrics:?}");
+    let idle =
+        harness::train("least_squares", "learns=false epochs=1", tasks, None, matrix::Consistency::Bsp);
+    assert_eq!(idle.unwrap().training.len(), 1);
+    let error = harness::job("least_squares", "rate=2").unwrap_err().to_string();
+    assert!(error.contains("rate") && error.contains("[0, 1]"), "{error}");
+}
+
+#[test]
+fn rounds_end_when_nothing_changes_and_are_continued_from_every_moment() {
+    let tasks = vec![edges(&[(1, 2), (3, 4), (5, 6)]), edges(&[(2, 3), (6, 7), (9, 9)])];
+    let whole = harness::train("components", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
+    let rows = whole.store.export(MatrixId(0)).unwrap();
+    let OwnedValues::F64(numbers) = rows.values else { panic!("they are doubles") };
+    let found: Vec<(u64, f64)> = rows.keys.into_iter().zip(numbers).collect();
+    let of = |nodes: &[u64], first: f64| nodes.iter().map(|node| (*node, 1000.0 - first)).collect::<Vec<_>>();
+    let expected = [of(&[1, 2, 3, 4], 1.0), of(&[5, 6, 7], 5.0), of(&[9], 9.0)].concat();
+    assert_eq!(found, expected);
+    let changed: Vec<f64> = whole.training.iter().map(|metrics| metrics["changed"]).collect();
+    assert_eq!(changed.last(), Some(&0.0));
+    check_moments("components", "", &tasks, &whole);
+    let error =
+        harness::train("components", "", vec![Vec::new()], None, matrix::Consistency::Bsp).err().unwrap();
+    assert!(matches!(error, Error::NoRecords), "{error}");
+    let no_edges =
+        harness::train("components", "", vec![harness::clicks(1, 1, 2)], None, matrix::Consistency::Bsp);
+    assert!(no_edges.err().unwrap().to_string().contains("--format edges"));
+}
