@@ -18,11 +18,6 @@ algo::settings! {
     }
 }
 
-/// The rank of each node; in training also the weight of its outgoing edges, and the rank that reaches it in a round.
-const RANK: usize = 0;
-const OUT: usize = 1;
-const RECEIVED: usize = 2;
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct PageRank {}
 
@@ -47,6 +42,7 @@ impl Algorithm for PageRank {
         Ok(Self {})
     }
 
+    /// The rank of each node; in training also the weight of its outgoing edges, and the rank that reaches it in a round.
     fn tables(&self, _: Option<&PageRankSettings>) -> Vec<Table> {
         let table = |name, rule| Table::rows(name, 1, rule).doubles();
         let work = |name| table(name, PushRule::Add).work();
@@ -62,26 +58,25 @@ impl Rounds for PageRank {
         let own = task.own(edges.iter().flat_map(|edge| [edge.source, edge.target]))?;
         let [node_count] = task.sum([own.len() as f64])?;
         if task.is_new() {
-            task.push_sums(OUT, edges.iter().map(|edge| (edge.source, edge.weight)))?;
-            task.push(RANK, &own, &vec![1.0 / node_count; own.len()])?;
+            task.push_sums("out", edges.iter().map(|edge| (edge.source, edge.weight)))?;
+            task.push("rank", &own, &vec![1.0 / node_count; own.len()])?;
         }
         Ok(Share { edges, own, node_count })
     }
 
     fn round(&self, set: &PageRankSettings, share: &mut Share, task: &mut Task<'_>) -> Result<Round, Error> {
-        let sources = || share.edges.iter().filter(|edge| edge.weight > 0.0).map(|edge| edge.source);
-        let (rank, out) = (task.look_up(RANK, sources())?, task.look_up(OUT, sources())?);
+        let sources = || share.edges.iter().map(|edge| edge.source);
+        let (rank, out) = (task.look_up("rank", sources())?, task.look_up("out", sources())?);
         let sent = |edge: &Edge| rank.number(edge.source) * edge.weight / out.number(edge.source);
-        let edges = share.edges.iter().filter(|edge| edge.weight > 0.0);
-        task.push_sums(RECEIVED, edges.map(|edge| (edge.target, sent(edge))))?;
-        let (old, out) = (task.get(RANK, &share.own)?, task.get(OUT, &share.own)?);
+        task.push_sums("received", share.edges.iter().map(|edge| (edge.target, sent(edge))))?;
+        let (old, out) = (task.get("rank", &share.own)?, task.get("out", &share.own)?);
         let dangling = old.iter().zip(out).filter(|(_, out)| *out == 0.0).map(|(rank, _)| rank).sum();
         let [dangling] = task.sum([dangling])?;
-        let received = task.get(RECEIVED, &share.own)?;
+        let received = task.get("received", &share.own)?;
         let jump = (1.0 - set.damping + set.damping * dangling) / share.node_count;
         let new: Vec<f64> = received.iter().map(|received| jump + set.damping * received).collect();
-        task.push(RANK, &share.own, &new)?;
-        task.push(RECEIVED, &share.own, &received.iter().map(|received| -received).collect::<Vec<_>>())?;
+        task.push("rank", &share.own, &new)?;
+        task.push("received", &share.own, &received.iter().map(|received| -received).collect::<Vec<_>>())?;
         let [change] = task.sum([old.iter().zip(&new).map(|(old, new)| (new - old).abs()).sum()])?;
         Ok(Round { is_last: change < set.tolerance, shown: vec![("change", change)] })
     }

@@ -1,10 +1,9 @@
 //! Factorization of ratings by users and items: `cargo run --example own_steps -- train ratings --data ratings.csv --label
 //! rating --model tastes`. Koren, Bell, Volinsky, "Matrix factorization techniques for recommender systems", Computer 42, 2009.
 
-use algo::algorithm::{Algorithm, BySteps, Changes, Rows, Steps, Table, adagrad};
+use algo::algorithm::{Algorithm, BySteps, Changes, Record, Steps, Table, adagrad};
 use algo::{DataFacts, DataNeeds, Epochs, Error, Output};
-use data::{Batch, BatchSize, Shuffle};
-use matrix::Initializer;
+use data::{BatchSize, Shuffle};
 use serde::{Deserialize, Serialize};
 
 algo::settings! {
@@ -20,8 +19,9 @@ algo::settings! {
     }
 }
 
-/// For each user and item its factors, and then its bias.
+/// The tables of the factors and the biases of users and items.
 const FACTORS: usize = 0;
+const BIASES: usize = 1;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Ratings {
@@ -37,8 +37,8 @@ impl Algorithm for Ratings {
     type Loop = BySteps;
 
     fn needs(set: &RatingSettings) -> DataNeeds {
-        let (epochs, batch_size) = (Epochs::Fixed(set.epochs), BatchSize::Fixed(256));
-        let shuffle = Shuffle::Batches;
+        let (epochs, batch_size, shuffle) =
+            (Epochs::Fixed(set.epochs), BatchSize::Fixed(256), Shuffle::Batches);
         DataNeeds { ids: &["user", "item"], scan: true, epochs, batch_size, shuffle, ..DataNeeds::default() }
     }
 
@@ -48,37 +48,29 @@ impl Algorithm for Ratings {
     }
 
     fn tables(&self, set: Option<&RatingSettings>) -> Vec<Table> {
-        let rate = set.map_or(0.0, |set| set.learning_rate);
-        let first = Initializer::NormalOnFirstPush { deviation: 0.1 };
-        vec![Table::rows("factors", self.factors + 1, adagrad(rate)).first(first)]
+        let rule = adagrad(set.map_or(0.0, |set| set.learning_rate));
+        let factors = Table::rows("factors", self.factors, rule.clone()).random(0.1);
+        vec![factors, Table::rows("biases", 1, rule)]
     }
 
-    fn predict(&self, rows: &Rows<'_>, batch: &Batch, out: &mut Vec<f64>) {
-        let last = self.factors;
-        out.extend((0..batch.record_count()).map(|r| {
-            let [user, item] = rows.ids(batch, r).map(|column| rows.row(FACTORS, column));
-            let product: f64 = user[..last].iter().zip(item).map(|(user, item)| user * item).sum();
-            self.mean + user[last] + item[last] + product
-        }));
+    fn predict(&self, record: &Record<'_>, out: &mut Vec<f64>) {
+        let [user, item] = record.ids();
+        let factors = record.row(FACTORS, user).iter().zip(record.row(FACTORS, item));
+        let biases = record.row(BIASES, user)[0] + record.row(BIASES, item)[0];
+        out.push(self.mean + biases + factors.map(|(user, item)| user * item).sum::<f64>());
     }
 }
 
 impl Steps for Ratings {
-    fn step(&self, set: &RatingSettings, rows: &Rows<'_>, batch: &Batch, changes: &mut Changes<'_>) -> f64 {
-        let mut loss = 0.0;
-        for (r, label) in batch.labels.iter().enumerate() {
-            let (error, weight) = (changes.scores[r] - label, f64::from(batch.weight(r)));
-            let [user, item] = rows.ids(batch, r);
-            for (own, other) in [(user, item), (item, user)] {
-                let slopes = rows.row(FACTORS, other)[..self.factors].iter().chain([&1.0]);
-                let values = rows.row(FACTORS, own).iter().zip(slopes);
-                for (change, (own, slope)) in changes.row(FACTORS, own).iter_mut().zip(values) {
-                    *change += weight * (error * slope + set.l2 * own);
-                }
+    fn step(&self, set: &RatingSettings, record: &Record<'_>, changes: &mut Changes<'_>) -> f64 {
+        let ([user, item], error) = (record.ids(), record.scores[0] - record.label());
+        for (own, other) in [(user, item), (item, user)] {
+            for (table, slopes) in [(FACTORS, record.row(FACTORS, other)), (BIASES, &[1.0])] {
+                changes.add(table, own, error, slopes);
+                changes.add(table, own, set.l2, record.row(table, own));
             }
-            loss += 0.5 * weight * error * error;
         }
-        loss
+        0.5 * error * error
     }
 }
 

@@ -23,7 +23,6 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::family::{AlgorithmRow, Family};
 use crate::job::{DataFacts, DataNeeds, Output};
-use data::Batch;
 
 pub use rounds::{ByRounds, Edge, KeyRows, Round, Rounds, Task};
 pub use row::{AlgorithmJob, AlgorithmModel, Loop};
@@ -31,7 +30,7 @@ pub use settings::Settings;
 #[doc(hidden)]
 pub use settings::{SettingType, real};
 pub use steps::{BySteps, Changes, Steps};
-pub use table::{Rows, Table, adagrad, entries};
+pub use table::{Record, Table, adagrad};
 
 /// An algorithm, and what its models remember besides their tables: the fields of the value are in `model.json`.
 pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
@@ -61,8 +60,8 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
     /// that is loaded; the tables of the model then have the same names and columns.
     fn tables(&self, settings: Option<&Self::Settings>) -> Vec<Table>;
 
-    /// Pushes the prediction of each record: as many numbers as [`Self::OUTPUT`] has.
-    fn predict(&self, _rows: &Rows<'_>, _batch: &Batch, _out: &mut Vec<f64>) {}
+    /// Pushes the prediction of a record: as many numbers as [`Self::OUTPUT`] has.
+    fn predict(&self, _record: &Record<'_>, _out: &mut Vec<f64>) {}
 
     /// What a user can change if the numbers of a training are no longer finite.
     fn divergence_advice(_settings: &Self::Settings) -> String {

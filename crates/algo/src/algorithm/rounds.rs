@@ -1,5 +1,5 @@
 //! Algorithms that keep the data of a task in a form of their own, such as a graph, and pass over it in rounds. A round is an
-//! epoch: all pushes of a round are visible when the next one begins, and checkpoints are made between two rounds.
+//! epoch and a tick: all pushes of a round are visible when the next one begins, and checkpoints are made between two rounds.
 
 use std::collections::BTreeMap;
 
@@ -102,29 +102,39 @@ impl Task<'_> {
         Ok(edges)
     }
 
+    /// The table of this name.
+    ///
+    /// # Panics
+    /// If the algorithm has no such table.
+    fn place(&self, name: &str) -> TablePlace {
+        let place = self.places.iter().find(|place| place.name == name);
+        *place.unwrap_or_else(|| panic!("the algorithm has no table {name:?}"))
+    }
+
     /// The rows of ascending keys in a table.
-    pub fn get(&mut self, table: usize, keys: &[u64]) -> Result<Vec<f64>, Error> {
+    pub fn get(&mut self, table: &str, keys: &[u64]) -> Result<Vec<f64>, Error> {
         let mut out = Vec::new();
-        self.places[table].pull(self.agent, keys, &mut out)?;
+        self.place(table).pull(self.agent, keys, &mut out)?;
         Ok(out)
     }
 
     /// Pushes rows of ascending keys to a table. Other tasks, and this one, see them after a [`Self::barrier`] or
     /// [`Self::sum`].
-    pub fn push(&mut self, table: usize, keys: &[u64], rows: &[f64]) -> Result<(), Error> {
-        self.places[table].push(self.agent, keys, rows)
+    pub fn push(&mut self, table: &str, keys: &[u64], rows: &[f64]) -> Result<(), Error> {
+        self.place(table).push(self.agent, keys, rows)
     }
 
     /// The rows of these keys in a table, to look them up by their keys.
-    pub fn look_up(&mut self, table: usize, keys: impl IntoIterator<Item = u64>) -> Result<KeyRows, Error> {
+    pub fn look_up(&mut self, table: &str, keys: impl IntoIterator<Item = u64>) -> Result<KeyRows, Error> {
         let keys = ascending(keys);
-        Ok(KeyRows { rows: self.get(table, &keys)?, width: self.places[table].columns, keys })
+        let width = self.place(table).columns;
+        Ok(KeyRows { rows: self.get(table, &keys)?, width, keys })
     }
 
     /// Pushes numbers to a table of one column, in which those of a key are added up first, in their order.
     pub fn push_sums(
         &mut self,
-        table: usize,
+        table: &str,
         numbers: impl IntoIterator<Item = (u64, f64)>,
     ) -> Result<(), Error> {
         let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
@@ -264,6 +274,7 @@ impl<A: Rounds> Learner for RoundLearner<'_, A> {
             |model: &A, settings: &A::Settings, task: &mut Task<'_>| model.round(settings, &mut share, task);
         let round = self.with_task(task, epoch, run)?;
         self.share = Some(share);
+        task.agent.tick()?;
         task.agent.barrier()?;
         let Epochs::Fixed(count) = A::needs(&self.job.settings).epochs else {
             return Err(Error::unsuitable("the number of rounds must be fixed"));

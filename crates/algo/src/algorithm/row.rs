@@ -201,7 +201,8 @@ impl<A: Algorithm> Scorer for AlgorithmScorer<A> {
             place.pull(agent, &batch.columns, values)?;
         }
         out.clear();
-        self.model.predict(&Rows { places: &self.places, values: &self.values }, batch, out);
+        let rows = Rows { places: &self.places, values: &self.values };
+        rows.records(batch, &[]).for_each(|record| self.model.predict(&record, out));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use data::Batch;
 use matrix::{Agent, PullTicket};
 
 use super::row::{AlgorithmJob, AlgorithmModel, Loop, accumulate};
-use super::table::{Rows, TablePlace};
+use super::table::{Record, Rows, TablePlace};
 use super::{Algorithm, Table};
 use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight, suspect_column};
 use crate::error::Error;
@@ -15,35 +15,31 @@ use crate::task_loop::{Learner, TaskState};
 
 /// An algorithm whose [`Algorithm::Loop`] is [`BySteps`].
 pub trait Steps: Algorithm<Loop = BySteps> {
-    /// Learns a batch: adds to `changes` what is pushed to the rows of its keys, for example gradients. Returns the sum of weight x
-    /// loss over the records; if it is not finite, nothing is pushed, and the training ends with an error.
-    fn step(
-        &self,
-        settings: &Self::Settings,
-        rows: &Rows<'_>,
-        batch: &Batch,
-        changes: &mut Changes<'_>,
-    ) -> f64;
+    /// Learns a record: adds to `changes` what is pushed to the rows of its keys, for example gradients. Both the changes and
+    /// the loss that it returns count by the weight of the record. If a loss is not finite, nothing of the batch is pushed, and
+    /// the training ends with an error.
+    fn step(&self, settings: &Self::Settings, record: &Record<'_>, changes: &mut Changes<'_>) -> f64;
 }
 
 /// The loop of [`Steps`].
 #[derive(Clone, Copy, Debug)]
 pub struct BySteps;
 
-/// What a step pushes: a row for each key of the batch in each table of the model, 0 at first.
+/// What the steps of a batch push: a row for each key of the batch in each table of the model, 0 at first.
 #[derive(Debug)]
 pub struct Changes<'a> {
-    /// What [`Algorithm::predict`] has given for the rows before the step.
-    pub scores: &'a [f64],
     places: &'a [TablePlace],
     values: &'a mut [Vec<f64>],
+    /// The weight of the present record.
+    weight: f64,
 }
 
 impl Changes<'_> {
-    /// The row of the key `batch.columns[column]` in a table.
-    pub fn row(&mut self, table: usize, column: u32) -> &mut [f64] {
-        let (width, at) = (self.places[table].columns, column as usize);
-        &mut self.values[table][at * width..][..width]
+    /// Adds `factor` x `row` to the row of a key of the record in a table, by its number in [`Algorithm::tables`].
+    pub fn add(&mut self, table: usize, key: u32, factor: f64, row: &[f64]) {
+        let (width, factor) = (self.places[table].columns, self.weight * factor);
+        let changes = &mut self.values[table][key as usize * width..][..width];
+        changes.iter_mut().zip(row).for_each(|(change, value)| *change += factor * value);
     }
 }
 
@@ -113,17 +109,22 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
         self.prefetch(agent, next);
         let rows = Rows { places: &self.places, values: &self.values };
         self.scores.clear();
-        self.model.predict(&rows, batch, &mut self.scores);
+        rows.records(batch, &[]).for_each(|record| self.model.predict(&record, &mut self.scores));
         for (place, changes) in self.places.iter().zip(&mut self.changes) {
             changes.clear();
             changes.resize(batch.columns.len() * place.columns, 0.0);
         }
-        let mut changes = Changes { scores: &self.scores, places: &self.places, values: &mut self.changes };
-        let loss = self.model.step(&self.job.settings, &rows, batch, &mut changes);
+        let (places, values) = (&self.places[..], &mut self.changes[..]);
+        let mut changes = Changes { places, values, weight: 1.0 };
+        let (mut loss, mut weight) = (0.0, 0.0);
+        for record in rows.records(batch, &self.scores) {
+            changes.weight = record.weight();
+            weight += record.weight();
+            loss += record.weight() * self.model.step(&self.job.settings, &record, &mut changes);
+        }
         accumulate(metrics, batch, &self.scores);
-        let weights = (0..batch.record_count()).map(|r| f64::from(batch.weight(r)));
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
-        let sums = StepSums { loss, positive_count, weight: weights.sum() };
+        let sums = StepSums { loss, positive_count, weight };
         if !loss.is_finite() {
             return Ok(sums);
         }

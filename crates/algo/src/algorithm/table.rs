@@ -37,6 +37,13 @@ impl Table {
         Self { element: ElementType::F64, ..self }
     }
 
+    /// With random first values of this standard deviation in the rows that are pushed. Other rows read as 0, so that a
+    /// model does not score with random values.
+    #[must_use]
+    pub fn random(self, deviation: f64) -> Self {
+        self.first(Initializer::NormalOnFirstPush { deviation })
+    }
+
     /// With these first values.
     #[must_use]
     pub fn first(self, initializer: Initializer) -> Self {
@@ -76,7 +83,8 @@ impl Table {
         let place = |table: &Self| {
             let next = if table.is_work { of_training.next() } else { of_model.next() };
             let matrix = MatrixId(next.expect("there are as many numbers as tables") as u32);
-            TablePlace { matrix, columns: table.columns, element: table.element, is_work: table.is_work }
+            let Self { name, columns, element, is_work, .. } = *table;
+            TablePlace { name, matrix, columns, element, is_work }
         };
         tables.iter().map(place).collect()
     }
@@ -85,6 +93,7 @@ impl Table {
 /// Where the rows of a table are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TablePlace {
+    pub(super) name: &'static str,
     matrix: MatrixId,
     pub(super) columns: usize,
     element: ElementType,
@@ -151,35 +160,65 @@ impl TablePlace {
 
 /// The rows of the keys of a batch, in each table of the model.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub(super) struct Rows<'a> {
     pub(super) places: &'a [TablePlace],
     /// For each table: keys x columns.
     pub(super) values: &'a [Vec<f64>],
 }
 
 impl<'a> Rows<'a> {
-    /// The row of the key `batch.columns[column]` in a table, by its number in [`super::Algorithm::tables`].
-    ///
-    /// # Panics
-    /// In a prediction if the table is one of the training.
-    pub fn row(&self, table: usize, column: u32) -> &'a [f64] {
-        let (width, at) = (self.places[table].columns, column as usize);
-        &self.values[table][at * width..][..width]
-    }
-
-    /// The numbers of the keys of the ids of record `r` ([`crate::DataNeeds::ids`]), in the order of the ids.
-    ///
-    /// # Panics
-    /// If the record has fewer ids, which no format with columns gives.
-    pub fn ids<const N: usize>(&self, batch: &Batch, r: usize) -> [u32; N] {
-        std::array::from_fn(|id| {
-            let is_id = |i: &usize| batch.fields.get(*i) == Some(&(id as u32));
-            batch.indices[batch.entries(r).find(is_id).expect("every record has all ids")]
-        })
+    /// The records of a batch, to be predicted or learned.
+    pub(super) fn records(self, batch: &'a Batch, scores: &'a [f64]) -> impl Iterator<Item = Record<'a>> {
+        let count = batch.record_count();
+        let width = scores.len() / count.max(1);
+        (0..count).map(move |r| Record { batch, r, rows: self, scores: &scores[r * width..][..width] })
     }
 }
 
-/// The numbers of the keys of record `r` in the batch, which [`Rows::row`] takes, with their values.
-pub fn entries(batch: &Batch, r: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
-    batch.entries(r).map(|i| (batch.indices[i], batch.values.get(i).map_or(1.0, |value| f64::from(*value))))
+/// A record of a batch, with the rows of its keys in the tables of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    batch: &'a Batch,
+    r: usize,
+    rows: Rows<'a>,
+    /// In a step, what [`super::Algorithm::predict`] has given for the record before it.
+    pub scores: &'a [f64],
+}
+
+impl<'a> Record<'a> {
+    pub fn label(&self) -> f64 {
+        self.batch.labels[self.r]
+    }
+
+    /// The numbers of the keys of the record, which [`Self::row`] takes, with their values.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, f64)> + use<'a> {
+        let batch = self.batch;
+        let value = |i: usize| batch.values.get(i).map_or(1.0, |value| f64::from(*value));
+        batch.entries(self.r).map(move |i| (batch.indices[i], value(i)))
+    }
+
+    /// The numbers of the keys of the ids of the record ([`crate::DataNeeds::ids`]), in the order of the ids.
+    ///
+    /// # Panics
+    /// If the record has fewer ids, which no format with columns gives.
+    pub fn ids<const N: usize>(&self) -> [u32; N] {
+        std::array::from_fn(|id| {
+            let is_id = |i: &usize| self.batch.fields.get(*i) == Some(&(id as u32));
+            let at = self.batch.entries(self.r).find(is_id);
+            self.batch.indices[at.expect("every record has all ids")]
+        })
+    }
+
+    /// The row of a key in a table, by its number in [`super::Algorithm::tables`].
+    ///
+    /// # Panics
+    /// In a prediction if the table is one of the training.
+    pub fn row(&self, table: usize, key: u32) -> &'a [f64] {
+        let (width, at) = (self.rows.places[table].columns, key as usize);
+        &self.rows.values[table][at * width..][..width]
+    }
+
+    pub(super) fn weight(&self) -> f64 {
+        f64::from(self.batch.weight(self.r))
+    }
 }

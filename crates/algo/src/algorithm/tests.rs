@@ -52,30 +52,19 @@ impl Algorithm for LeastSquares {
         ]
     }
 
-    fn predict(&self, rows: &Rows<'_>, batch: &Batch, out: &mut Vec<f64>) {
-        let score = |r| entries(batch, r).map(|(column, value)| rows.row(1, column)[0] * value).sum();
-        out.extend((0..batch.record_count()).map(score).collect::<Vec<f64>>());
+    fn predict(&self, record: &Record<'_>, out: &mut Vec<f64>) {
+        out.push(record.entries().map(|(key, value)| record.row(1, key)[0] * value).sum());
     }
 }
 
 impl Steps for LeastSquares {
-    fn step(
-        &self,
-        settings: &LeastSquaresSettings,
-        _: &Rows<'_>,
-        batch: &Batch,
-        changes: &mut Changes<'_>,
-    ) -> f64 {
-        let mut loss = 0.0;
-        for r in 0..batch.record_count() {
-            let error = changes.scores[r] - batch.labels[r];
-            loss += 0.5 * error * error;
-            for (column, value) in entries(batch, r).filter(|_| settings.learns) {
-                changes.row(0, column)[0] += 1.0;
-                changes.row(1, column)[0] -= settings.rate * error * value;
-            }
+    fn step(&self, settings: &LeastSquaresSettings, record: &Record<'_>, changes: &mut Changes<'_>) -> f64 {
+        let error = record.scores[0] - record.label();
+        for (key, value) in record.entries().filter(|_| settings.learns) {
+            changes.add(0, key, 1.0, &[1.0]);
+            changes.add(1, key, -settings.rate * error, &[value]);
         }
-        loss
+        0.5 * error * error
     }
 }
 
@@ -110,14 +99,14 @@ impl Rounds for Components {
         let own = task.own(edges.iter().flat_map(|edge| [edge.source, edge.target]))?;
         if task.is_new() {
             // A row is 0 at first, and the largest number is kept.
-            task.push(0, &own, &own.iter().map(|key| 1000.0 - *key as f64).collect::<Vec<_>>())?;
+            task.push("component", &own, &own.iter().map(|key| 1000.0 - *key as f64).collect::<Vec<_>>())?;
         }
         Ok(edges)
     }
 
     fn round(&self, (): &(), edges: &mut Vec<Edge>, task: &mut Task<'_>) -> Result<Round, Error> {
         let nodes = || edges.iter().flat_map(|edge| [edge.source, edge.target]);
-        let old = task.look_up(0, nodes())?;
+        let old = task.look_up("component", nodes())?;
         let mut new: std::collections::BTreeMap<u64, f64> =
             nodes().map(|node| (node, old.number(node))).collect();
         for edge in &*edges {
@@ -128,7 +117,7 @@ impl Rounds for Components {
         }
         let changed = new.iter().filter(|(node, number)| old.number(**node) != **number).count();
         let (keys, numbers): (Vec<u64>, Vec<f64>) = new.into_iter().unzip();
-        task.push(0, &keys, &numbers)?;
+        task.push("component", &keys, &numbers)?;
         let [changed] = task.sum([changed as f64])?;
         Ok(Round { is_last: changed == 0.0, shown: vec![("changed", changed)] })
     }
