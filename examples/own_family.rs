@@ -1,5 +1,5 @@
-//! A family that is written against the interface below that of own_algorithm.rs, with a partitioner of its own: it predicts the mean label of a record's features. It trains
-//! in this process or on servers and workers, which run this program too; it saves, predicts, and is listed.
+//! A family that is written against the interface below that of `own_algorithm.rs`, with a partitioner of its own: it predicts
+//! the mean label of a record's features. It trains in this process or on servers and workers, which run this program too.
 //! Try `cargo run --example own_family -- train means --data clicks.libsvm --servers 2 --model means`.
 
 use std::collections::BTreeMap;

@@ -49,7 +49,7 @@ impl Algorithm for Ratings {
 
     fn tables(&self, set: Option<&RatingSettings>) -> Vec<Table> {
         let rule = adagrad(set.map_or(0.0, |set| set.learning_rate));
-        let factors = Table::rows("factors", self.factors, rule.clone()).random(0.1);
+        let factors = Table::rows("factors", self.factors, rule).random(0.1);
         vec![factors, Table::rows("biases", 1, rule)]
     }
 

@@ -231,7 +231,7 @@ impl<A: Rounds> Loop<A> for ByRounds {
             record_count: 0,
         };
         learner.is_new = saved.is_none() && !task.resumed;
-        let share = learner.with_task(task, 0, |model, settings, task| model.begin(settings, task))?;
+        let share = learner.with_task(task, 0, Rounds::begin)?;
         task.agent.barrier()?;
         learner.share = Some(share);
         let mut all = [learner.record_count as f64];

@@ -65,7 +65,7 @@ impl Table {
         seed: u64,
     ) -> Vec<MatrixSpec> {
         let spec = |table: &Self| {
-            let rule = if is_job { table.rule.clone() } else { PushRule::Assign };
+            let rule = if is_job { table.rule } else { PushRule::Assign };
             let columns = table.columns as u64;
             let plain = MatrixSpec::sparse(table.name, table.element, columns, rule, partition_count);
             let initializer = if is_job { table.initializer } else { Initializer::Zero };

@@ -106,7 +106,7 @@ pub(crate) fn plan(
     let mut free: Vec<usize> = (0..table.columns.len()).filter(|at| !taken.contains(at)).collect();
     let identifiers = planner.identifiers(&free, &requested);
     free.retain(|at| !identifiers.contains(at));
-    let beside = planner.keep_ids(&mut free, &requested);
+    let beside = requested.keep_ids(&mut free);
     let (features, mut columns) = planner.features(&free, &requested)?;
     let attributes = [
         (label.filter(|_| options.has_label), Role::Label),
@@ -148,6 +148,16 @@ impl Requested {
     fn taken(&self) -> BTreeSet<usize> {
         let attributes = [self.weight, self.group, self.time].into_iter().flatten();
         attributes.chain(self.skip.iter().copied()).collect()
+    }
+
+    /// Leaves the columns of the names of a record's parts, if there are some, and returns the others.
+    fn keep_ids(&self, free: &mut Vec<usize>) -> Vec<usize> {
+        if self.ids.is_empty() {
+            return Vec::new();
+        }
+        let beside = free.iter().copied().filter(|at| !self.ids.contains(at)).collect();
+        free.clone_from(&self.ids);
+        beside
     }
 }
 
@@ -266,16 +276,6 @@ impl Planner<'_> {
             names.join(", ")
         ));
         found
-    }
-
-    /// Leaves the columns of the names of a record's parts, if there are some, and returns the others.
-    fn keep_ids(&self, free: &mut Vec<usize>, requested: &Requested) -> Vec<usize> {
-        if requested.ids.is_empty() {
-            return Vec::new();
-        }
-        let beside = free.iter().copied().filter(|at| !requested.ids.contains(at)).collect();
-        free.clone_from(&requested.ids);
-        beside
     }
 
     /// Returns the label column, also where labels are not read: it is no feature then.

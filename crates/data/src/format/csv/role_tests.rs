@@ -144,6 +144,34 @@ fn names_that_occur_once_are_left_out_unless_they_are_asked_for() {
 }
 
 #[test]
+fn ids_are_the_only_features_in_their_order_and_every_record_has_them() {
+    let options = FormatOptions {
+        id_columns: names(&["user", "item"]),
+        uses_fields: true,
+        label: Some("y".to_owned()),
+        ..options()
+    };
+    let text = "y,item,age,user\n1,7,30,u1\n0,8,40,u2\n";
+    let source = open(text, &options, None).unwrap();
+    let schema = source.schema().clone();
+    let columns: Vec<&str> = schema.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!((columns, schema.skip_columns.clone()), (vec!["user", "item"], names(&["age"])));
+    let key = |column: &[u8], name: &[u8]| math::hash::named_key(column, name);
+    let first = read(&source).unwrap().remove(0);
+    let mut fields: Vec<(u32, u64)> =
+        first.fields.iter().copied().zip(first.entries.iter().map(|entry| entry.0)).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, [(0, key(b"user", b"u1")), (1, key(b"item", b"7"))]);
+    // Also in data that are scored, which need no setting.
+    let scored = FormatOptions { label: Some("y".to_owned()), ..FormatOptions::default() };
+    for (options, like) in [(&options, None), (&scored, Some(&schema))] {
+        let error = read_to_error(&open("y,item,user\n1,7,u1\n1,,u2\n", options, like).unwrap());
+        assert!(error.contains("t.csv:3:3") && error.contains("a name in column 'item'"), "{error}");
+    }
+    assert!(error_of("y,user\n1,u1\n", &options).contains("no column 'item'"));
+}
+
+#[test]
 fn weights_that_cannot_be_are_bad_rows() {
     let options = FormatOptions { weight: Some("w".to_owned()), ..options() };
     for (value, place) in [("-1", "t.csv:3:3"), ("inf", "t.csv:3:3"), ("", "t.csv:3:3"), ("x", "t.csv:3:3")] {
