@@ -1,4 +1,4 @@
-//! PageRank on edges with names: it trains in this process or on servers and workers, and goes on after a loss. Try
+//! `PageRank` on edges with names: it trains in this process or on servers and workers, and goes on after a loss. Try
 //! `cargo run --example own_algorithm -- train pagerank --data edges.txt --format edges --model ranks`.
 //! Brin, Page, "The anatomy of a large-scale hypertextual web search engine", Computer Networks 30, 1998.
 

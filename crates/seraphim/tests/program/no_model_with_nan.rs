@@ -88,10 +88,15 @@ fn a_weight_of_a_class_that_is_too_large_is_named() {
     let folder = Folder::new();
     let data = folder.write("two.svm", "1 1:1\n0 2:1\n1 1:1 3:1\n0 2:1 3:1\n");
     let model = folder.path("model");
-    for (algorithm, weight) in [("lr", "1e39"), ("svm", "1e20"), ("svm", "1e39")] {
+    for (algorithm, weight, setting) in [
+        ("lr", "1e39", "l2=1"),
+        ("svm", "1e20", "loss=hinge"),
+        ("svm", "1e39", "loss=hinge"),
+        ("svm", "1e39", "loss=squared_hinge"),
+    ] {
         let weights = format!("class_weights=0:{weight},1:1");
-        let error =
-            fail(3, &["train", algorithm, "--data", &data, "--set", &weights, "--model", &model, "--quiet"]);
+        let fixed = ["train", algorithm, "--data", &data, "--model", &model, "--quiet"];
+        let error = fail(3, &[&fixed[..], &["--set", &weights, "--set", setting]].concat());
         assert!(error.contains("class_weights"), "{algorithm} {weight}: {error}");
         assert!(!Path::new(&model).exists());
     }

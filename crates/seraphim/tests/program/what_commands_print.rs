@@ -75,7 +75,7 @@ fn a_model_is_shown_with_its_origin_its_size_and_its_largest_weights() {
     let (head, rest) = all.split_once("parameters\n").unwrap();
     assert_eq!(
         head,
-        "DIR/model: lr model, format version 2\n\
+        "DIR/model: lr model, format version 3\n\
          written by   seraphim #\n\
          trained on   DIR/people.csv (40 records, 2 epochs, 1 task, bsp, seed 1)\n\
          training     log_loss #  auc #  accuracy #\n\

@@ -33,11 +33,12 @@ fn what_is_chosen_is_said_and_saved_and_trains_the_same_bytes() {
     let folder = Folder::new();
     let table = folder.write("houses.csv", houses(800, 5));
     let numbered = folder.write("clicks.libsvm", clicks(2000, 6));
-    let cases: [(&str, &str, &[&str], &str); 5] = [
+    let cases: [(&str, &str, &[&str], &str); 6] = [
         ("lr", &table, &["--label", "dear", "--skip-columns", "price"], "lbfgs"),
         ("linear", &table, &["--label", "price", "--skip-columns", "dear"], "lbfgs"),
         ("linear", &table, &["--label", "price", "--skip-columns", "dear", "--set", "beta=2"], "ftrl"),
-        ("svm", &table, &["--label", "dear", "--skip-columns", "price"], "ftrl"),
+        ("svm", &table, &["--label", "dear", "--skip-columns", "price"], "lbfgs"),
+        ("svm", &table, &["--label", "dear", "--skip-columns", "price", "--set", "loss=hinge"], "ftrl"),
         ("lr", &numbered, &["--tasks", "3"], "lbfgs"),
     ];
     for (i, (algorithm, data, flags, optimizer)) in cases.into_iter().enumerate() {
@@ -55,7 +56,7 @@ fn what_is_chosen_is_said_and_saved_and_trains_the_same_bytes() {
         assert_eq!(manifest["settings"], report["settings"]);
         let read = |name: &&String| {
             let text = settings[*name].as_str().unwrap();
-            ["optimizer", "l2", "standardize", "normalize"].contains(&name.as_str())
+            ["optimizer", "l2", "standardize", "normalize", "loss"].contains(&name.as_str())
                 || (*name == "beta" && text != "1")
         };
         let pairs: Vec<String> = settings
