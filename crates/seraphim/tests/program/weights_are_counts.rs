@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::common::{Folder, bytes_of, fail, is_csv, number, succeed};
+use crate::common::{Folder, bytes_of, fail, number, succeed};
+use arrow_array::{ArrayRef, Float64Array, StringArray};
 use math::random::{Purpose, stream};
 
 /// Relative difference of coefficients: the optimizers end at a relative decrease of the objective of 1e-12, and the
@@ -61,9 +63,10 @@ enum Form {
     Repeated,
 }
 
-/// The records as CSV, or as lines of Vowpal Wabbit.
+/// The records as a table, or as lines of Vowpal Wabbit.
 fn write(folder: &Folder, algorithm: &str, seed: u64, format: &str, form: Form) -> String {
     let mut text = if format == "csv" { "size,price,city,y,w\n".to_owned() } else { String::new() };
+    let (mut numbers, mut cities): ([Vec<f64>; 4], Vec<String>) = Default::default();
     for record in records(seed) {
         let (count, weight) = match form {
             Form::Weighted => (1, record.weight),
@@ -77,10 +80,41 @@ fn write(folder: &Folder, algorithm: &str, seed: u64, format: &str, form: Form) 
                 "csv" => format!("{size:.4},{price:.3},{city},{label},{weight}\n"),
                 _ => format!("{label} {weight} |n size:{size:.4} price:{price:.3} |c {city}\n"),
             };
+            for (column, number) in numbers.iter_mut().zip([size, price, label, weight as f64]) {
+                column.push(number);
+            }
+            cities.push(city.to_owned());
         }
     }
-    folder.write(&format!("{algorithm}-{seed}-{}.{format}", form as usize), text)
+    let name = format!("{algorithm}-{seed}-{}.{format}", form as usize);
+    let path = folder.path(&name);
+    match format {
+        "parquet" => write_parquet(&path, &numbers, &cities),
+        "arrow" => write_arrow(&path, numbers, cities),
+        _ => return folder.write(&name, text),
+    }
+    path
 }
+
+fn write_parquet(path: &str, [size, price, y, w]: &[Vec<f64>; 4], cities: &[String]) {
+    use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
+    let kinds = [ColumnType::F64, ColumnType::F64, ColumnType::Text, ColumnType::F64, ColumnType::F64];
+    let columns: Vec<_> = COLUMNS.into_iter().zip(kinds).collect();
+    let mut writer = ParquetWriter::create(std::path::Path::new(path), &columns).unwrap();
+    let [size, price, y, w] = [size, price, y, w].map(|column| ColumnData::F64(column));
+    writer.write(&[size, price, ColumnData::Text(cities), y, w]).unwrap();
+    writer.finish().unwrap();
+}
+
+fn write_arrow(path: &str, numbers: [Vec<f64>; 4], cities: Vec<String>) {
+    let [size, price, y, w] = numbers.map(|column| Arc::new(Float64Array::from(column)) as ArrayRef);
+    let cities: ArrayRef = Arc::new(StringArray::from(cities));
+    let columns: [ArrayRef; 5] = [size, price, cities, y, w];
+    let mut names = COLUMNS.into_iter();
+    crate::common::arrow_file::write_columns(path, columns.map(|column| (names.next().unwrap(), column)));
+}
+
+const COLUMNS: [&str; 5] = ["size", "price", "city", "y", "w"];
 
 /// Trains on one task. Returns the rows of the model with the names of their features, and the report.
 fn train(
@@ -93,7 +127,7 @@ fn train(
     let (model, report) = (folder.path("model"), folder.path("report.json"));
     let fixed = ["train", algorithm, "--tasks", "1", "--quiet", "--overwrite", "--model", &model];
     let mut arguments = [&fixed[..], &["--report", &report, "--data", data], more].concat();
-    if is_csv(data) {
+    if !data.ends_with(".vw") {
         arguments.extend(["--label", "y", "--weight", "w"]);
     }
     for setting in settings {
@@ -116,7 +150,7 @@ const TRAININGS: [(&str, &[&str]); 17] = [
     ("lr", &["optimizer=adam", "standardize=false", "normalize=l2"]),
     ("lr", &["class_weights=balanced"]),
     ("svm", &[]),
-    ("svm", &["loss=squared_hinge", "optimizer=lbfgs"]),
+    ("svm", &["loss=hinge"]),
     ("softmax", &[]),
     ("softmax", &["optimizer=ftrl", "class_weights=balanced"]),
     ("linear", &[]),
@@ -132,7 +166,7 @@ const TRAININGS: [(&str, &[&str]); 17] = [
 fn a_record_of_weight_0_is_not_there() {
     let folder = Folder::new();
     for (algorithm, settings) in TRAININGS {
-        for format in ["csv", "vw"] {
+        for format in ["csv", "vw", "parquet", "arrow"] {
             if format == "vw" && ["softmax", "kmeans"].contains(&algorithm) {
                 continue;
             }

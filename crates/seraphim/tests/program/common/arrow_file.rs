@@ -37,7 +37,8 @@ pub(crate) fn write_lists(path: &str, text: &str) {
     write_columns(path, columns);
 }
 
-fn write_columns<const N: usize>(path: &str, columns: [(&str, ArrayRef); N]) {
+/// Writes these columns; a path that ends with `s` is a stream.
+pub(crate) fn write_columns<const N: usize>(path: &str, columns: [(&str, ArrayRef); N]) {
     let whole = RecordBatch::try_from_iter(columns).expect("columns of the same length");
     let file = File::create(path).expect("the temporary folder can be written");
     let starts = (0..whole.num_rows()).step_by(BATCH_RECORDS);
