@@ -3,6 +3,7 @@ package org.seraphim.spark.ml
 import java.io.{ByteArrayOutputStream, OutputStream}
 import java.nio.channels.Channels
 import java.nio.charset.StandardCharsets.UTF_8
+import java.time.{Duration, Instant, LocalDate, LocalDateTime, ZoneOffset}
 
 import scala.collection.mutable
 
@@ -231,10 +232,21 @@ private[ml] final class RecordEncoder(schema: RecordSchema, trainedSize: Option[
 }
 
 private[ml] object RecordEncoder {
-  /** Returns the value of a column of numbers or booleans. */
+  private val SecondsOfDay = 86400.0
+
+  /**
+   * Returns the value of a column of numbers, booleans or times, as the program reads them in files: times are seconds since
+   * 1970, and durations are seconds. A time without a zone is one of UTC.
+   */
   def number(value: Any): Double = value match {
     case number: java.lang.Number => number.doubleValue
     case flag: java.lang.Boolean => if (flag) 1.0 else 0.0
+    case day: java.sql.Date => day.toLocalDate.toEpochDay * SecondsOfDay
+    case day: LocalDate => day.toEpochDay * SecondsOfDay
+    case time: java.sql.Timestamp => number(time.toInstant)
+    case time: LocalDateTime => number(time.toInstant(ZoneOffset.UTC))
+    case time: Instant => time.getEpochSecond + time.getNano / 1e9
+    case length: Duration => length.getSeconds + length.getNano / 1e9
   }
 
   /** What a rule expects instead of a number; none if the number is right. */

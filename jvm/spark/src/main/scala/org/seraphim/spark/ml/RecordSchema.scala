@@ -5,7 +5,7 @@ import java.util.Arrays
 import org.apache.arrow.vector.types.FloatingPointPrecision.DOUBLE
 import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
 import org.apache.spark.ml.linalg.SQLDataTypes.VectorType
-import org.apache.spark.sql.types.{ArrayType, BooleanType, DataType, NumericType, StringType, StructType}
+import org.apache.spark.sql.types.{ArrayType, BooleanType, DataType, DateType, DayTimeIntervalType, NumericType, StringType, StructType, TimestampNTZType, TimestampType}
 
 /** What a column of a DataFrame becomes in the records of the program. */
 private[ml] sealed trait ColumnKind
@@ -78,9 +78,10 @@ private[ml] object RecordSchema {
       case Some(names) => names.map { name =>
         val kind = schema(required(schema, name)).dataType match {
           case _: NumericType | BooleanType => NumberColumn
+          case DateType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => NumberColumn
           case StringType => TextColumn
           case ArrayType(StringType, _) => WordsColumn
-          case other => throw wrongType(name, other, "a number, a boolean, a string or an array of strings")
+          case other => throw wrongType(name, other, "a number, a boolean, a date, a time, a duration, a string or an array of strings")
         }
         RecordColumn(name, schema.fieldIndex(name), kind, Optional)
       }

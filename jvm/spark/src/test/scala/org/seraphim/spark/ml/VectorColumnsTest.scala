@@ -1,6 +1,7 @@
 package org.seraphim.spark.ml
 
 import java.nio.file.Files
+import java.time.{Duration, Instant, LocalDate}
 
 import scala.util.Random
 
@@ -152,5 +153,27 @@ class VectorColumnsTest {
     assertTrue(svm.contains("regParam is a parameter of Spark's logistic, softmax and linear regression"), svm)
     assertEquals(0, jobs)
     new SeraphimEstimator().setSeed(-3).fit(rows)
+  }
+
+  @Test
+  def datesTimesAndDurationsAreTheirSeconds(): Unit = {
+    val (day, second) = (86400.0, 1764200000L)
+    val numbers = (0 until 200).map { i =>
+      (i % 2.0, (20000 + i % 7) * day, second + i * 37 % 500 + i % 2 * 300, i * 53 % 90.0, BigDecimal(i % 5) / 4, i % 3 == 0)
+    }
+    val times = numbers.map { case (label, date, time, length, price, open) =>
+      (label, LocalDate.ofEpochDay((date / day).toLong), Instant.ofEpochSecond(time.toLong),
+        Duration.ofSeconds(length.toLong), price, open)
+    }
+    val names = Seq("label", "day", "at", "length", "price", "open")
+    val of = Seq(
+      session.createDataFrame(numbers).toDF(names: _*), session.createDataFrame(times).toDF(names: _*),
+    ).map { frame =>
+      val table = frame.coalesce(1)
+      val model = new SeraphimEstimator().setAlgorithm("lr").setInputCols(names.tail.toArray).fit(table)
+      model.transform(table).select("probability").collect().map(_.getAs[Vector](0)(1)).toSeq
+    }
+    assertEquals(of.head, of.last)
+    assertTrue(of.head.distinct.size > 100, of.head.take(6).toString)
   }
 }
