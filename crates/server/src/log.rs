@@ -25,9 +25,9 @@ impl LaneState {
         let (job, task) = self.task_at(at).unzip();
         let (lane, kind, text) = (self.config.lane, refusal.kind, refusal.text.as_str());
         match kind {
-            // These are expected: key lists are removed and sent again, and a late request of a closed job gets its
-            // reason.
-            FaultKind::UnknownKeys | FaultKind::Stopped | FaultKind::TaskLeft => {
+            // These are expected: key lists are removed and sent again, a late request of a closed job gets its reason, and a
+            // server that was started again does not know a job before it is opened there.
+            FaultKind::UnknownKeys | FaultKind::Stopped | FaultKind::TaskLeft | FaultKind::NoSuchJob => {
                 tracing::debug!(job, task, request, lane, connection = at, ?kind, text, "request refused");
             }
             // The task gets this error and may continue.

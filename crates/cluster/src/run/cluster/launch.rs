@@ -1,7 +1,7 @@
 //! Starts master, servers and workers on this machine for one job. The processes communicate through sockets in a
 //! private folder and end with the job.
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -413,10 +413,16 @@ impl ChildProcesses {
     }
 }
 
+/// SIGKILL, which a process cannot notice.
+const KILL_SIGNAL: i32 = 9;
+
 /// The name of a process that has ended, and the error.
 fn ended(process: &mut ChildProcess) -> Option<(String, Error)> {
     let status = process.child.try_wait().ok().flatten()?;
-    let text = format!("{} ended unexpectedly ({status}); its output is above", process.name);
+    // Who is killed says nothing.
+    let is_killed = status.signal() == Some(KILL_SIGNAL);
+    let output = if is_killed { "" } else { "; its output is above" };
+    let text = format!("{} ended unexpectedly ({status}){output}", process.name);
     Some((process.name.clone(), Error::Cluster { text, exit: Exit::Internal }))
 }
 
