@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::format_push_string, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::{Folder, bytes_of, fail, number, succeed};
@@ -100,7 +100,7 @@ fn write_parquet(path: &str, [size, price, y, w]: &[Vec<f64>; 4], cities: &[Stri
     use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
     let kinds = [ColumnType::F64, ColumnType::F64, ColumnType::Text, ColumnType::F64, ColumnType::F64];
     let columns: Vec<_> = COLUMNS.into_iter().zip(kinds).collect();
-    let mut writer = ParquetWriter::create(std::path::Path::new(path), &columns).unwrap();
+    let mut writer = ParquetWriter::create(Path::new(path), &columns).unwrap();
     let [size, price, y, w] = [size, price, y, w].map(|column| ColumnData::F64(column));
     writer.write(&[size, price, ColumnData::Text(cities), y, w]).unwrap();
     writer.finish().unwrap();
@@ -127,7 +127,7 @@ fn train(
     let (model, report) = (folder.path("model"), folder.path("report.json"));
     let fixed = ["train", algorithm, "--tasks", "1", "--quiet", "--overwrite", "--model", &model];
     let mut arguments = [&fixed[..], &["--report", &report, "--data", data], more].concat();
-    if !data.ends_with(".vw") {
+    if Path::new(data).extension().is_none_or(|format| format != "vw") {
         arguments.extend(["--label", "y", "--weight", "w"]);
     }
     for setting in settings {
