@@ -3,10 +3,10 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`settings`] | typed settings, from one table in [`crate::settings!`] |
-//! | [`table`] | the tables of an algorithm, and their rows at the records of a batch |
-//! | [`steps`] | [`Steps`]: an algorithm that learns batch by batch |
-//! | [`rounds`] | [`Rounds`]: an algorithm that passes over its own form of the data, such as a graph |
+//! | `settings` | typed settings, from one table in [`crate::settings!`] |
+//! | `table` | the tables of an algorithm, and their rows at the records of a batch |
+//! | `steps` | [`Steps`]: an algorithm that learns batch by batch |
+//! | `rounds` | [`Rounds`]: an algorithm that passes over its own form of the data, such as a graph |
 //! | `row` | what follows from an impl |
 
 mod rounds;
