@@ -297,7 +297,8 @@ fn assert_well_formed(batch: &Batch) {
 fn bits(batch: &Batch) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
     (
-        [of(&batch.labels), of(&batch.weights), of(&batch.values)],
+        batch.labels.iter().map(|x| x.to_bits()).collect::<Vec<u64>>(),
+        [of(&batch.weights), of(&batch.values)],
         [batch.offsets.clone(), batch.indices.clone(), batch.fields.clone()],
         [batch.groups.clone(), batch.columns.clone()],
     )

@@ -104,6 +104,8 @@ pub struct TrainJob {
     pub input: Input,
     /// Validation data; empty if there are none.
     pub validate: Vec<String>,
+    /// Paths as they were written, for the record of the training: a job that is resumed has absolute ones.
+    pub written: WrittenPaths,
     /// The time from which on training records are held out for validation.
     pub validate_from: Option<TimeLimit>,
     /// The model directory to write.
@@ -160,6 +162,14 @@ pub enum SlowWorkerPolicy {
     Move,
 }
 
+/// Paths as they were written.
+#[derive(Clone, Debug)]
+pub struct WrittenPaths {
+    pub data: Vec<String>,
+    pub validate: Vec<String>,
+    pub from: Option<String>,
+}
+
 impl TrainJob {
     /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob, families: &Families) -> Result<Self, Error> {
@@ -180,11 +190,21 @@ impl TrainJob {
         let algorithm = families.algorithm(algorithm)?;
         let model = checker.required_path("model", "a directory for the model")?;
         let restarts = checker.count("restarts")?.map(|count| count as u32);
+        let validate = checker.list("validate");
+        let from = checker.path("from")?;
+        let written = |name: &str, now: &[String]| raw.written(name).unwrap_or(now).to_vec();
+        let of_from: Vec<String> = from.iter().map(|path| path.display().to_string()).collect();
+        let written = WrittenPaths {
+            data: written("data", &input.data),
+            validate: written("validate", &validate),
+            from: written("from", &of_from).pop(),
+        };
         let mut job = Self {
             algorithm,
             parameters: (algorithm.configure)(&set)?,
             input,
-            validate: checker.list("validate"),
+            validate,
+            written,
             validate_from: checker.parsed(
                 "validate_from",
                 "a number, or a date as in 2026-01-31 or 2026-01-31 08:15:00",
@@ -199,7 +219,7 @@ impl TrainJob {
             durability: checker.choice("durability")?.and_then(Durability::named).unwrap_or_default(),
             checkpoints: CheckpointSettings::of(&checker, &model)?,
             model,
-            from: checker.path("from")?,
+            from,
             overwrite: checker.switch("overwrite")?,
             set,
             modules: raw.modules()?.clone(),

@@ -42,6 +42,9 @@ pub struct RawJob {
     /// The algorithm, for `train`.
     pub algorithm: Option<String>,
     values: BTreeMap<String, (ValueOrigin, Vec<String>)>,
+    /// Paths as they were written, by their keys, where they have been made absolute.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    written: BTreeMap<String, Vec<String>>,
     /// Contents of the files that the key `functions` names.
     #[serde(default, skip_serializing_if = "Modules::is_empty")]
     modules: Modules,
@@ -203,10 +206,22 @@ impl RawJob {
     /// may be continued from another folder.
     #[must_use]
     pub fn with_absolute_paths(self) -> Self {
-        self.with_paths(|path| match std::path::absolute(path) {
+        let before = self.values.clone();
+        let mut job = self.with_paths(|path| match std::path::absolute(path) {
             Ok(absolute) if path != "-" => absolute.display().to_string(),
             _ => path.to_owned(),
-        })
+        });
+        for (name, (_, texts)) in before {
+            if job.values.get(&name).is_some_and(|(_, absolute)| *absolute != texts) {
+                job.written.entry(name).or_insert(texts);
+            }
+        }
+        job
+    }
+
+    /// The paths of a key as they were written, if they have been made absolute since.
+    pub(super) fn written(&self, name: &str) -> Option<&[String]> {
+        self.written.get(name).map(Vec::as_slice)
     }
 
     /// Returns this job with the parameters of its algorithm set to `set`.
@@ -227,6 +242,7 @@ impl RawJob {
             entry.0 = place;
             entry.1.extend(pairs);
         }
+        self.written.retain(|name, _| !flags.values.contains_key(name));
         self.values.extend(flags.values);
         self.algorithm = flags.algorithm.or(self.algorithm);
         if !flags.command.is_train() {

@@ -82,6 +82,17 @@ fn a_submitted_job_is_what_submit_sends_or_the_keys_of_a_job_file() {
 }
 
 #[test]
+fn paths_that_were_made_absolute_are_recorded_as_they_were_written() {
+    let raw = file(SMALL).unwrap();
+    let written = TrainJob::check(&raw, &Families::default()).unwrap();
+    let stored = serde_json::to_value(raw.with_absolute_paths()).unwrap();
+    let resumed = RawJob::from_submitted(&stored).unwrap().with_absolute_paths();
+    let resumed = TrainJob::check(&resumed, &Families::default()).unwrap();
+    assert!(resumed.input.data.iter().all(|path| std::path::Path::new(path).is_absolute()));
+    assert_eq!((&resumed.written.data, &written.written.data), (&written.input.data, &written.input.data));
+}
+
+#[test]
 fn a_submitted_job_that_cannot_be_read_is_refused_with_what_is_wrong() {
     for (submitted, part) in [
         (serde_json::json!(null), "cannot be read"),

@@ -148,9 +148,9 @@ impl RunInfo<'_> {
             None => outcome.epochs.last(),
         };
         TrainingRecord {
-            data: self.job.input.data.clone(),
-            validate: self.job.validate.clone(),
-            from: self.job.from.as_ref().map(|path| path.display().to_string()),
+            data: self.job.written.data.clone(),
+            validate: self.job.written.validate.clone(),
+            from: self.job.written.from.clone(),
             records: totals.records,
             epochs: outcome.epochs.len() as u64,
             position: Some(TrainingPosition {
@@ -197,8 +197,8 @@ impl RunInfo<'_> {
             consistency: consistency_name(self.job.consistency),
             tasks: self.task_count,
             threads: self.job.manner.threads,
-            data: self.job.input.data.clone(),
-            validate: self.job.validate.clone(),
+            data: self.job.written.data.clone(),
+            validate: self.job.written.validate.clone(),
             format: self.schema.format.clone(),
             input: InputReport {
                 records: totals.records,
