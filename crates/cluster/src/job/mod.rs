@@ -13,7 +13,7 @@ pub mod submission;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,6 +170,19 @@ pub struct WrittenPaths {
     pub from: Option<String>,
 }
 
+impl WrittenPaths {
+    /// Those of a raw job, whose paths are now these.
+    fn of(raw: &RawJob, data: &[String], validate: &[String], from: Option<&Path>) -> Self {
+        let written = |name: &str, now: &[String]| raw.written(name).unwrap_or(now).to_vec();
+        let from: Vec<String> = from.iter().map(|path| path.display().to_string()).collect();
+        Self {
+            data: written("data", data),
+            validate: written("validate", validate),
+            from: written("from", &from).pop(),
+        }
+    }
+}
+
 impl TrainJob {
     /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob, families: &Families) -> Result<Self, Error> {
@@ -192,13 +205,7 @@ impl TrainJob {
         let restarts = checker.count("restarts")?.map(|count| count as u32);
         let validate = checker.list("validate");
         let from = checker.path("from")?;
-        let written = |name: &str, now: &[String]| raw.written(name).unwrap_or(now).to_vec();
-        let of_from: Vec<String> = from.iter().map(|path| path.display().to_string()).collect();
-        let written = WrittenPaths {
-            data: written("data", &input.data),
-            validate: written("validate", &validate),
-            from: written("from", &of_from).pop(),
-        };
+        let written = WrittenPaths::of(raw, &input.data, &validate, from.as_deref());
         let mut job = Self {
             algorithm,
             parameters: (algorithm.configure)(&set)?,

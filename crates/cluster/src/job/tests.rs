@@ -88,7 +88,7 @@ fn paths_that_were_made_absolute_are_recorded_as_they_were_written() {
     let stored = serde_json::to_value(raw.with_absolute_paths()).unwrap();
     let resumed = RawJob::from_submitted(&stored).unwrap().with_absolute_paths();
     let resumed = TrainJob::check(&resumed, &Families::default()).unwrap();
-    assert!(resumed.input.data.iter().all(|path| std::path::Path::new(path).is_absolute()));
+    assert!(resumed.input.data.iter().all(|path| Path::new(path).is_absolute()));
     assert_eq!((&resumed.written.data, &written.written.data), (&written.input.data, &written.input.data));
 }
 
