@@ -204,7 +204,7 @@ fn ascending(keys: impl IntoIterator<Item = u64>) -> Vec<u64> {
 }
 
 /// The table of the owners: for each key the largest of `task_count - task` of the tasks that name it.
-pub(super) fn owners() -> Table {
+fn owners() -> Table {
     Table::rows("owners", 1, PushRule::Max).doubles().work()
 }
 
@@ -221,16 +221,8 @@ impl<A: Rounds> Loop<A> for ByRounds {
         let model: &AlgorithmModel<A> = task.model.of()?;
         let mut places = Table::places(&job.tables(&model.0));
         let owners = places.pop().expect("the tables of the loop are the last");
-        let mut learner = RoundLearner {
-            job,
-            model: &model.0,
-            places,
-            owners,
-            share: None,
-            is_new: false,
-            record_count: 0,
-        };
-        learner.is_new = saved.is_none() && !task.resumed;
+        let (model, is_new) = (&model.0, saved.is_none());
+        let mut learner = RoundLearner { job, model, places, owners, share: None, is_new, record_count: 0 };
         let share = learner.with_task(task, 0, Rounds::begin)?;
         task.agent.barrier()?;
         learner.share = Some(share);

@@ -22,6 +22,8 @@ use crate::task_loop::{Learner, TaskState};
 pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
     /// Whether tasks can save their states within an epoch.
     const SAVES_WITHIN_EPOCHS: bool = false;
+    /// Whether a training continues from the tables of an earlier model (`--from`).
+    const CONTINUES: bool = false;
 
     /// The tables that the loop needs.
     fn work_tables() -> Vec<Table> {
@@ -77,8 +79,16 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
     }
 
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {
+        if previous.is_some() && !A::Loop::CONTINUES {
+            let reason = format!("{} always trains from the beginning: leave out --from", A::NAME);
+            return Err(Error::unsuitable(reason));
+        }
         let previous = previous.map(|model| model.of::<AlgorithmModel<A>>()).transpose()?;
-        Ok(Arc::new(AlgorithmModel(A::new(&self.settings, facts, previous.map(|model| &model.0))?)))
+        let model = A::new(&self.settings, facts, previous.map(|model| &model.0))?;
+        if let Some(previous) = previous {
+            Table::check_continues(&model.tables(Some(&self.settings)), &previous.0.tables(None))?;
+        }
+        Ok(Arc::new(AlgorithmModel(model)))
     }
 
     fn matrices(

@@ -45,6 +45,7 @@ impl Changes<'_> {
 
 impl<A: Steps> Loop<A> for BySteps {
     const SAVES_WITHIN_EPOCHS: bool = true;
+    const CONTINUES: bool = true;
 
     fn begin<'a>(
         job: &'a AlgorithmJob<A>,

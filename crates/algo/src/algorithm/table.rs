@@ -76,6 +76,22 @@ impl Table {
         of_model.chain(of_training).collect()
     }
 
+    /// Checks that training can continue from the tables of an earlier model.
+    pub(super) fn check_continues(now: &[Self], before: &[Self]) -> Result<(), Error> {
+        for table in now.iter().filter(|table| !table.is_work) {
+            let of_model =
+                before.iter().find(|other| other.name == table.name).map_or(0, |other| other.columns);
+            if of_model != table.columns {
+                return Err(Error::unsuitable(format!(
+                    "a row of the table '{}' has {} numbers, and {of_model} in the model of --from: give the settings of that \
+                     model",
+                    table.name, table.columns
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// The matrix of each table, in the order of the tables.
     pub(super) fn places(tables: &[Self]) -> Vec<TablePlace> {
         let model_count = tables.iter().filter(|table| !table.is_work).count();

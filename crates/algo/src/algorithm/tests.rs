@@ -162,6 +162,10 @@ fn steps_learn_and_are_continued_from_every_moment_to_the_same_bytes() {
     assert_eq!(whole.model.matrix_count(), 1);
     let (scores, metrics) = whole.saved_and_loaded(&tasks[0]);
     assert!(scores.iter().any(|score| *score != 0.0) && metrics["rmse"] < 0.6, "{metrics:?}");
+    let weights = |columns| vec![Table::rows("weights", columns, PushRule::Add)];
+    assert!(Table::check_continues(&weights(2), &weights(2)).is_ok());
+    let error = Table::check_continues(&weights(2), &weights(3)).unwrap_err().to_string();
+    assert!(error.contains("'weights' has 2 numbers, and 3 in the model"), "{error}");
     let idle =
         harness::train("least_squares", "learns=false epochs=1", tasks, None, matrix::Consistency::Bsp);
     assert_eq!(idle.unwrap().training.len(), 1);
@@ -182,6 +186,10 @@ fn rounds_end_when_nothing_changes_and_are_continued_from_every_moment() {
     let changed: Vec<f64> = whole.training.iter().map(|metrics| metrics["changed"]).collect();
     assert_eq!(changed.last(), Some(&0.0));
     check_moments("components", "", &tasks, &whole);
+    // The tables of the training are not in the model, so rounds cannot continue from it.
+    let job = harness::job("components", "").unwrap();
+    let error = job.model(&DataFacts::default(), Some(&*whole.model)).unwrap_err().to_string();
+    assert!(error.contains("components") && error.contains("--from"), "{error}");
     let error =
         harness::train("components", "", vec![Vec::new()], None, matrix::Consistency::Bsp).err().unwrap();
     assert!(matches!(error, Error::NoRecords), "{error}");
