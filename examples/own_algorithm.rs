@@ -3,7 +3,7 @@
 //! Brin, Page, "The anatomy of a large-scale hypertextual web search engine", Computer Networks 30, 1998.
 
 use algo::algorithm::{Algorithm, ByRounds, Edge, Round, Rounds, Table, Task};
-use algo::{DataFacts, DataNeeds, Epochs, Error};
+use algo::{DataFacts, Epochs, Error, Needs};
 use matrix::PushRule;
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +34,8 @@ impl Algorithm for PageRank {
     type Settings = PageRankSettings;
     type Loop = ByRounds;
 
-    fn needs(set: &PageRankSettings) -> DataNeeds {
-        DataNeeds { uses_labels: false, epochs: Epochs::Fixed(set.rounds), ..DataNeeds::default() }
+    fn needs(set: &PageRankSettings) -> Needs {
+        Needs { uses_labels: false, epochs: Epochs::Fixed(set.rounds), ..Needs::default() }
     }
 
     fn new(_: &PageRankSettings, _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {

@@ -2,7 +2,6 @@
 //! the mean label of a record's features. It trains in this process or on servers and workers, which run this program too.
 //! Try `cargo run --example own_family -- train means --data clicks.libsvm --servers 2 --model means`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algo::param::{Bounds, CheckedParams, param};
@@ -84,12 +83,8 @@ impl Scorer for LabelSums {
 struct Means(CheckedParams);
 
 impl Job for Means {
-    fn algorithm(&self) -> &'static str {
-        self.0.algorithm()
-    }
-
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.0.values().clone()
+    fn settings(&self) -> &CheckedParams {
+        &self.0
     }
 
     fn model(&self, _: &DataFacts, _: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {

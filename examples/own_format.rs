@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use data::{FormatOptions, Input, Source, SourceConfig};
+    use data::{FormatOptions, Input, KeyLimit, Source, SourceConfig};
 
     use super::*;
 
@@ -86,7 +86,10 @@ mod tests {
             FormatOptions { label: column(), ..FormatOptions::default() },
             FormatOptions { group: column(), ..FormatOptions::default() },
             FormatOptions { interactions: vec![vec!["a".into(), "b".into()]], ..FormatOptions::default() },
-            FormatOptions { key_limit: Some(100), ..FormatOptions::default() },
+            FormatOptions {
+                key_limit: Some(KeyLimit { limit: 100, setting: "dimensions" }),
+                ..FormatOptions::default()
+            },
         ] {
             let error = open(options).err().expect("a setting that is refused").to_string();
             assert!(error.contains("weather") && error.contains("remove this setting"), "{error}");

@@ -2,7 +2,7 @@
 //! rating --model tastes`. Koren, Bell, Volinsky, "Matrix factorization techniques for recommender systems", Computer 42, 2009.
 
 use algo::algorithm::{Algorithm, BySteps, Changes, Record, Steps, Table, adagrad};
-use algo::{DataFacts, DataNeeds, Epochs, Error, Output};
+use algo::{DataFacts, Epochs, Error, Needs, Output};
 use data::{BatchSize, Shuffle};
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +36,10 @@ impl Algorithm for Ratings {
     type Settings = RatingSettings;
     type Loop = BySteps;
 
-    fn needs(set: &RatingSettings) -> DataNeeds {
+    fn needs(set: &RatingSettings) -> Needs {
         let (epochs, batch_size, shuffle) =
             (Epochs::Fixed(set.epochs), BatchSize::Fixed(256), Shuffle::Batches);
-        DataNeeds { ids: &["user", "item"], scan: true, epochs, batch_size, shuffle, ..DataNeeds::default() }
+        Needs { ids: &["user", "item"], scan: true, epochs, batch_size, shuffle, ..Needs::default() }
     }
 
     fn new(set: &RatingSettings, facts: &DataFacts, before: Option<&Self>) -> Result<Self, Error> {

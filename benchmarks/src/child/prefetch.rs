@@ -72,7 +72,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                 let (layout, source, job, model) = (layout.clone(), &source, &job, &*model);
                 scope.spawn(move || -> Result<TaskTimes> {
                     let reader = source.reader(splits)?;
-                    let size = job.data_needs().batch_size;
+                    let size = job.needs().batch_size;
                     let mut data = TaskData::new(reader, None, Shuffle::None, 1, task.into(), size);
                     let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
                     let start = Instant::now();

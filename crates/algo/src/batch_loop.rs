@@ -39,9 +39,6 @@ pub(crate) trait BatchLearner {
         metrics: &mut MetricAccumulator,
     ) -> Result<StepSums, Error>;
 
-    /// What a user can change if the loss is no longer finite.
-    fn divergence_advice(&self) -> String;
-
     /// The feature of the batch that most likely is the cause if its loss is not finite.
     fn suspect(&self, _batch: &Batch) -> Option<u64> {
         None
@@ -239,10 +236,9 @@ impl<L: BatchLearner> BatchTask<L> {
             let Some([batch, ahead @ ..]) = data.next_window(1)? else { return Ok(StepsEnd::DataEnded) };
             let own = self.learner.step(task.agent, batch, ahead.first(), metrics)?;
             if !own.loss.is_finite() {
-                let advice = self.learner.divergence_advice();
                 let feature = self.learner.suspect(batch).map(FeatureLabel::new);
                 let (epoch, step) = (epoch + 1, *batch_count + 1);
-                return Err(Error::Diverged { epoch, step, loss: own.loss, feature, advice });
+                return Err(Error::Diverged { epoch, step, loss: own.loss, feature, advice: String::new() });
             }
             *batch_count += 1;
             sums.positive_count += own.positive_count;

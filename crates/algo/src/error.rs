@@ -204,7 +204,7 @@ pub enum Error {
     #[error("cannot continue training from this model: its {what} is {model}, that of the job is {job}")]
     ModelMismatch {
         /// The property that differs.
-        what: &'static str,
+        what: String,
         /// Its value in the model.
         model: String,
         /// Its value in the job.
@@ -219,7 +219,7 @@ pub enum Error {
         loss: f64,
         /// The feature that most likely is the cause.
         feature: Option<FeatureLabel>,
-        /// The settings to change, with their values.
+        /// The settings to change, with their values ([`crate::Job::divergence_advice`]); [`crate::train`] fills it in.
         advice: String,
     },
     /// A later reading of the data found something else than the first reading.

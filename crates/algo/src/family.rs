@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use data::LabelRule;
+use data::{KeyLimit, LabelRule};
 use matrix::{FunctionTable, MatrixSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::coefficients::CoefficientRule;
 use crate::error::Error;
 use crate::job::{Job, Output, Scorer};
-use crate::metric::{MetricAccumulator, RealAccumulator};
+use crate::metric::MetricAccumulator;
 use crate::param::{self, ParamSpec, nearest};
 
 /// Checks the parameters of one algorithm; unknown names and values out of range are errors.
@@ -65,28 +64,18 @@ pub trait Model: Any + Debug + Send + Sync {
     /// What the numbers of a prediction mean.
     fn output(&self) -> Output;
 
-    /// Whether an evaluation needs labels.
-    fn uses_labels(&self) -> bool {
-        true
+    /// What scoring requires of the records. By default that follows from the output.
+    fn record_needs(&self) -> RecordNeeds {
+        RecordNeeds::of(&self.output(), None)
     }
 
-    /// How labels become numbers when data are evaluated with this model.
-    fn label_rule(&self) -> LabelRule {
-        LabelRule::Real
+    /// What a training that continues from this model must have in common with it: names of settings, with their values.
+    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 
-    /// Whether zeros of dense formats must be kept as entries.
-    fn keep_zeros(&self) -> bool {
-        false
-    }
-
-    /// Whether the rows of a matrix of the model are features, which have names. By default those of the first one.
-    fn has_feature_rows(&self, matrix: &str) -> bool {
-        self.matrices(1).first().is_some_and(|first| first.name == matrix)
-    }
-
-    /// How the weights of a model that is linear in the values of its records become coefficients of these values.
-    fn coefficients(&self) -> Option<CoefficientRule> {
+    /// A table that the model makes of its matrices, for export.
+    fn derived_table(&self) -> Option<Box<dyn DerivedTable>> {
         None
     }
 
@@ -98,27 +87,99 @@ pub trait Model: Any + Debug + Send + Sync {
         }
     }
 
-    /// Feature numbers must be below this limit; `None` allows any number.
-    fn key_limit(&self) -> Option<u64> {
-        None
-    }
-
-    /// The fields of entries must be below this limit; `None` allows any field.
-    fn field_limit(&self) -> Option<u32> {
-        None
-    }
-
-    /// Whether a record must have a feature that is not 0.
-    fn requires_entries(&self) -> bool {
-        false
-    }
-
     /// A scorer with its own scratch memory; each thread needs one.
     fn scorer(&self) -> Box<dyn Scorer>;
 
-    /// An empty metric accumulator for this kind of model. By default that of predicted values.
+    /// An empty metric accumulator for this kind of model. By default it follows from the output.
     fn metric_accumulator(&self) -> MetricAccumulator {
-        MetricAccumulator::Real(RealAccumulator::default())
+        MetricAccumulator::of(&self.output())
+    }
+}
+
+/// What scoring requires of the records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordNeeds {
+    /// An evaluation needs labels.
+    pub uses_labels: bool,
+    /// How labels become numbers when data are evaluated.
+    pub label_rule: LabelRule,
+    /// Zeros of dense formats must be kept as entries.
+    pub keep_zeros: bool,
+    /// Feature numbers must be below this limit; `None` allows any number.
+    pub key_limit: Option<KeyLimit>,
+    /// The fields of entries must be below this limit; `None` allows any field.
+    pub field_limit: Option<u32>,
+    /// A record must have a feature that is not 0.
+    pub requires_entries: bool,
+}
+
+impl RecordNeeds {
+    /// Those of a prediction. `positive` is the label that counts as 1, if it is not 1.
+    pub fn of(output: &Output, positive: Option<f32>) -> Self {
+        let label_rule = match output {
+            Output::Probability | Output::Margin => LabelRule::Binary { positive },
+            Output::Classes(_) => LabelRule::Class,
+            Output::Value | Output::None | Output::Columns(_) => LabelRule::Real,
+        };
+        Self {
+            uses_labels: !matches!(output, Output::None | Output::Columns(_)),
+            label_rule,
+            keep_zeros: false,
+            key_limit: None,
+            field_limit: None,
+            requires_entries: false,
+        }
+    }
+}
+
+/// A table that a model makes of its matrices: a row for each row of the first, then one more.
+pub trait DerivedTable {
+    fn name(&self) -> &'static str;
+
+    /// The matrix whose rows become rows of the table; one that has rows of the same keys; one of a single row. The last two
+    /// need not be in the model.
+    fn matrices(&self) -> [&'static str; 3];
+
+    /// Makes a row in place. `beside` is the row of the key in the second matrix, if it has one, and `origin` the number from
+    /// which the values of the column of the key are counted.
+    fn make_row(&mut self, key: u64, row: &mut [f64], beside: Option<&[f64]>, origin: f64);
+
+    /// The name of the last row.
+    fn last_name(&self) -> &'static str;
+
+    /// Makes the last row in place, from the single row of the third matrix, or from zeros.
+    fn make_last_row(&self, row: &mut [f64]);
+}
+
+/// Checks that a training may continue from `previous`, whose rows it takes over: the fixed settings are the same, and the
+/// matrices have the same names and columns.
+///
+/// # Errors
+/// [`Error::ModelMismatch`] with what differs.
+pub(crate) fn check_continues(model: &dyn Model, previous: &dyn Model) -> Result<(), Error> {
+    let settings = model.fixed_settings().into_iter().zip(previous.fixed_settings());
+    for ((what, job), (_, model)) in settings {
+        if job != model {
+            return Err(Error::ModelMismatch { what: what.to_owned(), model, job });
+        }
+    }
+    let before = previous.matrices(1);
+    for matrix in model.matrices(1) {
+        let columns = before.iter().find(|other| other.name == matrix.name).map_or(0, |other| other.columns);
+        if columns != matrix.columns {
+            let what = format!("columns of the table '{}'", matrix.name);
+            let (model, job) = (columns.to_string(), matrix.columns.to_string());
+            return Err(Error::ModelMismatch { what, model, job });
+        }
+    }
+    Ok(())
+}
+
+impl dyn Model + '_ {
+    /// Whether the rows of a matrix of the model are features, which have names: not if it has a single row.
+    pub fn has_feature_rows(&self, matrix: &str) -> bool {
+        let mut matrices = self.matrices(1).into_iter().enumerate();
+        matrices.any(|(at, spec)| spec.name == matrix && (at == 0 || spec.rows != 1))
     }
 }
 

@@ -4,47 +4,45 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle, Survey};
+use data::{Batch, BatchSize, BatchStream, KeyLimit, LabelRule, Shuffle, Survey};
 use matrix::{Agent, Consistency, MatrixSpec};
 
+use crate::advice::{Remedies, TrainingReport};
 use crate::coordinator::Coordinator;
 use crate::error::Error;
-use crate::family::Model;
+use crate::family::{Model, check_continues};
+use crate::labels;
 use crate::metric::MetricAccumulator;
+use crate::param::CheckedParams;
 use crate::stopping::EarlyStopping;
 use crate::task_loop::{Learner, TaskState};
 
 /// Checked parameters of one algorithm. The caller goes through these steps in order: `resolve_settings`, and a new job
-/// from the resolved settings; `data_needs`; open the data; `label_rule`; `model`; `matrices`; create them in that
+/// from the resolved settings; `needs`; open the data; `label_rule`; `model`; `matrices`; create them in that
 /// order as `MatrixId(0)`, `MatrixId(1)`, ...; [`train`](crate::task_loop::train) on the thread of each task; save the model with the matrices.
 pub trait Job: Debug + Send + Sync {
-    fn algorithm(&self) -> &'static str;
-
-    /// Every parameter with its value in force.
-    fn settings(&self) -> BTreeMap<&'static str, String>;
+    /// The algorithm, and every setting with its value in force.
+    fn settings(&self) -> &CheckedParams;
 
     /// Chooses values for the settings that are left open. With `previous`, training continues from that model. If the
-    /// data must be surveyed first, they are opened with the `data_needs` of this unresolved job.
+    /// data must be surveyed first, they are opened with the `needs` of this unresolved job.
     fn resolve_settings(
         &self,
         _known: &DataProfile<'_>,
         _previous: Option<&dyn Model>,
     ) -> Result<Resolution, Error> {
-        let settings = self.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Resolution::Resolved(ResolvedSettings { settings, reasons: Vec::new() }))
+        let settings =
+            self.settings().values().iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        Ok(Resolution::Resolved(ResolvedSettings { settings: settings.collect(), reasons: Vec::new() }))
     }
 
-    /// What the job requires of the data.
-    fn data_needs(&self) -> DataNeeds {
-        DataNeeds::default()
+    /// What the job requires of its data, and of how it runs.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
-    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
-    fn label_rule(&self, _names: &[String]) -> Result<LabelRule, Error> {
-        Ok(self.data_needs().label_rule)
-    }
-
-    /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
+    /// The model without its matrices. With `previous`, training continues from that model, whose family and matrices are
+    /// those of this one ([`check_continues`]).
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
 
     /// The matrices, in order of creation.
@@ -55,12 +53,6 @@ pub trait Job: Debug + Send + Sync {
         partition_count: u32,
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error>;
-
-    /// Whether tasks can save their states within an epoch ([`crate::Coordinator::is_save_due`]). If not, they save
-    /// between two epochs.
-    fn saves_within_epochs(&self) -> bool {
-        false
-    }
 
     /// Begins one task, on its own thread. Without `saved`, the first values of the matrices are written, or they
     /// contain an earlier model ([`TrainTask::resumed`]). With `saved`, the matrices are as they were when it was
@@ -76,9 +68,34 @@ pub trait Job: Debug + Send + Sync {
         "Lower the step sizes, or scale the values".to_owned()
     }
 
-    /// The rule for early stopping; `None` if it is off.
-    fn stopping(&self) -> Option<EarlyStopping> {
-        None
+    /// Notices about a training that has ended: what its losses say, and what may help.
+    fn advice(&self, report: &TrainingReport<'_>) -> Vec<String> {
+        if self.needs().uses_labels { Remedies::default().notices(report) } else { Vec::new() }
+    }
+}
+
+impl dyn Job + '_ {
+    pub fn algorithm(&self) -> &'static str {
+        self.settings().algorithm()
+    }
+
+    /// The model without its matrices. With `previous`, training continues from that model.
+    ///
+    /// # Errors
+    /// If the data do not suit the algorithm, or the earlier model does not suit this training.
+    pub fn new_model(
+        &self,
+        facts: &DataFacts,
+        previous: Option<&dyn Model>,
+    ) -> Result<Arc<dyn Model>, Error> {
+        let model = self.model(facts, previous)?;
+        previous.map_or(Ok(()), |previous| check_continues(&*model, previous))?;
+        Ok(model)
+    }
+
+    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
+    pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
+        self.needs().label_rule(names)
     }
 }
 
@@ -110,12 +127,13 @@ impl Epochs {
     }
 }
 
-/// What a job requires of the caller that opens the data.
+/// What a job requires of the caller that opens the data and runs it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DataNeeds {
-    /// How labels become numbers before their names are known. [`Job::label_rule`] decides it
-    /// once they are.
+pub struct Needs {
+    /// How labels become numbers before their names are known ([`Self::label_rule`]).
     pub label_rule: LabelRule,
+    /// The label that counts as 1, as the user writes it, for a rule of two classes.
+    pub positive_label: Option<String>,
     /// The family learns from labels. If not, a table without `--label` has none, and all its columns are features.
     pub uses_labels: bool,
     /// The training data must be scanned before epoch 0 (`TaskData::scan`), for classes, moments or class counts.
@@ -151,20 +169,53 @@ pub struct DataNeeds {
     /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
-    pub key_limit: Option<u64>,
+    pub key_limit: Option<KeyLimit>,
     /// A record must have a feature that is not 0.
     pub requires_entries: bool,
     /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
     pub validation_share: f64,
-    /// Validation data, from a file or a share, are required because early stopping uses them.
-    pub validation_required: bool,
+    /// The rule for early stopping, which requires validation data from a file or a share; `None` if it is off.
+    pub early_stopping: Option<EarlyStopping>,
+    /// Tasks can save their states within an epoch ([`crate::Coordinator::is_save_due`]). If not, they save between two
+    /// epochs.
+    pub saves_within_epochs: bool,
+    /// All reads must see every earlier push: another consistency than bsp is refused.
+    pub requires_bsp: bool,
 }
 
-impl Default for DataNeeds {
+impl Needs {
+    /// The edges of a graph, with keys of nodes and without labels.
+    #[must_use]
+    pub fn edges() -> Self {
+        Self { uses_labels: false, ..Self::default() }
+    }
+
+    /// Reads the data this many times, or makes this many rounds.
+    #[must_use]
+    pub fn epochs(self, count: u64) -> Self {
+        Self { epochs: Epochs::Fixed(count), ..self }
+    }
+
+    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
+    ///
+    /// # Errors
+    /// If the label that counts as 1 is not among them.
+    pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
+        Ok(match self.label_rule {
+            LabelRule::Binary { .. } => {
+                LabelRule::Binary { positive: labels::positive(self.positive_label.as_deref(), names)? }
+            }
+            rule => rule,
+        })
+    }
+}
+
+impl Default for Needs {
     /// One pass over records with real labels, in the order of the files.
     fn default() -> Self {
         Self {
             label_rule: LabelRule::Real,
+            positive_label: None,
             uses_labels: true,
             scan: false,
             count_features: false,
@@ -183,7 +234,9 @@ impl Default for DataNeeds {
             key_limit: None,
             requires_entries: false,
             validation_share: 0.0,
-            validation_required: false,
+            early_stopping: None,
+            saves_within_epochs: false,
+            requires_bsp: false,
         }
     }
 }
@@ -263,17 +316,17 @@ pub enum Output {
     /// One probability per class, in this order.
     Classes(Vec<f32>),
     /// One number for each of these columns, which are no prediction of a label.
-    Columns(&'static [&'static str]),
+    Columns(Vec<String>),
 }
 
 impl Output {
     /// The names of the columns of a prediction before the probabilities of classes.
-    pub fn names(&self) -> &'static [&'static str] {
+    pub fn names(&self) -> Vec<&str> {
         match self {
-            Self::Probability | Self::Margin | Self::Value => &["score"],
-            Self::Classes(_) => &["predicted"],
-            Self::None => &[],
-            Self::Columns(names) => names,
+            Self::Probability | Self::Margin | Self::Value => vec!["score"],
+            Self::Classes(_) => vec!["predicted"],
+            Self::None => Vec::new(),
+            Self::Columns(names) => names.iter().map(String::as_str).collect(),
         }
     }
 

@@ -110,6 +110,15 @@ impl<'a> TrainingLabels<'a> {
         }
     }
 
+    /// Refuses to continue from a model with another positive label.
+    pub(crate) fn check_same_positive(&self, job: Option<f32>, model: Option<f32>) -> Result<(), Error> {
+        let text = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), |label| self.text(label));
+        if job == model {
+            return Ok(());
+        }
+        Err(Error::ModelMismatch { what: "positive_label".to_owned(), model: text(model), job: text(job) })
+    }
+
     /// The weights of `classes`, in their order; if there are none, those of label 0 and of label 1, which is
     /// `positive`. `pairs` are labels as the user writes them with their weights.
     pub(crate) fn weights(

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`family`] | what the program knows of a family: its row, its models; the table of families |
 //! | [`algorithm`] | an algorithm on one page: one impl, from which family, job, model, scorer and learner follow |
+//! | [`advice`] | what the losses of a training say, and what may help |
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
 //! | [`task_loop`] | the loop of a task: epochs, validation, reports, what a task keeps between epochs |
 //! | `batch_loop` | an epoch of a task that learns batch by batch |
@@ -18,9 +19,9 @@
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
+pub mod advice;
 pub mod algorithm;
 mod batch_loop;
-mod coefficients;
 pub mod coordinator;
 pub mod csr;
 pub mod descent;
@@ -40,13 +41,13 @@ pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
 
+pub use advice::{EpochMetrics, Remedies, TrainingReport};
 pub use algorithm::Algorithm;
-pub use coefficients::CoefficientRule;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
-pub use family::{AlgorithmRow, Families, Family, Model, SavedModel};
+pub use family::{AlgorithmRow, DerivedTable, Families, Family, Model, RecordNeeds, SavedModel};
 pub use job::{
-    DataFacts, DataNeeds, DataProfile, Epochs, Job, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
+    DataFacts, DataProfile, Epochs, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
     evaluate,
 };
 pub use metric::MetricAccumulator;

@@ -2,6 +2,7 @@
 
 mod checked;
 pub(crate) mod common;
+pub(crate) mod remedies;
 #[cfg(test)]
 mod tests;
 

@@ -121,7 +121,20 @@ pub fn encode(state: &impl Serialize) -> Result<Vec<u8>, Error> {
 
 /// Trains one task to its end, on the thread of the task. With `saved`, the matrices must be as they were when it was
 /// saved; training continues from there.
-pub fn train<'a>(job: &'a dyn Job, mut task: TrainTask<'a>, saved: Option<&TaskState>) -> Result<(), Error> {
+pub fn train<'a>(job: &'a dyn Job, task: TrainTask<'a>, saved: Option<&TaskState>) -> Result<(), Error> {
+    train_epochs(job, task, saved).map_err(|mut error| {
+        if let Error::Diverged { advice, .. } = &mut error {
+            *advice = job.divergence_advice();
+        }
+        error
+    })
+}
+
+fn train_epochs<'a>(
+    job: &'a dyn Job,
+    mut task: TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<(), Error> {
     if let Some(saved) = saved {
         saved.check(job.algorithm(), &task)?;
     }

@@ -41,7 +41,7 @@ pub(crate) fn text(label: f64, names: &[String]) -> String {
 
 /// Returns the label that a model of two classes counts as 1, as the user writes it; none for other models.
 pub fn positive(model: &dyn Model, schema: &Schema) -> Option<String> {
-    match (model.output(), model.label_rule()) {
+    match (model.output(), model.record_needs().label_rule) {
         (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
             Some(text(positive.map_or(1.0, f64::from), &schema.label_names))
         }
@@ -57,7 +57,7 @@ pub(crate) fn classes(model: &dyn Model, schema: &Schema, seen: &LabelStats) -> 
     }
     let Some(positive) = positive(model, schema) else { return Vec::new() };
     let named_other = schema.label_names.iter().find(|name| **name != positive);
-    let other = match (schema.label_names.len(), named_other, model.label_rule()) {
+    let other = match (schema.label_names.len(), named_other, model.record_needs().label_rule) {
         (2, Some(other), _) => other.clone(),
         (0, _, LabelRule::Binary { positive: None }) if seen.kind() == LabelKind::MinusPlusOne => {
             "-1".to_owned()

@@ -16,9 +16,9 @@ const SNIFF_BYTES: u64 = 64 << 10;
 
 /// The kind of a file that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputKind {
+pub enum OutputKind<'a> {
     /// Scores of `predict`, with these columns.
-    Scores(&'static [&'static str]),
+    Scores(&'a [&'a str]),
     /// The report of `train`.
     Report,
     /// Data of `generate`.
@@ -27,7 +27,7 @@ pub enum OutputKind {
     Table,
 }
 
-impl OutputKind {
+impl OutputKind<'_> {
     fn noun(self) -> &'static str {
         match self {
             Self::Scores(_) => "a file of scores",
@@ -115,7 +115,7 @@ impl Outputs {
 
     /// Checks that the command may write a folder of parts to `path`, which `flag` sets. Only a folder that is empty, or
     /// with `--overwrite` one that has nothing but parts of the same kind, is replaced.
-    pub fn check_folder(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
+    pub fn check_folder(&self, flag: &str, path: &Path, kind: OutputKind<'_>) -> Result<(), Error> {
         let shown = path.display();
         let advice = || format!("choose another {flag}");
         let identity = FileIdentity::of(path);
@@ -156,7 +156,7 @@ impl Outputs {
     }
 
     /// Checks that the command may write a file to `path`, which `flag` sets.
-    pub fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
+    pub fn check_file(&self, flag: &str, path: &Path, kind: OutputKind<'_>) -> Result<(), Error> {
         let shown = path.display();
         if path.is_dir() {
             let advice = format!("name a file for {flag}");
@@ -295,7 +295,7 @@ mod tests {
         })
     }
 
-    fn refusal(outputs: &Outputs, path: &Path, kind: OutputKind) -> String {
+    fn refusal(outputs: &Outputs, path: &Path, kind: OutputKind<'_>) -> String {
         outputs.check_file("--output", path, kind).unwrap_err().to_string()
     }
 

@@ -16,6 +16,14 @@ pub enum InputPurpose {
     Prediction,
 }
 
+/// A limit that feature numbers must be below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLimit {
+    pub limit: u64,
+    /// The setting that gives it, for messages.
+    pub setting: &'static str,
+}
+
 /// Settings of formats. A column is given by its name in the header, or by its 0-based number.
 #[derive(Clone, Debug)]
 pub struct FormatOptions {
@@ -60,7 +68,7 @@ pub struct FormatOptions {
     /// Whether the entries of formats with columns have fields. In libffm they have them always.
     pub uses_fields: bool,
     /// Feature numbers must be below it; `None`: there is no limit.
-    pub key_limit: Option<u64>,
+    pub key_limit: Option<KeyLimit>,
     /// Fields of lines that have fields must be below it; `None`: there is no limit.
     pub field_limit: Option<u32>,
     /// Whether a record must have a feature that is not 0.
@@ -183,7 +191,7 @@ mod tests {
             keep_zeros: true,
             subtracts_origins: true,
             uses_fields: true,
-            key_limit: Some(7),
+            key_limit: Some(KeyLimit { limit: 7, setting: "dimensions" }),
             field_limit: Some(2),
             requires_entries: true,
             label_rule: LabelRule::Class,
@@ -202,7 +210,10 @@ mod tests {
         assert!(options.token_columns.is_empty() && options.time.is_none() && options.keeps_token_order);
         assert!(!options.has_label && options.keep_zeros);
         assert_eq!((options.purpose, options.label_rule), (InputPurpose::Prediction, LabelRule::Class));
-        assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));
+        assert_eq!(
+            (options.group.as_deref(), options.key_limit),
+            (Some("qid"), Some(KeyLimit { limit: 7, setting: "dimensions" }))
+        );
         assert_eq!((options.field_limit, options.requires_entries), (Some(2), true));
         assert_eq!((options.keep_columns, options.interactions), (all().keep_columns, all().interactions));
         let mut options = all();

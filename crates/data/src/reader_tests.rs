@@ -132,7 +132,7 @@ fn a_feature_number_beyond_the_limit_is_a_bad_line_with_its_place() {
         ("libffm", b"1 0:1:1\n0 0:4:1 7:7:2\n1 7:9:1\n", "file0:2:9"),
     ] {
         let mut config = SourceConfig { format: Some(format.into()), ..config() };
-        config.options.key_limit = Some(5);
+        config.options.key_limit = Some(crate::KeyLimit { limit: 5, setting: "dimensions" });
         let error = labels(&over(&[text], &config).unwrap(), 1, 10).unwrap_err().to_string();
         assert!(error.starts_with(place), "{error}");
         assert!(error.contains("below 5 (dimensions = 5), found index 7"), "{error}");

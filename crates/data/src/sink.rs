@@ -3,6 +3,7 @@
 use crate::bad_lines::{BadLineCounter, BadLineTally};
 use crate::columns::Attributes;
 use crate::label::{LabelRule, LabelStats, Labeler};
+use crate::options::KeyLimit;
 use crate::rounding::{RoundedKeys, RoundingReport};
 use crate::{BadLine, Batch, BatchBuilder, Error, LineError};
 use math::random::RandomStream;
@@ -15,7 +16,7 @@ pub struct Sink {
     main_builder: BatchBuilder,
     holdout: Option<Holdout>,
     labeler: Labeler,
-    key_limit: Option<u64>,
+    key_limit: Option<KeyLimit>,
     requires_entries: bool,
     bad_lines: BadLineCounter,
     record_count: u64,
@@ -98,7 +99,7 @@ impl Sink {
     }
 
     /// Sets the limit that feature numbers of later records must be below.
-    pub(crate) fn set_key_limit(&mut self, limit: Option<u64>) {
+    pub(crate) fn set_key_limit(&mut self, limit: Option<KeyLimit>) {
         self.key_limit = limit;
     }
 
@@ -160,9 +161,9 @@ impl Sink {
     /// Returns a feature number of the open record that exceeds the limit, and what was expected instead.
     #[inline]
     pub(crate) fn key_beyond_limit(&mut self) -> Option<(u64, String)> {
-        let limit = self.key_limit?;
+        let KeyLimit { limit, setting } = self.key_limit?;
         let largest = self.builder().largest_open_key().filter(|key| *key >= limit)?;
-        Some((largest, format!("feature numbers below {limit} (dimensions = {limit})")))
+        Some((largest, format!("feature numbers below {limit} ({setting} = {limit})")))
     }
 
     /// Whether a record of this weight is left out.

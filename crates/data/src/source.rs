@@ -18,7 +18,7 @@ use crate::{Batch, Error};
 use std::sync::Arc;
 
 pub use crate::input::{Head, Input};
-pub use crate::options::{FormatOptions, InputPurpose};
+pub use crate::options::{FormatOptions, InputPurpose, KeyLimit};
 
 /// Which inputs are read, and how.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub struct Source {
     schema: Schema,
     passthrough_columns: Vec<PassthroughColumn>,
     label_rule: LabelRule,
-    key_limit: Option<u64>,
+    key_limit: Option<KeyLimit>,
     requires_entries: bool,
     purpose: InputPurpose,
     bad_lines: BadLineTally,
@@ -277,8 +277,9 @@ fn check_features_are_numbered(
     files: &[Input],
     schema: &Schema,
     abilities: Abilities,
-    limit: u64,
+    key_limit: KeyLimit,
 ) -> Result<(), Error> {
+    let limit = key_limit.limit;
     let file = input::list_names(files);
     let text = schema.columns.iter().find(|column| column.kind == ColumnKind::Text);
     let reason = match text {
@@ -302,7 +303,7 @@ fn check_features_are_numbered(
         }
         None => return Ok(()),
     };
-    Err(Error::BadOption { option: "dimensions", reason })
+    Err(Error::BadOption { option: key_limit.setting, reason })
 }
 
 /// Fails when the input has another format than training and identifies its features differently: by names of columns,

@@ -49,7 +49,7 @@ fn records_of_another_format_are_read_when_their_features_are_alike() {
 fn a_limit_of_feature_numbers_is_for_features_that_have_numbers() {
     let with_limit = |format: &str, limit: u64| {
         let mut config = config(format);
-        config.options.key_limit = Some(limit);
+        config.options.key_limit = Some(crate::KeyLimit { limit, setting: "dimensions" });
         config
     };
     for (format, text, by_columns, is_numbered) in SAMPLES {

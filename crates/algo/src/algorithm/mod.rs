@@ -20,9 +20,10 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::advice::{Remedies, TrainingReport};
 use crate::error::Error;
 use crate::family::{AlgorithmRow, Family};
-use crate::job::{DataFacts, DataNeeds, Output};
+use crate::job::{DataFacts, Needs, Output};
 
 pub use rounds::{ByRounds, Edge, KeyRows, Round, Rounds, Task};
 pub use row::{AlgorithmJob, AlgorithmModel, Loop};
@@ -45,9 +46,9 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
     /// [`BySteps`] or [`ByRounds`].
     type Loop: Loop<Self>;
 
-    /// What the training requires of the data. [`DataNeeds::default`] is one pass over records with real labels.
-    fn needs(_settings: &Self::Settings) -> DataNeeds {
-        DataNeeds::default()
+    /// What the training requires of the data. [`Needs::default`] is one pass over records with real labels.
+    fn needs(_settings: &Self::Settings) -> Needs {
+        Needs::default()
     }
 
     /// A new model, without its tables. With `before`, training continues from that model.
@@ -60,12 +61,22 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
     /// that is loaded; the tables of the model then have the same names and columns.
     fn tables(&self, settings: Option<&Self::Settings>) -> Vec<Table>;
 
-    /// Pushes the prediction of a record: as many numbers as [`Self::OUTPUT`] has.
+    /// The output of this model, if it is not the same for all: classes, or columns with names that are computed.
+    fn output(&self) -> Output {
+        Self::OUTPUT
+    }
+
+    /// Pushes the prediction of a record: as many numbers as [`Self::output`] has.
     fn predict(&self, _record: &Record<'_>, _out: &mut Vec<f64>) {}
 
     /// What a user can change if the numbers of a training are no longer finite.
     fn divergence_advice(_settings: &Self::Settings) -> String {
         "Lower the step sizes, or scale the values".to_owned()
+    }
+
+    /// Notices about a training that has ended: what its losses say, and what may help.
+    fn advice(settings: &Self::Settings, report: &TrainingReport<'_>) -> Vec<String> {
+        if Self::needs(settings).uses_labels { Remedies::default().notices(report) } else { Vec::new() }
     }
 
     /// The family of this algorithm, for the table of families of a program.

@@ -10,7 +10,7 @@ use super::row::{AlgorithmJob, AlgorithmModel, Loop};
 use super::table::TablePlace;
 use super::{Algorithm, Table};
 use crate::error::Error;
-use crate::job::{Epochs, TrainTask};
+use crate::job::{Epochs, Needs, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedMetric};
 use crate::task_loop::{EpochEnd, Learner, TaskState};
@@ -209,6 +209,10 @@ fn owners() -> Table {
 }
 
 impl<A: Rounds> Loop<A> for ByRounds {
+    fn complete(needs: Needs) -> Needs {
+        Needs { requires_bsp: true, ..needs }
+    }
+
     fn work_tables() -> Vec<Table> {
         vec![owners()]
     }

@@ -3,27 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use data::{Batch, LabelRule};
+use data::Batch;
 use matrix::{Agent, Consistency, MatrixSpec};
 use serde_json::Value;
 
 use super::table::{Rows, TablePlace};
 use super::{Algorithm, Settings, Table};
+use crate::advice::TrainingReport;
 use crate::error::Error;
 use crate::family::Model;
-use crate::job::{DataFacts, DataNeeds, Job, Output, Scorer, TrainTask};
+use crate::job::{DataFacts, Job, Needs, Output, Scorer, TrainTask};
 use crate::loss::Loss;
-use crate::metric::named::NamedAccumulator;
-use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
+use crate::metric::MetricAccumulator;
 use crate::param::CheckedParams;
 use crate::task_loop::{Learner, TaskState};
 
 /// How an algorithm is trained.
 pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
-    /// Whether tasks can save their states within an epoch.
-    const SAVES_WITHIN_EPOCHS: bool = false;
     /// Whether a training continues from the tables of an earlier model (`--from`).
     const CONTINUES: bool = false;
+
+    /// What the loop requires besides what the algorithm needs.
+    fn complete(needs: Needs) -> Needs;
 
     /// The tables that the loop needs.
     fn work_tables() -> Vec<Table> {
@@ -66,16 +67,12 @@ impl<A: Algorithm> AlgorithmJob<A> {
 }
 
 impl<A: Algorithm> Job for AlgorithmJob<A> {
-    fn algorithm(&self) -> &'static str {
-        A::NAME
+    fn settings(&self) -> &CheckedParams {
+        &self.checked
     }
 
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.checked.values().clone()
-    }
-
-    fn data_needs(&self) -> DataNeeds {
-        A::needs(&self.settings)
+    fn needs(&self) -> Needs {
+        A::Loop::complete(A::needs(&self.settings))
     }
 
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error> {
@@ -84,11 +81,7 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
             return Err(Error::unsuitable(reason));
         }
         let previous = previous.map(|model| model.of::<AlgorithmModel<A>>()).transpose()?;
-        let model = A::new(&self.settings, facts, previous.map(|model| &model.0))?;
-        if let Some(previous) = previous {
-            Table::check_continues(&model.tables(Some(&self.settings)), &previous.0.tables(None))?;
-        }
-        Ok(Arc::new(AlgorithmModel(model)))
+        Ok(Arc::new(AlgorithmModel(A::new(&self.settings, facts, previous.map(|model| &model.0))?)))
     }
 
     fn matrices(
@@ -102,10 +95,6 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
         Ok(Table::specs(&self.tables(&model.0), true, consistency, partition_count, seed))
     }
 
-    fn saves_within_epochs(&self) -> bool {
-        A::Loop::SAVES_WITHIN_EPOCHS
-    }
-
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,
@@ -116,6 +105,10 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
 
     fn divergence_advice(&self) -> String {
         A::divergence_advice(&self.settings)
+    }
+
+    fn advice(&self, report: &TrainingReport<'_>) -> Vec<String> {
+        A::advice(&self.settings, report)
     }
 }
 
@@ -137,42 +130,13 @@ impl<A: Algorithm> Model for AlgorithmModel<A> {
     }
 
     fn output(&self) -> Output {
-        A::OUTPUT
-    }
-
-    fn uses_labels(&self) -> bool {
-        !matches!(A::OUTPUT, Output::None)
-    }
-
-    fn label_rule(&self) -> LabelRule {
-        match A::OUTPUT {
-            Output::Probability | Output::Margin => LabelRule::Binary { positive: None },
-            _ => LabelRule::Real,
-        }
-    }
-
-    fn has_feature_rows(&self, _matrix: &str) -> bool {
-        true
+        self.0.output()
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {
         let places = Table::places(&self.0.tables(None));
         let values = vec![Vec::new(); places.len()];
         Box::new(AlgorithmScorer { model: self.0.clone(), places, values })
-    }
-
-    fn metric_accumulator(&self) -> MetricAccumulator {
-        match A::OUTPUT {
-            Output::Probability => MetricAccumulator::Binary(Box::new(BinaryAccumulator {
-                probabilities: true,
-                ..Default::default()
-            })),
-            Output::Margin => MetricAccumulator::Binary(Box::default()),
-            Output::Value => MetricAccumulator::Real(RealAccumulator::default()),
-            Output::None | Output::Classes(_) | Output::Columns(_) => {
-                MetricAccumulator::Named(NamedAccumulator::default())
-            }
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::table::{Record, Rows, TablePlace};
 use super::{Algorithm, Table};
 use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight, suspect_column};
 use crate::error::Error;
-use crate::job::TrainTask;
+use crate::job::{Needs, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::task_loop::{Learner, TaskState};
 
@@ -44,8 +44,11 @@ impl Changes<'_> {
 }
 
 impl<A: Steps> Loop<A> for BySteps {
-    const SAVES_WITHIN_EPOCHS: bool = true;
     const CONTINUES: bool = true;
+
+    fn complete(needs: Needs) -> Needs {
+        Needs { saves_within_epochs: true, ..needs }
+    }
 
     fn begin<'a>(
         job: &'a AlgorithmJob<A>,
@@ -134,10 +137,6 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
         }
         agent.tick()?;
         Ok(sums)
-    }
-
-    fn divergence_advice(&self) -> String {
-        A::divergence_advice(&self.job.settings)
     }
 
     fn suspect(&self, batch: &Batch) -> Option<u64> {

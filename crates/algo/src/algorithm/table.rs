@@ -76,22 +76,6 @@ impl Table {
         of_model.chain(of_training).collect()
     }
 
-    /// Checks that training can continue from the tables of an earlier model.
-    pub(super) fn check_continues(now: &[Self], before: &[Self]) -> Result<(), Error> {
-        for table in now.iter().filter(|table| !table.is_work) {
-            let of_model =
-                before.iter().find(|other| other.name == table.name).map_or(0, |other| other.columns);
-            if of_model != table.columns {
-                return Err(Error::unsuitable(format!(
-                    "a row of the table '{}' has {} numbers, and {of_model} in the model of --from: give the settings of that \
-                     model",
-                    table.name, table.columns
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// The matrix of each table, in the order of the tables.
     pub(super) fn places(tables: &[Self]) -> Vec<TablePlace> {
         let model_count = tables.iter().filter(|table| !table.is_work).count();
@@ -213,7 +197,7 @@ impl<'a> Record<'a> {
         batch.entries(self.r).map(move |i| (batch.indices[i], value(i)))
     }
 
-    /// The numbers of the keys of the ids of the record ([`crate::DataNeeds::ids`]), in the order of the ids.
+    /// The numbers of the keys of the ids of the record ([`crate::Needs::ids`]), in the order of the ids.
     ///
     /// # Panics
     /// If the record has fewer ids, which no format with columns gives.

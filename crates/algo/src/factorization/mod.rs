@@ -47,13 +47,14 @@ use matrix::{Consistency, ElementType, Initializer, MatrixSpec, PushRule};
 
 pub use model::Model;
 
+use crate::advice::TrainingReport;
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, DataNeeds, DataProfile, Job, Resolution, TrainTask};
-use crate::labels::{self, LabelScale, TrainingLabels};
+use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TrainTask};
+use crate::labels::{LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
+use crate::param::remedies::GradientSettings;
 use crate::scaling::{ScaledColumns, Standardize};
-use crate::stopping::EarlyStopping;
 use crate::task_loop::{Learner, TaskState};
 use params::Params;
 
@@ -130,12 +131,8 @@ impl Factorization {
 }
 
 impl Job for Factorization {
-    fn algorithm(&self) -> &'static str {
-        self.checked.algorithm()
-    }
-
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.checked.values().clone()
+    fn settings(&self) -> &CheckedParams {
+        &self.checked
     }
 
     fn resolve_settings(
@@ -146,9 +143,9 @@ impl Job for Factorization {
         Ok(auto::resolve_settings(self, known, previous.map(|model| model.of()).transpose()?))
     }
 
-    fn data_needs(&self) -> DataNeeds {
+    fn needs(&self) -> Needs {
         let params = &self.params;
-        DataNeeds {
+        Needs {
             label_rule: if self.is_real() { LabelRule::Real } else { LabelRule::Binary { positive: None } },
             scan: self.is_real() || self.has_fields || params.standardize || params.positive_label.is_some(),
             keep_zeros: self.checked.text(&params::STANDARDIZE) != "false",
@@ -158,16 +155,11 @@ impl Job for Factorization {
             batch_size: params.batch_size.map_or(BatchSize::Growing, BatchSize::Fixed),
             shuffle: params.shuffle,
             validation_share: params.validation_share,
-            validation_required: params.early_stopping.is_some(),
-            ..DataNeeds::default()
+            early_stopping: params.early_stopping.clone(),
+            saves_within_epochs: true,
+            positive_label: params.positive_label.clone(),
+            ..Needs::default()
         }
-    }
-
-    fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
-        if self.is_real() {
-            return Ok(LabelRule::Real);
-        }
-        Ok(LabelRule::Binary { positive: labels::positive(self.params.positive_label.as_deref(), names)? })
     }
 
     fn model(
@@ -176,8 +168,9 @@ impl Job for Factorization {
         previous: Option<&dyn family::Model>,
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
-        TrainingLabels::new(facts).check_positive(self.params.positive_label.as_deref())?;
-        let positive_label = match self.label_rule(&facts.label_names)? {
+        let labels = TrainingLabels::new(facts);
+        labels.check_positive(self.params.positive_label.as_deref())?;
+        let positive_label = match self.needs().label_rule(&facts.label_names)? {
             LabelRule::Binary { positive } => positive,
             LabelRule::Class | LabelRule::Real => None,
         };
@@ -203,7 +196,7 @@ impl Job for Factorization {
         if let Some(previous) = previous {
             model.label_scale = previous.label_scale;
             model.scaled_columns = previous.scaled_columns;
-            model.check_continues(previous)?;
+            labels.check_same_positive(positive_label, previous.positive_label)?;
         }
         Ok(Arc::new(model))
     }
@@ -234,10 +227,6 @@ impl Job for Factorization {
         Ok(specs)
     }
 
-    fn saves_within_epochs(&self) -> bool {
-        true
-    }
-
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,
@@ -255,7 +244,14 @@ impl Job for Factorization {
         )
     }
 
-    fn stopping(&self) -> Option<EarlyStopping> {
-        self.params.early_stopping.clone()
+    fn advice(&self, report: &TrainingReport<'_>) -> Vec<String> {
+        const SETTINGS: GradientSettings = GradientSettings {
+            l1: &params::L1,
+            l2: &params::L2,
+            learning_rate: &params::LEARNING_RATE,
+            standardize: &params::STANDARDIZE,
+            normalize: &params::NORMALIZE,
+        };
+        SETTINGS.remedies(&self.checked, false).notices(report)
     }
 }

@@ -1,6 +1,6 @@
 //! What scoring with a factorization machine needs besides its matrices; saved with them as JSON.
 
-use data::{Batch, LabelRule};
+use data::Batch;
 use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,11 +9,10 @@ use super::FAMILY;
 use super::interaction::FactorShape;
 use super::score::FactorizationScorer;
 use crate::error::Error;
-use crate::family;
+use crate::family::{self, RecordNeeds};
 use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
-use crate::metric::{BinaryAccumulator, MetricAccumulator, RealAccumulator};
 use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
 /// The advice for data without fields.
@@ -84,30 +83,9 @@ impl Model {
         };
         Err(Error::UnsuitableData { reason })
     }
-
-    /// Checks that training may continue from `previous` as this model.
-    pub(super) fn check_continues(&self, previous: &Self) -> Result<(), Error> {
-        let label = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), |label| label.to_string());
-        let pairs = [
-            ("algorithm", self.algorithm.clone(), previous.algorithm.clone()),
-            ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
-            ("k", self.factors.to_string(), previous.factors.to_string()),
-            ("standardize", format!("{:?}", self.standardize), format!("{:?}", previous.standardize)),
-            ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
-            ("positive_label", label(self.positive_label), label(previous.positive_label)),
-        ];
-        match pairs.into_iter().find(|(_, job, model)| job != model) {
-            Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
-            None => Ok(()),
-        }
-    }
 }
 
 impl family::Model for Model {
-    fn has_feature_rows(&self, matrix: &str) -> bool {
-        matrix != "intercept"
-    }
-
     fn family(&self) -> &'static str {
         FAMILY.name
     }
@@ -136,30 +114,25 @@ impl family::Model for Model {
         if self.loss.is_real() { Output::Value } else { Output::Probability }
     }
 
-    fn label_rule(&self) -> LabelRule {
-        if self.loss.is_real() {
-            LabelRule::Real
-        } else {
-            LabelRule::Binary { positive: self.positive_label }
+    fn record_needs(&self) -> RecordNeeds {
+        RecordNeeds {
+            keep_zeros: self.standardize == Some(Standardize::Center),
+            field_limit: self.fields,
+            ..RecordNeeds::of(&self.output(), self.positive_label)
         }
     }
 
-    fn keep_zeros(&self) -> bool {
-        self.standardize == Some(Standardize::Center)
-    }
-
-    fn field_limit(&self) -> Option<u32> {
-        self.fields
+    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("algorithm", self.algorithm.clone()),
+            ("loss", self.loss.name().to_owned()),
+            ("k", self.factors.to_string()),
+            ("standardize", format!("{:?}", self.standardize)),
+            ("normalize", self.normalize.to_string()),
+        ]
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {
         Box::new(FactorizationScorer::new(self))
-    }
-
-    fn metric_accumulator(&self) -> MetricAccumulator {
-        if self.loss.is_real() {
-            return MetricAccumulator::Real(RealAccumulator::default());
-        }
-        MetricAccumulator::Binary(Box::new(BinaryAccumulator { probabilities: true, ..Default::default() }))
     }
 }

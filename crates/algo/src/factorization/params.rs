@@ -114,14 +114,14 @@ pub(super) const LEARNING_RATE: ParamSpec = param(
     "",
     "Step size of the factors; auto: 0.01 to 0.5, smaller for longer records, or 1 for normalize=l2",
 );
-const L1: ParamSpec = param(
+pub(super) const L1: ParamSpec = param(
     "l1",
     NOT_NEGATIVE,
     "0",
     "",
     "Weight of the absolute factors of the features of a record, added to the loss of each record",
 );
-const L2: ParamSpec = param(
+pub(super) const L2: ParamSpec = param(
     "l2",
     NOT_NEGATIVE,
     "0.03",

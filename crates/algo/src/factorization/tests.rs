@@ -337,13 +337,13 @@ fn a_field_beyond_those_of_training_is_refused() {
     let error = job("ffm", "").unwrap().model(&facts, None).unwrap_err();
     assert!(error.to_string().contains("fields up to 4294967295"), "{error}");
     let facts = DataFacts { field_count: 2, ..DataFacts::default() };
-    let error = job("ffm", "k=5").unwrap().model(&facts, Some(previous)).unwrap_err();
+    let error = job("ffm", "k=5").unwrap().new_model(&facts, Some(previous)).unwrap_err();
     assert!(error.to_string().contains("its k is 4, that of the job is 5"), "{error}");
 }
 
 #[test]
 fn a_job_says_what_it_needs_of_its_data() {
-    let needs = |algorithm, settings| job(algorithm, settings).unwrap().data_needs();
+    let needs = |algorithm, settings| job(algorithm, settings).unwrap().needs();
     let plain = needs("fm", "standardize=false");
     assert_eq!(plain.label_rule, LabelRule::Binary { positive: None });
     assert_eq!((plain.scan, plain.uses_fields, plain.keep_zeros), (false, false, false));
@@ -358,8 +358,7 @@ fn a_job_says_what_it_needs_of_its_data() {
     let other = needs("fm", "batch_size=7 epochs=3 shuffle=records validation_share=0.25 early_stopping=2");
     assert_eq!((other.batch_size, other.epochs), (BatchSize::Fixed(7), Epochs::Fixed(3)));
     assert_eq!((other.shuffle, other.validation_share), (Shuffle::Records, 0.25));
-    assert!(other.validation_required && !plain.validation_required);
-    assert!(job("fm", "early_stopping=2").unwrap().stopping().is_some());
+    assert!(other.early_stopping.is_some() && plain.early_stopping.is_none());
     let named = job("fm", "positive_label=yes").unwrap();
     let names = ["no", "yes"].map(str::to_owned);
     assert_eq!(named.label_rule(&names).unwrap(), LabelRule::Binary { positive: Some(1.0) });

@@ -12,7 +12,7 @@ use crate::batch_loop::{
     self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
 };
 use crate::error::Error;
-use crate::job::{Job, TrainTask};
+use crate::job::TrainTask;
 use crate::metric::{MetricAccumulator, add_scores};
 use crate::scaling::Moments;
 use crate::task_loop::{Learner, TaskState};
@@ -224,10 +224,6 @@ impl BatchLearner for Step<'_> {
         agent.tick()?;
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
         Ok(StepSums { loss, positive_count, weight })
-    }
-
-    fn divergence_advice(&self) -> String {
-        self.job.divergence_advice()
     }
 
     fn suspect(&self, batch: &Batch) -> Option<u64> {

@@ -210,10 +210,6 @@ impl BatchLearner for Step<'_> {
         Ok(sums)
     }
 
-    fn divergence_advice(&self) -> String {
-        "The squared distances of the records are too large: scale the features".to_owned()
-    }
-
     fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {
         if !end.is_stopped {
             check_weight(end.totals.record_count, end.totals.weight)?;

@@ -44,8 +44,8 @@ use serde_json::Value;
 pub use score::ClusterScorer;
 
 use crate::error::Error;
-use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, DataNeeds, Epochs, Job, Output, Scorer, TrainTask};
+use crate::family::{self, AlgorithmRow, Family, RecordNeeds};
+use crate::job::{DataFacts, Epochs, Job, Needs, Output, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
 use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
@@ -273,15 +273,16 @@ impl family::Model for Model {
     }
 
     fn output(&self) -> Output {
-        Output::Columns(&["cluster", "distance"])
+        Output::Columns(["cluster", "distance"].map(str::to_owned).to_vec())
     }
 
-    fn uses_labels(&self) -> bool {
-        false
+    fn record_needs(&self) -> RecordNeeds {
+        let requires_entries = self.distance == Distance::Cosine;
+        RecordNeeds { requires_entries, ..RecordNeeds::of(&self.output(), None) }
     }
 
-    fn requires_entries(&self) -> bool {
-        self.distance == Distance::Cosine
+    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
+        vec![("k", self.clusters.to_string()), ("distance", self.distance.name().to_owned())]
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {
@@ -294,48 +295,30 @@ impl family::Model for Model {
 }
 
 impl Job for KMeans {
-    fn algorithm(&self) -> &'static str {
-        self.checked.algorithm()
+    fn settings(&self) -> &CheckedParams {
+        &self.checked
     }
 
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.checked.values().clone()
-    }
-
-    fn data_needs(&self) -> DataNeeds {
+    fn needs(&self) -> Needs {
         let (epochs, size) = match self.method {
             // The tasks keep the records in a form of their own.
             Method::Lloyd => (1, READ_SIZE),
             Method::MiniBatch => (self.epochs, self.batch_size),
         };
-        DataNeeds {
+        Needs {
             uses_labels: false,
             requires_entries: self.distance == Distance::Cosine,
             repeats_validation: self.method == Method::Lloyd,
+            saves_within_epochs: self.method == Method::MiniBatch,
             epochs: Epochs::Fixed(epochs),
             batch_size: BatchSize::Fixed(size),
             shuffle: if epochs > 1 { Shuffle::Batches } else { Shuffle::None },
-            ..DataNeeds::default()
+            ..Needs::default()
         }
     }
 
-    fn model(
-        &self,
-        _: &DataFacts,
-        previous: Option<&dyn family::Model>,
-    ) -> Result<Arc<dyn family::Model>, Error> {
-        let model = Model { clusters: self.clusters, distance: self.distance };
-        if let Some(previous) = previous {
-            let previous: &Model = previous.of()?;
-            let pairs = [
-                ("k", model.clusters.to_string(), previous.clusters.to_string()),
-                ("distance", model.distance.name().to_owned(), previous.distance.name().to_owned()),
-            ];
-            if let Some((what, job, model)) = pairs.into_iter().find(|(_, job, model)| job != model) {
-                return Err(Error::ModelMismatch { what, model, job });
-            }
-        }
-        Ok(Arc::new(model))
+    fn model(&self, _: &DataFacts, _: Option<&dyn family::Model>) -> Result<Arc<dyn family::Model>, Error> {
+        Ok(Arc::new(Model { clusters: self.clusters, distance: self.distance }))
     }
 
     fn matrices(
@@ -357,10 +340,6 @@ impl Job for KMeans {
         Ok(specs)
     }
 
-    fn saves_within_epochs(&self) -> bool {
-        self.method == Method::MiniBatch
-    }
-
     fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,
@@ -370,5 +349,8 @@ impl Job for KMeans {
             Method::Lloyd => lloyd::begin(self, task, saved),
             Method::MiniBatch => mini_batch::begin(self, task, saved),
         }
+    }
+    fn divergence_advice(&self) -> String {
+        "The squared distances of the records are too large: scale the features".to_owned()
     }
 }

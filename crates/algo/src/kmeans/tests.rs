@@ -185,7 +185,7 @@ fn the_inertia_of_a_run_is_that_of_an_evaluation_and_never_rises() {
 
 #[test]
 fn a_job_says_what_it_needs_and_validates_after_every_iteration() {
-    let needs = |settings| job("kmeans", settings).unwrap().data_needs();
+    let needs = |settings| job("kmeans", settings).unwrap().needs();
     let lloyd = needs("");
     assert_eq!((lloyd.uses_labels, lloyd.epochs, lloyd.shuffle), (false, Epochs::Fixed(1), Shuffle::None));
     assert_eq!(lloyd.batch_size, BatchSize::Fixed(4096));

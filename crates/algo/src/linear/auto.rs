@@ -136,7 +136,7 @@ fn readers(job: &Linear) -> Result<Vec<&'static Optimizer>, Error> {
         let first = narrowing.pop().unwrap_or_default();
         let second = if narrowing.is_empty() { "the loss".to_owned() } else { narrowing.join(", ") };
         return Err(Error::Conflict {
-            algorithm: job.algorithm(),
+            algorithm: job.checked_params.algorithm(),
             first,
             second,
             reason: "no optimizer uses all of them; remove one".into(),
@@ -293,7 +293,7 @@ fn resolved(
         all.add(&EPOCHS, &epochs.to_string(), reason);
     }
     if optimizer.value.reads.iter().any(|spec| spec.name == LEARNING_RATE.name) {
-        let resolved = CheckedParams::new(job.algorithm(), job.table, &all.settings)?;
+        let resolved = CheckedParams::new(job.checked_params.algorithm(), job.table, &all.settings)?;
         all.add(&LEARNING_RATE, &learning_rate(&resolved, job.loss).to_string(), "");
     }
     Ok(ResolvedSettings { settings: all.settings, reasons: all.reasons })

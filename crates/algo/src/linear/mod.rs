@@ -33,7 +33,7 @@
 
 mod auto;
 mod choices;
-mod family;
+mod coefficients;
 mod full_batch;
 mod model;
 mod optimizer;
@@ -47,28 +47,82 @@ mod tests;
 mod train;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use data::LabelRule;
+use data::{KeyLimit, LabelRule};
 use matrix::{Consistency, MatrixSpec};
 
 pub use crate::scaling::{ScaledColumns, Standardize};
-pub use family::FAMILY;
 pub use model::Model;
 pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 
+use crate::advice::{Remedies, TrainingReport};
+use crate::descent;
 use crate::error::Error;
-use crate::job::{DataFacts, DataNeeds, DataProfile, Resolution, TrainTask};
-use crate::labels::{self, LabelScale, TrainingLabels};
+use crate::family::{self, AlgorithmRow, Family};
+use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TrainTask};
+use crate::labels::{LabelScale, TrainingLabels};
 use crate::loss::Loss;
 use crate::param::CheckedParams;
 use crate::param::common::RecordScaling;
-use crate::stopping::EarlyStopping;
+use crate::param::remedies::GradientSettings;
 use crate::task_loop::{Learner, TaskState};
 use choices::{ColumnScaling, MarginLoss};
 use optimizer::Training;
-use param_table::{DELTA, LOSS};
+use optimizer_params::LEARNING_RATE;
+use param_table::{DELTA, L1, L2, LOSS, NORMALIZE, STANDARDIZE};
+
+/// Linear models.
+pub const FAMILY: Family = Family {
+    name: "linear",
+    algorithms: &[
+        AlgorithmRow {
+            name: "lr",
+            title: "Logistic regression: probability of label 1",
+            parameters: LR,
+            configure: |given| Linear::configure("lr", LR, given, |_| Loss::Logistic),
+        },
+        AlgorithmRow {
+            name: "svm",
+            title: "Linear support vector machine: squared hinge or hinge loss",
+            parameters: SVM,
+            configure: |given| Linear::configure("svm", SVM, given, margin_loss),
+        },
+        AlgorithmRow {
+            name: "softmax",
+            title: "Softmax regression: probabilities of several classes",
+            parameters: SOFTMAX,
+            configure: |given| Linear::configure("softmax", SOFTMAX, given, |_| Loss::Softmax),
+        },
+        AlgorithmRow {
+            name: "linear",
+            title: "Linear regression: least squares",
+            parameters: LINEAR,
+            configure: |given| Linear::configure("linear", LINEAR, given, |_| Loss::Squared),
+        },
+        AlgorithmRow {
+            name: "huber",
+            title: "Robust linear regression: Huber loss",
+            parameters: HUBER,
+            configure: |given| {
+                Linear::configure("huber", HUBER, given, |checked| Loss::Huber {
+                    delta: checked.real(&DELTA),
+                })
+            },
+        },
+    ],
+    load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
+    functions: descent::function::register,
+};
+
+fn margin_loss(checked: &CheckedParams) -> Loss {
+    match checked.choice(&LOSS) {
+        MarginLoss::Hinge => Loss::Hinge,
+        MarginLoss::SquaredHinge => Loss::SquaredHinge,
+    }
+}
 
 /// Largest number of classes of softmax: a row of weights has one f32 per class.
 pub const CLASS_LIMIT: usize = 4096;
@@ -88,64 +142,26 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Logistic regression. For this and the other constructors, unknown names and values out of range are errors.
-    pub fn lr(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("lr", LR, given, |_| Loss::Logistic)
-    }
-
-    /// Linear support vector machine.
-    pub fn svm(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("svm", SVM, given, |checked| match checked.choice(&LOSS) {
-            MarginLoss::Hinge => Loss::Hinge,
-            MarginLoss::SquaredHinge => Loss::SquaredHinge,
-        })
-    }
-
-    /// Softmax regression.
-    pub fn softmax(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("softmax", SOFTMAX, given, |_| Loss::Softmax)
-    }
-
-    /// Least squares.
-    pub fn least_squares(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("linear", LINEAR, given, |_| Loss::Squared)
-    }
-
-    /// Huber regression.
-    pub fn huber(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::with_checked_params("huber", HUBER, given, |checked| Loss::Huber {
-            delta: checked.real(&DELTA),
-        })
-    }
-
-    fn with_checked_params(
+    fn configure(
         algorithm: &'static str,
         table: &'static [crate::ParamSpec],
         given: &BTreeMap<String, String>,
-        loss: impl Fn(&CheckedParams) -> Loss,
+        loss: fn(&CheckedParams) -> Loss,
+    ) -> Result<Arc<dyn Job>, Error> {
+        Ok(Arc::new(Self::new(algorithm, table, given, loss)?))
+    }
+
+    /// Unknown names and values out of range are errors.
+    fn new(
+        algorithm: &'static str,
+        table: &'static [crate::ParamSpec],
+        given: &BTreeMap<String, String>,
+        loss: fn(&CheckedParams) -> Loss,
     ) -> Result<Self, Error> {
         let checked = CheckedParams::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
         Ok(Self { given_settings: given.clone(), table, checked_params: checked, loss, params })
-    }
-
-    /// What a user can change if training diverges.
-    pub fn divergence_advice(&self) -> String {
-        if let Some((label, weight)) = self.large_class_weight() {
-            return format!("Give smaller class_weights (that of {label} is {weight:e})");
-        }
-        let rate = self.params.learning_rate;
-        match self.params.column_scaling {
-            Some(ColumnScaling::Deviation | ColumnScaling::Entries) => {
-                format!(
-                    "Lower learning_rate (now {rate}), or leave out the records with values that are far too large"
-                )
-            }
-            Some(ColumnScaling::None | ColumnScaling::Idf) | None => {
-                format!("Standardize the columns (standardize=true), or lower learning_rate (now {rate})")
-            }
-        }
     }
 
     /// The largest weight of a class, with its label, if it most likely makes training diverge.
@@ -174,43 +190,39 @@ impl Linear {
         }
     }
 
-    pub fn algorithm(&self) -> &'static str {
-        self.checked_params.algorithm()
+    /// Push rules learn labels scaled to mean 0 and deviation 1, so that their steps do not grow with the labels.
+    /// Full-batch optimizers find the scale by themselves, and with an intercept learn centred labels: the intercept, in
+    /// single precision, then has the digits in which labels differ.
+    fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
+        let (mean, deviation) = (facts.label_mean, facts.label_deviation);
+        match self.params.training.descent() {
+            _ if !self.loss.is_real() => None,
+            Some(_) => self.params.intercept.then_some(LabelScale { mean, deviation: 1.0 }),
+            None => (deviation > 0.0).then_some(LabelScale { mean, deviation }),
+        }
+    }
+}
+
+impl Job for Linear {
+    fn settings(&self) -> &CheckedParams {
+        &self.checked_params
     }
 
-    /// Every parameter with its value in force.
-    pub fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.checked_params.values().clone()
-    }
-
-    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
-    pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
-        Ok(match self.loss {
-            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary {
-                positive: labels::positive(self.params.positive_label.as_deref(), names)?,
-            },
-            Loss::Softmax => LabelRule::Class,
-            Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
-        })
-    }
-
-    /// Chooses values for the settings that are left open (`auto`).
-    pub fn resolve_settings(
+    fn resolve_settings(
         &self,
         known: &DataProfile<'_>,
-        previous: Option<&Model>,
+        previous: Option<&dyn family::Model>,
     ) -> Result<Resolution, Error> {
-        auto::resolve_settings(self, known, previous)
+        auto::resolve_settings(self, known, previous.map(|model| model.of()).transpose()?)
     }
 
-    /// What the job requires of the data.
-    pub fn data_needs(&self) -> DataNeeds {
+    fn needs(&self) -> Needs {
         let params = &self.params;
         let scales_columns = match params.column_scaling {
             Some(ColumnScaling::Deviation | ColumnScaling::Entries | ColumnScaling::Idf) => true,
             Some(ColumnScaling::None) | None => false,
         };
-        DataNeeds {
+        Needs {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
                 Loss::Softmax => LabelRule::Class,
@@ -230,18 +242,25 @@ impl Linear {
                 Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
             },
             subtracts_origins: params.intercept,
-            key_limit: params.dimensions,
+            key_limit: params.dimensions.map(|limit| KeyLimit { limit, setting: model::DIMENSIONS }),
             validation_share: params.validation_share,
-            validation_required: params.early_stopping.is_some(),
-            ..DataNeeds::default()
+            early_stopping: params.early_stopping.clone(),
+            saves_within_epochs: params.training.descent().is_none(),
+            requires_bsp: params.training.descent().is_some(),
+            positive_label: params.positive_label.clone(),
+            ..Needs::default()
         }
     }
 
-    /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
-    pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
+    fn model(
+        &self,
+        facts: &DataFacts,
+        previous: Option<&dyn family::Model>,
+    ) -> Result<Arc<dyn family::Model>, Error> {
+        let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
         labels.check_positive(self.params.positive_label.as_deref())?;
-        let positive = match self.label_rule(&facts.label_names)? {
+        let positive = match self.needs().label_rule(&facts.label_names)? {
             LabelRule::Binary { positive } => positive,
             LabelRule::Class | LabelRule::Real => None,
         };
@@ -276,44 +295,32 @@ impl Linear {
             model.classes.clone_from(&previous.classes);
             model.label_scale = previous.label_scale;
             model.scaled_columns = previous.scaled_columns;
-            model.check_continues(previous, |label| labels.text(label))?;
+            labels.check_same_positive(positive, previous.positive_label)?;
         }
         if let ClassWeights::Given(pairs) = &self.params.class_weights {
             let classes = if self.loss.is_binary() { None } else { Some(model.classes.as_slice()) };
             model.class_weights = labels.weights(pairs, classes, positive)?;
         }
-        Ok(model)
+        Ok(Arc::new(model))
     }
 
-    /// Push rules learn labels scaled to mean 0 and deviation 1, so that their steps do not grow with the labels.
-    /// Full-batch optimizers find the scale by themselves, and with an intercept learn centred labels: the intercept, in
-    /// single precision, then has the digits in which labels differ.
-    fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
-        let (mean, deviation) = (facts.label_mean, facts.label_deviation);
-        match self.params.training.descent() {
-            _ if !self.loss.is_real() => None,
-            Some(_) => self.params.intercept.then_some(LabelScale { mean, deviation: 1.0 }),
-            None => (deviation > 0.0).then_some(LabelScale { mean, deviation }),
-        }
-    }
-
-    /// The matrices, in order of creation.
-    pub fn matrices(
+    fn matrices(
         &self,
-        model: &Model,
+        model: &dyn family::Model,
         consistency: Consistency,
         partition_count: u32,
         seed: u64,
-    ) -> Vec<MatrixSpec> {
-        let mut specs = model.matrices(self.params.training.rules(), consistency, partition_count, seed);
+    ) -> Result<Vec<MatrixSpec>, Error> {
+        let model: &Model = model.of()?;
+        let rules = self.params.training.rules();
+        let mut specs = model.training_matrices(rules, consistency, partition_count, seed);
         if let Some(settings) = self.params.training.descent() {
             specs.extend(full_batch::matrices(model, settings, partition_count));
         }
-        specs
+        Ok(specs)
     }
 
-    /// Begins one task, on its own thread.
-    pub fn begin<'a>(
+    fn begin<'a>(
         &'a self,
         task: &mut TrainTask<'a>,
         saved: Option<&TaskState>,
@@ -328,8 +335,33 @@ impl Linear {
         }
     }
 
-    /// The rule for early stopping; `None` if it is off.
-    pub fn stopping(&self) -> Option<EarlyStopping> {
-        self.params.early_stopping.clone()
+    fn divergence_advice(&self) -> String {
+        if let Some((label, weight)) = self.large_class_weight() {
+            return format!("Give smaller class_weights (that of {label} is {weight:e})");
+        }
+        let rate = self.params.learning_rate;
+        match self.params.column_scaling {
+            Some(ColumnScaling::Deviation | ColumnScaling::Entries) => {
+                format!(
+                    "Lower learning_rate (now {rate}), or leave out the records with values that are far too large"
+                )
+            }
+            Some(ColumnScaling::None | ColumnScaling::Idf) | None => {
+                format!("Standardize the columns (standardize=true), or lower learning_rate (now {rate})")
+            }
+        }
+    }
+
+    fn advice(&self, report: &TrainingReport<'_>) -> Vec<String> {
+        const SETTINGS: GradientSettings = GradientSettings {
+            l1: &L1,
+            l2: &L2,
+            learning_rate: &LEARNING_RATE,
+            standardize: &STANDARDIZE,
+            normalize: &NORMALIZE,
+        };
+        let steps_see_all = self.params.training.descent().is_some();
+        let is_reweighted = self.params.class_weights != ClassWeights::None;
+        Remedies { is_reweighted, ..SETTINGS.remedies(&self.checked_params, steps_see_all) }.notices(report)
     }
 }

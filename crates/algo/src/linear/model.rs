@@ -1,22 +1,26 @@
 //! What scoring with a linear model needs besides its matrices; saved with them as JSON.
 
-use data::LabelRule;
+use data::KeyLimit;
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::coefficients::Coefficients;
+use super::{FAMILY, LinearScorer};
 use crate::error::Error;
-use crate::job::Output;
+use crate::family::{self, DerivedTable, RecordNeeds};
+use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
-use crate::metric::classification::ClassCounts;
-use crate::metric::loss::LossAccumulator;
-use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};
 use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
 /// Rows of a matrix if the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
+/// The setting that limits the numbers of features.
+pub(super) const DIMENSIONS: &str = "dimensions";
+
 /// A linear model without its matrices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
@@ -78,52 +82,6 @@ impl Model {
         self.standardize.map(|mode| ScalingRule { mode, columns: self.scaled_columns })
     }
 
-    /// The number of matrices of the model. A job may create more after them for its optimizer.
-    pub fn matrix_count(&self) -> u32 {
-        1 + u32::from(self.intercept) + u32::from(self.standardize.is_some())
-    }
-
-    /// What the numbers of a prediction mean.
-    pub fn output(&self) -> Output {
-        match self.loss {
-            Loss::Logistic => Output::Probability,
-            Loss::Hinge | Loss::SquaredHinge => Output::Margin,
-            Loss::Squared | Loss::Huber { .. } => Output::Value,
-            Loss::Softmax => Output::Classes(self.classes.clone()),
-        }
-    }
-
-    /// How labels become numbers.
-    pub fn label_rule(&self) -> LabelRule {
-        match self.loss {
-            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
-                LabelRule::Binary { positive: self.positive_label }
-            }
-            Loss::Softmax => LabelRule::Class,
-            Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
-        }
-    }
-
-    /// An empty metric accumulator for this kind of model.
-    pub fn metric_accumulator(&self) -> MetricAccumulator {
-        match self.loss {
-            Loss::Logistic => MetricAccumulator::Binary(Box::new(BinaryAccumulator {
-                probabilities: true,
-                ..Default::default()
-            })),
-            Loss::Hinge | Loss::SquaredHinge => MetricAccumulator::Binary(Box::default()),
-            Loss::Squared | Loss::Huber { .. } => MetricAccumulator::Real(RealAccumulator::default()),
-            Loss::Softmax => {
-                let counts = ClassCounts::new(self.classes.len());
-                MetricAccumulator::Classes(Box::new(ClassAccumulator {
-                    loss: LossAccumulator::default(),
-                    counts,
-                    confusion: None,
-                }))
-            }
-        }
-    }
-
     /// The index of the class with this label.
     #[inline]
     pub fn class_of(&self, label: f64) -> Result<usize, Error> {
@@ -139,7 +97,7 @@ impl Model {
 
     /// The specs of `weights`, and of `intercept` and `moments` if the model has them. `rules` are the push rules of
     /// `weights` and `intercept`.
-    pub fn matrices(
+    pub fn training_matrices(
         &self,
         rules: (PushRule, PushRule),
         consistency: Consistency,
@@ -174,34 +132,62 @@ impl Model {
         }
         specs
     }
+}
 
-    /// The specs for a store that only predicts.
-    pub fn matrices_to_predict(&self, partition_count: u32) -> Vec<MatrixSpec> {
+impl family::Model for Model {
+    fn family(&self) -> &'static str {
+        FAMILY.name
+    }
+
+    fn save(&self) -> Value {
+        serde_json::to_value(self).expect("a model has no keys but texts")
+    }
+
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
         let rules = (PushRule::Assign, PushRule::Assign);
-        let mut specs = self.matrices(rules, Consistency::Asp, partition_count, 0);
+        let mut specs = self.training_matrices(rules, Consistency::Asp, partition_count, 0);
         for spec in &mut specs {
             spec.rule = PushRule::Assign;
         }
         specs
     }
 
-    /// Checks that training may continue from `previous` as this model: everything that scoring depends on must be
-    /// equal. `text` formats a label as the user writes it.
-    pub fn check_continues(&self, previous: &Self, text: impl Fn(f32) -> String) -> Result<(), Error> {
-        let label = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), &text);
-        let pairs = [
-            ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
-            ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
-            ("positive_label", label(self.positive_label), label(previous.positive_label)),
-            ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
-            ("standardize", fact_text(self.standardize), fact_text(previous.standardize)),
-            ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
-            ("dimensions", fact_text(self.dimensions), fact_text(previous.dimensions)),
-        ];
-        match pairs.into_iter().find(|(_, job, model)| job != model) {
-            Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
-            None => Ok(()),
+    fn output(&self) -> Output {
+        match self.loss {
+            Loss::Logistic => Output::Probability,
+            Loss::Hinge | Loss::SquaredHinge => Output::Margin,
+            Loss::Squared | Loss::Huber { .. } => Output::Value,
+            Loss::Softmax => Output::Classes(self.classes.clone()),
         }
+    }
+
+    fn record_needs(&self) -> RecordNeeds {
+        RecordNeeds {
+            keep_zeros: self.standardize == Some(Standardize::Center),
+            key_limit: self.dimensions.map(|limit| KeyLimit { limit, setting: DIMENSIONS }),
+            ..RecordNeeds::of(&self.output(), self.positive_label)
+        }
+    }
+
+    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("loss", self.loss.name().to_owned()),
+            ("classes", format!("{:?}", self.classes)),
+            ("intercept", self.intercept.to_string()),
+            ("standardize", fact_text(self.standardize)),
+            ("normalize", self.normalize.to_string()),
+            ("dimensions", fact_text(self.dimensions)),
+        ]
+    }
+
+    fn derived_table(&self) -> Option<Box<dyn DerivedTable>> {
+        let (scaling, label_scale) = (self.scaling(), self.label_scale);
+        // Records of unit length are no linear function of their values.
+        (!self.normalize).then(|| Box::new(Coefficients { scaling, label_scale, lost: Vec::new() }) as _)
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer> {
+        Box::new(LinearScorer::new(self))
     }
 }
 

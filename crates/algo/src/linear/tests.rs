@@ -111,7 +111,7 @@ fn auto_epochs_follow_the_number_of_records_of_all_tasks() {
     let tasks = vec![clicks(1, 10, 25), clicks(2, 30, 25)];
     let run = train("lr", "", tasks, None, Consistency::Bsp).unwrap();
     assert_eq!(run.training.len() as u64, super::AUTO_EPOCHS_LIMIT, "1,000 records are few");
-    let epochs = job("lr", "").unwrap().data_needs().epochs;
+    let epochs = job("lr", "").unwrap().needs().epochs;
     assert_eq!(
         (epochs.count(super::AUTO_RECORD_VISITS / 4), epochs.count(1 << 30), epochs.count(0)),
         (4, 1, 50)
@@ -184,8 +184,8 @@ fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
     for (name, settings, what) in
         [("svm", "", "loss"), ("lr", "intercept=false", "intercept"), ("lr", "normalize=l2", "normalize")]
     {
-        let error = job(name, settings).unwrap().model(&facts, Some(&*old)).unwrap_err();
-        assert!(matches!(error, Error::ModelMismatch { what: seen, .. } if seen == what), "{error}");
+        let error = job(name, settings).unwrap().new_model(&facts, Some(&*old)).unwrap_err();
+        assert!(matches!(&error, Error::ModelMismatch { what: seen, .. } if seen == what), "{error}");
     }
     let three = DataFacts { classes: vec![0.0, 1.0, 2.0], ..facts.clone() };
     let old = job("softmax", "").unwrap().model(&three, None).unwrap();
@@ -258,17 +258,22 @@ fn every_default_is_allowed_by_its_own_row() {
                 assert!(row.parameters.iter().any(is_row), "{}: {} is no row", row.name, read.name);
             }
         }
-        let settings = (row.configure)(&BTreeMap::new()).unwrap().settings();
-        assert_eq!(settings.len(), row.parameters.len(), "{}: a name stands twice", row.name);
+        let settings = (row.configure)(&BTreeMap::new()).unwrap();
+        assert_eq!(
+            settings.settings().values().len(),
+            row.parameters.len(),
+            "{}: a name stands twice",
+            row.name
+        );
     }
 }
 
 #[test]
 fn a_job_says_what_it_needs_of_its_data() {
-    let needs = |algorithm, settings| job(algorithm, settings).unwrap().data_needs();
+    let needs = |algorithm, settings| job(algorithm, settings).unwrap().needs();
     let plain = needs("lr", "optimizer=ftrl standardize=false");
     assert_eq!((plain.scan, plain.count_features, plain.keep_zeros), (false, false, false));
-    assert_eq!((plain.label_rule, plain.validation_required), (LabelRule::Binary { positive: None }, false));
+    assert_eq!((plain.label_rule, plain.early_stopping), (LabelRule::Binary { positive: None }, None));
     assert!(needs("lr", "optimizer=ftrl").keep_zeros, "nothing is known of the columns yet");
     let scaled = needs("lr", "optimizer=ftrl standardize=true");
     assert_eq!((scaled.scan, scaled.count_features, scaled.keep_zeros), (true, false, true));
@@ -284,8 +289,9 @@ fn a_job_says_what_it_needs_of_its_data() {
     let given = "optimizer=ftrl batch_size=7 epochs=3 shuffle=records validation_share=0.25 early_stopping=2 dimensions=9";
     let given = needs("lr", given);
     assert_eq!((given.batch_size, given.epochs), (BatchSize::Fixed(7), Epochs::Fixed(3)));
-    assert_eq!((given.shuffle, given.validation_share, given.key_limit), (Shuffle::Records, 0.25, Some(9)));
-    assert!(given.validation_required);
+    assert_eq!((given.shuffle, given.validation_share), (Shuffle::Records, 0.25));
+    assert_eq!(given.key_limit, Some(data::KeyLimit { limit: 9, setting: "dimensions" }));
+    assert!(given.early_stopping.is_some());
 }
 
 #[test]

@@ -152,10 +152,6 @@ impl BatchLearner for Step<'_> {
         Ok(StepSums { loss, positive_count, weight })
     }
 
-    fn divergence_advice(&self) -> String {
-        self.job.divergence_advice()
-    }
-
     fn suspect(&self, batch: &Batch) -> Option<u64> {
         if self.job.large_class_weight().is_some() {
             return None;

@@ -33,6 +33,7 @@ use loss::LossAccumulator;
 use named::NamedAccumulator;
 use regression::RegressionAccumulator;
 
+use crate::job::Output;
 use crate::loss::Loss;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
@@ -128,6 +129,23 @@ impl RealAccumulator {
 }
 
 impl MetricAccumulator {
+    /// An empty accumulator for predictions of this kind.
+    pub fn of(output: &Output) -> Self {
+        match output {
+            Output::Probability => {
+                Self::Binary(Box::new(BinaryAccumulator { probabilities: true, ..Default::default() }))
+            }
+            Output::Margin => Self::Binary(Box::default()),
+            Output::Value => Self::Real(RealAccumulator::default()),
+            Output::Classes(classes) => Self::Classes(Box::new(ClassAccumulator {
+                loss: LossAccumulator::default(),
+                counts: ClassCounts::new(classes.len()),
+                confusion: None,
+            })),
+            Output::None | Output::Columns(_) => Self::Named(NamedAccumulator::default()),
+        }
+    }
+
     /// Number of records added.
     pub fn record_count(&self) -> u64 {
         self.loss().record_count

@@ -90,7 +90,7 @@ pub(super) fn check(job: &TrainJob) -> Result<(), Error> {
     let options = &job.input.options;
     let refused =
         |what: &str, advice: &str| Err(Error::InvalidRequest { what: what.into(), advice: advice.into() });
-    let needs = job.parameters.data_needs();
+    let needs = job.parameters.needs();
     match job.validate_from {
         Some(_) if !job.validate.is_empty() => {
             refused("--validate and --validate-from both name validation data", "leave one of them out")

@@ -249,14 +249,29 @@ impl TrainJob {
         };
         local_data::check(&mut job, restarts)?;
         holdout::check(&job)?;
+        job.check_consistency()?;
         Ok(job)
     }
 }
 
 impl TrainJob {
+    /// Refuses a consistency that the algorithm would ignore.
+    fn check_consistency(&self) -> Result<(), Error> {
+        if self.consistency == Consistency::Bsp || !self.parameters.needs().requires_bsp {
+            return Ok(());
+        }
+        let name = consistency_name(self.consistency);
+        let what = format!(
+            "--consistency {name}: {} with these settings passes over all records in rounds, in which every read sees all \
+             earlier pushes",
+            self.algorithm.name
+        );
+        Err(Error::InvalidRequest { what, advice: "leave --consistency out, for bsp".into() })
+    }
+
     /// Which training records are held out for validation.
     pub(crate) fn holdout(&self) -> Holdout<'_> {
-        let share = self.parameters.data_needs().validation_share;
+        let share = self.parameters.needs().validation_share;
         match &self.validate_from {
             _ if !self.validate.is_empty() => Holdout::None,
             Some(time) => Holdout::From(time),

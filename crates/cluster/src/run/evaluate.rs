@@ -192,7 +192,7 @@ impl EvaluationFacts {
         let mut notices = self.notices;
         notices.extend(totals.notices_of_scores(&self.known));
         notices.extend(sums.notices());
-        notices.extend(super::training_checks::notice_of_evaluation(&metrics(sums)));
+        notices.extend(algo::advice::notice_of_evaluation(&metrics(sums)));
         let classes = labels::classes(scoring, &self.schema, &totals.labels);
         Ok(Evaluation {
             metrics: metrics(sums),
@@ -200,7 +200,7 @@ impl EvaluationFacts {
             confusion: sums.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
             calibration_table: sums.calibration_table(),
             records: totals.records,
-            labels: labels::describe(&totals.labels, &self.schema, scoring.label_rule()),
+            labels: labels::describe(&totals.labels, &self.schema, scoring.record_needs().label_rule),
             model: job.model.display().to_string(),
             algorithm: self.algorithm,
             data: job.input.data.clone(),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use algo::{CoefficientRule, Families, Model};
+use algo::{DerivedTable, Families, Model};
 use data::{ColumnKind, KeyNames, Schema};
 use matrix::{ElementType, ExportedRows, OwnedValues};
 use model::ModelFiles;
@@ -20,7 +20,7 @@ use crate::outputs::{self, OutputKind, Outputs};
 pub struct ExportJob {
     /// The model directory.
     pub model: PathBuf,
-    /// The name of a matrix, or `coefficients`; the first matrix of the model by default.
+    /// The name of a matrix, or of a table that the model makes of its matrices; the first matrix by default.
     pub table: Option<String>,
     /// A file that ends with `.parquet`, any other file for CSV, or `-` for CSV on standard output.
     pub output: PathBuf,
@@ -39,11 +39,8 @@ pub struct ExportSummary {
     pub tables: Vec<String>,
 }
 
-/// The table of a linear model for values as they are in the data.
-const COEFFICIENTS: &str = "coefficients";
-/// The key of the intercept among the coefficients, which is written as -1.
-const INTERCEPT_KEY: u64 = u64::MAX;
-const INTERCEPT: &str = "(intercept)";
+/// The key of the last row of a table that the model makes, which is written as -1.
+const LAST_KEY: u64 = u64::MAX;
 
 /// Names of the first columns: of rows of features, and of others.
 const FEATURE: &str = "feature";
@@ -61,13 +58,14 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     let model = families.load(&files.manifest.model)?;
     let tables = tables(&files, &*model);
     let table = find(&tables, job.table.as_deref())?.to_owned();
-    let rule = if table == COEFFICIENTS { model.coefficients() } else { None };
-    let matrix = if rule.is_some() { CoefficientRule::MATRICES[0] } else { &table };
+    let derived = model.derived_table().filter(|derived| derived.name() == table);
+    let matrix = derived.as_ref().map_or(table.as_str(), |derived| derived.matrices()[0]);
     let at = position(&files, matrix).expect("it is a matrix of the model");
     let schema = files.manifest.schema.clone();
     let entry = &files.manifest.matrices[at];
-    let (width, kind) = (entry.columns as usize, if rule.is_some() { ElementType::F64 } else { entry.dtype });
-    let layout = TableLayout::new(&*model, matrix, width, &schema);
+    let (width, kind) = (entry.columns as usize, derived.as_ref().map_or(entry.dtype, |_| ElementType::F64));
+    let last_name = derived.as_ref().map_or("", |derived| derived.last_name());
+    let layout = TableLayout::new(&*model, matrix, width, &schema, last_name);
     let names = if layout.has_features { files.dictionary()? } else { KeyNames::default() };
     let stored = if is_standard { None } else { Some(interrupt.temp_output(&job.output)) };
     let place = stored.as_ref().map_or(Path::new("-"), |stored| stored.path());
@@ -78,8 +76,8 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
         rows += block.keys.len() as u64;
         writer.write(block, &layout, &names, &job.output)
     };
-    match rule {
-        Some(rule) => coefficients(&mut files, &schema, rule, at, width, &mut write)?,
+    match derived {
+        Some(mut derived) => derive_table(&mut files, &schema, &mut *derived, at, width, &mut write)?,
         None => each_block(&mut files, at, |_, block| write(&block))?,
     }
     writer.finish(&job.output)?;
@@ -89,10 +87,10 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     Ok(ExportSummary { table, rows, columns: layout.columns, tables })
 }
 
-/// The names of the tables of a model: its matrices, and the coefficients of a linear one.
+/// The names of the tables of a model: its matrices, and the table that it makes of them.
 fn tables(files: &ModelFiles, model: &dyn Model) -> Vec<String> {
     let matrices = files.manifest.matrices.iter().map(|entry| entry.name.clone());
-    matrices.chain(model.coefficients().map(|_| COEFFICIENTS.to_owned())).collect()
+    matrices.chain(model.derived_table().map(|derived| derived.name().to_owned())).collect()
 }
 
 /// Returns the table of this name; the first one if none is named.
@@ -100,13 +98,8 @@ fn find<'a>(tables: &'a [String], name: Option<&str>) -> Result<&'a str, Error> 
     let Some(name) = name else { return Ok(&tables[0]) };
     tables.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
         let advice = format!("give one of {}", tables.join(", "));
-        let what = match name {
-            COEFFICIENTS => {
-                "--table: this model is not linear in the values of its records, so it has no coefficients"
-            }
-            _ => "--table: the model has no such table",
-        };
-        Error::InvalidRequest { what: format!("{what} ({name:?})"), advice }
+        let what = format!("--table: the model has no such table ({name:?})");
+        Error::InvalidRequest { what, advice }
     })
 }
 
@@ -129,42 +122,36 @@ fn each_block(
     }
 }
 
-/// Makes the coefficients of the weights, and of the intercept as the last row.
-fn coefficients(
+/// Makes the rows of a derived table of those of its first matrix, `main`, and the last row of all.
+fn derive_table(
     files: &mut ModelFiles,
     schema: &Schema,
-    rule: CoefficientRule,
-    weights: usize,
+    derived: &mut dyn DerivedTable,
+    main: usize,
     width: usize,
     write: &mut impl FnMut(&ExportedRows) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let [_, intercept, moments] = CoefficientRule::MATRICES.map(|name| position(files, name));
-    let mut moments = moments.map(MomentReader::new);
-    let mut lost = vec![0.0; width];
+    let [_, beside, single] = derived.matrices().map(|name| position(files, name));
+    let mut beside = beside.map(|matrix| RowReader::new(files, matrix));
     let block_of = |keys, values| ExportedRows { keys, values: OwnedValues::F64(values), slots: Vec::new() };
-    each_block(files, weights, |files, block| {
+    each_block(files, main, |files, block| {
         let mut values = numbers(&block.values);
         for (key, row) in block.keys.iter().zip(values.chunks_mut(width)) {
-            let moments = moments.as_mut().map_or(Ok(None), |reader| reader.get(files, *key))?;
+            let other = beside.as_mut().map_or(Ok(None), |reader| reader.get(files, *key))?;
             let column = usize::try_from(*key).ok().and_then(|key| schema.columns.get(key));
-            let origin = column.map_or(0.0, |column| column.origin);
-            for (value, lost) in row.iter_mut().zip(&mut lost) {
-                let (coefficient, part) = rule.coefficient(*key, *value, moments.as_ref());
-                *value = coefficient;
-                *lost += part + coefficient * origin;
-            }
+            derived.make_row(*key, row, other, column.map_or(0.0, |column| column.origin));
         }
         write(&block_of(block.keys, values))
     })?;
-    let mut own = vec![0.0; width];
-    if let Some(intercept) = intercept {
-        each_block(files, intercept, |_, block| {
-            own.copy_from_slice(&numbers(&block.values));
+    let mut last = vec![0.0; width];
+    if let Some(single) = single {
+        each_block(files, single, |_, block| {
+            last.copy_from_slice(&numbers(&block.values));
             Ok(())
         })?;
     }
-    let last = own.iter().zip(&lost).map(|(own, lost)| rule.intercept(*own, *lost)).collect();
-    write(&block_of(vec![INTERCEPT_KEY], last))
+    derived.make_last_row(&mut last);
+    write(&block_of(vec![LAST_KEY], last))
 }
 
 fn numbers(values: &OwnedValues) -> Vec<f64> {
@@ -175,27 +162,29 @@ fn numbers(values: &OwnedValues) -> Vec<f64> {
     }
 }
 
-/// Reads moments of ascending keys.
-struct MomentReader {
+/// Reads rows of ascending keys.
+struct RowReader {
     matrix: usize,
+    width: usize,
     keys: Vec<u64>,
-    moments: Vec<f64>,
+    rows: Vec<f64>,
     next: usize,
 }
 
-impl MomentReader {
-    fn new(matrix: usize) -> Self {
-        Self { matrix, keys: Vec::new(), moments: Vec::new(), next: 0 }
+impl RowReader {
+    fn new(files: &ModelFiles, matrix: usize) -> Self {
+        let width = files.manifest.matrices[matrix].columns as usize;
+        Self { matrix, width, keys: Vec::new(), rows: Vec::new(), next: 0 }
     }
 
-    fn get(&mut self, files: &mut ModelFiles, key: u64) -> Result<Option<[f64; 3]>, Error> {
+    fn get(&mut self, files: &mut ModelFiles, key: u64) -> Result<Option<&[f64]>, Error> {
         if self.keys.last().is_none_or(|last| *last < key) {
             let block = files.rows_from(self.matrix, key)?;
-            (self.moments, self.keys, self.next) = (numbers(&block.values), block.keys, 0);
+            (self.rows, self.keys, self.next) = (numbers(&block.values), block.keys, 0);
         }
         self.next += self.keys[self.next..].partition_point(|known| *known < key);
         let is_there = self.keys.get(self.next) == Some(&key);
-        Ok(if is_there { self.moments.as_chunks().0.get(self.next).copied() } else { None })
+        Ok(is_there.then(|| &self.rows[self.next * self.width..][..self.width]))
     }
 }
 
@@ -206,10 +195,18 @@ struct TableLayout<'a> {
     /// Names of all columns.
     columns: Vec<String>,
     schema: &'a Schema,
+    /// The name of the row [`LAST_KEY`].
+    last_name: &'static str,
 }
 
 impl<'a> TableLayout<'a> {
-    fn new(model: &dyn Model, matrix: &str, count: usize, schema: &'a Schema) -> Self {
+    fn new(
+        model: &dyn Model,
+        matrix: &str,
+        count: usize,
+        schema: &'a Schema,
+        last_name: &'static str,
+    ) -> Self {
         let has_features = model.has_feature_rows(matrix);
         let first = if has_features { &[FEATURE, KEY][..] } else { &[ROW] };
         let values = if count == schema.label_names.len() && count > 1 {
@@ -218,12 +215,12 @@ impl<'a> TableLayout<'a> {
             model.column_names(matrix, count)
         };
         let columns = first.iter().map(|name| (*name).to_owned()).chain(values).collect();
-        Self { has_features, columns, schema }
+        Self { has_features, columns, schema, last_name }
     }
 
     /// Returns the name of a feature: from the dictionary, from the columns, or the key itself.
     fn name_of(&self, names: &KeyNames, key: u64) -> String {
-        if key == INTERCEPT_KEY { INTERCEPT.to_owned() } else { feature_name(self.schema, names, key) }
+        if key == LAST_KEY { self.last_name.to_owned() } else { feature_name(self.schema, names, key) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use algo::{DataNeeds, Epochs, Job};
+use algo::{Epochs, Job, Needs};
 use data::{
     BadLineTotal, Batch, CacheConfig, HoldoutRule, MemoryStream, Reader, Schema, Shuffle, Source, Split,
     TaskData,
@@ -23,7 +23,7 @@ pub(super) struct TrainingInput {
     pub(super) source: Source,
     pub(super) validation: Option<Source>,
     /// The algorithm's needs; their label rule fits the label names of the data.
-    pub(super) needs: DataNeeds,
+    pub(super) needs: Needs,
 }
 
 impl TrainingInput {
@@ -49,7 +49,7 @@ pub(super) fn open(
     like: Option<&Schema>,
     environment: Environment<'_>,
 ) -> Result<TrainingInput, Error> {
-    let mut needs = algorithm.data_needs();
+    let mut needs = algorithm.needs();
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
     input.options.uses_labels = needs.uses_labels;
@@ -76,7 +76,7 @@ pub(super) fn open(
         let config = input.source_config_of(&job.validate, environment.interrupt);
         Source::open_with_schema(&config, source.schema(), environment.formats)
     });
-    if needs.validation_required && validation.is_none() && !job.holdout().is_some() {
+    if needs.early_stopping.is_some() && validation.is_none() && !job.holdout().is_some() {
         let what = "early_stopping needs validation data, and none are given".into();
         let advice =
             "give --validate FILES, --set validation_share=0.1, or --time and --validate-from".into();
@@ -88,7 +88,7 @@ pub(super) fn open(
 impl TrainingInput {
     /// Updates the needs of the data when the open settings of the algorithm have been chosen.
     pub(super) fn apply_settings(&mut self, algorithm: &dyn Job) {
-        self.needs = DataNeeds { label_rule: self.needs.label_rule, ..algorithm.data_needs() };
+        self.needs = Needs { label_rule: self.needs.label_rule, ..algorithm.needs() };
     }
 }
 

@@ -21,7 +21,6 @@ mod score_output;
 pub mod task_count;
 pub mod task_streams;
 pub mod totals;
-mod training_checks;
 pub mod worker;
 
 pub use self::run_info::data_digests;

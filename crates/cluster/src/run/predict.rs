@@ -43,7 +43,7 @@ pub(crate) struct ScoreColumns<'a> {
     /// The classes, with one column of probabilities or scores each; empty if there is one score.
     pub(crate) classes: Vec<f32>,
     /// Names of the scores; for classes the name of the predicted one, which is before the probabilities.
-    scores: &'static [&'static str],
+    scores: Vec<String>,
     /// Names of labels; empty if labels are numbers.
     pub(crate) label_names: &'a [String],
     /// Whether the scores are those before they become probabilities.
@@ -58,7 +58,7 @@ impl<'a> ScoreColumns<'a> {
         label: bool,
         is_raw: bool,
     ) -> Result<Self, Error> {
-        let scores = output.names();
+        let scores = output.names().into_iter().map(str::to_owned).collect();
         let classes = match output {
             Output::Classes(classes) => classes,
             Output::None | Output::Probability | Output::Margin | Output::Value | Output::Columns(_) => {
@@ -80,7 +80,7 @@ impl<'a> ScoreColumns<'a> {
     pub(crate) fn columns(&self) -> Vec<String> {
         let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
         columns.extend(self.label.then(|| "label".to_owned()));
-        columns.extend(self.scores.iter().map(|&name| name.to_owned()));
+        columns.extend(self.scores.iter().cloned());
         let of_class = if self.is_raw { "score" } else { "probability" };
         columns.extend(
             self.classes.iter().map(|&class| format!("{of_class}_{}", self.label_text(f64::from(class)))),
@@ -222,7 +222,7 @@ pub(super) fn check_workers_output(job: &ScoringJob, families: &Families) -> Res
 pub(super) fn checked_destination(job: &PredictJob, scoring: &dyn algo::Model) -> Result<Destination, Error> {
     let destination = Destination::of(&job.output);
     let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
-    destination.check(&outputs, scoring.output().names())?;
+    destination.check(&outputs, &scoring.output().names())?;
     Ok(destination)
 }
 

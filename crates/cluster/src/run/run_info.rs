@@ -16,7 +16,7 @@ use super::driver::epoch_monitor::{StopReason, TrainingSummary};
 use super::export::feature_name;
 use super::totals::Totals;
 use super::worker::data_files::data_files;
-use super::{Environment, input, training_checks};
+use super::{Environment, input};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -139,7 +139,8 @@ impl RunInfo<'_> {
 
     /// The settings in force.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        self.job.parameters.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let settings = self.job.parameters.settings().values().iter();
+        settings.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
     fn trained(&self, outcome: &TrainingSummary, totals: &Totals) -> TrainingRecord {
@@ -183,9 +184,7 @@ impl RunInfo<'_> {
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
         notices.extend(totals.interaction_notice());
-        if self.job.parameters.data_needs().uses_labels {
-            notices.extend(training_checks::notices(&outcome, &self.settings()));
-        }
+        notices.extend(self.job.parameters.advice(&outcome.metrics_report()));
         notices.extend(outcome.notices);
         notices.extend(more_notices);
         Report {

@@ -223,17 +223,17 @@ impl OpenedInput {
         environment: Environment<'_>,
     ) -> Result<Result<Self, data::Error>, Error> {
         refuse_no_predictions(scoring, &manifest.algorithm)?;
-        let mut input = input.clone();
+        let (mut input, needs) = (input.clone(), scoring.record_needs());
         input.options.label_rule = label_rule;
-        input.options.uses_labels = scoring.uses_labels();
-        input.options.keep_zeros = scoring.keep_zeros();
-        input.options.key_limit = scoring.key_limit();
-        input.options.field_limit = scoring.field_limit();
-        input.options.requires_entries = scoring.requires_entries();
+        input.options.uses_labels = needs.uses_labels;
+        input.options.keep_zeros = needs.keep_zeros;
+        input.options.key_limit = needs.key_limit;
+        input.options.field_limit = needs.field_limit;
+        input.options.requires_entries = needs.requires_entries;
         let config = input.source_config(environment.interrupt);
         let source = Source::open_with_schema(&config, &manifest.schema, environment.formats);
         environment.interrupt.check(NOT_ENDED)?;
-        let has_label = input.options.has_label && scoring.uses_labels();
+        let has_label = input.options.has_label && needs.uses_labels;
         Ok(source.map(|source| Self { source, has_label }))
     }
 
@@ -253,7 +253,8 @@ impl OpenedInput {
         scoring: &dyn algo::Model,
         environment: Environment<'_>,
     ) -> Result<Self, Error> {
-        Ok(Self::open(&job.input, manifest, scoring, scoring.label_rule(), environment)??)
+        let label_rule = scoring.record_needs().label_rule;
+        Ok(Self::open(&job.input, manifest, scoring, label_rule, environment)??)
     }
 
     /// The columns of the scores.
@@ -329,7 +330,7 @@ impl LoadedModel {
                 .iter()
                 .map(|&class| format!("probability_{}", labels::text(f64::from(class), names)))
                 .collect(),
-            output => output.names().iter().map(|&name| name.to_owned()).collect(),
+            output => output.names().into_iter().map(str::to_owned).collect(),
         };
         let mut values = Vec::new();
         let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {

@@ -46,7 +46,7 @@ impl Destination {
     }
 
     /// Checks that the command may write there.
-    pub(crate) fn check(&self, outputs: &Outputs, columns: &'static [&'static str]) -> Result<(), Error> {
+    pub(crate) fn check(&self, outputs: &Outputs, columns: &[&str]) -> Result<(), Error> {
         match self {
             Self::Standard => Ok(()),
             Self::File(path) => outputs.check_file("--output", path, OutputKind::Scores(columns)),

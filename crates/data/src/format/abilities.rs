@@ -130,7 +130,10 @@ mod tests {
         let without = FormatRow { abilities: Abilities { is_numbered: false, ..Abilities::NONE }, ..renamed };
         let error = opened(without, &grouped).err().expect("no group").to_string();
         assert!(error.contains("records of own have no group; remove this setting"), "{error}");
-        let limited = FormatOptions { key_limit: Some(9), ..options() };
+        let limited = FormatOptions {
+            key_limit: Some(crate::KeyLimit { limit: 9, setting: "dimensions" }),
+            ..options()
+        };
         assert!(opened(renamed, &limited).is_ok());
         let error = opened(without, &limited).err().expect("names").to_string();
         assert!(error.contains("(own) have names and no numbers"), "{error}");

@@ -19,7 +19,7 @@ fn finished(sink: &mut Sink) -> Batch {
 #[test]
 fn a_refused_record_leaves_nothing() {
     let mut sink = sink(LabelRule::Binary { positive: None });
-    sink.set_key_limit(Some(5));
+    sink.set_key_limit(Some(KeyLimit { limit: 5, setting: "dimensions" }));
     sink.builder().push(4, 1.0);
     assert_eq!(sink.key_beyond_limit(), None);
     sink.end_record(Some(1.0), 1.0, None).unwrap();

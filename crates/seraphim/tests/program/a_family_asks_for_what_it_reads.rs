@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::common::Folder;
 use algo::param::CheckedParams;
 use algo::{
-    AlgorithmRow, DataFacts, DataNeeds, EpochEnd, Error, Family, Job, Learner, Model, Output, Scorer,
-    TaskState, TrainTask,
+    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Needs, Output, Scorer, TaskState,
+    TrainTask,
 };
 use data::Batch;
 use math::hash::named_key;
@@ -70,21 +69,17 @@ impl Scorer for Bins {
 struct Observer(CheckedParams);
 
 impl Job for Observer {
-    fn algorithm(&self) -> &'static str {
-        self.0.algorithm()
+    fn settings(&self) -> &CheckedParams {
+        &self.0
     }
 
-    fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.0.values().clone()
-    }
-
-    fn data_needs(&self) -> DataNeeds {
-        DataNeeds {
+    fn needs(&self) -> Needs {
+        Needs {
             uses_labels: false,
             keeps_token_order: true,
             uses_times: true,
             quantiles: true,
-            ..DataNeeds::default()
+            ..Needs::default()
         }
     }
 

@@ -18,6 +18,7 @@ use crate::csr::{CsrRows, normalize};
 use crate::descent::Settings;
 use crate::descent::vectors::{GRADIENT, SCALE, VectorLayout};
 use crate::error::{Error, FeatureLabel};
+use crate::family::Model as _;
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;

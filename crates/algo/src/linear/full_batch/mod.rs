@@ -27,14 +27,15 @@ use super::model::Model;
 use crate::descent::Settings;
 use crate::descent::minimizer::Minimizer;
 use crate::descent::vectors::VectorLayout;
+use crate::family::Model as _;
 
 /// The matrix in which tasks assign numbers to features. It follows the matrices of the model in order of creation.
 fn numbers_id(model: &Model) -> MatrixId {
-    MatrixId(model.matrix_count())
+    MatrixId(model.matrices(1).len() as u32)
 }
 
 fn vector_layout(model: &Model, settings: &Settings) -> VectorLayout {
-    let id = MatrixId(model.matrix_count() + 1);
+    let id = MatrixId(model.matrices(1).len() as u32 + 1);
     let width = model.width() as u64;
     let columns = penalized_columns(model) + if model.intercept { width } else { 0 };
     VectorLayout::new(id, columns.max(1), settings.history)

@@ -89,7 +89,7 @@ impl Learner for Svrg<'_> {
             progress.first = loss;
         }
         if !loss.is_finite() || loss > DIVERGED * progress.first {
-            let (feature, advice) = (None, job.divergence_advice());
+            let (feature, advice) = (None, String::new());
             return Err(Error::Diverged { epoch: epoch + 1, step: epoch + 1, loss, feature, advice });
         }
         let is_stopped = seen.flow == StepDecision::Stop;

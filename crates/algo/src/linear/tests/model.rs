@@ -26,7 +26,7 @@ fn labels_are_read_as_the_loss_takes_them() {
         ("huber", LabelRule::Real),
     ] {
         let model = Model { positive_label: Some(2.0), ..model(name) };
-        assert_eq!(model.label_rule(), expected, "{name}");
+        assert_eq!(model.record_needs().label_rule, expected, "{name}");
     }
 }
 
@@ -44,7 +44,7 @@ fn scores_of_logistic_regression_are_measured_as_probabilities_and_margins_are_n
 fn an_intercept_is_one_dense_row_in_one_partition_however_the_weights_are_stored() {
     for (dimensions, storage) in [(None, Storage::Sparse), (Some(1000), Storage::Dense)] {
         let model = Model { dimensions, intercept: true, standardize: None, ..model("lr") };
-        let specs = model.matrices((PushRule::Add, PushRule::Assign), Consistency::Bsp, 4, 1);
+        let specs = model.training_matrices((PushRule::Add, PushRule::Assign), Consistency::Bsp, 4, 1);
         let [weights, intercept] = &specs[..] else { panic!("{specs:?}") };
         assert_eq!((weights.storage, weights.rule), (storage, PushRule::Add));
         assert_eq!(weights.partitioner.partition_count(), 4);

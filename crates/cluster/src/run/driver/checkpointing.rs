@@ -55,7 +55,7 @@ impl Driver {
     pub(super) fn plan_checkpoint(&mut self, now: Instant) {
         let is_asp = self.job.consistency == Consistency::Asp;
         // Rounded pushes leave residuals, which the barrier of the tasks would push earlier than without a checkpoint.
-        let is_possible = self.job.wire == WireType::F32 && self.job.parameters.saves_within_epochs();
+        let is_possible = self.job.wire == WireType::F32 && self.job.parameters.needs().saves_within_epochs;
         let Phase::Training(training) = &mut self.phase else { return };
         let has_stopping = training.monitor.has_stopping();
         let checkpointing = &mut training.checkpointing;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use algo::metric::Metrics;
-use algo::{EarlyStopping, EpochDecision, EpochReport, MetricAccumulator};
+use algo::{EarlyStopping, EpochDecision, EpochMetrics, EpochReport, MetricAccumulator, TrainingReport};
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -58,6 +58,22 @@ pub struct TrainingSummary {
     pub notices: Vec<String>,
     /// Losses of the best constant prediction for the records of the last epoch: training data, validation data.
     pub constant_losses: (Option<f64>, Option<f64>),
+}
+
+impl TrainingSummary {
+    /// What the family of the algorithm judges.
+    pub fn metrics_report(&self) -> TrainingReport<'_> {
+        let epochs = self.epochs.iter().map(|line| EpochMetrics {
+            epoch: line.epoch,
+            training: &line.training,
+            validation: line.validation.as_ref(),
+        });
+        TrainingReport {
+            epochs: epochs.collect(),
+            best_epoch: self.best_epoch,
+            constant_losses: self.constant_losses,
+        }
+    }
 }
 
 /// Time between two epochs that are printed, except for the first and the last.

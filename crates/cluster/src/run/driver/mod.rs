@@ -245,7 +245,7 @@ enum Phase {
 impl Driver {
     /// Creates the driver of a checked job. `now` is its start.
     pub fn new(config: DriverConfig, raw: RawJob, job: TrainJob, now: Instant) -> Self {
-        let epochs = job.parameters.data_needs().epochs;
+        let epochs = job.parameters.needs().epochs;
         let job_progress = JobProgress::new(now, epochs, config.incidents.clone());
         Self {
             config,

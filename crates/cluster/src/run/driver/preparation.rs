@@ -144,7 +144,7 @@ impl Driver {
         if !self.job.manner.quiet {
             self.progress = Arc::clone(&self.config.progress);
         }
-        self.progress.started(plan.size_bytes, self.job.parameters.data_needs().epochs);
+        self.progress.started(plan.size_bytes, self.job.parameters.needs().epochs);
         self.progress.print_line(&match &self.config.parameters {
             ParameterPlace::Process { .. } => greeting.to_owned(),
             ParameterPlace::Servers(servers) => {
@@ -229,7 +229,7 @@ impl Driver {
         let scanned = if survey {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
             self.apply_settings(settings)?;
-            let needs = self.job.parameters.data_needs();
+            let needs = self.job.parameters.needs();
             needs.scan || needs.quantiles || self.job.holdout().is_some()
         } else {
             scanned
@@ -252,7 +252,7 @@ impl Driver {
         if facts.record_count > 0 {
             self.progress.scanned(facts.record_count);
         }
-        let model = self.job.parameters.model(&facts, plan.previous.as_deref());
+        let model = self.job.parameters.new_model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
         if !self.job.validate.is_empty() || self.job.holdout().is_some() {
             refuse_no_predictions(&*model, self.job.parameters.algorithm())?;
@@ -306,7 +306,7 @@ impl Driver {
             self.timings.restore_s = (now - since).as_secs_f64();
         }
         match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Importing(setup) if self.job.parameters.stopping().is_some() => {
+            Phase::Importing(setup) if self.job.parameters.needs().early_stopping.is_some() => {
                 self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
                     purpose: SnapshotPurpose::BestEpoch,
                     records_changes: false,
@@ -354,7 +354,7 @@ impl Driver {
             };
             trains.push(Effect::Send { worker: share.worker, message });
         }
-        let stopping = self.job.parameters.stopping();
+        let stopping = self.job.parameters.needs().early_stopping;
         let (monitor, step_count) = match saved {
             Some(DriverState { monitor, step_count }) => {
                 (EpochMonitor::restored(stopping, monitor, now), step_count)

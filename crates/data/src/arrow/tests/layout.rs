@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 use super::super::describe;
 use crate::columns::{ColumnPlan, Role, plan};
 use crate::format::testing::names;
-use crate::{Error, FormatOptions, InputPurpose, PassthroughKind, Schema};
+use crate::{Error, FormatOptions, InputPurpose, KeyLimit, PassthroughKind, Schema};
 
 fn list(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new("item", item, true)))
@@ -335,7 +335,8 @@ fn the_schema_has_settings_of_numbers_only_where_there_are_numbers() {
     let numbers = [("a", DataType::Int8), ("label", DataType::Int8)];
     let lists = [("a", list(DataType::Float64)), ("label", DataType::Int8)];
     let both = [("a", DataType::Int8), ("b", DataType::Utf8), ("label", DataType::Int8)];
-    let schema_of = |columns: &[(&str, DataType)], key_limit: Option<u64>, like: Option<&Schema>| {
+    let schema_of = |columns: &[(&str, DataType)], limit: Option<u64>, like: Option<&Schema>| {
+        let key_limit = limit.map(|limit| KeyLimit { limit, setting: "dimensions" });
         let options =
             FormatOptions { keep_zeros: true, uses_fields: true, key_limit, ..FormatOptions::default() };
         let schema = roles(columns, &options, like).unwrap().schema;
