@@ -3,8 +3,7 @@
 //! Brin, Page, "The anatomy of a large-scale hypertextual web search engine", Computer Networks 30, 1998.
 
 use algo::algorithm::{Algorithm, ByRounds, Edge, Round, Rounds, Table, Task};
-use algo::{DataFacts, Epochs, Error, Needs};
-use matrix::PushRule;
+use algo::{DataFacts, Error, Needs};
 use serde::{Deserialize, Serialize};
 
 algo::settings! {
@@ -35,7 +34,7 @@ impl Algorithm for PageRank {
     type Loop = ByRounds;
 
     fn needs(set: &PageRankSettings) -> Needs {
-        Needs { uses_labels: false, epochs: Epochs::Fixed(set.rounds), ..Needs::default() }
+        Needs::edges().epochs(set.rounds)
     }
 
     fn new(_: &PageRankSettings, _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {
@@ -47,6 +46,10 @@ impl Algorithm for PageRank {
         let table = |name, rule| Table::rows(name, 1, rule).doubles();
         let work = |name| table(name, PushRule::Add).work();
         vec![table("rank", PushRule::Assign), work("out"), work("received")]
+    }
+
+    fn functions() -> RowFunctions {
+        RowFunctions::none().fold("total", |_, _, row| [row[0]]).change("clear", |_, _, row| row[0] = 0.0)
     }
 }
 
@@ -69,14 +72,14 @@ impl Rounds for PageRank {
         let (rank, out) = (task.look_up("rank", sources())?, task.look_up("out", sources())?);
         let sent = |edge: &Edge| rank.number(edge.source) * edge.weight / out.number(edge.source);
         task.push_sums("received", share.edges.iter().map(|edge| (edge.target, sent(edge))))?;
-        let (old, out) = (task.get("rank", &share.own)?, task.get("out", &share.own)?);
-        let dangling = old.iter().zip(out).filter(|(_, out)| *out == 0.0).map(|(rank, _)| rank).sum();
-        let [dangling] = task.sum([dangling])?;
-        let received = task.get("received", &share.own)?;
-        let jump = (1.0 - set.damping + set.damping * dangling) / share.node_count;
+        task.barrier()?;
+        let [total] = task.fold("total", "received", &[])?;
+        // The ranks of nodes without outgoing edges go to all nodes.
+        let jump = (1.0 - set.damping * total) / share.node_count;
+        let (old, received) = (task.get("rank", &share.own)?, task.get("received", &share.own)?);
         let new: Vec<f64> = received.iter().map(|received| jump + set.damping * received).collect();
         task.push("rank", &share.own, &new)?;
-        task.push("received", &share.own, &received.iter().map(|received| -received).collect::<Vec<_>>())?;
+        task.change("clear", "received", &[])?;
         let [change] = task.sum([old.iter().zip(&new).map(|(old, new)| (new - old).abs()).sum()])?;
         Ok(Round { is_last: change < set.tolerance, shown: vec![("change", change)] })
     }

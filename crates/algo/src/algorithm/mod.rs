@@ -7,8 +7,10 @@
 //! | `table` | the tables of an algorithm, and their rows at the records of a batch |
 //! | `steps` | [`Steps`]: an algorithm that learns batch by batch |
 //! | `rounds` | [`Rounds`]: an algorithm that passes over its own form of the data, such as a graph |
+//! | `functions` | functions that run at the servers, over the rows of a table |
 //! | `row` | what follows from an impl |
 
+mod functions;
 mod rounds;
 mod row;
 mod settings;
@@ -25,6 +27,9 @@ use crate::error::Error;
 use crate::family::{AlgorithmRow, Family};
 use crate::job::{DataFacts, Needs, Output};
 
+pub use functions::RowFunctions;
+/// What a push does to a row, for the tables of an algorithm.
+pub use matrix::PushRule;
 pub use rounds::{ByRounds, Edge, KeyRows, Round, Rounds, Task};
 pub use row::{AlgorithmJob, AlgorithmModel, Loop};
 pub use settings::Settings;
@@ -66,6 +71,11 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
         Self::OUTPUT
     }
 
+    /// The functions that run at the servers.
+    fn functions() -> RowFunctions {
+        RowFunctions::none()
+    }
+
     /// Pushes the prediction of a record: as many numbers as [`Self::output`] has.
     fn predict(&self, _record: &Record<'_>, _out: &mut Vec<f64>) {}
 
@@ -89,7 +99,7 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
             configure: row::configure::<Self>,
         }],
         load: row::load::<Self>,
-        functions: |_| Ok(()),
+        functions: |table| Self::functions().register(Self::NAME, table),
     };
 }
 

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use data::BatchStream;
-use matrix::{Agent, PushRule};
+use matrix::function::unpack;
+use matrix::{Agent, FunctionCall, PushRule};
 
+use super::functions::full_name;
 use super::row::{AlgorithmJob, AlgorithmModel, Loop};
 use super::table::TablePlace;
 use super::{Algorithm, Table};
@@ -56,6 +58,7 @@ pub struct Edge {
 
 /// What an algorithm reaches from a task: its data, the tables, the other tasks.
 pub struct Task<'t> {
+    algorithm: &'static str,
     agent: &'t mut dyn Agent,
     data: &'t mut dyn BatchStream,
     places: &'t [TablePlace],
@@ -152,6 +155,33 @@ impl Task<'_> {
     pub fn sum<const N: usize>(&mut self, mut values: [f64; N]) -> Result<[f64; N], Error> {
         self.agent.all_reduce(&mut values)?;
         Ok(values)
+    }
+
+    /// Runs a fold of [`Algorithm::functions`] over all rows of a table, at the servers. It sees the pushes before the last
+    /// [`Self::barrier`] or [`Self::sum`].
+    pub fn fold<const N: usize>(
+        &mut self,
+        name: &str,
+        table: &str,
+        argument: &[f64],
+    ) -> Result<[f64; N], Error> {
+        let call = FunctionCall::of_rows(&full_name(self.algorithm, name), argument);
+        let answer = self.agent.pull_function(self.place(table).matrix, &call)?;
+        let sums: Vec<f64> = unpack(&answer).map_err(|fault| matrix::Error::function(table, name, fault))?;
+        let count = sums.len();
+        sums.try_into().map_err(|_| {
+            Error::unsuitable(format!("the fold {name:?} has {count} sums, and {N} are asked for"))
+        })
+    }
+
+    /// Runs a change of [`Algorithm::functions`] over all rows of a table, at the servers. All tasks call it with the same
+    /// argument, and it runs once; they see it after a [`Self::barrier`] or [`Self::sum`].
+    pub fn change(&mut self, name: &str, table: &str, argument: &[f64]) -> Result<(), Error> {
+        if self.agent.task() == 0 {
+            let call = FunctionCall::of_rows(&full_name(self.algorithm, name), argument);
+            self.agent.push_function(self.place(table).matrix, &[call])?;
+        }
+        Ok(())
     }
 
     /// Those of the keys that belong to this task, ascending: a key that several tasks name belongs to one of them. All tasks
@@ -258,7 +288,8 @@ impl<A: Rounds> RoundLearner<'_, A> {
     ) -> Result<T, Error> {
         let (places, owners, is_new) = (&self.places, self.owners, self.is_new);
         let (agent, data, record_count) = (&mut *task.agent, &mut *task.data, &mut self.record_count);
-        let mut task = Task { agent, data, places, owners, is_new, round, record_count };
+        let algorithm = A::NAME;
+        let mut task = Task { algorithm, agent, data, places, owners, is_new, round, record_count };
         run(self.model, &self.job.settings, &mut task)
     }
 }

@@ -94,7 +94,7 @@ impl Table {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TablePlace {
     pub(super) name: &'static str,
-    matrix: MatrixId,
+    pub(super) matrix: MatrixId,
     pub(super) columns: usize,
     element: ElementType,
     pub(super) is_work: bool,

@@ -10,12 +10,17 @@ use serde_json::Value;
 
 use crate::agent::{Agent, MatrixId};
 use crate::error::Error;
+use crate::function::row_function::{BoundRowChange, BoundRowFold};
+use crate::function::table::{AnyRead, AnyWrite};
 use crate::function::value::FunctionValue;
 use crate::function::{
-    Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, pack, unpack,
+    Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, columns, pack,
+    unpack,
 };
 use crate::matrix::PartialAnswer;
+use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec, Storage};
+use crate::storage::Table;
 
 /// A call of one function. It is plain data that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +62,7 @@ impl FunctionCall {
 
     /// Returns what the columns of one partition need of this call: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
-        let function = table.push(self)?;
+        let AnyWrite::OfColumns(function) = table.push(self)? else { return Ok(self.clone()) };
         let argument = catch_panic(|| function.split(&self.argument, columns))?;
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
     }
@@ -199,10 +204,16 @@ impl<F: PushFunction> AnyBoundPush for BoundFunction<F, F::Argument> {
     }
 }
 
+/// A pull function with its argument, of either kind.
+enum BoundRead {
+    OfColumns(Box<dyn AnyBoundPull>),
+    OfRows(BoundRowFold),
+}
+
 /// A pull function bound to a matrix.
 pub(crate) struct BoundPull {
     pub(crate) from: Vec<u32>,
-    function: Box<dyn AnyBoundPull>,
+    function: BoundRead,
     shape: Shape,
     matrix: String,
     name: String,
@@ -211,11 +222,16 @@ pub(crate) struct BoundPull {
 impl BoundPull {
     pub(crate) fn new(table: &FunctionTable, spec: &MatrixSpec, call: &FunctionCall) -> Result<Self, Error> {
         let bind = || {
-            let function = table.pull(call)?;
-            check_matrix(spec)?;
-            check_rows(spec, call, function.reads(), Arity::Exactly(0))?;
             let shape = shape(spec, call);
-            Ok((catch_panic(|| function.bind(&call.argument, &shape))?, shape))
+            let function = match table.pull(call)? {
+                AnyRead::OfRows(fold) => BoundRead::OfRows(BoundRowFold::new(fold, spec, call)?),
+                AnyRead::OfColumns(function) => {
+                    check_matrix(spec)?;
+                    check_rows(spec, call, function.reads(), Arity::Exactly(0))?;
+                    BoundRead::OfColumns(catch_panic(|| function.bind(&call.argument, &shape))?)
+                }
+            };
+            Ok((function, shape))
         };
         let (pulling, shape) = bind().map_err(|fault| Error::function(&spec.name, &call.name, fault))?;
         let (matrix, name) = (spec.name.clone(), call.name.clone());
@@ -227,16 +243,27 @@ impl BoundPull {
         self.from.len().saturating_mul(self.shape.columns as usize)
     }
 
-    /// Runs the server half.
-    pub(crate) fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, Error> {
-        catch_panic(|| self.function.read(columns)).map_err(|fault| self.error(fault))
+    /// Runs the server half on a partition. `None` if it has no columns.
+    pub(crate) fn read<E: RuleElement>(&self, tables: &[Table<E>]) -> Result<Option<Vec<u8>>, Error> {
+        let part = match &self.function {
+            BoundRead::OfRows(fold) => fold.read(&tables[0]),
+            BoundRead::OfColumns(function) => match columns(tables, &self.from) {
+                Some(columns) => catch_panic(|| function.read(&columns)),
+                None => return Ok(None),
+            },
+        };
+        part.map(Some).map_err(|fault| self.error(fault))
     }
 
     /// Runs the agent half on the partial answers of all partitions, in any order.
     pub(crate) fn merge(&self, mut parts: Vec<PartialAnswer>) -> Result<Vec<u8>, Error> {
         parts.sort_by_key(|part| part.partition);
         let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| part.bytes).collect();
-        catch_panic(|| self.function.merge(&self.shape, &parts)).map_err(|fault| self.error(fault))
+        match &self.function {
+            BoundRead::OfRows(fold) => fold.merge(&parts),
+            BoundRead::OfColumns(function) => catch_panic(|| function.merge(&self.shape, &parts)),
+        }
+        .map_err(|fault| self.error(fault))
     }
 
     fn error(&self, fault: FunctionFault) -> Error {
@@ -247,6 +274,8 @@ impl BoundPull {
 /// Push functions bound to a matrix: all functions of one visit.
 pub(crate) struct PushProgram {
     pub(crate) functions: Vec<BoundPush>,
+    /// The change of rows that is the only function of the program.
+    pub(crate) row_change: Option<BoundRowChange>,
     /// All rows of all functions, ascending.
     pub(crate) rows: Vec<u32>,
     /// Indices in `rows` of those that are written, ascending.
@@ -288,6 +317,9 @@ impl PushProgram {
         spec: &MatrixSpec,
         calls: &[FunctionCall],
     ) -> Result<Self, Error> {
+        let row_change = Self::row_change(table, spec, calls)
+            .map_err(|fault| Error::function(&spec.name, &calls[0].name, fault))?;
+        let columns_calls = if row_change.is_some() { &[] } else { calls };
         let mut rows: Vec<u32> =
             calls.iter().flat_map(|call| call.from.iter().chain(&call.into)).copied().collect();
         rows.sort_unstable();
@@ -296,7 +328,7 @@ impl PushProgram {
             BoundPush::new(table, spec, call, &rows)
                 .map_err(|fault| Error::function(&spec.name, &call.name, fault))
         };
-        let steps = calls.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+        let steps = columns_calls.iter().map(step).collect::<Result<Vec<_>, _>>()?;
         let mut written: Vec<usize> = steps.iter().flat_map(|step| &step.into).copied().collect();
         written.sort_unstable();
         written.dedup();
@@ -309,6 +341,7 @@ impl PushProgram {
         let bytes = calls.iter().map(|call| call.argument.len()).sum();
         Ok(Self {
             functions: steps,
+            row_change,
             rows,
             overwritten_rows: overwritten,
             changed_rows: changed,
@@ -317,6 +350,27 @@ impl PushProgram {
             argument_bytes: bytes,
             matrix: spec.name.clone(),
         })
+    }
+
+    /// The change of rows that the calls are.
+    fn row_change(
+        table: &FunctionTable,
+        spec: &MatrixSpec,
+        calls: &[FunctionCall],
+    ) -> Result<Option<BoundRowChange>, FunctionFault> {
+        match calls {
+            [call] => match table.push(call)? {
+                AnyWrite::OfRows(change) => BoundRowChange::new(change, spec, call).map(Some),
+                AnyWrite::OfColumns(_) => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Creates the error of the change of rows.
+    pub(crate) fn row_error(&self, fault: FunctionFault) -> Error {
+        let name = self.row_change.as_ref().map_or("", BoundRowChange::name);
+        Error::function(&self.matrix, name, fault)
     }
 
     /// Creates the error of one function of the program.
@@ -332,7 +386,9 @@ impl BoundPush {
         call: &FunctionCall,
         rows: &[u32],
     ) -> Result<Self, FunctionFault> {
-        let function = table.push(call)?;
+        let AnyWrite::OfColumns(function) = table.push(call)? else {
+            return Err(FunctionFault::user("a change of rows is a call of its own: it is in no program"));
+        };
         check_matrix(spec)?;
         check_rows(spec, call, function.reads(), function.writes())?;
         let shape = shape(spec, call);

@@ -11,10 +11,12 @@
 //! | [`table`] | [`FunctionTable`]: the built-ins and your own |
 //! | [`call`] | a call by name, and binding it to functions and matrix |
 //! | [`sum`] | sums that do not depend on where partitions are cut |
+//! | [`row_function`] | folds and changes of all rows of a matrix partitioned by row |
 //! | [`reduce`], [`products`], [`extreme`], [`sketch`] | built-in pull functions |
 //! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-in push functions |
 //!
-//! Functions work on matrices partitioned by column, stored dense, whose push rule has no slots.
+//! Functions work on matrices partitioned by column, stored dense, whose push rule has no slots; row functions on matrices
+//! partitioned by row.
 //!
 //! **Consistency.** Functions follow the rules of pulls and pushes. Under BSP, a pull function at clock `c` sees
 //! exactly the stamps below `c`. A push function is staged and runs when its clock has ended, in the order (task,
@@ -34,6 +36,7 @@ pub mod fill;
 pub mod map;
 pub mod products;
 pub mod reduce;
+pub mod row_function;
 mod run;
 pub mod sketch;
 pub mod sum;
@@ -50,6 +53,7 @@ use crate::element::ElementType;
 pub use call::FunctionCall;
 pub(crate) use call::{BoundPull, PushProgram};
 pub use fault::FunctionFault;
+pub use row_function::{RowChange, RowFold};
 pub(crate) use run::{BlockElement, RunMode, StagedProgram, columns, run_program};
 pub use table::FunctionTable;
 pub use value::{FunctionValue, pack, unpack};

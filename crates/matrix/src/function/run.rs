@@ -55,6 +55,9 @@ pub(crate) fn run_program<E: RuleElement>(
     kept: &mut Vec<E>,
     spare: &mut Vec<E>,
 ) -> Result<(), Error> {
+    if let Some(change) = &program.row_change {
+        return change.run(&mut tables[0], mode).map_err(|fault| program.row_error(fault));
+    }
     let Some((start, len)) = columns_of(tables) else { return Ok(()) };
     let (saved_rows, new_rows) = match mode {
         RunMode::Try => (&program.written_rows, &[][..]),

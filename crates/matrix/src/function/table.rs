@@ -7,7 +7,11 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, PushProgram};
-use crate::function::{Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+use crate::function::value::FunctionValue;
+use crate::function::{
+    Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, RowChange, RowFold, builtins, pack,
+    unpack,
+};
 use crate::spec::MatrixSpec;
 
 /// A name is suggested for a name with typos (a letter too many, too few, wrong, or swapped): at most one typo for this
@@ -24,13 +28,30 @@ pub struct FunctionTable {
 enum RegisteredFunction {
     Pull(Arc<dyn AnyPull>),
     Push(Arc<dyn AnyPush>),
+    RowFold(RowFold),
+    RowChange(RowChange),
 }
+
+/// A pull function of either kind.
+pub(crate) enum AnyRead<'a> {
+    OfColumns(&'a Arc<dyn AnyPull>),
+    OfRows(&'a RowFold),
+}
+
+/// A push function of either kind.
+pub(crate) enum AnyWrite<'a> {
+    OfColumns(&'a Arc<dyn AnyPush>),
+    OfRows(&'a RowChange),
+}
+
+/// The version of every row function: its argument is always a list of numbers.
+const ROW_FUNCTION_VERSION: u32 = 1;
 
 impl RegisteredFunction {
     fn kind(&self) -> &'static str {
         match self {
-            RegisteredFunction::Pull(_) => "pull",
-            RegisteredFunction::Push(_) => "push",
+            RegisteredFunction::Pull(_) | RegisteredFunction::RowFold(_) => "pull",
+            RegisteredFunction::Push(_) | RegisteredFunction::RowChange(_) => "push",
         }
     }
 }
@@ -78,6 +99,14 @@ impl FunctionTable {
         self.add(name, RegisteredFunction::Push(Arc::new(Erased(Arc::new(function)))))
     }
 
+    pub fn add_row_fold(&mut self, fold: RowFold) -> Result<&mut Self, FunctionFault> {
+        self.add(fold.name().to_owned(), RegisteredFunction::RowFold(fold))
+    }
+
+    pub fn add_row_change(&mut self, change: RowChange) -> Result<&mut Self, FunctionFault> {
+        self.add(change.name().to_owned(), RegisteredFunction::RowChange(change))
+    }
+
     fn add(&mut self, name: String, row: RegisteredFunction) -> Result<&mut Self, FunctionFault> {
         if name.is_empty() {
             return Err(FunctionFault::argument("name of a function", "empty", "a name"));
@@ -99,6 +128,10 @@ impl FunctionTable {
                 RegisteredFunction::Push(function) => {
                     (function.version(), function.reads().to_string(), function.writes().to_string())
                 }
+                RegisteredFunction::RowFold(_) => (ROW_FUNCTION_VERSION, "all".to_owned(), String::new()),
+                RegisteredFunction::RowChange(_) => {
+                    (ROW_FUNCTION_VERSION, "all".to_owned(), "all".to_owned())
+                }
             };
             FunctionEntry { name: name.clone(), version, kind: row.kind(), from, into }
         };
@@ -110,6 +143,8 @@ impl FunctionTable {
         Ok(match self.find(name)? {
             RegisteredFunction::Pull(function) => (function.reads(), None),
             RegisteredFunction::Push(function) => (function.reads(), Some(function.writes())),
+            RegisteredFunction::RowFold(_) => (Arity::Exactly(0), None),
+            RegisteredFunction::RowChange(_) => (Arity::Exactly(0), Some(Arity::Exactly(0))),
         })
     }
 
@@ -128,6 +163,9 @@ impl FunctionTable {
             RegisteredFunction::Push(function) => {
                 (function.version(), function.argument_from_json(argument)?)
             }
+            RegisteredFunction::RowFold(_) | RegisteredFunction::RowChange(_) => {
+                (ROW_FUNCTION_VERSION, pack(&Vec::<f64>::from_json(argument)?))
+            }
         };
         let (name, from, into) = (name.to_owned(), from.to_vec(), into.to_vec());
         Ok(FunctionCall { name, version, from, into, argument })
@@ -135,7 +173,10 @@ impl FunctionTable {
 
     /// Returns the answer of a pull function as JSON.
     pub fn answer_as_json(&self, call: &FunctionCall, answer: &[u8]) -> Result<Value, FunctionFault> {
-        self.pull(call)?.answer_to_json(answer)
+        match self.pull(call)? {
+            AnyRead::OfColumns(function) => function.answer_to_json(answer),
+            AnyRead::OfRows(_) => unpack::<Vec<f64>>(answer).map(|sums| sums.to_json()),
+        }
     }
 
     /// Checks a call of a pull function on a matrix before any partition is visited.
@@ -149,21 +190,27 @@ impl FunctionTable {
         PushProgram::new(self, spec, steps).map(|program| program.tries_first)
     }
 
-    pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {
+    pub(crate) fn pull(&self, call: &FunctionCall) -> Result<AnyRead<'_>, FunctionFault> {
         match self.find(&call.name)? {
-            RegisteredFunction::Pull(function) => same_version(call, function.version()).map(|()| function),
-            row @ RegisteredFunction::Push(_) => {
-                Err(FunctionFault::WrongKind { is: row.kind(), asked: "pull" })
+            RegisteredFunction::Pull(function) => {
+                same_version(call, function.version()).map(|()| AnyRead::OfColumns(function))
             }
+            RegisteredFunction::RowFold(fold) => {
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyRead::OfRows(fold))
+            }
+            row => Err(FunctionFault::WrongKind { is: row.kind(), asked: "pull" }),
         }
     }
 
-    pub(crate) fn push(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPush>, FunctionFault> {
+    pub(crate) fn push(&self, call: &FunctionCall) -> Result<AnyWrite<'_>, FunctionFault> {
         match self.find(&call.name)? {
-            RegisteredFunction::Push(function) => same_version(call, function.version()).map(|()| function),
-            row @ RegisteredFunction::Pull(_) => {
-                Err(FunctionFault::WrongKind { is: row.kind(), asked: "push" })
+            RegisteredFunction::Push(function) => {
+                same_version(call, function.version()).map(|()| AnyWrite::OfColumns(function))
             }
+            RegisteredFunction::RowChange(change) => {
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyWrite::OfRows(change))
+            }
+            row => Err(FunctionFault::WrongKind { is: row.kind(), asked: "push" }),
         }
     }
 

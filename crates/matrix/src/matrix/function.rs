@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{AnyPartitions, Matrix};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{BoundPull, FunctionCall, FunctionTable, PushProgram, RunMode, columns};
+use crate::function::{BoundPull, FunctionCall, FunctionTable, PushProgram, RunMode};
 use crate::partitions::Partitions;
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
@@ -88,8 +88,8 @@ impl<E: RuleElement> Partitions<E> {
         for locked in self.lock_each() {
             let (partition, mut locked) = locked?;
             locked.prepare_read(clock)?;
-            if let Some(columns) = columns(locked.tables(), &bound.from) {
-                parts.push(PartialAnswer { partition, bytes: bound.read(&columns)? });
+            if let Some(bytes) = bound.read(locked.tables())? {
+                parts.push(PartialAnswer { partition, bytes });
             }
         }
         Ok(parts)
