@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use data::{Batch, BatchSize, BatchStream, KeyLimit, LabelRule, Shuffle, Survey};
+use data::{Batch, BatchSize, BatchStream, FormatOptions, KeyLimit, LabelRule, Shuffle, Survey};
 use matrix::{Agent, Consistency, MatrixSpec};
 
 use crate::advice::{Remedies, TrainingReport};
@@ -194,6 +194,19 @@ impl Needs {
     #[must_use]
     pub fn epochs(self, count: u64) -> Self {
         Self { epochs: Epochs::Fixed(count), ..self }
+    }
+
+    /// Sets what the format of the data must do.
+    pub fn set_options(&self, options: &mut FormatOptions) {
+        options.label_rule = self.label_rule;
+        options.uses_labels = self.uses_labels;
+        options.keep_zeros = self.keep_zeros;
+        options.subtracts_origins = self.subtracts_origins;
+        options.id_columns = self.ids.iter().map(|&id| id.to_owned()).collect();
+        options.uses_fields = self.uses_fields || !self.ids.is_empty();
+        options.keeps_token_order = self.keeps_token_order;
+        options.key_limit = self.key_limit;
+        options.requires_entries = self.requires_entries;
     }
 
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.

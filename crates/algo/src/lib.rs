@@ -8,6 +8,7 @@
 //! | [`job`] | what a job of any family needs of its data, and what a task receives |
 //! | [`task_loop`] | the loop of a task: epochs, validation, reports, what a task keeps between epochs |
 //! | `batch_loop` | an epoch of a task that learns batch by batch |
+//! | `check`, `in_process` | whether an algorithm gives the same bytes for any servers and from every save; runs in memory |
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
@@ -22,12 +23,14 @@
 pub mod advice;
 pub mod algorithm;
 mod batch_loop;
+mod check;
 pub mod coordinator;
 pub mod csr;
 pub mod descent;
 pub mod error;
 pub mod factorization;
 pub mod family;
+mod in_process;
 pub mod job;
 pub mod kmeans;
 pub mod labels;
@@ -43,6 +46,7 @@ mod test_harness;
 
 pub use advice::{EpochMetrics, Remedies, TrainingReport};
 pub use algorithm::Algorithm;
+pub use check::check;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
 pub use family::{AlgorithmRow, DerivedTable, Families, Family, Model, RecordNeeds, SavedModel};

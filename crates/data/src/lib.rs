@@ -66,7 +66,9 @@ pub use resolve::input_paths;
 pub use rounding::{RoundedNumbers, RoundingReport};
 pub use schema::{Column, ColumnKind, PassthroughColumn, PassthroughKind, Schema};
 pub use sink::HoldoutRule;
-pub use source::{FormatOptions, Input, InputPurpose, KeyLimit, Source, SourceConfig, read_bytes};
+pub use source::{
+    FormatOptions, Input, InputPurpose, KeyLimit, Source, SourceConfig, read_bytes, read_tasks,
+};
 pub use split::{RowGroup, Split, SplitRange};
 pub use stream::BatchStream;
 pub use survey::Survey;

@@ -344,20 +344,36 @@ const BYTES_BATCH_SIZE: usize = 1024;
 
 /// Reads bytes in memory as one file of `format`, for tests, fuzzing and small inputs.
 pub fn read_bytes(format: &str, options: &FormatOptions, bytes: &[u8]) -> Result<Vec<Batch>, Error> {
+    Ok(read_tasks(format, options, bytes, 1, BYTES_BATCH_SIZE)?.1.remove(0))
+}
+
+/// Like [`read_bytes`], for each of `task_count` tasks, in batches of `batch_size` records. Also returns the schema.
+///
+/// # Panics
+/// When `task_count` or `batch_size` is 0.
+pub fn read_tasks(
+    format: &str,
+    options: &FormatOptions,
+    bytes: &[u8],
+    task_count: usize,
+    batch_size: usize,
+) -> Result<(Schema, Vec<Vec<Batch>>), Error> {
     let config =
         SourceConfig { format: Some(format.to_owned()), options: options.clone(), ..SourceConfig::default() };
     let files = vec![Input::memory("bytes", bytes)?];
     let source = Source::from_inputs(files, &config, None, &FormatTable::builtin())?;
-    let splits = source.splits(1).remove(0);
-    let mut reader = source.reader(splits)?;
-    let mut batches = Vec::new();
-    loop {
-        let mut batch = Batch::default();
-        if !reader.next_batch(BYTES_BATCH_SIZE, &mut batch)? {
-            return Ok(batches);
+    let batches_of = |splits| {
+        let (mut reader, mut batches) = (source.reader(splits)?, Vec::new());
+        loop {
+            let mut batch = Batch::default();
+            if !reader.next_batch(batch_size, &mut batch)? {
+                return Ok(batches);
+            }
+            batches.push(batch);
         }
-        batches.push(batch);
-    }
+    };
+    let tasks = source.splits(task_count).into_iter().map(batches_of).collect::<Result<_, Error>>()?;
+    Ok((source.schema().clone(), tasks))
 }
 
 #[cfg(test)]

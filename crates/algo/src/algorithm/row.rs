@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::family::Model;
 use crate::job::{DataFacts, Job, Needs, Output, Scorer, TrainTask};
 use crate::loss::Loss;
-use crate::metric::MetricAccumulator;
+use crate::metric::{MetricAccumulator, argmax};
 use crate::param::CheckedParams;
 use crate::task_loop::{Learner, TaskState};
 
@@ -141,7 +141,12 @@ impl<A: Algorithm> Model for AlgorithmModel<A> {
 }
 
 /// Adds the predictions of a batch to its metrics.
-pub(super) fn accumulate(metrics: &mut MetricAccumulator, batch: &Batch, predictions: &[f64]) {
+pub(super) fn accumulate(
+    output: &Output,
+    metrics: &mut MetricAccumulator,
+    batch: &Batch,
+    predictions: &[f64],
+) {
     let mut slopes = Vec::new();
     match metrics {
         MetricAccumulator::Real(_) => {
@@ -155,10 +160,23 @@ pub(super) fn accumulate(metrics: &mut MetricAccumulator, batch: &Batch, predict
         MetricAccumulator::Binary(_) => {
             crate::metric::add_scores(Loss::Hinge, batch, predictions, &mut slopes, metrics);
         }
-        MetricAccumulator::Named(parts) => {
-            (0..batch.record_count()).for_each(|r| parts.loss.add(0.0, f64::from(batch.weight(r))));
+        // The loss of a step is added by the loop.
+        MetricAccumulator::Named(_) => {}
+        MetricAccumulator::Classes(parts) => {
+            let Output::Classes(classes) = output else {
+                unreachable!("the metrics are those of the output")
+            };
+            for (r, probabilities) in predictions.chunks_exact(classes.len()).enumerate() {
+                let (label, weight) = (batch.labels[r], f64::from(batch.weight(r)));
+                let Some(class) = classes.iter().position(|class| f64::from(*class) == label) else {
+                    continue;
+                };
+                let said = argmax(probabilities);
+                parts.counts.add(said, class, weight);
+                parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
+                parts.loss.add(-probabilities[class].ln(), weight);
+            }
         }
-        MetricAccumulator::Classes(_) => {}
     }
 }
 
@@ -188,7 +206,10 @@ impl<A: Algorithm> Scorer for AlgorithmScorer<A> {
     ) -> Result<(), Error> {
         let mut predictions = Vec::new();
         self.predict(agent, batch, &mut predictions)?;
-        accumulate(parts, batch, &predictions);
+        accumulate(&self.model.output(), parts, batch, &predictions);
+        if let MetricAccumulator::Named(parts) = parts {
+            (0..batch.record_count()).for_each(|r| parts.loss.add(0.0, f64::from(batch.weight(r))));
+        }
         Ok(())
     }
 }

@@ -124,9 +124,13 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
         for record in rows.records(batch, &self.scores) {
             changes.weight = record.weight();
             weight += record.weight();
-            loss += record.weight() * self.model.step(&self.job.settings, &record, &mut changes);
+            let of_record = self.model.step(&self.job.settings, &record, &mut changes);
+            loss += record.weight() * of_record;
+            if let MetricAccumulator::Named(parts) = metrics {
+                parts.loss.add(of_record, record.weight());
+            }
         }
-        accumulate(metrics, batch, &self.scores);
+        accumulate(&self.model.output(), metrics, batch, &self.scores);
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
         let sums = StepSums { loss, positive_count, weight };
         if !loss.is_finite() {

@@ -123,6 +123,74 @@ impl Rounds for Components {
     }
 }
 
+crate::settings! {
+    struct DegreeSettings {
+        /// Whether what is pushed at the beginning is pushed again when training continues
+        careless: bool = false;
+    }
+}
+
+/// The share of the edges that leave a node, halved in each of three rounds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Degrees {}
+
+impl Algorithm for Degrees {
+    const NAME: &'static str = "degrees";
+    const TITLE: &'static str = "Shares of edges";
+    type Settings = DegreeSettings;
+    type Loop = ByRounds;
+
+    fn needs(_: &DegreeSettings) -> Needs {
+        Needs::edges().epochs(3)
+    }
+
+    fn new(_: &DegreeSettings, _: &DataFacts, _: Option<&Self>) -> Result<Self, Error> {
+        Ok(Self {})
+    }
+
+    fn tables(&self, _: Option<&DegreeSettings>) -> Vec<Table> {
+        vec![Table::rows("share", 1, PushRule::Add).doubles()]
+    }
+
+    fn functions() -> RowFunctions {
+        let scale = |argument: &[f64], _: u64, row: &mut [f64]| row[0] *= argument[0];
+        RowFunctions::none().fold("total", |_, _, row| [row[0], 1.0]).change("scale", scale)
+    }
+}
+
+impl Rounds for Degrees {
+    type Share = ();
+
+    fn begin(&self, set: &DegreeSettings, task: &mut Task<'_>) -> Result<(), Error> {
+        let edges = task.edges()?;
+        if task.is_new() || set.careless {
+            task.push_sums("share", edges.iter().map(|edge| (edge.source, edge.weight)))?;
+        }
+        Ok(())
+    }
+
+    fn round(&self, _: &DegreeSettings, (): &mut (), task: &mut Task<'_>) -> Result<Round, Error> {
+        let [total, node_count] = task.fold("total", "share", &[])?;
+        task.change("scale", "share", &[0.5 / total])?;
+        Ok(Round { is_last: false, shown: vec![("total", total), ("nodes", node_count)] })
+    }
+}
+
+/// Edges of a file, some of nodes that several tasks have.
+const LINKS: &str = "a b\nb c\nc a\na c\nd a\ne d\nd e\nb a\n";
+
+#[test]
+fn an_algorithm_is_checked_by_its_author() {
+    crate::check::<Degrees>("edges", LINKS, &[]).unwrap();
+    crate::check::<Components>("edges", LINKS, &[]).unwrap();
+    let table = "label,x,z\n1,0.5,1\n0,0.1,2\n1,0.2,0\n0,0.7,1\n1,0,3\n0,0.3,0\n1,1,1\n0,1,0\n1,0.4,2\n";
+    crate::check::<LeastSquares>("csv", table, &[("epochs", "2")]).unwrap();
+    let text = crate::check::<Degrees>("edges", LINKS, &[("careless", "true")]).unwrap_err();
+    assert_eq!(text, "with 1 task: the table 'share' is another one continued from clock 1");
+    let text = crate::check::<Degrees>("edges", LINKS, &[("carelss", "true")]).unwrap_err();
+    assert!(text.contains("carelss") && text.contains("careless"), "{text}");
+}
+
 fn edges(edges: &[(u64, u64)]) -> Vec<Batch> {
     let mut builder = BatchBuilder::new();
     for (source, target) in edges {

@@ -10,7 +10,7 @@ use crate::csr::{CsrRows, normalize};
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::loss::{Loss, probabilities, softmax};
-use crate::metric::MetricAccumulator;
+use crate::metric::{MetricAccumulator, argmax};
 use crate::scaling::ColumnScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
@@ -153,23 +153,12 @@ pub(super) fn add_to_metrics(
     let rows = slopes.chunks_exact_mut(model.width());
     for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
         let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
-        let said = largest(row);
+        let said = argmax(row);
         parts.counts.add(said, class, weight);
         parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
         parts.loss.add(softmax(row, class), weight);
     }
     Ok(parts.loss.loss_sum - before)
-}
-
-/// The first index of the largest score.
-fn largest(scores: &[f64]) -> usize {
-    let mut best = 0;
-    for (class, score) in scores.iter().enumerate() {
-        if *score > scores[best] {
-            best = class;
-        }
-    }
-    best
 }
 
 /// Scores batches with a saved model, or with one in training.
@@ -211,15 +200,5 @@ impl Scorer for LinearScorer {
     ) -> Result<(), Error> {
         self.scoring.score(agent, batch)?;
         add_to_metrics(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::largest;
-
-    #[test]
-    fn of_equal_scores_the_first_class_is_predicted() {
-        assert_eq!([largest(&[1.0, 3.0, 3.0, 2.0]), largest(&[-2.0, -1.0]), largest(&[0.0, 0.0])], [1, 1, 0]);
     }
 }

@@ -2,6 +2,17 @@
 
 use std::collections::BTreeMap;
 
+/// The first index of the largest score: the class that is predicted.
+pub fn argmax(scores: &[f64]) -> usize {
+    let mut best = 0;
+    for (class, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = class;
+        }
+    }
+    best
+}
+
 /// Weights of the four outcomes of a binary prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BinaryCounts {

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 
 use auc::AucAccumulator;
 use calibration::{CalibrationAccumulator, CalibrationRow};
+pub use classification::argmax;
 use classification::{BinaryCounts, ClassCounts, Confusion};
 use data::Batch;
 use gauc::GaucAccumulator;

@@ -299,3 +299,8 @@ fn metrics_of_a_family_are_sums_or_means_over_all_tasks() {
     assert_eq!(values(&of(&[])), [0.0], "a mean of no records is not there");
     assert_eq!((all.loss.loss_sum, all.loss.weight_sum, all.loss.record_count), (7.5, 4.0, 3));
 }
+
+#[test]
+fn of_equal_scores_the_first_class_is_predicted() {
+    assert_eq!([argmax(&[1.0, 3.0, 3.0, 2.0]), argmax(&[-2.0, -1.0]), argmax(&[0.0, 0.0])], [1, 1, 0]);
+}

@@ -51,15 +51,7 @@ pub(super) fn open(
 ) -> Result<TrainingInput, Error> {
     let mut needs = algorithm.needs();
     let mut input = job.input.clone();
-    input.options.label_rule = needs.label_rule;
-    input.options.uses_labels = needs.uses_labels;
-    input.options.keep_zeros = needs.keep_zeros;
-    input.options.subtracts_origins = needs.subtracts_origins;
-    input.options.id_columns = needs.ids.iter().map(|&id| id.to_owned()).collect();
-    input.options.uses_fields = needs.uses_fields || !needs.ids.is_empty();
-    input.options.keeps_token_order = needs.keeps_token_order;
-    input.options.key_limit = needs.key_limit;
-    input.options.requires_entries = needs.requires_entries;
+    needs.set_options(&mut input.options);
     let config = input.source_config(environment.interrupt);
     let source = match like {
         Some(schema) => Source::open_with_schema(&config, schema, environment.formats),

@@ -127,7 +127,7 @@ impl<'a> ScoreColumns<'a> {
 
     /// Returns the class with the largest probability; of equal ones, the first.
     pub(crate) fn predicted(&self, scores: &[f64]) -> f64 {
-        f64::from(self.classes[argmax(scores)])
+        f64::from(self.classes[algo::metric::argmax(scores)])
     }
 
     /// Returns the text of a passthrough column for the record with index `record`.
@@ -289,17 +289,6 @@ fn number(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory cannot fail");
 }
 
-/// Returns the position of the largest score; of equal ones, the first.
-pub(crate) fn argmax(scores: &[f64]) -> usize {
-    let mut best = 0;
-    for (i, score) in scores.iter().enumerate() {
-        if *score > scores[best] {
-            best = i;
-        }
-    }
-    best
-}
-
 /// Writes a CSV field (RFC 4180).
 pub(super) fn quote(out: &mut Vec<u8>, text: &[u8]) {
     if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
@@ -325,13 +314,6 @@ pub(super) fn header(columns: &[String]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn of_equal_scores_the_first_class_is_predicted() {
-        assert_eq!(argmax(&[0.25, 0.5, 0.5]), 1);
-        assert_eq!(argmax(&[0.5, 0.5, 0.0]), 0);
-        assert_eq!(argmax(&[0.1, 0.2, 0.7]), 2);
-    }
 
     #[test]
     fn names_are_fields_of_csv_whatever_stands_in_them() {
