@@ -34,9 +34,8 @@ use data::Survey;
 use super::Linear;
 use super::model::Model;
 use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
-use super::optimizer_params::LEARNING_RATE;
 use super::param_table::{
-    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
+    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, LEARNING_RATE, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
 };
 use super::params::learning_rate;
 use crate::error::Error;

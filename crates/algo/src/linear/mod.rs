@@ -37,7 +37,6 @@ mod family;
 mod full_batch;
 mod model;
 mod optimizer;
-mod optimizer_params;
 mod param_table;
 mod params;
 mod scan;

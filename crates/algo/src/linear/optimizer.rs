@@ -7,7 +7,7 @@ use data::BatchSize;
 use matrix::{PushRule, Schedule};
 
 use super::choices::BatchGradient;
-use super::optimizer_params::{
+use super::param_table::{
     ADAPTIVE_RHO, BETA, BETA1, BETA2, DECAY, EPSILON, HISTORY, LEARNING_RATE, LOCAL_ITERATIONS,
     MAX_ITERATIONS, MOMENTUM, RHO, START, TOLERANCE,
 };

@@ -7,13 +7,10 @@ use super::choices::{BatchGradient, ColumnScaling, ScheduleKind, StartHessian};
 use super::optimizer::{
     FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
 };
-use super::optimizer_params::{
-    LEARNING_RATE, MAX_ITERATIONS, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, START,
-    TOLERANCE,
-};
 use super::param_table::{
     AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, BATCH_SIZE, CLASS_WEIGHTS, CLIP, DIMENSIONS, EPOCHS, GRADIENT,
-    INTERCEPT, L1, L2, LOSS, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
+    INTERCEPT, L1, L2, LEARNING_RATE, LOSS, MAX_ITERATIONS, NORMALIZE, OPTIMIZER, SCHEDULE, SCHEDULE_DECAY,
+    SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, STANDARDIZE, START, TOLERANCE,
 };
 use crate::descent::Settings;
 use crate::error::Error;
