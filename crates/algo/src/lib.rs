@@ -34,6 +34,7 @@ pub mod linear;
 pub mod loss;
 pub mod metric;
 pub mod param;
+mod rows;
 pub mod scaling;
 pub mod stopping;
 pub mod task_loop;

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, Values, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
 use crate::batch_loop::pull_or_wait;
 use crate::error::Error;
 use crate::job::DataFacts;
+use crate::rows::rows_of;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
@@ -145,7 +146,7 @@ impl ColumnScaler {
     pub(crate) fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
         let (scaling, id) = self.scaling?;
         let keys = scaling.keys(&batch.columns);
-        (!keys.is_empty()).then_some((id, Selection::Rows(Keys::Sorted(keys))))
+        (!keys.is_empty()).then_some((id, rows_of(keys)))
     }
 
     /// Reads the moments of a batch, with their ticket if they were prefetched.
@@ -219,7 +220,7 @@ impl Moments {
             let keys: Vec<u64> = others.iter().map(|(key, _)| *key).collect();
             let mut found = vec![0.0; keys.len() * MOMENT_COLUMNS as usize];
             if !keys.is_empty() {
-                agent.pull(id, Selection::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut found))?;
+                agent.pull(id, rows_of(&keys), ValuesMut::F64(&mut found))?;
             }
             // No task adds its part before all have read which columns have one.
             agent.barrier()?;
@@ -240,7 +241,7 @@ fn push_rows(agent: &mut dyn Agent, id: MatrixId, rows: &[(u64, [f64; 3])]) -> R
     }
     let keys: Vec<u64> = rows.iter().map(|(key, _)| *key).collect();
     let moments: Vec<f64> = rows.iter().flat_map(|(_, moments)| *moments).collect();
-    Ok(agent.push(id, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&moments))?)
+    Ok(agent.push(id, rows_of(&keys), Values::F64(&moments))?)
 }
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
@@ -257,6 +258,8 @@ pub(crate) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
 
 #[cfg(test)]
 mod tests {
+    use matrix::Keys;
+
     use super::*;
 
     /// Records {0: 3, 1: 1}, {0: 5}, {NAMED: 1} and one without entries.

@@ -2,7 +2,7 @@
 //! give equal bits.
 
 use data::Batch;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
 
 use super::interaction::{Entries, FactorShape, pair_sum};
 use super::model::Model;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::metric::{MetricAccumulator, add_scores};
+use crate::rows::{ONE_ROW, prefetch, rows_of};
 use crate::scaling::ColumnScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
@@ -55,11 +56,10 @@ impl BatchScorer {
 
     /// What scoring a batch reads.
     fn selections<'b>(&self, batch: &'b Batch) -> [Option<(MatrixId, Selection<'b>)>; 4] {
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        let row = Selection::Rows(Keys::Range(0, 1));
+        let columns = rows_of(&batch.columns);
         [
             Some((Model::WEIGHTS, columns)),
-            Some((Model::INTERCEPT, row)),
+            Some((Model::INTERCEPT, ONE_ROW)),
             Some((Model::FACTORS, columns)),
             self.scaler.selection(batch),
         ]
@@ -67,9 +67,7 @@ impl BatchScorer {
 
     /// Prefetches what scoring a batch of the next step reads.
     pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
-        let clock = agent.clock() + 1;
-        self.selections(batch)
-            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
+        prefetch(agent, self.selections(batch))
     }
 
     /// Reads the parameters of the batch that the agent may see now, and computes `scores`.

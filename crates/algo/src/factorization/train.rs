@@ -1,7 +1,7 @@
 //! A step of a task: pull, score, push, tick.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+use matrix::{Agent, Values, ValuesMut};
 
 use super::Factorization;
 use super::interaction::add_gradient;
@@ -14,6 +14,7 @@ use crate::batch_loop::{
 use crate::error::Error;
 use crate::job::{Job, TrainTask};
 use crate::metric::{MetricAccumulator, add_scores};
+use crate::rows::{ONE_ROW, rows_of};
 use crate::scaling::Moments;
 use crate::task_loop::{Learner, TaskState};
 
@@ -135,14 +136,13 @@ impl Step<'_> {
     }
 
     fn push(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
+        let columns = rows_of(&batch.columns);
         agent.push(Model::WEIGHTS, columns, Values::F32(&self.linear))?;
         let mut slope: f64 = self.slopes.iter().sum();
         if self.job.params.linear_gradient == GradientScale::Mean {
             slope /= batch.record_count() as f64;
         }
-        let row = Selection::Rows(Keys::Range(0, 1));
-        agent.push(Model::INTERCEPT, row, Values::F32(&[slope as f32]))?;
+        agent.push(Model::INTERCEPT, ONE_ROW, Values::F32(&[slope as f32]))?;
         if self.job.params.admission <= 1 {
             agent.push(Model::FACTORS, columns, Values::F32(&self.pairs))?;
             return Ok(());
@@ -150,7 +150,7 @@ impl Step<'_> {
         let admitted = self.admit(agent, batch)?;
         if !admitted.is_empty() {
             self.has_admitted = true;
-            agent.push(Model::FACTORS, Selection::Rows(Keys::Sorted(&admitted)), Values::F32(&self.pairs))?;
+            agent.push(Model::FACTORS, rows_of(&admitted), Values::F32(&self.pairs))?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Step<'_> {
         let keys: Vec<u64> = open.iter().map(|&column| batch.columns[column]).collect();
         let mut sightings = vec![0f32; keys.len()];
         if !keys.is_empty() {
-            let rows = Selection::Rows(Keys::Sorted(&keys));
+            let rows = rows_of(&keys);
             agent.pull(self.model.sightings_id(), rows, ValuesMut::F32(&mut sightings))?;
             let new: Vec<f32> = open.iter().map(|&column| self.occurrences[column]).collect();
             agent.push(self.model.sightings_id(), rows, Values::F32(&new))?;

@@ -2,7 +2,7 @@
 //! equal bits.
 
 use data::Batch;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
 
 use super::model::Model;
 use crate::batch_loop::pull_or_wait;
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::MetricAccumulator;
+use crate::rows::{ONE_ROW, prefetch, rows_of};
 use crate::scaling::ColumnScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
@@ -44,20 +45,16 @@ impl BatchScorer {
 
     /// What scoring a batch reads: weights, intercept, moments.
     fn selections<'a>(&self, batch: &'a Batch) -> [Option<(MatrixId, Selection<'a>)>; 3] {
-        let model = &self.model;
-        let weights = Selection::Rows(Keys::Sorted(&batch.columns));
         [
-            Some((model.weights_id(), weights)),
-            model.intercept_id().map(|id| (id, Selection::Rows(Keys::Range(0, 1)))),
+            Some((self.model.weights_id(), rows_of(&batch.columns))),
+            self.model.intercept_id().map(|id| (id, ONE_ROW)),
             self.scaler.selection(batch),
         ]
     }
 
     /// Prefetches what scoring a batch of the next step reads.
     pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
-        let clock = agent.clock() + 1;
-        self.selections(batch)
-            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
+        prefetch(agent, self.selections(batch))
     }
 
     /// Reads the parameters of the batch that the agent may see now.

@@ -1,7 +1,7 @@
 //! A step of a task: pull, score, push, tick.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, Values};
+use matrix::{Agent, Values};
 
 use super::Linear;
 use super::choices::BatchGradient;
@@ -17,6 +17,7 @@ use crate::job::TrainTask;
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{Learner, TaskState};
 
 /// Begins one task.
@@ -141,11 +142,10 @@ impl BatchLearner for Step<'_> {
             // The sums are outside of the range of f32; the servers would refuse them.
             return Ok(StepSums { loss: f64::INFINITY, ..StepSums::default() });
         }
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
+        agent.push(self.model.weights_id(), rows_of(&batch.columns), Values::F32(&self.gradient))?;
         if let Some(id) = self.model.intercept_id() {
             let sums = self.intercept_gradient();
-            agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
+            agent.push(id, ONE_ROW, Values::F32(&sums))?;
         }
         agent.tick()?;
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;

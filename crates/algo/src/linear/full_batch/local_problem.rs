@@ -21,6 +21,7 @@ use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::rows::rows_of;
 use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales};
 
 /// The results of a pass.
@@ -96,7 +97,7 @@ impl<'a> LocalProblem<'a> {
         let keys = scaling.keys(&all);
         let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
         if !keys.is_empty() {
-            agent.pull(id, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut moments))?;
+            agent.pull(id, rows_of(keys), ValuesMut::F64(&mut moments))?;
         }
         self.moments = vec![IDENTITY_SCALE; all.len()];
         let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;

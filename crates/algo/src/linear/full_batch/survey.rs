@@ -1,7 +1,7 @@
 //! The steps before the first iteration: features and their columns, curvature of the loss in each column, first point.
 
 use data::KeySet;
-use matrix::{Keys, Selection, Values, ValuesMut};
+use matrix::{Values, ValuesMut};
 
 use super::super::model::Model;
 use super::features::LocalFeatures;
@@ -12,6 +12,7 @@ use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::loss::Loss;
+use crate::rows::{ONE_ROW, rows_of};
 
 /// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
 /// step.
@@ -145,18 +146,14 @@ fn push_first_point(
     let (places, keys) = share.features.owned_features();
     if task.resumed && !keys.is_empty() {
         let mut weights = vec![0f32; keys.len() * width];
-        task.agent.pull(
-            model.weights_id(),
-            Selection::Rows(Keys::Sorted(&keys)),
-            ValuesMut::F32(&mut weights),
-        )?;
+        task.agent.pull(model.weights_id(), rows_of(&keys), ValuesMut::F32(&mut weights))?;
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
         share.push_at(task.agent, POINT, places.start * width..places.end * width, &weights)?;
     }
     let Some(id) = model.intercept_id().filter(|_| task.agent.task() == 0) else { return Ok(()) };
     let mut bias = vec![0f32; width];
     if task.resumed {
-        task.agent.pull(id, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut bias))?;
+        task.agent.pull(id, ONE_ROW, ValuesMut::F32(&mut bias))?;
     }
     let first = |i: usize| {
         if task.resumed {
@@ -190,11 +187,11 @@ pub(super) fn write_weights(
     let narrow = |values: &[f64]| -> Vec<f32> { values.iter().map(|value| *value as f32).collect() };
     if !keys.is_empty() {
         let weights = narrow(&share.weights[places.start * width..places.end * width]);
-        task.agent.push(model.weights_id(), Selection::Rows(Keys::Sorted(&keys)), Values::F32(&weights))?;
+        task.agent.push(model.weights_id(), rows_of(&keys), Values::F32(&weights))?;
     }
     if let Some(id) = model.intercept_id().filter(|_| task.agent.task() == 0) {
         let bias = narrow(&share.weights[share.features.len() * width..]);
-        task.agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&bias))?;
+        task.agent.push(id, ONE_ROW, Values::F32(&bias))?;
     }
     Ok(task.agent.barrier()?)
 }
