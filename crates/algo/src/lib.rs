@@ -36,6 +36,7 @@ pub mod metric;
 pub mod param;
 mod rows;
 pub mod scaling;
+mod scan;
 pub mod stopping;
 pub mod task_loop;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::job::Epochs;
 use crate::loss::Loss;
 use crate::param::common::{
-    AUTO_POSITIVE, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE, VALIDATION,
+    AUTO_POSITIVE, BatchGradient, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE, VALIDATION,
     VALIDATION_SHARE, early_stopping, positive_label,
 };
 use crate::param::{CheckedParams, ParamKind, ParamSpec, joined, words};
@@ -50,14 +50,6 @@ crate::choices! {
         Deviation = "true";
         None = "false";
     }
-}
-
-/// How the gradients of the records of a batch become one: a step of SGD grows with the gradient, so the best rate would
-/// depend on the batch size; AdaGrad and FTRL divide by the size of past gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GradientScale {
-    Sum,
-    Mean,
 }
 
 crate::params! {
@@ -120,8 +112,8 @@ pub(super) struct Params {
     pub(super) weights_rule: PushRule,
     pub(super) intercept_rule: PushRule,
     pub(super) factors_rule: PushRule,
-    pub(super) gradient: GradientScale,
-    pub(super) linear_gradient: GradientScale,
+    pub(super) gradient: BatchGradient,
+    pub(super) linear_gradient: BatchGradient,
     pub(super) learning_rate: f64,
     pub(super) linear_learning_rate: f64,
     /// Weight of the absolute factors, for each record.
@@ -162,7 +154,9 @@ impl Params {
             FactorOptimizer::AdaGrad => adagrad(rate, 0.0, 0.0),
             FactorOptimizer::Sgd => sgd(rate, 0.0, 0.0),
         };
-        let scale = |is_sgd| if is_sgd { GradientScale::Mean } else { GradientScale::Sum };
+        // A step of SGD grows with the gradient, so the best rate would depend on the batch size; AdaGrad and FTRL divide by
+        // the size of past gradients.
+        let scale = |is_sgd| if is_sgd { BatchGradient::Mean } else { BatchGradient::Sum };
         Ok(Self {
             factors: checked.integer(&FACTORS) as usize,
             loss,

@@ -6,7 +6,6 @@ use matrix::{Agent, Values, ValuesMut};
 use super::Factorization;
 use super::interaction::add_gradient;
 use super::model::Model;
-use super::params::GradientScale;
 use super::score::{BatchScorer, ScoreTickets};
 use crate::batch_loop::{
     self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
@@ -14,8 +13,9 @@ use crate::batch_loop::{
 use crate::error::Error;
 use crate::job::{Job, TrainTask};
 use crate::metric::{MetricAccumulator, add_scores};
+use crate::param::common::BatchGradient;
 use crate::rows::{ONE_ROW, rows_of};
-use crate::scaling::Moments;
+use crate::scan::scan;
 use crate::task_loop::{Learner, TaskState};
 
 /// Begins one task.
@@ -26,8 +26,9 @@ pub(super) fn begin<'a>(
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
     batch_loop::begin(job.params.epochs, saved, |has_admitted| {
-        if has_admitted.is_none() {
-            measure_columns(model, task)?;
+        let scaling = model.scaling().zip(model.moments_id()).filter(|_| !task.resumed);
+        if has_admitted.is_none() && scaling.is_some() {
+            scan(task, scaling, 0, |_| unreachable!("there are no classes"))?;
         }
         Ok(Step {
             job,
@@ -41,23 +42,6 @@ pub(super) fn begin<'a>(
             has_admitted: has_admitted.unwrap_or(false),
         })
     })
-}
-
-/// Reads the data once and writes the moments of the columns, if they are standardized.
-fn measure_columns(model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
-    let Some((scaling, id)) = model.scaling().zip(model.moments_id()).filter(|_| !task.resumed) else {
-        return Ok(());
-    };
-    let (mut moments, mut record_count) = (Moments::new(scaling), 0);
-    task.data.start_epoch(0)?;
-    while let Some(batch) = task.data.next()? {
-        moments.add(batch);
-        record_count += batch.record_count();
-    }
-    let mut sums = [record_count as f64, moments.weight_sum];
-    task.agent.all_reduce(&mut sums)?;
-    check_weight(sums[0] as u64, sums[1])?;
-    moments.push(task.agent, id, sums[1])
 }
 
 /// One step and its scratch memory.
@@ -125,13 +109,15 @@ impl Step<'_> {
                 gradient.iter_mut().zip(factors).for_each(|(sum, &factor)| *sum += of(factor));
             }
         }
-        if self.job.params.gradient == GradientScale::Mean {
-            let share = 1.0 / batch.record_count() as f32;
-            self.pairs.iter_mut().for_each(|sum| *sum *= share);
-        }
-        if self.job.params.linear_gradient == GradientScale::Mean {
-            let share = 1.0 / batch.record_count() as f32;
-            self.linear.iter_mut().for_each(|sum| *sum *= share);
+        for (sums, gradient) in
+            [(&mut self.pairs, self.job.params.gradient), (&mut self.linear, self.job.params.linear_gradient)]
+        {
+            if gradient == BatchGradient::Mean {
+                let share = 1.0 / batch.record_count() as f32;
+                for sum in sums {
+                    *sum *= share;
+                }
+            }
         }
     }
 
@@ -139,7 +125,7 @@ impl Step<'_> {
         let columns = rows_of(&batch.columns);
         agent.push(Model::WEIGHTS, columns, Values::F32(&self.linear))?;
         let mut slope: f64 = self.slopes.iter().sum();
-        if self.job.params.linear_gradient == GradientScale::Mean {
+        if self.job.params.linear_gradient == BatchGradient::Mean {
             slope /= batch.record_count() as f64;
         }
         agent.push(Model::INTERCEPT, ONE_ROW, Values::F32(&[slope as f32]))?;
@@ -231,7 +217,7 @@ impl BatchLearner for Step<'_> {
     }
 
     fn suspect(&self, batch: &Batch) -> Option<u64> {
-        suspect_column(batch, &self.scoring.values, &[&self.scoring.weights, &self.scoring.factors])
+        suspect_column(batch, &self.scoring.scaler.values, &[&self.scoring.weights, &self.scoring.factors])
     }
 
     fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {

@@ -11,12 +11,6 @@ crate::choices! {
         WarmRestarts = "warm_restarts", reads SCHEDULE_EVERY, SCHEDULE_STRETCH, SCHEDULE_FLOOR;
     }
 
-    /// How the gradients of the records of a batch become one gradient.
-    pub enum BatchGradient {
-        Sum = "sum";
-        Mean = "mean";
-    }
-
     /// The Hessian with which full-batch optimizers start.
     pub(super) enum StartHessian {
         /// Curvature of the loss in each column.

@@ -2,10 +2,11 @@
 //! reads those that not all read is said where the [optimizers](super::optimizer) and the
 //! [schedules](super::choices::ScheduleKind) are.
 
-use super::choices::{BatchGradient, ColumnScaling, MarginLoss, ScheduleKind, StartHessian};
+use super::choices::{ColumnScaling, MarginLoss, ScheduleKind, StartHessian};
 use super::optimizer::Optimizer;
 use crate::param::common::{
-    AUTO_POSITIVE, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHARE, SHUFFLE, VALIDATION,
+    AUTO_POSITIVE, BatchGradient, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHARE, SHUFFLE,
+    VALIDATION,
 };
 use crate::param::{Bounds, ParamKind, ParamSpec, joined, words};
 

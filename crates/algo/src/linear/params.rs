@@ -3,7 +3,7 @@
 use data::{BatchSize, Shuffle};
 use matrix::Schedule;
 
-use super::choices::{BatchGradient, ColumnScaling, ScheduleKind, StartHessian};
+use super::choices::{ColumnScaling, ScheduleKind, StartHessian};
 use super::optimizer::{
     FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
 };
@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::job::Epochs;
 use crate::loss::Loss;
 use crate::param::CheckedParams;
-use crate::param::common::RecordScaling;
-use crate::param::common::{SHUFFLE, VALIDATION_SHARE, early_stopping, positive_label};
+use crate::param::common::{
+    BatchGradient, RecordScaling, SHUFFLE, VALIDATION_SHARE, early_stopping, positive_label,
+};
 use crate::stopping::EarlyStopping;
 
 /// Weights of classes.

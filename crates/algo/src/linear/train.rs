@@ -4,7 +4,6 @@ use data::Batch;
 use matrix::{Agent, Values};
 
 use super::Linear;
-use super::choices::BatchGradient;
 use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
@@ -17,6 +16,7 @@ use crate::job::TrainTask;
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::param::common::BatchGradient;
 use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{Learner, TaskState};
 
@@ -93,12 +93,7 @@ impl<'a> Step<'a> {
         let width = self.model.width();
         self.sums.clear();
         self.sums.resize(batch.columns.len() * width, 0.0);
-        let entries = self.scoring.entries(batch);
-        if width == 1 {
-            entries.backward(&self.slopes, &mut self.sums);
-        } else {
-            entries.backward_classes(&self.slopes, width, &mut self.sums);
-        }
+        self.scoring.entries(batch).backward(&self.slopes, width, &mut self.sums);
         self.gradient.clear();
         self.gradient.extend(self.sums.iter().map(|&sum| sum as f32));
     }

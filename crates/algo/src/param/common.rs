@@ -82,6 +82,12 @@ impl Choice for StoppingMetric {
 }
 
 crate::choices! {
+    /// How the gradients of the records of a batch become one gradient.
+    pub enum BatchGradient {
+        Sum = "sum";
+        Mean = "mean";
+    }
+
     /// The scaling of records.
     pub enum RecordScaling {
         None = "none";

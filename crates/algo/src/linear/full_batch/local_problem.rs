@@ -339,15 +339,9 @@ impl<'a> LocalProblem<'a> {
                 weights.extend_from_slice(&self.weights[*place as usize * width..][..width]);
             }
         }
-        let no_bias = [0.0];
-        let bias = if self.model.intercept { &self.weights[end..] } else { &no_bias[..0] };
+        let bias = if self.model.intercept { self.weights[end..].to_vec() } else { vec![0.0; width] };
         let entries = CsrRows::new(&batch.offsets, &batch.indices, values);
-        if width == 1 {
-            entries.forward(weights, bias.first().copied().unwrap_or(0.0), scores);
-        } else {
-            let bias = if bias.is_empty() { vec![0.0; width] } else { bias.to_vec() };
-            entries.forward_classes(weights, &bias, scores);
-        }
+        entries.forward(weights, &bias, scores);
         let scale = self.model.label_scale.unwrap_or_default();
         scale.apply(scores);
         let mut loss_sum = add_to_metrics(self.model, batch, scores, slopes, &mut passed.parts)?;
@@ -358,11 +352,10 @@ impl<'a> LocalProblem<'a> {
         weigh(self.model, batch, &self.class_weights, scale.deviation, slopes)?;
         sums.clear();
         sums.resize(places.len() * width, 0.0);
+        entries.backward(slopes, width, sums);
         if width == 1 {
-            entries.backward(slopes, sums);
             places.iter().zip(&*sums).for_each(|(place, sum)| self.gradient[*place as usize] += sum);
         } else {
-            entries.backward_classes(slopes, width, sums);
             for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
                 let own = &mut self.gradient[*place as usize * width..][..width];
                 own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
