@@ -20,6 +20,7 @@
 
 pub mod algorithm;
 mod batch_loop;
+mod chosen;
 mod coefficients;
 pub mod coordinator;
 pub mod csr;

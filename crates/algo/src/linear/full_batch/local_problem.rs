@@ -13,6 +13,7 @@ use super::super::model::Model;
 use super::super::score::add_to_metrics;
 use super::super::train::weigh;
 use super::features::LocalFeatures;
+use crate::batch_loop::check_classes;
 use crate::coordinator::StepDecision;
 use crate::csr::{CsrRows, normalize};
 use crate::descent::Settings;
@@ -30,6 +31,55 @@ pub(super) struct PassResult {
     pub(super) positive_count: u64,
     pub(super) parts: MetricAccumulator,
     pub(super) flow: StepDecision,
+}
+
+/// The results of a pass, summed over all tasks.
+pub(super) struct PassSums {
+    pub(super) loss: f64,
+    pub(super) record_count: f64,
+    positive_count: f64,
+    /// Whether any task was told to stop.
+    pub(super) flow: StepDecision,
+}
+
+impl PassResult {
+    fn new(model: &Model) -> Self {
+        let parts = model.metric_accumulator();
+        Self { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue }
+    }
+
+    /// The sums over all tasks; `more` becomes sums too.
+    pub(super) fn sum_over_tasks(&self, agent: &mut dyn Agent, more: &mut [f64]) -> Result<PassSums, Error> {
+        let stopped = f64::from(u8::from(self.flow == StepDecision::Stop));
+        let records = self.parts.record_count() as f64;
+        let mut sums = vec![self.loss_sum, stopped, records, self.positive_count as f64];
+        sums.extend_from_slice(more);
+        agent.all_reduce(&mut sums)?;
+        more.copy_from_slice(&sums[4..]);
+        let flow = if sums[1] > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
+        Ok(PassSums { loss: sums[0], record_count: sums[2], positive_count: sums[3], flow })
+    }
+}
+
+impl PassSums {
+    /// Refuses records of one class for a loss of two. Of a pass that was stopped nothing is known.
+    pub(super) fn check_classes(&self, loss: Loss) -> Result<(), Error> {
+        match self.flow {
+            StepDecision::Stop => Ok(()),
+            StepDecision::Continue => {
+                check_classes(self.record_count as u64, self.positive_count as u64, loss)
+            }
+        }
+    }
+
+    /// Checks the first pass.
+    pub(super) fn check_start(&self, loss: Loss) -> Result<(), Error> {
+        self.check_classes(loss)?;
+        if self.flow == StepDecision::Continue && !self.loss.is_finite() {
+            return Err(Error::NonFiniteStart { loss: self.loss });
+        }
+        Ok(())
+    }
 }
 
 /// The share of a task. "Local" vectors contain the features by local index x width, then the intercept.
@@ -283,8 +333,7 @@ impl<'a> LocalProblem<'a> {
     pub(super) fn read(&mut self, task: &mut TrainTask<'_>, pass: u64) -> Result<PassResult, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
-        let parts = self.model.metric_accumulator();
-        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        let mut passed = PassResult::new(self.model);
         task.data.start_epoch(pass)?;
         while let Some(batch) = task.data.next()? {
             let loss_sum = self.add(batch, &mut passed)?;
@@ -309,8 +358,7 @@ impl<'a> LocalProblem<'a> {
         before: &[f64],
         factor: f64,
     ) -> Result<Vec<f64>, Error> {
-        let parts = self.model.metric_accumulator();
-        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        let mut passed = PassResult::new(self.model);
         let mut gradient = |share: &mut Self| {
             share.gradient.clear();
             share.gradient.resize(share.columns.len(), 0.0);

@@ -13,19 +13,11 @@ use crate::error::Error;
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::rows::{ONE_ROW, rows_of};
+use crate::task_loop::TaskState;
 
 /// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
 /// step.
 const MIN_CLASS_SHARE: f64 = 1e-3;
-
-/// What the vectors contain when a task begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VectorContent {
-    /// Zeros.
-    New,
-    /// The scales and the point of a run that is continued.
-    Restored,
-}
 
 /// Weighted sums over the records of a share, then over all records: one for each class (without classes, one of the
 /// centred labels); then the sum of weights.
@@ -48,16 +40,16 @@ impl LabelSums {
     }
 }
 
-/// Reads the share for its features, and if the vectors are new once more for the curvature. Afterwards the vectors
-/// contain the scales and a point.
+/// Reads the share for its features, and if nothing was saved once more for the curvature. Afterwards the vectors contain
+/// the scales and a point: those of the saved run, or the first ones.
 pub(super) fn survey<'a>(
     settings: &Settings,
     task: &mut TrainTask<'a>,
-    class_weights: Vec<f64>,
-    vectors: VectorContent,
+    class_weights: &[f64],
+    saved: Option<&TaskState>,
 ) -> Result<LocalProblem<'a>, Error> {
     let model: &Model = task.model.of()?;
-    let (keys, mut labels) = scan_features(model, task, &class_weights)?;
+    let (keys, mut labels) = scan_features(model, task, class_weights)?;
     let task_count = task.agent.task_count() as usize;
     let mut counts = vec![0.0; task_count];
     counts[task.agent.task() as usize] = keys.len() as f64;
@@ -73,9 +65,9 @@ pub(super) fn survey<'a>(
         return Err(Error::DataChanged { what: "features", actual, expected });
     }
     let features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
-    let mut share = LocalProblem::new(settings, model, class_weights, features);
+    let mut share = LocalProblem::new(settings, model, class_weights.to_vec(), features);
     share.read_moments(task.agent)?;
-    if vectors == VectorContent::New {
+    if saved.is_none() {
         let means = labels.means(model);
         if settings.diagonal {
             let curvature = share.curvature(task, &curvatures(model, &means))?;
