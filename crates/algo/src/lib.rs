@@ -14,7 +14,8 @@
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
-//! | [`scaling`] | scaling of columns by their moments |
+//! | [`scaling`], `scan` | scaling of columns by their moments, which a scan of all records measures |
+//! | `rows`, `chosen` | rows of matrices by the keys of a batch; values for settings that are left open |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
