@@ -4,24 +4,21 @@
 
 use std::sync::Arc;
 
-use algo::param::{Bounds, CheckedParams, param};
+use algo::param::{Bounds, CheckedParams};
 use algo::{
-    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, ParamSpec,
+    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, Scorer,
 };
-use algo::{Scorer, StepDecision, TaskState, TrainTask};
+use algo::{StepDecision, TaskState, TrainTask};
 use data::Batch;
 use matrix::{Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec};
 use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
 use seraphim::cli::Tables;
 use serde::{Deserialize, Serialize};
 
-const SMOOTHING: ParamSpec = param(
-    "smoothing",
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
-    "1",
-    "records",
-    "Records with the label 0 that are added to each feature",
-);
+algo::params! {
+    /// Records with the label 0 that are added to each feature
+    SMOOTHING = "smoothing": ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow }, "1", "records";
+}
 
 const FAMILY: Family = Family {
     name: "means",

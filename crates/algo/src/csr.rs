@@ -34,8 +34,24 @@ impl<'a> CsrRows<'a> {
         self.offsets.windows(2).map(|pair| pair[0] as usize..pair[1] as usize)
     }
 
-    /// `scores[r] = bias + sum_i weights[index_i] * value_i`. `weights`: d; `scores`: n, overwritten.
-    pub fn forward<W: Copy + Into<f64>>(self, weights: &[W], bias: f64, scores: &mut Vec<f64>) {
+    /// `scores[r, c] = bias[c] + sum_i weights[index_i, c] * value_i`. `weights`: d x k; `bias`: k; `scores`: n x k,
+    /// overwritten.
+    pub fn forward<W: Copy + Into<f64>>(self, weights: &[W], bias: &[f64], scores: &mut Vec<f64>) {
+        match bias {
+            [bias] => self.forward_one(weights, *bias, scores),
+            _ => self.forward_classes(weights, bias, scores),
+        }
+    }
+
+    /// `gradient[index_i, c] += slopes[r, c] * value_i`. `slopes`: n x k; `gradient`: d x k, of zeros.
+    pub fn backward(self, slopes: &[f64], width: usize, gradient: &mut [f64]) {
+        match width {
+            1 => self.backward_one(slopes, gradient),
+            _ => self.backward_classes(slopes, width, gradient),
+        }
+    }
+
+    fn forward_one<W: Copy + Into<f64>>(self, weights: &[W], bias: f64, scores: &mut Vec<f64>) {
         scores.clear();
         scores.reserve(self.offsets.len());
         if self.values.is_empty() {
@@ -48,8 +64,7 @@ impl<'a> CsrRows<'a> {
         }
     }
 
-    /// `gradient[index_i] += slopes[r] * value_i`. `slopes`: n; `gradient`: d, of zeros.
-    pub fn backward(self, slopes: &[f64], gradient: &mut [f64]) {
+    fn backward_one(self, slopes: &[f64], gradient: &mut [f64]) {
         for (range, &slope) in self.ranges().zip(slopes) {
             if slope == 0.0 {
                 continue;
@@ -76,9 +91,7 @@ impl<'a> CsrRows<'a> {
         }
     }
 
-    /// `scores[r, c] = bias[c] + sum_i weights[index_i, c] * value_i`. `weights`: d x k; `bias`: k; `scores`: n x k,
-    /// overwritten.
-    pub fn forward_classes<W: Copy + Into<f64>>(self, weights: &[W], bias: &[f64], scores: &mut Vec<f64>) {
+    fn forward_classes<W: Copy + Into<f64>>(self, weights: &[W], bias: &[f64], scores: &mut Vec<f64>) {
         let width = bias.len();
         scores.clear();
         for range in self.ranges() {
@@ -95,8 +108,7 @@ impl<'a> CsrRows<'a> {
         }
     }
 
-    /// `gradient[index_i, c] += slopes[r, c] * value_i`. `slopes`: n x k; `gradient`: d x k, of zeros.
-    pub fn backward_classes(self, slopes: &[f64], width: usize, gradient: &mut [f64]) {
+    fn backward_classes(self, slopes: &[f64], width: usize, gradient: &mut [f64]) {
         for (range, slopes) in self.ranges().zip(slopes.chunks_exact(width)) {
             for i in range {
                 let value = self.values.get(i).map_or(1.0, |&value| f64::from(value));
@@ -175,9 +187,9 @@ mod tests {
     fn scores_are_bias_plus_the_weights_of_the_entries() {
         let weights = [1.0, 2.0, 4.0, 8.0, 16.0];
         let mut scores = Vec::new();
-        CsrRows::new(&OFFSETS, &INDICES, &[]).forward(&weights, 0.5, &mut scores);
+        CsrRows::new(&OFFSETS, &INDICES, &[]).forward(&weights, &[0.5], &mut scores);
         assert_eq!(scores, [31.5, 0.5, 21.5]);
-        CsrRows::new(&OFFSETS, &INDICES, &VALUES).forward(&weights, 0.5, &mut scores);
+        CsrRows::new(&OFFSETS, &INDICES, &VALUES).forward(&weights, &[0.5], &mut scores);
         assert_eq!(scores, [75.5, 0.5, 29.5]);
     }
 
@@ -187,11 +199,11 @@ mod tests {
         let (mut one, mut many) = (Vec::new(), Vec::new());
         for values in [&[][..], &VALUES] {
             let entries = CsrRows::new(&OFFSETS, &INDICES, values);
-            entries.forward(&weights, 0.5, &mut one);
+            entries.forward(&weights, &[0.5], &mut one);
             entries.forward_classes(&weights, &[0.5], &mut many);
             assert_eq!(one, many);
             let (mut one, mut many) = ([0.0; 5], [0.0; 5]);
-            entries.backward(&[1.0, 5.0, -2.0], &mut one);
+            entries.backward(&[1.0, 5.0, -2.0], 1, &mut one);
             entries.backward_classes(&[1.0, 5.0, -2.0], 1, &mut many);
             assert_eq!(one, many);
         }
@@ -200,7 +212,7 @@ mod tests {
     #[test]
     fn gradients_are_slopes_times_values() {
         let mut gradient = [0.0; 5];
-        CsrRows::new(&OFFSETS, &INDICES, &VALUES).backward(&[1.0, 5.0, -2.0], &mut gradient);
+        CsrRows::new(&OFFSETS, &INDICES, &VALUES).backward(&[1.0, 5.0, -2.0], 1, &mut gradient);
         assert_eq!(gradient, [-1.0, -1.0, -4.0, 0.5, 2.0]);
     }
 

@@ -16,7 +16,8 @@
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
-//! | [`scaling`] | scaling of columns by their moments |
+//! | [`scaling`], `scan` | scaling of columns by their moments, which a scan of all records measures |
+//! | `rows`, `chosen` | rows of matrices by the keys of a batch; values for settings that are left open |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
@@ -24,6 +25,7 @@ pub mod advice;
 pub mod algorithm;
 mod batch_loop;
 mod check;
+mod chosen;
 pub mod coordinator;
 pub mod csr;
 pub mod descent;
@@ -38,7 +40,9 @@ pub mod linear;
 pub mod loss;
 pub mod metric;
 pub mod param;
+mod rows;
 pub mod scaling;
+mod scan;
 pub mod stopping;
 pub mod task_loop;
 #[cfg(test)]

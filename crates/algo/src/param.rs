@@ -2,11 +2,13 @@
 
 mod checked;
 pub(crate) mod common;
+mod macros;
 pub(crate) mod remedies;
 #[cfg(test)]
 mod tests;
 
 pub use checked::CheckedParams;
+pub(crate) use macros::joined;
 
 /// The value that lets the program choose.
 pub const AUTO: &str = "auto";
@@ -115,17 +117,6 @@ pub struct ParamSpec {
     pub unit: &'static str,
     /// One line of help.
     pub meaning: &'static str,
-}
-
-/// A row of a table.
-pub const fn param(
-    name: &'static str,
-    kind: ParamKind,
-    default: &'static str,
-    unit: &'static str,
-    meaning: &'static str,
-) -> ParamSpec {
-    ParamSpec { name, kind, default, unit, meaning }
 }
 
 /// The parameter whose words decide whether the parameter `name` of `table` is used, and the words that use it; `None`

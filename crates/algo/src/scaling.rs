@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, Values, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
 use crate::batch_loop::pull_or_wait;
+use crate::csr::normalize;
 use crate::error::Error;
 use crate::job::DataFacts;
+use crate::rows::rows_of;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
@@ -126,26 +128,35 @@ impl ScalingRule {
     }
 }
 
-/// Scales the columns of one batch after the other; scratch memory is reused.
+/// Scales the values of one batch after the other: the columns, then the records; scratch memory is reused.
 #[derive(Debug)]
-pub(crate) struct ColumnScaler {
+pub(crate) struct ValueScaler {
     /// How columns are scaled, and the matrix of their moments; `None` leaves them as they are.
     scaling: Option<(ScalingRule, MatrixId)>,
+    /// Whether each record is scaled to unit length.
+    normalizes: bool,
     moments: Vec<f64>,
     /// Shift to subtract and factor to multiply by, for each column of the batch.
     scales: Vec<(f64, f64)>,
+    /// The values that were scaled last, one for each entry.
+    pub(crate) values: Vec<f32>,
 }
 
-impl ColumnScaler {
-    pub(crate) fn new(scaling: Option<(ScalingRule, MatrixId)>) -> Self {
-        Self { scaling, moments: Vec::new(), scales: Vec::new() }
+impl ValueScaler {
+    pub(crate) fn new(scaling: Option<(ScalingRule, MatrixId)>, normalizes: bool) -> Self {
+        Self { scaling, normalizes, moments: Vec::new(), scales: Vec::new(), values: Vec::new() }
+    }
+
+    /// Whether all values stay as they are.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.scaling.is_none() && !self.normalizes
     }
 
     /// The moments that a batch needs, if any.
     pub(crate) fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
         let (scaling, id) = self.scaling?;
         let keys = scaling.keys(&batch.columns);
-        (!keys.is_empty()).then_some((id, Selection::Rows(Keys::Sorted(keys))))
+        (!keys.is_empty()).then_some((id, rows_of(keys)))
     }
 
     /// Reads the moments of a batch, with their ticket if they were prefetched.
@@ -160,14 +171,21 @@ impl ColumnScaler {
         pull_or_wait(agent, self.selection(batch), ticket, ValuesMut::F64(&mut self.moments))
     }
 
-    /// Scales the values of the batch whose moments were read last; one value per entry.
-    pub(crate) fn scale(&mut self, batch: &Batch, values: &mut [f32]) {
-        let Some((scaling, _)) = self.scaling else { return };
-        self.scales.clear();
-        let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-        self.scales.extend(batch.columns.iter().zip(rows).map(|(key, row)| scaling.scale(*key, row)));
-        self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
-        apply_scales(&self.scales, &batch.indices, values);
+    /// Scales the values of the batch whose moments were read last.
+    pub(crate) fn scale(&mut self, batch: &Batch) {
+        self.values.clear();
+        self.values.extend_from_slice(&batch.values);
+        self.values.resize(batch.entry_count(), 1.0);
+        if let Some((scaling, _)) = self.scaling {
+            self.scales.clear();
+            let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+            self.scales.extend(batch.columns.iter().zip(rows).map(|(key, row)| scaling.scale(*key, row)));
+            self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
+            apply_scales(&self.scales, &batch.indices, &mut self.values);
+        }
+        if self.normalizes {
+            normalize(&batch.offsets, &mut self.values);
+        }
     }
 }
 
@@ -176,13 +194,11 @@ impl ColumnScaler {
 pub(crate) struct Moments {
     scaling: ScalingRule,
     columns: BTreeMap<u64, [f64; 3]>,
-    /// Sum of the weights of the records.
-    pub(crate) weight_sum: f64,
 }
 
 impl Moments {
     pub(crate) fn new(scaling: ScalingRule) -> Self {
-        Self { scaling, columns: BTreeMap::new(), weight_sum: 0.0 }
+        Self { scaling, columns: BTreeMap::new() }
     }
 
     pub(crate) fn add(&mut self, batch: &Batch) {
@@ -190,7 +206,6 @@ impl Moments {
         let mut sums = vec![[0f64; 3]; keys.len()];
         for r in 0..batch.record_count() {
             let weight = f64::from(batch.weight(r));
-            self.weight_sum += weight;
             for i in batch.entries(r) {
                 let Some(sum) = sums.get_mut(batch.indices[i] as usize) else { continue };
                 let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
@@ -219,7 +234,7 @@ impl Moments {
             let keys: Vec<u64> = others.iter().map(|(key, _)| *key).collect();
             let mut found = vec![0.0; keys.len() * MOMENT_COLUMNS as usize];
             if !keys.is_empty() {
-                agent.pull(id, Selection::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut found))?;
+                agent.pull(id, rows_of(&keys), ValuesMut::F64(&mut found))?;
             }
             // No task adds its part before all have read which columns have one.
             agent.barrier()?;
@@ -240,7 +255,7 @@ fn push_rows(agent: &mut dyn Agent, id: MatrixId, rows: &[(u64, [f64; 3])]) -> R
     }
     let keys: Vec<u64> = rows.iter().map(|(key, _)| *key).collect();
     let moments: Vec<f64> = rows.iter().flat_map(|(_, moments)| *moments).collect();
-    Ok(agent.push(id, Selection::Rows(Keys::Sorted(&keys)), Values::F64(&moments))?)
+    Ok(agent.push(id, rows_of(&keys), Values::F64(&moments))?)
 }
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
@@ -257,6 +272,8 @@ pub(crate) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
 
 #[cfg(test)]
 mod tests {
+    use matrix::Keys;
+
     use super::*;
 
     /// Records {0: 3, 1: 1}, {0: 5}, {NAMED: 1} and one without entries.
@@ -320,7 +337,7 @@ mod tests {
         }
         assert_eq!(ScalingRule { mode: Standardize::Idf, columns: ScaledColumns::Numbers }.keys(&keys), keys);
         let selected = |scaling| {
-            let scaler = ColumnScaler::new(Some((scaling, MatrixId(7))));
+            let scaler = ValueScaler::new(Some((scaling, MatrixId(7))), false);
             let batch = batch();
             scaler.selection(&batch).map(|(id, selection)| {
                 let Selection::Rows(Keys::Sorted(keys)) = selection else { panic!("{selection:?}") };
@@ -330,9 +347,9 @@ mod tests {
         let numbers = ScalingRule { mode: Standardize::Scale, columns: ScaledColumns::Numbers };
         assert_eq!(selected(numbers), Some((MatrixId(7), vec![0, 1])));
         assert_eq!(selected(scaling(Standardize::Scale)), Some((MatrixId(7), vec![0, 1, NAMED_KEY_BIT])));
-        assert!(ColumnScaler::new(None).selection(&batch()).is_none());
+        assert!(ValueScaler::new(None, false).selection(&batch()).is_none());
         let named = Batch { columns: vec![NAMED_KEY_BIT], indices: Vec::new(), ..Batch::default() };
-        assert!(ColumnScaler::new(Some((numbers, MatrixId(7)))).selection(&named).is_none());
+        assert!(ValueScaler::new(Some((numbers, MatrixId(7))), false).selection(&named).is_none());
     }
 
     #[test]
@@ -343,24 +360,24 @@ mod tests {
         moments.add(&Batch { values: Vec::new(), ..batch() });
         let expected = [(0, [4.0, 10.0, 36.0]), (1, [2.0, 2.0, 2.0]), (NAMED_KEY_BIT, [2.0; 3])];
         assert_eq!(moments.columns.into_iter().collect::<Vec<_>>(), expected);
-        assert_eq!(moments.weight_sum, 8.0);
         let mut weighted = Moments::new(scaling(Standardize::Scale));
         weighted.add(&Batch { weights: vec![2.0, 0.5, 3.0, 1.0], ..batch() });
         let expected = [(0, [2.5, 8.5, 30.5]), (1, [2.0, 2.0, 2.0]), (NAMED_KEY_BIT, [3.0; 3])];
         assert_eq!(weighted.columns.into_iter().collect::<Vec<_>>(), expected);
-        assert_eq!(weighted.weight_sum, 6.5);
     }
 
     #[test]
     fn values_are_scaled_by_the_column_of_their_entry() {
         let numbers = ScalingRule { mode: Standardize::Center, columns: ScaledColumns::Numbers };
-        let mut scaler = ColumnScaler::new(Some((numbers, MatrixId(0))));
+        let mut scaler = ValueScaler::new(Some((numbers, MatrixId(0))), false);
         scaler.moments = vec![0.5, 2.0, 8.5, 1.0, 7.0, 49.0];
-        let mut values = vec![3.0, 1.0, 5.0, 1.0];
-        scaler.scale(&batch(), &mut values);
-        assert_eq!(values, [-1.0, -6.0, 1.0, 1.0], "the name stays as it is");
-        let mut as_they_are = vec![3.0, 1.0];
-        ColumnScaler::new(None).scale(&batch(), &mut as_they_are);
-        assert_eq!(as_they_are, [3.0, 1.0]);
+        scaler.scale(&batch());
+        assert_eq!(scaler.values, [-1.0, -6.0, 1.0, 1.0], "the name stays as it is");
+        let mut as_they_are = ValueScaler::new(None, false);
+        as_they_are.scale(&batch());
+        assert_eq!(as_they_are.values, batch().values);
+        as_they_are.normalizes = true;
+        as_they_are.scale(&batch());
+        assert_eq!(as_they_are.values[2..], [1.0, 1.0], "records of one value");
     }
 }

@@ -67,23 +67,20 @@ pub const fn real(low: f64, high: f64) -> ParamKind {
 #[macro_export]
 macro_rules! settings {
     ($(#[$outer:meta])* $scope:vis struct $name:ident {
-        $(#[doc = $meaning:literal] $field:ident: $type:ident = $default:literal
+        $($(#[doc = $meaning:literal])+ $field:ident: $type:ident = $default:literal
             $(, $low:literal to $high:literal $(, $unit:literal)?)?;)*
     }) => {
         $(#[$outer])*
         #[derive(Clone, Debug)]
         $scope struct $name {
-            $(#[doc = $meaning] $scope $field: $type,)*
+            $($(#[doc = $meaning])+ $scope $field: $type,)*
         }
 
         impl $crate::algorithm::Settings for $name {
-            const TABLE: &'static [$crate::ParamSpec] = &[$($crate::ParamSpec {
-                name: stringify!($field),
-                kind: $crate::settings!(@kind $type $($low, $high)?),
-                default: stringify!($default),
-                unit: concat!($($($unit)?)?),
-                meaning: $meaning.trim_ascii(),
-            },)*];
+            const TABLE: &'static [$crate::ParamSpec] = &[$($crate::params!(
+                @row stringify!($field), $crate::settings!(@kind $type $($low, $high)?), stringify!($default),
+                [$($($unit)?)?], $($meaning)+
+            ),)*];
 
             fn read(checked: &$crate::param::CheckedParams) -> Self {
                 let mut rows = Self::TABLE.iter();

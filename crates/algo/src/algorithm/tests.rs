@@ -186,7 +186,7 @@ fn an_algorithm_is_checked_by_its_author() {
     let table = "label,x,z\n1,0.5,1\n0,0.1,2\n1,0.2,0\n0,0.7,1\n1,0,3\n0,0.3,0\n1,1,1\n0,1,0\n1,0.4,2\n";
     crate::check::<LeastSquares>("csv", table, &[("epochs", "2")]).unwrap();
     let text = crate::check::<Degrees>("edges", LINKS, &[("careless", "true")]).unwrap_err();
-    assert_eq!(text, "with 1 task: the table 'share' is another one continued from clock 1");
+    assert_eq!(text, "with 1 task: the metrics are others continued from clock 2", "the shares are the same");
     let text = crate::check::<Degrees>("edges", LINKS, &[("carelss", "true")]).unwrap_err();
     assert!(text.contains("carelss") && text.contains("careless"), "{text}");
 }

@@ -19,6 +19,7 @@ use super::model::Model;
 use super::params::{
     AUTO_EPOCHS_LIMIT, ColumnScaling, LEARNING_RATE, LINEAR_LEARNING_RATE, NORMALIZE, STANDARDIZE,
 };
+use crate::chosen::{ChosenValue, chosen};
 use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
 use crate::param::common::{EARLY_STOPPING, RecordScaling, VALIDATION_SHARE};
 use crate::param::{AUTO, Choice, ParamSpec};
@@ -50,9 +51,8 @@ pub(super) fn resolve_settings(
     previous: Option<&Model>,
 ) -> Resolution {
     let open = |spec: &ParamSpec| job.checked.text(spec) == AUTO;
-    let mut settings: std::collections::BTreeMap<_, _> =
-        job.checked.values().iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect();
-    let mut reasons = Vec::new();
+    let settings = job.checked.values().iter().map(|(name, text)| ((*name).to_owned(), text.clone()));
+    let mut all = ResolvedSettings { settings: settings.collect(), reasons: Vec::new() };
     let holds_out = may_hold_out(job, known, previous);
     if holds_out || OPEN.iter().any(|spec| open(spec)) {
         let is_readable = known.size_bytes.is_some_and(|bytes| bytes <= LARGE_BYTES);
@@ -62,36 +62,32 @@ pub(super) fn resolve_settings(
         };
         let count = survey.map_or(0, |survey| survey.record_count);
         if holds_out && count >= MIN_RECORDS && job.params.epochs.count(count) == AUTO_EPOCHS_LIMIT {
-            settings.insert(VALIDATION_SHARE.name.to_owned(), HOLDOUT_SHARE.to_string());
-            settings.insert(EARLY_STOPPING.name.to_owned(), PATIENCE.to_string());
-            reasons.push(format!(
+            all.add(&VALIDATION_SHARE, HOLDOUT_SHARE, "");
+            all.add(&EARLY_STOPPING, PATIENCE, "");
+            all.reasons.push(format!(
                 "{}={HOLDOUT_SHARE}, {}={PATIENCE}: a tenth of the {count} records is held out to choose the number of epochs, \
                  because factors overfit few records; --validate FILES or epochs=N trains on all of them",
                 VALIDATION_SHARE.name, EARLY_STOPPING.name
             ));
         }
-        let chosen = Chosen::new(job, known, survey, previous);
-        let mut put = |spec: &ParamSpec, text: String, why: &str| {
-            if open(spec) {
-                if !why.is_empty() {
-                    reasons.push(format!("{}={text}: {why}", spec.name));
-                }
-                settings.insert(spec.name.to_owned(), text);
-            }
-        };
-        put(&STANDARDIZE, chosen.column_scaling.name().to_owned(), &chosen.why_columns);
-        put(&NORMALIZE, chosen.record_scaling.name().to_owned(), &chosen.why_records);
-        let rates = [&LEARNING_RATE, &LINEAR_LEARNING_RATE].into_iter().zip(chosen.rates);
+        let Chosen { columns, records, rates, why_rates } = Chosen::new(job, known, survey, previous);
+        if open(&STANDARDIZE) {
+            all.add(&STANDARDIZE, columns.value.name(), &columns.reason);
+        }
+        if open(&NORMALIZE) {
+            all.add(&NORMALIZE, records.value.name(), &records.reason);
+        }
+        let rates = [&LEARNING_RATE, &LINEAR_LEARNING_RATE].into_iter().zip(rates);
         let rates: Vec<_> = rates.filter(|(spec, _)| open(spec)).collect();
         for (spec, rate) in &rates {
-            put(spec, rate.to_string(), "");
+            all.add(spec, rate, "");
         }
         if !rates.is_empty() {
             let texts: Vec<_> = rates.iter().map(|(spec, rate)| format!("{}={rate}", spec.name)).collect();
-            reasons.push(format!("{}: {}", texts.join(", "), chosen.why_rates));
+            all.reasons.push(format!("{}: {why_rates}", texts.join(", ")));
         }
     }
-    Resolution::Resolved(ResolvedSettings { settings, reasons })
+    Resolution::Resolved(all)
 }
 
 /// Whether records may be held out to choose the number of epochs: nobody has named one, or other records for that.
@@ -128,12 +124,10 @@ fn column_scaling(known: &DataProfile<'_>, survey: Option<&Survey>) -> (bool, St
 
 /// What suits the data, with the reasons; a reason is empty if there is nothing to tell.
 struct Chosen {
-    column_scaling: ColumnScaling,
-    record_scaling: RecordScaling,
+    columns: ChosenValue<ColumnScaling>,
+    records: ChosenValue<RecordScaling>,
     /// Step sizes of the factors and of the weights.
     rates: [f64; 2],
-    why_columns: String,
-    why_records: String,
     why_rates: String,
 }
 
@@ -172,16 +166,20 @@ impl Chosen {
         };
         let is_new = previous.is_none();
         Self {
-            column_scaling: if standardizes { ColumnScaling::Deviation } else { ColumnScaling::None },
-            record_scaling: if normalizes { RecordScaling::L2 } else { RecordScaling::None },
+            columns: chosen(
+                if standardizes { ColumnScaling::Deviation } else { ColumnScaling::None },
+                if standardizes && is_new { why_columns } else { String::new() },
+            ),
+            records: chosen(
+                if normalizes { RecordScaling::L2 } else { RecordScaling::None },
+                if normalizes && is_new {
+                    format!("the root mean square of the values is {scale:.3}, far from 1")
+                } else {
+                    String::new()
+                },
+            ),
             rates: rates
                 .map(|rate| (rate * if job.is_real() { SQUARED } else { 1.0 } * 1000.0).round() / 1000.0),
-            why_columns: if standardizes && is_new { why_columns } else { String::new() },
-            why_records: if normalizes && is_new {
-                format!("the root mean square of the values is {scale:.3}, far from 1")
-            } else {
-                String::new()
-            },
             why_rates,
         }
     }

@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::job::Epochs;
 use crate::loss::Loss;
 use crate::param::common::{
-    EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE,
+    AUTO_POSITIVE, BatchGradient, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, RecordScaling, SHUFFLE, VALIDATION,
     VALIDATION_SHARE, early_stopping, positive_label,
 };
-use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::param::{CheckedParams, ParamKind, ParamSpec, joined, words};
 use crate::stopping::EarlyStopping;
 
 /// `epochs=auto` reads the data until this many records have been read.
@@ -25,209 +25,84 @@ const EPSILON: f64 = 1.0;
 /// The constant beta of FTRL-Proximal.
 const BETA: f64 = 1.0;
 
-/// The push rule of the factors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum FactorOptimizer {
-    AdaGrad,
-    Sgd,
-}
+crate::choices! {
+    /// The push rule of the factors.
+    enum FactorOptimizer {
+        AdaGrad = "adagrad";
+        Sgd = "sgd";
+    }
 
-impl Choice for FactorOptimizer {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("adagrad", Self::AdaGrad), ("sgd", Self::Sgd)]
+    /// The push rule of weights and intercept.
+    enum LinearOptimizer {
+        Ftrl = "ftrl";
+        AdaGrad = "adagrad";
+        Sgd = "sgd";
+    }
+
+    /// The losses.
+    enum ScoreLoss {
+        Logistic = "logistic": "two classes, the prediction is a probability";
+        Squared = "squared": "real labels";
+    }
+
+    /// The scaling of columns.
+    pub(super) enum ColumnScaling {
+        Deviation = "true";
+        None = "false";
     }
 }
 
-/// The push rule of weights and intercept.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum LinearOptimizer {
-    Ftrl,
-    AdaGrad,
-    Sgd,
-}
-
-impl Choice for LinearOptimizer {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("ftrl", Self::Ftrl), ("adagrad", Self::AdaGrad), ("sgd", Self::Sgd)]
-    }
-}
-
-/// The losses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum ScoreLoss {
-    Logistic,
-    Squared,
-}
-
-impl Choice for ScoreLoss {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("logistic", Self::Logistic), ("squared", Self::Squared)]
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Self::Logistic => "two classes, the prediction is a probability",
-            Self::Squared => "real labels",
-        }
-    }
-}
-
-/// The scaling of columns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ColumnScaling {
-    Deviation,
-    None,
-}
-
-impl Choice for ColumnScaling {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("true", Self::Deviation), ("false", Self::None)]
-    }
-}
-
-/// How the gradients of the records of a batch become one: a step of SGD grows with the gradient, so the best rate would
-/// depend on the batch size; AdaGrad and FTRL divide by the size of past gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GradientScale {
-    Sum,
-    Mean,
-}
-
-const FACTORS: ParamSpec =
-    param("k", ParamKind::Integer { low: 1, high: 1024 }, "8", "factors", "Number of factors of a feature");
-const FIELD_FACTORS: ParamSpec =
-    ParamSpec { default: "4", meaning: "Number of factors of a feature for each field", ..FACTORS };
-const LOSS: ParamSpec = param("loss", ParamKind::Choice(words::<ScoreLoss>), "logistic", "", "Loss");
-const OPTIMIZER: ParamSpec = param(
-    "optimizer",
-    ParamKind::Choice(words::<FactorOptimizer>),
-    "adagrad",
-    "",
-    "Push rule of the factors",
-);
-const AUTO_POSITIVE: ParamKind = ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
-
-pub(super) const LEARNING_RATE: ParamSpec = param(
-    "learning_rate",
-    AUTO_POSITIVE,
-    "auto",
-    "",
-    "Step size of the factors; auto: 0.01 to 0.5, smaller for longer records, or 1 for normalize=l2",
-);
-pub(super) const L1: ParamSpec = param(
-    "l1",
-    NOT_NEGATIVE,
-    "0",
-    "",
-    "Weight of the absolute factors of the features of a record, added to the loss of each record",
-);
-pub(super) const L2: ParamSpec = param(
-    "l2",
-    NOT_NEGATIVE,
-    "0.03",
-    "",
-    "Weight of half the squared factors of the features of a record, added to the loss of each record",
-);
-const DEVIATION: ParamSpec = param(
-    "init_deviation",
-    POSITIVE,
-    "0.02",
-    "",
-    "Standard deviation of the factors with which a feature begins; 0 would keep them at 0",
-);
-const ADMISSION: ParamSpec = param(
-    "admission",
-    ParamKind::Integer { low: 1, high: 1_000_000 },
-    "1",
-    "records",
-    "Records with a feature before it has factors; more saves the memory of rare features",
-);
-const LINEAR_OPTIMIZER: ParamSpec = param(
-    "linear_optimizer",
-    ParamKind::Choice(words::<LinearOptimizer>),
-    "ftrl",
-    "",
-    "Push rule of the weights",
-);
-pub(super) const LINEAR_LEARNING_RATE: ParamSpec = param(
-    "linear_learning_rate",
-    AUTO_POSITIVE,
-    "auto",
-    "",
-    "Step size of the weights, alpha of ftrl; auto: 0.05 to 0.5, smaller for longer records, or 1 for normalize=l2",
-);
-const LINEAR_L1: ParamSpec = param(
-    "linear_l1",
-    NOT_NEGATIVE,
-    "0",
-    "",
-    "Weight of the absolute weights; for ftrl on the sum of losses, else on each batch's gradient",
-);
-const LINEAR_L2: ParamSpec =
-    param("linear_l2", NOT_NEGATIVE, "1", "", "Weight of half the squared weights, in the same units");
-pub(super) const NORMALIZE: ParamSpec = param(
-    "normalize",
-    ParamKind::AutoChoice(words::<RecordScaling>),
-    "auto",
-    "",
-    "l2: scale each record to unit length; auto: l2 if columns are not standardized and the root mean square of the \
-     values is below 0.5 or above 2",
-);
-const EPOCHS: ParamSpec = param(
-    "epochs",
-    ParamKind::AutoInteger { low: 1, high: 1_000_000 },
-    "auto",
-    "passes",
-    "Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read; of at most 30,000 records a tenth is \
-     held out to choose the number of passes, unless other records validate",
-);
-const BATCH_SIZE: ParamSpec = param(
-    "batch_size",
-    ParamKind::AutoInteger { low: 1, high: 1 << 20 },
-    "auto",
-    "records",
-    "Records per step, with their gradients merged per feature; auto: grows from 64 to 4,096 with the records read",
-);
-
-pub(super) const STANDARDIZE: ParamSpec = param(
-    "standardize",
-    ParamKind::AutoChoice(words::<ColumnScaling>),
-    "auto",
-    "",
-    "true: divide columns by their standard deviation, measured in a scan of the data, and center those of dense formats; \
-     columns of 0 and 1 stay as they are; auto: true for tables with numbers, and if the scales of columns differ a lot",
-);
-
-const fn table(factors: ParamSpec) -> [ParamSpec; 21] {
-    [
-        factors,
-        LOSS,
-        OPTIMIZER,
-        LEARNING_RATE,
-        L1,
-        L2,
-        DEVIATION,
-        ADMISSION,
-        LINEAR_OPTIMIZER,
-        LINEAR_LEARNING_RATE,
-        LINEAR_L1,
-        LINEAR_L2,
-        STANDARDIZE,
-        NORMALIZE,
-        EPOCHS,
-        BATCH_SIZE,
-        SHUFFLE,
-        EARLY_STOPPING,
-        EARLY_STOPPING_METRIC,
-        VALIDATION_SHARE,
-        POSITIVE_LABEL,
-    ]
+crate::params! {
+    const ROWS = [
+        /// Number of factors of a feature
+        FACTORS = "k": ParamKind::Integer { low: 1, high: 1024 }, "8", "factors";
+        /// Loss
+        LOSS = "loss": ParamKind::Choice(words::<ScoreLoss>), "logistic";
+        /// Push rule of the factors
+        OPTIMIZER = "optimizer": ParamKind::Choice(words::<FactorOptimizer>), "adagrad";
+        /// Step size of the factors; auto: 0.01 to 0.5, smaller for longer records, or 1 for normalize=l2
+        pub(super) LEARNING_RATE = "learning_rate": AUTO_POSITIVE, "auto";
+        /// Weight of the absolute factors of the features of a record, added to the loss of each record
+        pub(super) L1 = "l1": NOT_NEGATIVE, "0";
+        /// Weight of half the squared factors of the features of a record, added to the loss of each record
+        pub(super) L2 = "l2": NOT_NEGATIVE, "0.03";
+        /// Standard deviation of the factors with which a feature begins; 0 would keep them at 0
+        DEVIATION = "init_deviation": POSITIVE, "0.02";
+        /// Records with a feature before it has factors; more saves the memory of rare features
+        ADMISSION = "admission": ParamKind::Integer { low: 1, high: 1_000_000 }, "1", "records";
+        /// Push rule of the weights
+        LINEAR_OPTIMIZER = "linear_optimizer": ParamKind::Choice(words::<LinearOptimizer>), "ftrl";
+        /// Step size of the weights, alpha of ftrl; auto: 0.05 to 0.5, smaller for longer records, or 1 for
+        /// normalize=l2
+        pub(super) LINEAR_LEARNING_RATE = "linear_learning_rate": AUTO_POSITIVE, "auto";
+        /// Weight of the absolute weights; for ftrl on the sum of losses, else on each batch's gradient
+        LINEAR_L1 = "linear_l1": NOT_NEGATIVE, "0";
+        /// Weight of half the squared weights, in the same units
+        LINEAR_L2 = "linear_l2": NOT_NEGATIVE, "1";
+        /// true: divide columns by their standard deviation, measured in a scan of the data, and center those of
+        /// dense formats; columns of 0 and 1 stay as they are; auto: true for tables with numbers, and if the scales
+        /// of columns differ a lot
+        pub(super) STANDARDIZE = "standardize": ParamKind::AutoChoice(words::<ColumnScaling>), "auto";
+        /// l2: scale each record to unit length; auto: l2 if columns are not standardized and the root mean square of
+        /// the values is below 0.5 or above 2
+        pub(super) NORMALIZE = "normalize": ParamKind::AutoChoice(words::<RecordScaling>), "auto";
+        /// Passes over the data; auto: 1 to 20 passes, until 600,000 records have been read; of at most 30,000
+        /// records a tenth is held out to choose the number of passes, unless other records validate
+        EPOCHS = "epochs": ParamKind::AutoInteger { low: 1, high: 1_000_000 }, "auto", "passes";
+        /// Records per step, with their gradients merged per feature; auto: grows from 64 to 4,096 with the records
+        /// read
+        BATCH_SIZE = "batch_size": ParamKind::AutoInteger { low: 1, high: 1 << 20 }, "auto", "records";
+    ];
 }
 
 /// Table of `fm`.
-pub(super) const FM: &[ParamSpec] = &table(FACTORS);
+pub(super) const FM: &[ParamSpec] = &joined::<21>(&[&ROWS, &[SHUFFLE], VALIDATION, &[POSITIVE_LABEL]]);
 /// Table of `ffm`.
-pub(super) const FFM: &[ParamSpec] = &table(FIELD_FACTORS);
+pub(super) const FFM: &[ParamSpec] = &{
+    let mut rows = joined::<21>(&[FM]);
+    rows[0] = ParamSpec { default: "4", meaning: "Number of factors of a feature for each field", ..FACTORS };
+    rows
+};
 
 /// Typed parameters of training.
 #[derive(Clone, Debug)]
@@ -237,8 +112,8 @@ pub(super) struct Params {
     pub(super) weights_rule: PushRule,
     pub(super) intercept_rule: PushRule,
     pub(super) factors_rule: PushRule,
-    pub(super) gradient: GradientScale,
-    pub(super) linear_gradient: GradientScale,
+    pub(super) gradient: BatchGradient,
+    pub(super) linear_gradient: BatchGradient,
     pub(super) learning_rate: f64,
     pub(super) linear_learning_rate: f64,
     /// Weight of the absolute factors, for each record.
@@ -279,7 +154,9 @@ impl Params {
             FactorOptimizer::AdaGrad => adagrad(rate, 0.0, 0.0),
             FactorOptimizer::Sgd => sgd(rate, 0.0, 0.0),
         };
-        let scale = |is_sgd| if is_sgd { GradientScale::Mean } else { GradientScale::Sum };
+        // A step of SGD grows with the gradient, so the best rate would depend on the batch size; AdaGrad and FTRL divide by
+        // the size of past gradients.
+        let scale = |is_sgd| if is_sgd { BatchGradient::Mean } else { BatchGradient::Sum };
         Ok(Self {
             factors: checked.integer(&FACTORS) as usize,
             loss,

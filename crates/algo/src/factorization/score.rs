@@ -2,17 +2,17 @@
 //! give equal bits.
 
 use data::Batch;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
 
 use super::interaction::{Entries, FactorShape, pair_sum};
 use super::model::Model;
 use crate::batch_loop::pull_or_wait;
-use crate::csr::normalize;
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::labels::LabelScale;
 use crate::metric::{MetricAccumulator, add_scores};
-use crate::scaling::ColumnScaler;
+use crate::rows::{ONE_ROW, prefetch, rows_of};
+use crate::scaling::ValueScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
 pub(super) type ScoreTickets = [Option<PullTicket>; 4];
@@ -26,9 +26,7 @@ pub(super) struct BatchScorer {
     intercept: f32,
     /// Columns x width.
     pub(super) factors: Vec<f32>,
-    scaler: ColumnScaler,
-    /// One value per entry.
-    pub(super) values: Vec<f32>,
+    pub(super) scaler: ValueScaler,
     /// Records x k: see [`pair_sum`].
     sums: Vec<f32>,
     /// One score per record.
@@ -42,8 +40,7 @@ impl BatchScorer {
             weights: Vec::new(),
             intercept: 0.0,
             factors: Vec::new(),
-            scaler: ColumnScaler::new(model.scaling().zip(model.moments_id())),
-            values: Vec::new(),
+            scaler: ValueScaler::new(model.scaling().zip(model.moments_id()), model.normalize),
             sums: Vec::new(),
             scores: Vec::new(),
         }
@@ -55,11 +52,10 @@ impl BatchScorer {
 
     /// What scoring a batch reads.
     fn selections<'b>(&self, batch: &'b Batch) -> [Option<(MatrixId, Selection<'b>)>; 4] {
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        let row = Selection::Rows(Keys::Range(0, 1));
+        let columns = rows_of(&batch.columns);
         [
             Some((Model::WEIGHTS, columns)),
-            Some((Model::INTERCEPT, row)),
+            Some((Model::INTERCEPT, ONE_ROW)),
             Some((Model::FACTORS, columns)),
             self.scaler.selection(batch),
         ]
@@ -67,9 +63,7 @@ impl BatchScorer {
 
     /// Prefetches what scoring a batch of the next step reads.
     pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
-        let clock = agent.clock() + 1;
-        self.selections(batch)
-            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
+        prefetch(agent, self.selections(batch))
     }
 
     /// Reads the parameters of the batch that the agent may see now, and computes `scores`.
@@ -93,20 +87,14 @@ impl BatchScorer {
     }
 
     fn compute_scores(&mut self, batch: &Batch) {
-        self.values.clear();
-        self.values.extend_from_slice(&batch.values);
-        self.values.resize(batch.entry_count(), 1.0);
-        self.scaler.scale(batch, &mut self.values);
-        if self.model.normalize {
-            normalize(&batch.offsets, &mut self.values);
-        }
+        self.scaler.scale(batch);
         let shape = self.shape();
         let k = shape.factors;
         self.sums.resize(batch.record_count() * k, 0.0);
         self.scores.clear();
         let LabelScale { mean, deviation } = self.model.label_scale.unwrap_or_default();
         for (r, sums) in self.sums.chunks_exact_mut(k).enumerate() {
-            let record = entries(batch, &self.values, r);
+            let record = entries(batch, &self.scaler.values, r);
             let linear: f64 = record
                 .columns
                 .iter()
@@ -122,7 +110,7 @@ impl BatchScorer {
     /// Entries and sums of record `r` of the batch that was scored last.
     pub(super) fn record<'a>(&'a self, batch: &'a Batch, r: usize) -> (Entries<'a>, &'a [f32]) {
         let k = self.shape().factors;
-        (entries(batch, &self.values, r), &self.sums[r * k..][..k])
+        (entries(batch, &self.scaler.values, r), &self.sums[r * k..][..k])
     }
 }
 

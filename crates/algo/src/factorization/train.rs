@@ -1,12 +1,11 @@
 //! A step of a task: pull, score, push, tick.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+use matrix::{Agent, Values, ValuesMut};
 
 use super::Factorization;
 use super::interaction::add_gradient;
 use super::model::Model;
-use super::params::GradientScale;
 use super::score::{BatchScorer, ScoreTickets};
 use crate::batch_loop::{
     self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
@@ -14,7 +13,9 @@ use crate::batch_loop::{
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::metric::{MetricAccumulator, add_scores};
-use crate::scaling::Moments;
+use crate::param::common::BatchGradient;
+use crate::rows::{ONE_ROW, rows_of};
+use crate::scan::scan;
 use crate::task_loop::{Learner, TaskState};
 
 /// Begins one task.
@@ -25,8 +26,9 @@ pub(super) fn begin<'a>(
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
     batch_loop::begin(job.params.epochs, saved, |has_admitted| {
-        if has_admitted.is_none() {
-            measure_columns(model, task)?;
+        let scaling = model.scaling().zip(model.moments_id()).filter(|_| !task.resumed);
+        if has_admitted.is_none() && scaling.is_some() {
+            scan(task, scaling, 0, |_| unreachable!("there are no classes"))?;
         }
         Ok(Step {
             job,
@@ -40,23 +42,6 @@ pub(super) fn begin<'a>(
             has_admitted: has_admitted.unwrap_or(false),
         })
     })
-}
-
-/// Reads the data once and writes the moments of the columns, if they are standardized.
-fn measure_columns(model: &Model, task: &mut TrainTask<'_>) -> Result<(), Error> {
-    let Some((scaling, id)) = model.scaling().zip(model.moments_id()).filter(|_| !task.resumed) else {
-        return Ok(());
-    };
-    let (mut moments, mut record_count) = (Moments::new(scaling), 0);
-    task.data.start_epoch(0)?;
-    while let Some(batch) = task.data.next()? {
-        moments.add(batch);
-        record_count += batch.record_count();
-    }
-    let mut sums = [record_count as f64, moments.weight_sum];
-    task.agent.all_reduce(&mut sums)?;
-    check_weight(sums[0] as u64, sums[1])?;
-    moments.push(task.agent, id, sums[1])
 }
 
 /// One step and its scratch memory.
@@ -124,25 +109,26 @@ impl Step<'_> {
                 gradient.iter_mut().zip(factors).for_each(|(sum, &factor)| *sum += of(factor));
             }
         }
-        if self.job.params.gradient == GradientScale::Mean {
-            let share = 1.0 / batch.record_count() as f32;
-            self.pairs.iter_mut().for_each(|sum| *sum *= share);
-        }
-        if self.job.params.linear_gradient == GradientScale::Mean {
-            let share = 1.0 / batch.record_count() as f32;
-            self.linear.iter_mut().for_each(|sum| *sum *= share);
+        for (sums, gradient) in
+            [(&mut self.pairs, self.job.params.gradient), (&mut self.linear, self.job.params.linear_gradient)]
+        {
+            if gradient == BatchGradient::Mean {
+                let share = 1.0 / batch.record_count() as f32;
+                for sum in sums {
+                    *sum *= share;
+                }
+            }
         }
     }
 
     fn push(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
+        let columns = rows_of(&batch.columns);
         agent.push(Model::WEIGHTS, columns, Values::F32(&self.linear))?;
         let mut slope: f64 = self.slopes.iter().sum();
-        if self.job.params.linear_gradient == GradientScale::Mean {
+        if self.job.params.linear_gradient == BatchGradient::Mean {
             slope /= batch.record_count() as f64;
         }
-        let row = Selection::Rows(Keys::Range(0, 1));
-        agent.push(Model::INTERCEPT, row, Values::F32(&[slope as f32]))?;
+        agent.push(Model::INTERCEPT, ONE_ROW, Values::F32(&[slope as f32]))?;
         if self.job.params.admission <= 1 {
             agent.push(Model::FACTORS, columns, Values::F32(&self.pairs))?;
             return Ok(());
@@ -150,7 +136,7 @@ impl Step<'_> {
         let admitted = self.admit(agent, batch)?;
         if !admitted.is_empty() {
             self.has_admitted = true;
-            agent.push(Model::FACTORS, Selection::Rows(Keys::Sorted(&admitted)), Values::F32(&self.pairs))?;
+            agent.push(Model::FACTORS, rows_of(&admitted), Values::F32(&self.pairs))?;
         }
         Ok(())
     }
@@ -169,7 +155,7 @@ impl Step<'_> {
         let keys: Vec<u64> = open.iter().map(|&column| batch.columns[column]).collect();
         let mut sightings = vec![0f32; keys.len()];
         if !keys.is_empty() {
-            let rows = Selection::Rows(Keys::Sorted(&keys));
+            let rows = rows_of(&keys);
             agent.pull(self.model.sightings_id(), rows, ValuesMut::F32(&mut sightings))?;
             let new: Vec<f32> = open.iter().map(|&column| self.occurrences[column]).collect();
             agent.push(self.model.sightings_id(), rows, Values::F32(&new))?;
@@ -227,7 +213,7 @@ impl BatchLearner for Step<'_> {
     }
 
     fn suspect(&self, batch: &Batch) -> Option<u64> {
-        suspect_column(batch, &self.scoring.values, &[&self.scoring.weights, &self.scoring.factors])
+        suspect_column(batch, &self.scoring.scaler.values, &[&self.scoring.weights, &self.scoring.factors])
     }
 
     fn end_epoch(&mut self, task: &mut TrainTask<'_>, end: &EpochSums) -> Result<Option<String>, Error> {

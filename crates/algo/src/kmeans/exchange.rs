@@ -2,7 +2,7 @@
 
 use matrix::Agent;
 
-use super::points::SparsePoint;
+use super::points::{Points, SparsePoint};
 use crate::batch_loop::check_weight;
 use crate::error::Error;
 
@@ -29,8 +29,8 @@ pub(super) fn gather(agent: &mut dyn Agent, value: f64) -> Result<Vec<f64>, Erro
 ///
 /// # Errors
 /// [`Error::NoRecords`] and [`Error::NoWeight`], the same at every task.
-pub(super) fn weight_sum(agent: &mut dyn Agent, own_count: u64, own_weight: f64) -> Result<f64, Error> {
-    let mut sums = [own_count as f64, own_weight];
+pub(super) fn weight_sum(agent: &mut dyn Agent, own: &Points) -> Result<f64, Error> {
+    let mut sums = [own.count() as f64, own.all_weights().sum()];
     agent.all_reduce(&mut sums)?;
     check_weight(sums[0] as u64, sums[1])?;
     Ok(sums[1])

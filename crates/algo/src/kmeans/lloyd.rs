@@ -5,16 +5,17 @@
 //! distance from its centre and a lower bound of that from all others, and moves the bounds as far as the centres have
 //! moved. Only records that change their cluster change the sums at the servers.
 
-use matrix::{Keys, Selection, Values, ValuesMut};
+use matrix::{Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{gather_points, weight_sum};
-use super::points::{Centres, Points, SparsePoint, factor};
+use super::points::{Centres, Points, SparsePoint, factor, squares_of, transposed};
 use super::{Distance, KMeans, Model};
 use crate::coordinator::StepDecision;
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
+use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
 /// Largest relative difference of two sums of squares that rounding to single precision explains.
@@ -100,7 +101,8 @@ impl Learner for Lloyd<'_> {
     }
 
     fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
-        self.share.write_centres(task)
+        let (features, centres) = self.share.centres.owned(&self.share.features, &self.share.is_owner);
+        centres.push(task.agent, &features)
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {
@@ -130,17 +132,7 @@ fn start(
         let chosen = super::seeding::choose(task.agent, points, (model.clusters, job.seeding, task.seed))?;
         return Ok(Centres::of_points(&chosen, &points.features));
     }
-    check_features(model, &points.features, &share.is_owner, task)?;
-    let k = model.clusters;
-    let mut centres = Centres { values: vec![0.0; points.width() * k], squares: vec![0.0; k] };
-    let rows = Selection::Rows(Keys::Sorted(&points.features));
-    task.agent.pull(Model::CENTRES, rows, ValuesMut::F32(&mut centres.values))?;
-    task.agent.pull(
-        Model::NORMS,
-        Selection::Rows(Keys::Range(0, 1)),
-        ValuesMut::F64(&mut centres.squares),
-    )?;
-    Ok(centres)
+    check_features(model, &points.features, &share.is_owner, task)
 }
 
 /// What a task knows of its records and of the centres.
@@ -177,7 +169,7 @@ impl<'a> Share<'a> {
         let (k, n, width) = (model.clusters, points.count(), points.width());
         let is_owner = own_features(&points.features, task)?;
         let squares = (0..n).map(|i| points.weight(i) * points.squares[i]).sum();
-        let weight_sum = weight_sum(task.agent, n as u64, points.weight_sum())?;
+        let weight_sum = weight_sum(task.agent, points)?;
         let mut square_sum = [squares];
         task.agent.all_reduce(&mut square_sum)?;
         Ok(Self {
@@ -272,20 +264,11 @@ impl<'a> Share<'a> {
 
     /// Pushes the changes of the sums.
     fn push(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
-        let (k, width) = (self.model.clusters, self.features.len());
         if self.changes.iter().any(|change| *change != 0.0) {
-            let mut turned = vec![0.0; width * k];
-            for (c, changes) in self.changes.chunks_exact(width.max(1)).enumerate() {
-                changes.iter().enumerate().for_each(|(f, change)| turned[f * k + c] = *change);
-            }
-            let rows = Selection::Rows(Keys::Sorted(&self.features));
-            task.agent.push(Model::SUMS, rows, Values::F64(&turned))?;
+            let turned = transposed(&self.changes, self.features.len());
+            task.agent.push(Model::SUMS, rows_of(&self.features), Values::F64(&turned))?;
         }
-        task.agent.push(
-            Model::COUNTS,
-            Selection::Rows(Keys::Range(0, 1)),
-            Values::F64(&self.count_changes),
-        )?;
+        task.agent.push(Model::COUNTS, ONE_ROW, Values::F64(&self.count_changes))?;
         self.changes.fill(0.0);
         self.count_changes.fill(0.0);
         Ok(())
@@ -295,13 +278,8 @@ impl<'a> Share<'a> {
     fn pull_centres(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
         let k = self.model.clusters;
         let mut sums = vec![0.0; self.features.len() * k];
-        task.agent.pull(
-            Model::SUMS,
-            Selection::Rows(Keys::Sorted(&self.features)),
-            ValuesMut::F64(&mut sums),
-        )?;
-        let counts = Selection::Rows(Keys::Range(0, 1));
-        task.agent.pull(Model::COUNTS, counts, ValuesMut::F64(&mut self.counts))?;
+        task.agent.pull(Model::SUMS, rows_of(&self.features), ValuesMut::F64(&mut sums))?;
+        task.agent.pull(Model::COUNTS, ONE_ROW, ValuesMut::F64(&mut self.counts))?;
         // |S|^2 of the new sums, and their products with the old centres.
         let mut products = vec![0.0; 2 * k];
         for ((row, old), _) in sums
@@ -356,8 +334,7 @@ impl<'a> Share<'a> {
             return Ok(());
         }
         let mut far: Vec<(f64, usize)> = Vec::new();
-        let all: Vec<u32> = (0..points.count() as u32).collect();
-        points.for_each_nearest(&all, &self.centres, |i, found| {
+        points.for_each_nearest(&points.all(), &self.centres, |i, found| {
             if found.first > SLACK * points.squares[i] && points.weight(i) > 0.0 {
                 far.push((found.first, i));
             }
@@ -402,29 +379,11 @@ impl<'a> Share<'a> {
         self.shifts[cluster] = f64::INFINITY;
     }
 
-    /// Writes the centres for prediction. Afterwards every task can read them.
-    fn write_centres(&self, task: &mut TrainTask<'_>) -> Result<(), Error> {
-        let k = self.model.clusters;
-        let is_owner = |f: &usize| self.is_owner[*f];
-        let keys: Vec<u64> = (0..self.features.len()).filter(is_owner).map(|f| self.features[f]).collect();
-        let rows = (0..self.features.len()).filter(is_owner);
-        let values: Vec<f32> = rows.flat_map(|f| &self.centres.values[f * k..][..k]).copied().collect();
-        if !keys.is_empty() {
-            let rows = Selection::Rows(Keys::Sorted(&keys));
-            task.agent.push(Model::CENTRES, rows, Values::F32(&values))?;
-        }
-        if task.agent.task() == 0 {
-            let row = Selection::Rows(Keys::Range(0, 1));
-            task.agent.push(Model::NORMS, row, Values::F64(&self.centres.squares))?;
-        }
-        Ok(task.agent.barrier()?)
-    }
-
     /// The metrics of all tasks: task 0 has the objective, every task its records.
     fn metrics(&self, points: &Points, task: &TrainTask<'_>) -> MetricAccumulator {
         let mut parts = super::NamedAccumulator { metrics: super::metrics(), ..Default::default() };
         parts.loss.record_count = points.count() as u64;
-        parts.loss.weight_sum = points.weight_sum();
+        parts.loss.weight_sum = points.all_weights().sum();
         if task.agent.task() == 0 {
             parts.loss.loss_sum = self.inertia;
             parts.metrics[0].sum = self.inertia;
@@ -459,24 +418,20 @@ impl Shifts {
     }
 }
 
-/// Checks that the earlier model has no features but those of the training data: nothing would move its centres there.
+/// The centres of the earlier model. It must have no features but those of the training data: nothing would move its
+/// centres there.
 pub(super) fn check_features(
     model: &Model,
     features: &[u64],
     is_owner: &[bool],
     task: &mut TrainTask<'_>,
-) -> Result<(), Error> {
-    let k = model.clusters;
-    let (mut values, mut squares) = (vec![0f32; features.len() * k], vec![0.0; k]);
-    task.agent.pull(Model::CENTRES, Selection::Rows(Keys::Sorted(features)), ValuesMut::F32(&mut values))?;
-    task.agent.pull(Model::NORMS, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F64(&mut squares))?;
-    let mut found = vec![0.0; k];
-    for (row, _) in values.chunks_exact(k).zip(is_owner).filter(|(_, owner)| **owner) {
-        found.iter_mut().zip(row).for_each(|(found, &value)| *found += f64::from(value).powi(2));
-    }
+) -> Result<Centres, Error> {
+    let centres = Centres::pull(task.agent, features, model.clusters)?;
+    let mut found = squares_of(&centres.owned(features, is_owner).1.values, model.clusters);
     task.agent.all_reduce(&mut found)?;
-    if found.iter().zip(&squares).all(|(found, square)| (found - square).abs() <= ROUNDING * square) {
-        return Ok(());
+    let is_near = |(found, square): (&f64, &f64)| (found - square).abs() <= ROUNDING * square;
+    if found.iter().zip(&centres.squares).all(is_near) {
+        return Ok(centres);
     }
     let reason = "the earlier model has features that the training data lack, so its centres cannot follow the data: \
                   train without --from, or on data with all features of the model";
@@ -491,7 +446,7 @@ pub(super) fn own_features(features: &[u64], task: &mut TrainTask<'_>) -> Result
     }
     // A row begins with 0, and the push rule keeps the smallest value.
     let own = i64::from(task.agent.task()) - i64::from(task.agent.task_count());
-    let rows = Selection::Rows(Keys::Sorted(features));
+    let rows = rows_of(features);
     task.agent.push(Model::OWNERS, rows, Values::I64(&vec![own; features.len()]))?;
     task.agent.barrier()?;
     let mut owners = vec![0; features.len()];

@@ -6,16 +6,17 @@
 //! training; the norms that are saved have all of them.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, Values, ValuesMut};
+use matrix::{Agent, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
 use super::lloyd::{check_features, own_features};
-use super::points::{Centres, Nearest, Points, factor};
+use super::points::{Centres, Nearest, Points, factor, squares_of, transposed};
 use super::{KMeans, Model};
 use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight};
 use crate::error::Error;
 use crate::job::{Epochs, TrainTask};
 use crate::metric::MetricAccumulator;
+use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{Learner, TaskState};
 
 /// The first centres are chosen among at least this many times as many records as there are clusters or records in a
@@ -52,17 +53,10 @@ fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<Bat
     }
     let points = Points::of_batches(sample.iter().collect(), model.distance)?;
     let chosen = super::seeding::choose(task.agent, &points, (model.clusters, job.seeding, task.seed))?;
-    if task.agent.task() == 0 {
-        let chosen = Points::of_points(&chosen, Vec::new());
-        let centres = chosen.as_centres();
-        if chosen.width() > 0 {
-            let rows = Selection::Rows(Keys::Sorted(&chosen.features));
-            task.agent.push(Model::CENTRES, rows, Values::F32(&centres.values))?;
-        }
-        let row = Selection::Rows(Keys::Range(0, 1));
-        task.agent.push(Model::NORMS, row, Values::F64(&centres.squares))?;
-    }
-    task.agent.barrier()?;
+    // Task 0 writes them.
+    let own = if task.agent.task() == 0 { &chosen[..] } else { &[] };
+    let centres = Points::of_points(own, Vec::new());
+    centres.as_centres().push(task.agent, &centres.features)?;
     Ok(sample)
 }
 
@@ -100,16 +94,14 @@ impl Step<'_> {
     /// have none.
     fn pull_centres(&self, agent: &mut dyn Agent) -> Result<Centres, Error> {
         let k = self.model.clusters;
-        let rows = Selection::Rows(Keys::Sorted(&self.seen.features));
-        let row = Selection::Rows(Keys::Range(0, 1));
         let (mut sums, mut counts) = (vec![0.0; self.seen.features.len() * k], vec![0.0; k]);
-        agent.pull(Model::SUMS, rows, ValuesMut::F64(&mut sums))?;
-        agent.pull(Model::COUNTS, row, ValuesMut::F64(&mut counts))?;
-        let mut centres = Centres { values: vec![0.0; sums.len()], squares: vec![0.0; k] };
-        if counts.contains(&0.0) {
-            agent.pull(Model::CENTRES, rows, ValuesMut::F32(&mut centres.values))?;
-            agent.pull(Model::NORMS, row, ValuesMut::F64(&mut centres.squares))?;
-        }
+        agent.pull(Model::SUMS, rows_of(&self.seen.features), ValuesMut::F64(&mut sums))?;
+        agent.pull(Model::COUNTS, ONE_ROW, ValuesMut::F64(&mut counts))?;
+        let mut centres = if counts.contains(&0.0) {
+            Centres::pull(agent, &self.seen.features, k)?
+        } else {
+            Centres { values: vec![0.0; sums.len()], squares: vec![0.0; k] }
+        };
         let squares = squares_of(&sums, k);
         let mut factors = vec![0.0; k];
         for c in (0..k).filter(|&c| counts[c] > 0.0) {
@@ -126,26 +118,15 @@ impl Step<'_> {
 
     /// Writes the centres for prediction. Afterwards every task can read them.
     fn write_centres(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
-        let k = self.model.clusters;
         let centres = self.pull_centres(task.agent)?;
         let is_owner = own_features(&self.seen.features, task)?;
         if std::mem::take(&mut self.seen.are_unchecked) {
             check_features(self.model, &self.seen.features, &is_owner, task)?;
         }
-        let owned = || (0..self.seen.features.len()).filter(|f| is_owner[*f]);
-        let keys: Vec<u64> = owned().map(|f| self.seen.features[f]).collect();
-        let values: Vec<f32> = owned().flat_map(|f| &centres.values[f * k..][..k]).copied().collect();
-        let exact: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
-        let mut squares = squares_of(&exact, k);
-        task.agent.all_reduce(&mut squares)?;
-        if !keys.is_empty() {
-            task.agent.push(Model::CENTRES, Selection::Rows(Keys::Sorted(&keys)), Values::F32(&values))?;
-        }
-        if task.agent.task() == 0 {
-            let row = Selection::Rows(Keys::Range(0, 1));
-            task.agent.push(Model::NORMS, row, Values::F64(&squares))?;
-        }
-        Ok(task.agent.barrier()?)
+        let (features, mut centres) = centres.owned(&self.seen.features, &is_owner);
+        centres.squares = squares_of(&centres.values, self.model.clusters);
+        task.agent.all_reduce(&mut centres.squares)?;
+        centres.push(task.agent, &features)
     }
 }
 
@@ -180,8 +161,7 @@ impl BatchLearner for Step<'_> {
         let before = parts.loss;
         let mut counts = vec![0.0; k];
         let mut clusters = vec![0; points.count()];
-        let records: Vec<u32> = (0..points.count() as u32).collect();
-        points.for_each_nearest(&records, &centres, |i, found: Nearest| {
+        points.for_each_nearest(&points.all(), &centres, |i, found: Nearest| {
             let weight = points.weight(i);
             super::score::add_to_metrics(self.model, &found, weight, parts);
             counts[found.centre as usize] += weight;
@@ -199,13 +179,10 @@ impl BatchLearner for Step<'_> {
             points.add_to(i, points.weight(i), &mut totals[c * width..][..width]);
         }
         if width > 0 {
-            let turned: Vec<f64> = (0..width)
-                .flat_map(|f| (0..k).map(move |c| (f, c)))
-                .map(|(f, c)| totals[c * width + f])
-                .collect();
-            agent.push(Model::SUMS, Selection::Rows(Keys::Sorted(&points.features)), Values::F64(&turned))?;
+            let turned = transposed(&totals, width);
+            agent.push(Model::SUMS, rows_of(&points.features), Values::F64(&turned))?;
         }
-        agent.push(Model::COUNTS, Selection::Rows(Keys::Range(0, 1)), Values::F64(&counts))?;
+        agent.push(Model::COUNTS, ONE_ROW, Values::F64(&counts))?;
         agent.tick()?;
         Ok(sums)
     }
@@ -217,18 +194,8 @@ impl BatchLearner for Step<'_> {
         self.write_centres(task)?;
         let clusters = self.model.clusters;
         let mut counts = vec![0.0; clusters];
-        let row = Selection::Rows(Keys::Range(0, 1));
-        task.agent.pull(Model::COUNTS, row, ValuesMut::F64(&mut counts))?;
+        task.agent.pull(Model::COUNTS, ONE_ROW, ValuesMut::F64(&mut counts))?;
         let empty = counts.iter().filter(|count| **count == 0.0).count();
         Ok((end.is_last && empty > 0).then(|| super::empty_notice(empty, clusters)))
     }
-}
-
-/// The sum of squares of each column of `values` (rows x k).
-fn squares_of(values: &[f64], k: usize) -> Vec<f64> {
-    let mut squares = vec![0.0; k];
-    for row in values.chunks_exact(k) {
-        squares.iter_mut().zip(row).for_each(|(square, value)| *square += value * value);
-    }
-    squares
 }

@@ -48,7 +48,7 @@ use crate::family::{self, AlgorithmRow, Family, RecordNeeds};
 use crate::job::{DataFacts, Epochs, Job, Needs, Output, Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
-use crate::param::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use crate::param::{Bounds, CheckedParams, Choice, ParamKind, words};
 use crate::task_loop::{Learner, TaskState};
 
 /// Clusters of records.
@@ -57,108 +57,58 @@ pub const FAMILY: Family = Family {
     algorithms: &[AlgorithmRow {
         name: "kmeans",
         title: "KMeans: clusters of records around their means",
-        parameters: PARAMETERS,
+        parameters: &PARAMETERS,
         configure: |given| Ok(Arc::new(KMeans::new(given)?)),
     }],
     load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
     functions: |_| Ok(()),
 };
 
-/// How records are assigned and centres moved.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Method {
-    Lloyd,
-    MiniBatch,
-}
-
-impl Choice for Method {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("lloyd", Self::Lloyd), ("mini_batch", Self::MiniBatch)]
+crate::choices! {
+    /// How records are assigned and centres moved.
+    enum Method {
+        Lloyd = "lloyd": "all records at each step, kept in memory; exact", reads MAX_ITERATIONS, TOLERANCE;
+        MiniBatch = "mini_batch": "a batch at each step, for data of any size", reads EPOCHS, BATCH_SIZE;
     }
 
-    fn help(self) -> &'static str {
-        match self {
-            Self::Lloyd => "all records at each step, kept in memory; exact",
-            Self::MiniBatch => "a batch at each step, for data of any size",
-        }
+    /// How the first centres are chosen.
+    enum Seeding {
+        PlusPlus = "kmeans++";
+        Parallel = "kmeans||";
+        Random = "random";
     }
 
-    fn reads(self) -> &'static [&'static ParamSpec] {
-        match self {
-            Self::Lloyd => &[&MAX_ITERATIONS, &TOLERANCE],
-            Self::MiniBatch => &[&EPOCHS, &BATCH_SIZE],
-        }
+    /// What is near.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Distance {
+        /// `|x - c|`.
+        Euclidean = "euclidean";
+        /// `1 - x . c / (|x| |c|)`.
+        Cosine = "cosine";
     }
 }
 
-/// How the first centres are chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Seeding {
-    PlusPlus,
-    Parallel,
-    Random,
+crate::params! {
+    const PARAMETERS = [
+        /// Number of clusters
+        CLUSTERS = "k": ParamKind::Integer { low: 1, high: CLUSTER_LIMIT }, "8", "clusters";
+        /// Method
+        METHOD = "method": ParamKind::Choice(words::<Method>), "lloyd";
+        /// Distance of a record from a centre
+        DISTANCE = "distance": ParamKind::Choice(words::<Distance>), "euclidean";
+        /// Choice of the first centres among the records; kmeans|| reads the data less often, for large k
+        SEEDING = "init": ParamKind::Choice(words::<Seeding>), "kmeans++";
+        /// Largest number of iterations
+        MAX_ITERATIONS = "max_iterations": ParamKind::Integer { low: 1, high: 1_000_000 }, "300", "iterations";
+        /// Training ends when an iteration lowers the inertia by no more than this share of it
+        TOLERANCE = "tolerance": ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh }, "0.000001";
+        /// Passes over the data
+        EPOCHS = "epochs": ParamKind::Integer { low: 1, high: 1_000_000 }, "4", "passes";
+        /// Records per step
+        BATCH_SIZE = "batch_size": ParamKind::Integer { low: 1, high: 1 << 20 }, "1024", "records";
+    ];
 }
-
-impl Choice for Seeding {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("kmeans++", Self::PlusPlus), ("kmeans||", Self::Parallel), ("random", Self::Random)]
-    }
-}
-
-/// What is near.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distance {
-    /// `|x - c|`.
-    Euclidean,
-    /// `1 - x . c / (|x| |c|)`.
-    Cosine,
-}
-
-impl Choice for Distance {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("euclidean", Self::Euclidean), ("cosine", Self::Cosine)]
-    }
-}
-
-const CLUSTERS: ParamSpec =
-    param("k", ParamKind::Integer { low: 1, high: CLUSTER_LIMIT }, "8", "clusters", "Number of clusters");
-const METHOD: ParamSpec = param("method", ParamKind::Choice(words::<Method>), "lloyd", "", "Method");
-const DISTANCE: ParamSpec = param(
-    "distance",
-    ParamKind::Choice(words::<Distance>),
-    "euclidean",
-    "",
-    "Distance of a record from a centre",
-);
-const SEEDING: ParamSpec = param(
-    "init",
-    ParamKind::Choice(words::<Seeding>),
-    "kmeans++",
-    "",
-    "Choice of the first centres among the records; kmeans|| reads the data less often, for large k",
-);
-const MAX_ITERATIONS: ParamSpec = param(
-    "max_iterations",
-    ParamKind::Integer { low: 1, high: 1_000_000 },
-    "300",
-    "iterations",
-    "Largest number of iterations",
-);
-const TOLERANCE: ParamSpec = param(
-    "tolerance",
-    ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh },
-    "0.000001",
-    "",
-    "Training ends when an iteration lowers the inertia by no more than this share of it",
-);
-const EPOCHS: ParamSpec =
-    param("epochs", ParamKind::Integer { low: 1, high: 1_000_000 }, "4", "passes", "Passes over the data");
-const BATCH_SIZE: ParamSpec =
-    param("batch_size", ParamKind::Integer { low: 1, high: 1 << 20 }, "1024", "records", "Records per step");
-
-const PARAMETERS: &[ParamSpec] =
-    &[CLUSTERS, METHOD, DISTANCE, SEEDING, MAX_ITERATIONS, TOLERANCE, EPOCHS, BATCH_SIZE];
 
 /// Largest k: a row of centres has one f32 per cluster.
 const CLUSTER_LIMIT: u64 = 65_536;
@@ -181,7 +131,7 @@ struct KMeans {
 
 impl KMeans {
     fn new(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        let checked = CheckedParams::new("kmeans", PARAMETERS, given)?;
+        let checked = CheckedParams::new("kmeans", &PARAMETERS, given)?;
         Ok(Self {
             clusters: checked.integer(&CLUSTERS) as usize,
             method: checked.choice(&METHOD),

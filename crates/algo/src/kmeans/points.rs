@@ -4,10 +4,12 @@ use std::borrow::Borrow;
 use std::ops::Range;
 
 use data::{Batch, BatchStream};
+use matrix::{Agent, Values, ValuesMut};
 use multiversion::multiversion;
 
-use super::Distance;
+use super::{Distance, Model};
 use crate::error::Error;
+use crate::rows::{ONE_ROW, rows_of};
 
 /// Records are kept as dense rows if at least this share of their values is not 0.
 const DENSE_SHARE: f64 = 0.2;
@@ -69,6 +71,34 @@ pub(super) struct Centres {
 impl Centres {
     pub(super) fn count(&self) -> usize {
         self.squares.len()
+    }
+
+    /// Reads the centres of the model over these features.
+    pub(super) fn pull(agent: &mut dyn Agent, features: &[u64], k: usize) -> Result<Self, Error> {
+        let mut centres = Self { values: vec![0.0; features.len() * k], squares: vec![0.0; k] };
+        agent.pull(Model::CENTRES, rows_of(features), ValuesMut::F32(&mut centres.values))?;
+        agent.pull(Model::NORMS, ONE_ROW, ValuesMut::F64(&mut centres.squares))?;
+        Ok(centres)
+    }
+
+    /// The features that this task owns, and the centres over them.
+    pub(super) fn owned(&self, features: &[u64], is_owner: &[bool]) -> (Vec<u64>, Self) {
+        let owned = || (0..features.len()).filter(|f| is_owner[*f]);
+        let row = |f| &self.values[f * self.count()..][..self.count()];
+        let values = owned().flat_map(row).copied().collect();
+        (owned().map(|f| features[f]).collect(), Self { values, squares: self.squares.clone() })
+    }
+
+    /// Writes the centres over the features that this task owns, and at task 0 their norms. Afterwards every task can read
+    /// those of all.
+    pub(super) fn push(&self, agent: &mut dyn Agent, features: &[u64]) -> Result<(), Error> {
+        if !features.is_empty() {
+            agent.push(Model::CENTRES, rows_of(features), Values::F32(&self.values))?;
+        }
+        if agent.task() == 0 {
+            agent.push(Model::NORMS, ONE_ROW, Values::F64(&self.squares))?;
+        }
+        Ok(agent.barrier()?)
     }
 
     /// These points as centres of points with these features.
@@ -253,13 +283,14 @@ impl Points {
         self.weights.get(i).map_or(1.0, |&weight| f64::from(weight))
     }
 
-    /// Sum of all weights.
-    pub(super) fn weight_sum(&self) -> f64 {
-        if self.weights.is_empty() {
-            self.count() as f64
-        } else {
-            self.weights.iter().map(|&w| f64::from(w)).sum()
-        }
+    /// The weights of all records.
+    pub(super) fn all_weights(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        (0..self.count()).map(|i| self.weight(i))
+    }
+
+    /// All records.
+    pub(super) fn all(&self) -> Vec<u32> {
+        (0..self.count() as u32).collect()
     }
 
     /// Record `i` by itself.
@@ -392,8 +423,17 @@ fn contiguous(records: &[u32]) -> Option<Range<usize>> {
 }
 
 /// The columns of `values` (rows x k), one after the other.
-fn transposed(values: &[f32], k: usize) -> Vec<f32> {
+pub(super) fn transposed<T: Copy>(values: &[T], k: usize) -> Vec<T> {
     (0..k).flat_map(|c| values.iter().skip(c).step_by(k).copied()).collect()
+}
+
+/// The sum of squares of each column of `values` (rows x k).
+pub(super) fn squares_of<T: Copy + Into<f64>>(values: &[T], k: usize) -> Vec<f64> {
+    let mut squares = vec![0.0; k];
+    for row in values.chunks_exact(k) {
+        squares.iter_mut().zip(row).for_each(|(square, &value)| *square += value.into() * value.into());
+    }
+    squares
 }
 
 /// `products = block x centres` for few centres, which are given one after the other.

@@ -1,7 +1,7 @@
 //! Predictions: the nearest centre of a record and the distance from it.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, ValuesMut};
+use matrix::Agent;
 
 use super::points::{Centres, Nearest, Points};
 use super::{Distance, Model, NamedAccumulator};
@@ -27,14 +27,8 @@ impl ClusterScorer {
         visit: impl FnMut(usize, Nearest),
     ) -> Result<(), Error> {
         let points = Points::of_batches(vec![batch], self.model.distance)?;
-        let k = self.model.clusters;
-        let mut centres = Centres { values: vec![0.0; points.width() * k], squares: vec![0.0; k] };
-        let rows = Selection::Rows(Keys::Sorted(&points.features));
-        agent.pull(Model::CENTRES, rows, ValuesMut::F32(&mut centres.values))?;
-        let row = Selection::Rows(Keys::Range(0, 1));
-        agent.pull(Model::NORMS, row, ValuesMut::F64(&mut centres.squares))?;
-        let all: Vec<u32> = (0..points.count() as u32).collect();
-        points.for_each_nearest(&all, &centres, visit);
+        let centres = Centres::pull(agent, &points.features, self.model.clusters)?;
+        points.for_each_nearest(&points.all(), &centres, visit);
         Ok(())
     }
 }

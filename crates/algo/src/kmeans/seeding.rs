@@ -37,8 +37,12 @@ struct Distances {
 impl Distances {
     fn new(points: &Points) -> Self {
         let count = points.count();
-        let all = (0..count as u32).collect();
-        Self { all, squared: vec![f64::INFINITY; count], nearest: vec![0; count], centre_count: 0 }
+        Self {
+            all: points.all(),
+            squared: vec![f64::INFINITY; count],
+            nearest: vec![0; count],
+            centre_count: 0,
+        }
     }
 
     /// Adds centres.
@@ -78,7 +82,7 @@ impl Distances {
     }
 
     fn weighted<'a>(&'a self, points: &'a Points) -> impl Iterator<Item = f64> + Clone + 'a {
-        self.squared.iter().enumerate().map(|(i, square)| points.weight(i) * square)
+        points.all_weights().zip(&self.squared).map(|(weight, square)| weight * square)
     }
 }
 
@@ -92,8 +96,8 @@ pub(super) fn choose(
     points: &Points,
     (k, seeding, seed): (usize, Seeding, u64),
 ) -> Result<Vec<SparsePoint>, Error> {
-    let weight_sum = weight_sum(agent, points.count() as u64, points.weight_sum())?;
-    let weighted = (0..points.count()).filter(|&i| points.weight(i) > 0.0).count();
+    let weight_sum = weight_sum(agent, points)?;
+    let weighted = points.all_weights().filter(|weight| *weight > 0.0).count();
     let record_count: f64 = gather(agent, weighted as f64)?.iter().sum();
     // A record of weight w counts as w records; weights below 1 do not make their number smaller.
     if record_count.max(weight_sum) < k as f64 {
@@ -108,14 +112,13 @@ pub(super) fn choose(
         Seeding::PlusPlus => plus_plus(agent, points, k, &mut random),
         Seeding::Parallel => parallel(agent, points, k, seed, &mut random),
         Seeding::Random => {
-            let weights: Vec<f64> = (0..points.count()).map(|i| points.weight(i)).collect();
             let equal = EqualRecords::new(points);
-            let (mut left, mut chosen) = (weights.clone(), Vec::new());
+            let (mut left, mut chosen) = (points.all_weights().collect::<Vec<_>>(), Vec::new());
             while chosen.len() < k {
                 let found = choose_one(agent, points, left.iter().copied(), &mut random)?;
                 let found = if found.is_empty() {
                     // Every record equals a centre.
-                    choose_one(agent, points, weights.iter().copied(), &mut random)?
+                    choose_one(agent, points, points.all_weights(), &mut random)?
                 } else {
                     found
                 };
@@ -182,8 +185,7 @@ fn plus_plus(
     random: &mut RandomStream,
 ) -> Result<Vec<SparsePoint>, Error> {
     let trial_count = 2 + (k as f64).ln() as usize;
-    let weights = || (0..points.count()).map(|i| points.weight(i));
-    let mut chosen = choose_one(agent, points, weights(), random)?;
+    let mut chosen = choose_one(agent, points, points.all_weights(), random)?;
     let mut distances = Distances::new(points);
     distances.add(points, &chosen);
     while chosen.len() < k {
@@ -193,7 +195,7 @@ fn plus_plus(
         }
         if trials.is_empty() {
             // Every record equals a centre.
-            chosen.extend(choose_one(agent, points, weights(), random)?);
+            chosen.extend(choose_one(agent, points, points.all_weights(), random)?);
             continue;
         }
         let (mut sums, of_trials) = distances.with_each(points, &trials);
@@ -239,8 +241,7 @@ fn candidates(
     (k, seed): (usize, u64),
     random: &mut RandomStream,
 ) -> Result<(Vec<SparsePoint>, Vec<u32>), Error> {
-    let weights = (0..points.count()).map(|i| points.weight(i));
-    let mut candidates = choose_one(agent, points, weights, random)?;
+    let mut candidates = choose_one(agent, points, points.all_weights(), random)?;
     let mut distances = Distances::new(points);
     distances.add(points, &candidates);
     for round in 1..=ROUNDS {
@@ -288,8 +289,7 @@ mod tests {
             );
             let centres = Centres::of_points(&chosen, &points.features);
             let mut expected = vec![0; points.count()];
-            let all: Vec<u32> = (0..points.count() as u32).collect();
-            points.for_each_nearest(&all, &centres, |i, found| expected[i] = found.centre);
+            points.for_each_nearest(&points.all(), &centres, |i, found| expected[i] = found.centre);
             assert_eq!(nearest, expected);
         }
     }

@@ -27,18 +27,16 @@
 
 mod scaling;
 
-use std::collections::BTreeMap;
-
 use data::Survey;
 
 use super::Linear;
 use super::model::Model;
 use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
-use super::optimizer_params::LEARNING_RATE;
 use super::param_table::{
-    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
+    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, LEARNING_RATE, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
 };
 use super::params::learning_rate;
+use crate::chosen::{ChosenValue, chosen};
 use crate::error::Error;
 use crate::job::{DataProfile, Epochs, Resolution, ResolvedSettings};
 use crate::loss::Loss;
@@ -68,16 +66,6 @@ const WIDE_EPOCHS: u64 = 2;
 /// Parameters that only push rules use, besides those that their rows name. Full-batch optimizers take their defaults.
 const PUSH_RULE_PARAMETERS: &[&ParamSpec] = &[&EPOCHS, &SCHEDULE, &GRADIENT, &CLIP, &BATCH_SIZE, &SHUFFLE];
 
-/// A chosen value and the reason; the reason is empty if the value was given or has no effect.
-struct ChosenValue<T> {
-    value: T,
-    reason: String,
-}
-
-fn chosen<T>(value: T, why: impl Into<String>) -> ChosenValue<T> {
-    ChosenValue { value, reason: why.into() }
-}
-
 type ChosenOptimizer = ChosenValue<&'static Optimizer>;
 
 /// Chooses, or asks for a survey of the data.
@@ -90,16 +78,10 @@ pub(super) fn resolve_settings(
     if needs_scales(job, known, previous) {
         return Ok(Resolution::NeedsSurvey);
     }
-    let optimizer = match optimizer_by_settings(job, &readers) {
-        Some(answer) => answer,
-        None => match previous.map(|previous| optimizer_of(job, previous)) {
-            Some(answer) => answer,
-            None => match optimizer_by_data(job, &readers, known) {
-                Some(answer) => answer,
-                None => return Ok(Resolution::NeedsSurvey),
-            },
-        },
-    };
+    let optimizer = optimizer_by_settings(job, &readers)
+        .or_else(|| previous.map(|previous| optimizer_of(job, previous)))
+        .or_else(|| optimizer_by_data(job, &readers, known));
+    let Some(optimizer) = optimizer else { return Ok(Resolution::NeedsSurvey) };
     Ok(Resolution::Resolved(resolved(job, known, previous, &optimizer)?))
 }
 
@@ -249,21 +231,6 @@ fn wide_l2(job: &Linear, known: &DataProfile<'_>, survey: &Survey) -> f64 {
     (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(FULL_BATCH_L2)
 }
 
-/// The given settings, to which those are added that were chosen, with a reason for each.
-struct SettingsBuilder {
-    settings: BTreeMap<String, String>,
-    reasons: Vec<String>,
-}
-
-impl SettingsBuilder {
-    fn add(&mut self, spec: &ParamSpec, value: &str, reason: &str) {
-        self.settings.insert(spec.name.to_owned(), value.to_owned());
-        if !reason.is_empty() {
-            self.reasons.push(format!("{}={value}: {reason}", spec.name));
-        }
-    }
-}
-
 /// All settings, with a reason for each value that was chosen and not given.
 fn resolved(
     job: &Linear,
@@ -271,7 +238,7 @@ fn resolved(
     previous: Option<&Model>,
     optimizer: &ChosenOptimizer,
 ) -> Result<ResolvedSettings, Error> {
-    let mut all = SettingsBuilder { settings: job.given_settings.clone(), reasons: Vec::new() };
+    let mut all = ResolvedSettings { settings: job.given_settings.clone(), reasons: Vec::new() };
     all.add(&OPTIMIZER, optimizer.value.name, &optimizer.reason);
     let columns = column_scaling(job, known, previous);
     all.add(&STANDARDIZE, columns.value.name(), &columns.reason);
@@ -279,7 +246,7 @@ fn resolved(
     all.add(&NORMALIZE, records.value.name(), &records.reason);
     if job.params.l2.is_none() {
         let l2 = l2(job, known, optimizer.value);
-        all.add(&L2, &l2.value.to_string(), &l2.reason);
+        all.add(&L2, l2.value, &l2.reason);
     }
     if let Epochs::Auto { .. } = job.params.epochs
         && let Some(survey) = known.survey
@@ -290,13 +257,13 @@ fn resolved(
         let open = job.params.epochs.count(survey.record_count);
         let epochs = open.min(WIDE_EPOCHS);
         let reason = if epochs < open { "more epochs overfit wide sparse data" } else { "" };
-        all.add(&EPOCHS, &epochs.to_string(), reason);
+        all.add(&EPOCHS, epochs, reason);
     }
     if optimizer.value.reads.iter().any(|spec| spec.name == LEARNING_RATE.name) {
         let resolved = CheckedParams::new(job.checked_params.algorithm(), job.table, &all.settings)?;
-        all.add(&LEARNING_RATE, &learning_rate(&resolved, job.loss).to_string(), "");
+        all.add(&LEARNING_RATE, learning_rate(&resolved, job.loss), "");
     }
-    Ok(ResolvedSettings { settings: all.settings, reasons: all.reasons })
+    Ok(all)
 }
 
 /// The L2 penalty for data without one: full-batch optimizers that nobody asked for need it.

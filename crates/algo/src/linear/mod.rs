@@ -37,7 +37,6 @@ mod coefficients;
 mod full_batch;
 mod model;
 mod optimizer;
-mod optimizer_params;
 mod param_table;
 mod params;
 mod scan;
@@ -71,8 +70,7 @@ use crate::param::remedies::GradientSettings;
 use crate::task_loop::{Learner, TaskState};
 use choices::{ColumnScaling, MarginLoss};
 use optimizer::Training;
-use optimizer_params::LEARNING_RATE;
-use param_table::{DELTA, L1, L2, LOSS, NORMALIZE, STANDARDIZE};
+use param_table::{DELTA, L1, L2, LEARNING_RATE, LOSS, NORMALIZE, STANDARDIZE};
 
 /// Linear models.
 pub const FAMILY: Family = Family {

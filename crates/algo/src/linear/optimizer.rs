@@ -6,13 +6,13 @@
 use data::BatchSize;
 use matrix::{PushRule, Schedule};
 
-use super::choices::BatchGradient;
-use super::optimizer_params::{
+use super::param_table::{
     ADAPTIVE_RHO, BETA, BETA1, BETA2, DECAY, EPSILON, HISTORY, LEARNING_RATE, LOCAL_ITERATIONS,
     MAX_ITERATIONS, MOMENTUM, RHO, START, TOLERANCE,
 };
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
+use crate::param::common::BatchGradient;
 use crate::param::{CheckedParams, Choice, ParamSpec};
 
 /// A way to learn the weights.

@@ -3,25 +3,23 @@
 use data::{BatchSize, Shuffle};
 use matrix::Schedule;
 
-use super::choices::{BatchGradient, ColumnScaling, ScheduleKind, StartHessian};
+use super::choices::{ColumnScaling, ScheduleKind, StartHessian};
 use super::optimizer::{
     FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
 };
-use super::optimizer_params::{
-    LEARNING_RATE, MAX_ITERATIONS, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, START,
-    TOLERANCE,
-};
 use super::param_table::{
     AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, BATCH_SIZE, CLASS_WEIGHTS, CLIP, DIMENSIONS, EPOCHS, GRADIENT,
-    INTERCEPT, L1, L2, LOSS, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
+    INTERCEPT, L1, L2, LEARNING_RATE, LOSS, MAX_ITERATIONS, NORMALIZE, OPTIMIZER, SCHEDULE, SCHEDULE_DECAY,
+    SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, STANDARDIZE, START, TOLERANCE,
 };
 use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::loss::Loss;
 use crate::param::CheckedParams;
-use crate::param::common::RecordScaling;
-use crate::param::common::{SHUFFLE, VALIDATION_SHARE, early_stopping, positive_label};
+use crate::param::common::{
+    BatchGradient, RecordScaling, SHUFFLE, VALIDATION_SHARE, early_stopping, positive_label,
+};
 use crate::stopping::EarlyStopping;
 
 /// Weights of classes.

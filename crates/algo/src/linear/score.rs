@@ -2,16 +2,17 @@
 //! equal bits.
 
 use data::Batch;
-use matrix::{Agent, Keys, MatrixId, PullTicket, Selection, ValuesMut};
+use matrix::{Agent, MatrixId, PullTicket, Selection, ValuesMut};
 
 use super::model::Model;
 use crate::batch_loop::pull_or_wait;
-use crate::csr::{CsrRows, normalize};
+use crate::csr::CsrRows;
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::loss::{Loss, probabilities, softmax};
 use crate::metric::{MetricAccumulator, argmax};
-use crate::scaling::ColumnScaler;
+use crate::rows::{ONE_ROW, prefetch, rows_of};
+use crate::scaling::ValueScaler;
 
 /// The tickets of the pulls of one batch; `None` for what was not prefetched.
 pub(super) type ScoreTickets = [Option<PullTicket>; 3];
@@ -21,10 +22,9 @@ pub(super) type ScoreTickets = [Option<PullTicket>; 3];
 pub(super) struct BatchScorer {
     pub(super) model: Model,
     pub(super) weights: Vec<f32>,
+    /// Zeros if the model has no intercept.
     bias: Vec<f32>,
-    wide_bias: Vec<f64>,
-    scaler: ColumnScaler,
-    values: Vec<f32>,
+    scaler: ValueScaler,
     /// Shape: records x width.
     pub(super) scores: Vec<f64>,
 }
@@ -34,30 +34,24 @@ impl BatchScorer {
         Self {
             model: model.clone(),
             weights: Vec::new(),
-            bias: Vec::new(),
-            wide_bias: Vec::new(),
-            scaler: ColumnScaler::new(model.scaling().zip(model.moments_id())),
-            values: Vec::new(),
+            bias: vec![0.0; model.width()],
+            scaler: ValueScaler::new(model.scaling().zip(model.moments_id()), model.normalize),
             scores: Vec::new(),
         }
     }
 
     /// What scoring a batch reads: weights, intercept, moments.
     fn selections<'a>(&self, batch: &'a Batch) -> [Option<(MatrixId, Selection<'a>)>; 3] {
-        let model = &self.model;
-        let weights = Selection::Rows(Keys::Sorted(&batch.columns));
         [
-            Some((model.weights_id(), weights)),
-            model.intercept_id().map(|id| (id, Selection::Rows(Keys::Range(0, 1)))),
+            Some((self.model.weights_id(), rows_of(&batch.columns))),
+            self.model.intercept_id().map(|id| (id, ONE_ROW)),
             self.scaler.selection(batch),
         ]
     }
 
     /// Prefetches what scoring a batch of the next step reads.
     pub(super) fn prefetch(&self, agent: &mut dyn Agent, batch: &Batch) -> ScoreTickets {
-        let clock = agent.clock() + 1;
-        self.selections(batch)
-            .map(|pull| pull.map(|(matrix, selection)| agent.prefetch(matrix, selection, clock)))
+        prefetch(agent, self.selections(batch))
     }
 
     /// Reads the parameters of the batch that the agent may see now.
@@ -67,10 +61,7 @@ impl BatchScorer {
         batch: &Batch,
         tickets: &ScoreTickets,
     ) -> Result<(), Error> {
-        let width = self.model.width();
-        resize(&mut self.weights, batch.columns.len() * width);
-        self.bias.clear();
-        self.bias.resize(width, 0.0);
+        self.weights.resize(batch.columns.len() * self.model.width(), 0.0);
         let [weights, intercept, _] = self.selections(batch);
         pull_or_wait(agent, weights, tickets[0].as_ref(), ValuesMut::F32(&mut self.weights))?;
         pull_or_wait(agent, intercept, tickets[1].as_ref(), ValuesMut::F32(&mut self.bias))?;
@@ -86,17 +77,12 @@ impl BatchScorer {
 
     /// Computes `scores` of the batch, from the parameters that were pulled for it.
     pub(super) fn compute_scores(&mut self, batch: &Batch) {
-        let width = self.model.width();
-        self.transform(batch);
-        self.wide_bias.clear();
-        self.wide_bias.extend(self.bias.iter().map(|&bias| f64::from(bias)));
-        let mut scores = std::mem::take(&mut self.scores);
-        let entries = self.entries(batch);
-        if width == 1 {
-            entries.forward(&self.weights, self.wide_bias[0], &mut scores);
-        } else {
-            entries.forward_classes(&self.weights, &self.wide_bias, &mut scores);
+        if !self.scaler.is_identity() {
+            self.scaler.scale(batch);
         }
+        let bias: Vec<f64> = self.bias.iter().map(|&bias| f64::from(bias)).collect();
+        let mut scores = std::mem::take(&mut self.scores);
+        self.entries(batch).forward(&self.weights, &bias, &mut scores);
         self.model.label_scale.unwrap_or_default().apply(&mut scores);
         self.scores = scores;
     }
@@ -108,30 +94,7 @@ impl BatchScorer {
 
     /// The values of the entries that were scored last; empty if all are 1.
     pub(super) fn transformed<'a>(&'a self, batch: &'a Batch) -> &'a [f32] {
-        if self.model.standardize.is_some() || self.model.normalize { &self.values } else { &batch.values }
-    }
-
-    fn transform(&mut self, batch: &Batch) {
-        let model = &self.model;
-        if model.standardize.is_none() && !model.normalize {
-            return;
-        }
-        self.values.clear();
-        self.values.extend_from_slice(&batch.values);
-        self.values.resize(batch.entry_count(), 1.0);
-        self.scaler.scale(batch, &mut self.values);
-        if model.normalize {
-            normalize(&batch.offsets, &mut self.values);
-        }
-    }
-}
-
-/// Changes the length; the content is not specified.
-fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
-    if values.len() < len {
-        values.resize(len, T::default());
-    } else {
-        values.truncate(len);
+        if self.scaler.is_identity() { &batch.values } else { &self.scaler.values }
     }
 }
 

@@ -1,10 +1,9 @@
 //! A step of a task: pull, score, push, tick.
 
 use data::Batch;
-use matrix::{Agent, Keys, Selection, Values};
+use matrix::{Agent, Values};
 
 use super::Linear;
-use super::choices::BatchGradient;
 use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
@@ -17,6 +16,8 @@ use crate::job::TrainTask;
 use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::param::common::BatchGradient;
+use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{Learner, TaskState};
 
 /// Begins one task.
@@ -92,12 +93,7 @@ impl<'a> Step<'a> {
         let width = self.model.width();
         self.sums.clear();
         self.sums.resize(batch.columns.len() * width, 0.0);
-        let entries = self.scoring.entries(batch);
-        if width == 1 {
-            entries.backward(&self.slopes, &mut self.sums);
-        } else {
-            entries.backward_classes(&self.slopes, width, &mut self.sums);
-        }
+        self.scoring.entries(batch).backward(&self.slopes, width, &mut self.sums);
         self.gradient.clear();
         self.gradient.extend(self.sums.iter().map(|&sum| sum as f32));
     }
@@ -141,11 +137,10 @@ impl BatchLearner for Step<'_> {
             // The sums are outside of the range of f32; the servers would refuse them.
             return Ok(StepSums { loss: f64::INFINITY, ..StepSums::default() });
         }
-        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
-        agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
+        agent.push(self.model.weights_id(), rows_of(&batch.columns), Values::F32(&self.gradient))?;
         if let Some(id) = self.model.intercept_id() {
             let sums = self.intercept_gradient();
-            agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
+            agent.push(id, ONE_ROW, Values::F32(&sums))?;
         }
         agent.tick()?;
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;

@@ -302,5 +302,8 @@ fn metrics_of_a_family_are_sums_or_means_over_all_tasks() {
 
 #[test]
 fn of_equal_scores_the_first_class_is_predicted() {
-    assert_eq!([argmax(&[1.0, 3.0, 3.0, 2.0]), argmax(&[-2.0, -1.0]), argmax(&[0.0, 0.0])], [1, 1, 0]);
+    assert_eq!(
+        [super::argmax(&[1.0, 3.0, 3.0, 2.0]), super::argmax(&[-2.0, -1.0]), super::argmax(&[0.0, 0.0])],
+        [1, 1, 0]
+    );
 }

@@ -2,7 +2,7 @@
 
 use data::Shuffle;
 
-use super::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, param, words};
+use super::{Bounds, CheckedParams, Choice, ParamKind, ParamSpec, words};
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::metric::{STOPPING_METRICS, StoppingMetric};
@@ -13,42 +13,26 @@ pub(crate) const POSITIVE: ParamKind =
 pub(crate) const NOT_NEGATIVE: ParamKind =
     ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
 pub(crate) const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
-pub(crate) const SHUFFLE: ParamSpec = param(
-    "shuffle",
-    ParamKind::Choice(words::<Shuffle>),
-    "batches",
-    "",
-    "What to shuffle in passes after the first",
-);
+pub(crate) const AUTO_POSITIVE: ParamKind =
+    ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
 
-pub(crate) const EARLY_STOPPING: ParamSpec = param(
-    "early_stopping",
-    ParamKind::Integer { low: 0, high: 1_000_000 },
-    "0",
-    "passes",
-    "Stop after this many passes without a better validation metric and keep the best weights; 0: off",
-);
+crate::params! {
+    /// What to shuffle in passes after the first
+    pub(crate) SHUFFLE = "shuffle": ParamKind::Choice(words::<Shuffle>), "batches";
+    /// Stop after this many passes without a better validation metric and keep the best weights; 0: off
+    pub(crate) EARLY_STOPPING = "early_stopping": ParamKind::Integer { low: 0, high: 1_000_000 }, "0", "passes";
+    /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows
+    /// from it
+    pub(crate) EARLY_STOPPING_METRIC = "early_stopping_metric": ParamKind::Choice(words::<StoppingMetric>), "loss";
+    /// Share of the training records held out for validation
+    pub(crate) VALIDATION_SHARE = "validation_share": SHARE, "0";
+    /// For two classes: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the
+    /// second in alphabetical order]
+    pub(crate) POSITIVE_LABEL = "positive_label": ParamKind::Text, "";
+}
 
-pub(crate) const EARLY_STOPPING_METRIC: ParamSpec = param(
-    "early_stopping_metric",
-    ParamKind::Choice(words::<StoppingMetric>),
-    "loss",
-    "",
-    "Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better \
-         follows from it",
-);
-
-pub(crate) const VALIDATION_SHARE: ParamSpec =
-    param("validation_share", SHARE, "0", "", "Share of the training records held out for validation");
-
-pub(crate) const POSITIVE_LABEL: ParamSpec = param(
-    "positive_label",
-    ParamKind::Text,
-    "",
-    "",
-    "For two classes: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the second in \
-         alphabetical order]",
-);
+/// What is held out and when it stops a training.
+pub(crate) const VALIDATION: &[ParamSpec] = &[EARLY_STOPPING, EARLY_STOPPING_METRIC, VALIDATION_SHARE];
 
 /// The rule for early stopping, by a metric that a model with this loss has; `None` if it is off.
 pub(crate) fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Option<EarlyStopping>, Error> {
@@ -97,16 +81,17 @@ impl Choice for StoppingMetric {
     }
 }
 
-/// The scaling of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordScaling {
-    None,
-    /// To Euclidean length 1.
-    L2,
-}
+crate::choices! {
+    /// How the gradients of the records of a batch become one gradient.
+    pub enum BatchGradient {
+        Sum = "sum";
+        Mean = "mean";
+    }
 
-impl Choice for RecordScaling {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("none", Self::None), ("l2", Self::L2)]
+    /// The scaling of records.
+    pub enum RecordScaling {
+        None = "none";
+        /// To Euclidean length 1.
+        L2 = "l2";
     }
 }

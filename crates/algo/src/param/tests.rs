@@ -5,48 +5,30 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::error::Error;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Optimizer {
-    Sgd,
-    Momentum,
-    Adam,
-}
-
-impl Choice for Optimizer {
-    fn all() -> Vec<(&'static str, Self)> {
-        vec![("sgd", Self::Sgd), ("momentum", Self::Momentum), ("adam", Self::Adam)]
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Self::Sgd | Self::Momentum => "",
-            Self::Adam => "two moments",
-        }
-    }
-
-    fn reads(self) -> &'static [&'static ParamSpec] {
-        match self {
-            Self::Sgd => &[],
-            Self::Momentum | Self::Adam => &[&DECAY],
-        }
+crate::choices! {
+    enum Optimizer {
+        Sgd = "sgd";
+        Momentum = "momentum", reads DECAY;
+        Adam = "adam": "two moments", reads DECAY;
     }
 }
 
-const RATE: ParamSpec = param(
-    "learning_rate",
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
-    "0.1",
-    "",
-    "step",
-);
-const EPOCHS: ParamSpec = param("epochs", ParamKind::AutoInteger { low: 1, high: 10 }, "auto", "", "");
-const OPTIMIZER: ParamSpec = param("optimizer", ParamKind::Choice(words::<Optimizer>), "sgd", "", "rule");
-const DECAY: ParamSpec =
-    param("decay", ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed }, "0.9", "", "what is kept");
-const TABLE: &[ParamSpec] = &[RATE, EPOCHS, OPTIMIZER, DECAY];
+crate::params! {
+    const TABLE = [
+        /// step
+        RATE = "learning_rate": common::POSITIVE, "0.1";
+        /// passes
+        EPOCHS = "epochs": ParamKind::AutoInteger { low: 1, high: 10 }, "auto";
+        /// rule
+        OPTIMIZER = "optimizer": ParamKind::Choice(words::<Optimizer>), "sgd";
+        /// what is
+        /// kept
+        DECAY = "decay": ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed }, "0.9";
+    ];
+}
 
 fn check(name: &str, value: &str) -> Result<CheckedParams, Error> {
-    CheckedParams::new("lr", TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    CheckedParams::new("lr", &TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
 }
 
 #[test]
@@ -73,7 +55,7 @@ fn a_value_out_of_range_says_range_and_value() {
 fn what_nobody_would_read_is_refused() {
     let set = |pairs: &[(&str, &str)]| {
         let given = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        CheckedParams::new("lr", TABLE, &given).map(drop)
+        CheckedParams::new("lr", &TABLE, &given).map(drop)
     };
     let text = set(&[("decay", "0.5")]).unwrap_err().to_string();
     for part in ["lr", "decay=0.5", "optimizer=sgd", "momentum, adam"] {
@@ -81,8 +63,8 @@ fn what_nobody_would_read_is_refused() {
     }
     assert!(set(&[("optimizer", "adam"), ("decay", "0.5")]).is_ok());
     assert!(set(&[("decay", "0.9")]).is_ok(), "the default says nothing");
-    assert_eq!(help_text(TABLE, &DECAY), "momentum, adam: what is kept");
-    assert_eq!(help_text(TABLE, &OPTIMIZER), "rule; adam: two moments");
+    assert_eq!(help_text(&TABLE, &DECAY), "momentum, adam: what is kept");
+    assert_eq!(help_text(&TABLE, &OPTIMIZER), "rule; adam: two moments");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use data::Survey;
 use super::super::Linear;
 use super::super::choices::ColumnScaling;
 use super::super::model::Model;
-use super::{ChosenValue, chosen};
+use crate::chosen::{ChosenValue, chosen};
 use crate::job::DataProfile;
 use crate::param::common::RecordScaling;
 use crate::scaling::{MAX_SPARSE_DENSITY, SCALE_RATIO_LIMIT, Standardize};

@@ -33,8 +33,7 @@ use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{LocalProblem, PassResult};
 use super::residuals::Residuals;
-use super::survey::{VectorContent, survey, write_weights};
-use crate::batch_loop::check_classes;
+use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
 use crate::descent::proximal::{Evaluation, Proximal};
 use crate::descent::vectors::{DIRECTION, POINT, SCALE, VectorLayout};
@@ -81,16 +80,17 @@ pub(in super::super) fn begin<'a>(
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let (progress, vectors) = if let Some(saved) = saved {
-        (saved.decode()?, VectorContent::Restored)
-    } else {
-        let class_weights = scan(job, model, task)?;
-        let penalty = (settings.l1, settings.l2, super::penalized_columns(model));
-        let own = AdmmTask::new(consensus, super::vector_layout(model, settings), penalty);
-        let residuals = Residuals::default();
-        (AdmmProgress { class_weights, own, rounds: 0, residuals }, VectorContent::New)
+    let penalty = (settings.l1, settings.l2, super::penalized_columns(model));
+    let progress = match saved {
+        Some(saved) => saved.decode()?,
+        None => AdmmProgress {
+            class_weights: scan(job, model, task)?,
+            own: AdmmTask::new(consensus, super::vector_layout(model, settings), penalty),
+            rounds: 0,
+            residuals: Residuals::default(),
+        },
     };
-    let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
+    let share = survey(settings, task, &progress.class_weights, saved)?;
     Ok(Box::new(Admm { model, settings, share, progress }))
 }
 
@@ -106,10 +106,13 @@ impl Learner for Admm<'_> {
                 own.push_and_average(task, share, ended)?;
             }
             let (passed, at_task) = own.evaluate_at_consensus(task, share)?;
-            let (of_all, flow) = sum_residuals(model, task, &passed, &at_task, round)?;
-            *residuals = of_all;
+            *residuals = at_task;
+            let sums = passed.sum_over_tasks(task.agent, &mut residuals.0)?;
+            if round == 0 {
+                sums.check_start(model.loss)?;
+            }
             *rounds += 1;
-            let is_stopped = flow == StepDecision::Stop;
+            let is_stopped = sums.flow == StepDecision::Stop;
             let has_converged = round > 0 && residuals.are_below(settings.tolerance);
             let is_last = has_converged || round >= settings.max_iterations || is_stopped;
             if round == 0 && !is_last {
@@ -135,30 +138,6 @@ impl Learner for Admm<'_> {
     fn save_state(&self) -> Result<Vec<u8>, Error> {
         task_loop::encode(&self.progress)
     }
-}
-
-/// Sums the results at z over all tasks: losses, residuals, and whether any task was told to stop.
-fn sum_residuals(
-    model: &Model,
-    task: &mut TrainTask<'_>,
-    passed: &PassResult,
-    residuals: &Residuals,
-    round: u64,
-) -> Result<(Residuals, StepDecision), Error> {
-    let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
-    let records = passed.parts.record_count() as f64;
-    let mut sums = vec![passed.loss_sum, stopped, records, passed.positive_count as f64];
-    sums.extend(residuals.0);
-    task.agent.all_reduce(&mut sums)?;
-    let [loss, stopped, records, positives] = [sums[0], sums[1], sums[2], sums[3]];
-    let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
-    if flow == StepDecision::Continue && round == 0 {
-        check_classes(records as u64, positives as u64, model.loss)?;
-        if !loss.is_finite() {
-            return Err(Error::NonFiniteStart { loss });
-        }
-    }
-    Ok((Residuals(std::array::from_fn(|i| sums[4 + i])), flow))
 }
 
 /// The variables of a task. Vectors are local, as in [`LocalProblem`], in scaled columns.

@@ -6,8 +6,7 @@ use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{LocalProblem, PassResult};
-use super::survey::{VectorContent, survey, write_weights};
-use crate::batch_loop::check_classes;
+use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
 use crate::descent::Settings;
 use crate::descent::minimizer::{DescentCommand, DescentFailure, Minimizer};
@@ -44,14 +43,16 @@ pub(in super::super) fn begin<'a>(
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let (progress, vectors) = if let Some(saved) = saved {
-        (saved.decode()?, VectorContent::Restored)
-    } else {
-        let class_weights = scan(job, model, task)?;
-        let minimizer = (task.agent.task() == 0).then(|| super::minimizer(model, settings));
-        (DescentProgress { class_weights, minimizer, pass_count: 0, row: POINT }, VectorContent::New)
+    let progress = match saved {
+        Some(saved) => saved.decode()?,
+        None => DescentProgress {
+            class_weights: scan(job, model, task)?,
+            minimizer: (task.agent.task() == 0).then(|| super::minimizer(model, settings)),
+            pass_count: 0,
+            row: POINT,
+        },
     };
-    let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
+    let share = survey(settings, task, &progress.class_weights, saved)?;
     Ok(Box::new(Descent { model, settings, share, progress }))
 }
 
@@ -112,21 +113,14 @@ fn sum_and_decide(
     minimizer: Option<&mut Minimizer>,
     pass: u64,
 ) -> Result<(DescentCommand, StepDecision), Error> {
-    let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
-    let records = passed.parts.record_count() as f64;
-    let mut sums = [passed.loss_sum, stopped, records, passed.positive_count as f64];
-    task.agent.all_reduce(&mut sums)?;
-    let [loss, stopped, records, positives] = sums;
-    let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
-    if flow == StepDecision::Continue && pass == 0 {
-        check_classes(records as u64, positives as u64, model.loss)?;
-        if !loss.is_finite() {
-            return Err(Error::NonFiniteStart { loss });
-        }
+    let sums = passed.sum_over_tasks(task.agent, &mut [])?;
+    if pass == 0 {
+        sums.check_start(model.loss)?;
     }
+    let flow = sums.flow;
     let own = match minimizer {
         Some(minimizer) if flow == StepDecision::Stop => Some(minimizer.stop()),
-        Some(minimizer) => Some(minimizer.observe(task.agent, loss)?),
+        Some(minimizer) => Some(minimizer.observe(task.agent, sums.loss)?),
         None => None,
     };
     let mut word = own.map_or([0.0; 3], |order| {

@@ -6,9 +6,10 @@
 //! used and stay zero.
 
 use data::{Batch, KeySet};
-use matrix::{Agent, Keys, MatrixId, Selection, Values, ValuesMut};
+use matrix::{Agent, MatrixId, Values, ValuesMut};
 
 use crate::error::Error;
+use crate::rows::rows_of;
 
 /// Subtracted from a number, so that every offer is below 0, the initial value of a row.
 const OFFER_OFFSET: i64 = 1 << 62;
@@ -45,7 +46,7 @@ impl LocalFeatures {
             });
         }
         let all: Vec<u64> = keys.iter().collect();
-        let part = Selection::Rows(Keys::Sorted(&all));
+        let part = rows_of(&all);
         if !all.is_empty() {
             let offers: Vec<i64> = own.clone().map(|number| number as i64 - OFFER_OFFSET).collect();
             agent.push(matrix, part, Values::I64(&offers))?;

@@ -13,6 +13,7 @@ use super::super::model::Model;
 use super::super::score::add_to_metrics;
 use super::super::train::weigh;
 use super::features::LocalFeatures;
+use crate::batch_loop::check_classes;
 use crate::coordinator::StepDecision;
 use crate::csr::{CsrRows, normalize};
 use crate::descent::Settings;
@@ -22,6 +23,7 @@ use crate::family::Model as _;
 use crate::job::TrainTask;
 use crate::loss::Loss;
 use crate::metric::MetricAccumulator;
+use crate::rows::rows_of;
 use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales};
 
 /// The results of a pass.
@@ -30,6 +32,55 @@ pub(super) struct PassResult {
     pub(super) positive_count: u64,
     pub(super) parts: MetricAccumulator,
     pub(super) flow: StepDecision,
+}
+
+/// The results of a pass, summed over all tasks.
+pub(super) struct PassSums {
+    pub(super) loss: f64,
+    pub(super) record_count: f64,
+    positive_count: f64,
+    /// Whether any task was told to stop.
+    pub(super) flow: StepDecision,
+}
+
+impl PassResult {
+    fn new(model: &Model) -> Self {
+        let parts = model.metric_accumulator();
+        Self { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue }
+    }
+
+    /// The sums over all tasks; `more` becomes sums too.
+    pub(super) fn sum_over_tasks(&self, agent: &mut dyn Agent, more: &mut [f64]) -> Result<PassSums, Error> {
+        let stopped = f64::from(u8::from(self.flow == StepDecision::Stop));
+        let records = self.parts.record_count() as f64;
+        let mut sums = vec![self.loss_sum, stopped, records, self.positive_count as f64];
+        sums.extend_from_slice(more);
+        agent.all_reduce(&mut sums)?;
+        more.copy_from_slice(&sums[4..]);
+        let flow = if sums[1] > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
+        Ok(PassSums { loss: sums[0], record_count: sums[2], positive_count: sums[3], flow })
+    }
+}
+
+impl PassSums {
+    /// Refuses records of one class for a loss of two. Of a pass that was stopped nothing is known.
+    pub(super) fn check_classes(&self, loss: Loss) -> Result<(), Error> {
+        match self.flow {
+            StepDecision::Stop => Ok(()),
+            StepDecision::Continue => {
+                check_classes(self.record_count as u64, self.positive_count as u64, loss)
+            }
+        }
+    }
+
+    /// Checks the first pass.
+    pub(super) fn check_start(&self, loss: Loss) -> Result<(), Error> {
+        self.check_classes(loss)?;
+        if self.flow == StepDecision::Continue && !self.loss.is_finite() {
+            return Err(Error::NonFiniteStart { loss: self.loss });
+        }
+        Ok(())
+    }
 }
 
 /// The share of a task. "Local" vectors contain the features by local index x width, then the intercept.
@@ -97,7 +148,7 @@ impl<'a> LocalProblem<'a> {
         let keys = scaling.keys(&all);
         let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
         if !keys.is_empty() {
-            agent.pull(id, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut moments))?;
+            agent.pull(id, rows_of(keys), ValuesMut::F64(&mut moments))?;
         }
         self.moments = vec![IDENTITY_SCALE; all.len()];
         let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
@@ -283,8 +334,7 @@ impl<'a> LocalProblem<'a> {
     pub(super) fn read(&mut self, task: &mut TrainTask<'_>, pass: u64) -> Result<PassResult, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
-        let parts = self.model.metric_accumulator();
-        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        let mut passed = PassResult::new(self.model);
         task.data.start_epoch(pass)?;
         while let Some(batch) = task.data.next()? {
             let loss_sum = self.add(batch, &mut passed)?;
@@ -309,8 +359,7 @@ impl<'a> LocalProblem<'a> {
         before: &[f64],
         factor: f64,
     ) -> Result<Vec<f64>, Error> {
-        let parts = self.model.metric_accumulator();
-        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        let mut passed = PassResult::new(self.model);
         let mut gradient = |share: &mut Self| {
             share.gradient.clear();
             share.gradient.resize(share.columns.len(), 0.0);
@@ -339,15 +388,9 @@ impl<'a> LocalProblem<'a> {
                 weights.extend_from_slice(&self.weights[*place as usize * width..][..width]);
             }
         }
-        let no_bias = [0.0];
-        let bias = if self.model.intercept { &self.weights[end..] } else { &no_bias[..0] };
+        let bias = if self.model.intercept { self.weights[end..].to_vec() } else { vec![0.0; width] };
         let entries = CsrRows::new(&batch.offsets, &batch.indices, values);
-        if width == 1 {
-            entries.forward(weights, bias.first().copied().unwrap_or(0.0), scores);
-        } else {
-            let bias = if bias.is_empty() { vec![0.0; width] } else { bias.to_vec() };
-            entries.forward_classes(weights, &bias, scores);
-        }
+        entries.forward(weights, &bias, scores);
         let scale = self.model.label_scale.unwrap_or_default();
         scale.apply(scores);
         let mut loss_sum = add_to_metrics(self.model, batch, scores, slopes, &mut passed.parts)?;
@@ -358,11 +401,10 @@ impl<'a> LocalProblem<'a> {
         weigh(self.model, batch, &self.class_weights, scale.deviation, slopes)?;
         sums.clear();
         sums.resize(places.len() * width, 0.0);
+        entries.backward(slopes, width, sums);
         if width == 1 {
-            entries.backward(slopes, sums);
             places.iter().zip(&*sums).for_each(|(place, sum)| self.gradient[*place as usize] += sum);
         } else {
-            entries.backward_classes(slopes, width, sums);
             for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
                 let own = &mut self.gradient[*place as usize * width..][..width];
                 own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);

@@ -1,7 +1,7 @@
 //! The steps before the first iteration: features and their columns, curvature of the loss in each column, first point.
 
 use data::KeySet;
-use matrix::{Keys, Selection, Values, ValuesMut};
+use matrix::{Values, ValuesMut};
 
 use super::super::model::Model;
 use super::features::LocalFeatures;
@@ -12,19 +12,12 @@ use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
 use crate::job::TrainTask;
 use crate::loss::Loss;
+use crate::rows::{ONE_ROW, rows_of};
+use crate::task_loop::TaskState;
 
 /// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
 /// step.
 const MIN_CLASS_SHARE: f64 = 1e-3;
-
-/// What the vectors contain when a task begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VectorContent {
-    /// Zeros.
-    New,
-    /// The scales and the point of a run that is continued.
-    Restored,
-}
 
 /// Weighted sums over the records of a share, then over all records: one for each class (without classes, one of the
 /// centred labels); then the sum of weights.
@@ -47,16 +40,16 @@ impl LabelSums {
     }
 }
 
-/// Reads the share for its features, and if the vectors are new once more for the curvature. Afterwards the vectors
-/// contain the scales and a point.
+/// Reads the share for its features, and if nothing was saved once more for the curvature. Afterwards the vectors contain
+/// the scales and a point: those of the saved run, or the first ones.
 pub(super) fn survey<'a>(
     settings: &Settings,
     task: &mut TrainTask<'a>,
-    class_weights: Vec<f64>,
-    vectors: VectorContent,
+    class_weights: &[f64],
+    saved: Option<&TaskState>,
 ) -> Result<LocalProblem<'a>, Error> {
     let model: &Model = task.model.of()?;
-    let (keys, mut labels) = scan_features(model, task, &class_weights)?;
+    let (keys, mut labels) = scan_features(model, task, class_weights)?;
     let task_count = task.agent.task_count() as usize;
     let mut counts = vec![0.0; task_count];
     counts[task.agent.task() as usize] = keys.len() as f64;
@@ -72,9 +65,9 @@ pub(super) fn survey<'a>(
         return Err(Error::DataChanged { what: "features", actual, expected });
     }
     let features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
-    let mut share = LocalProblem::new(settings, model, class_weights, features);
+    let mut share = LocalProblem::new(settings, model, class_weights.to_vec(), features);
     share.read_moments(task.agent)?;
-    if vectors == VectorContent::New {
+    if saved.is_none() {
         let means = labels.means(model);
         if settings.diagonal {
             let curvature = share.curvature(task, &curvatures(model, &means))?;
@@ -145,18 +138,14 @@ fn push_first_point(
     let (places, keys) = share.features.owned_features();
     if task.resumed && !keys.is_empty() {
         let mut weights = vec![0f32; keys.len() * width];
-        task.agent.pull(
-            model.weights_id(),
-            Selection::Rows(Keys::Sorted(&keys)),
-            ValuesMut::F32(&mut weights),
-        )?;
+        task.agent.pull(model.weights_id(), rows_of(&keys), ValuesMut::F32(&mut weights))?;
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
         share.push_at(task.agent, POINT, places.start * width..places.end * width, &weights)?;
     }
     let Some(id) = model.intercept_id().filter(|_| task.agent.task() == 0) else { return Ok(()) };
     let mut bias = vec![0f32; width];
     if task.resumed {
-        task.agent.pull(id, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut bias))?;
+        task.agent.pull(id, ONE_ROW, ValuesMut::F32(&mut bias))?;
     }
     let first = |i: usize| {
         if task.resumed {
@@ -190,11 +179,11 @@ pub(super) fn write_weights(
     let narrow = |values: &[f64]| -> Vec<f32> { values.iter().map(|value| *value as f32).collect() };
     if !keys.is_empty() {
         let weights = narrow(&share.weights[places.start * width..places.end * width]);
-        task.agent.push(model.weights_id(), Selection::Rows(Keys::Sorted(&keys)), Values::F32(&weights))?;
+        task.agent.push(model.weights_id(), rows_of(&keys), Values::F32(&weights))?;
     }
     if let Some(id) = model.intercept_id().filter(|_| task.agent.task() == 0) {
         let bias = narrow(&share.weights[share.features.len() * width..]);
-        task.agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&bias))?;
+        task.agent.push(id, ONE_ROW, Values::F32(&bias))?;
     }
     Ok(task.agent.barrier()?)
 }

@@ -17,9 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::local_problem::{LocalProblem, PassResult};
-use super::survey::{VectorContent, survey, write_weights};
-use crate::batch_loop::check_classes;
+use super::local_problem::LocalProblem;
+use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
 use crate::descent::Settings;
 use crate::descent::two_loop::QuasiNewtonAnswer;
@@ -59,14 +58,16 @@ pub(in super::super) fn begin<'a>(
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let model: &Model = task.model.of()?;
-    let (progress, vectors) = if let Some(saved) = saved {
-        (saved.decode()?, VectorContent::Restored)
-    } else {
-        let class_weights = scan(job, model, task)?;
-        let (first, best, record_count) = (f64::INFINITY, f64::INFINITY, 0.0);
-        (SvrgProgress { class_weights, first, best, record_count }, VectorContent::New)
+    let progress = match saved {
+        Some(saved) => saved.decode()?,
+        None => SvrgProgress {
+            class_weights: scan(job, model, task)?,
+            first: f64::INFINITY,
+            best: f64::INFINITY,
+            record_count: 0.0,
+        },
     };
-    let share = survey(settings, task, progress.class_weights.clone(), vectors)?;
+    let share = survey(settings, task, &progress.class_weights, saved)?;
     Ok(Box::new(Svrg { job, model, settings, share, progress }))
 }
 
@@ -83,8 +84,9 @@ impl Learner for Svrg<'_> {
             run_inner_loop(task, share, (vectors, &penalty), factor, numbers)?;
         }
         let passed = share.evaluate(task, POINT, 2 * epoch)?;
-        let seen = objective(model, task, &passed, vectors, &penalty)?;
-        let loss = seen.value;
+        let sums = passed.sum_over_tasks(task.agent, &mut [])?;
+        sums.check_classes(model.loss)?;
+        let loss = sums.loss + penalty_of(task, vectors, &penalty)?;
         if epoch == 0 {
             progress.first = loss;
         }
@@ -92,12 +94,12 @@ impl Learner for Svrg<'_> {
             let (feature, advice) = (None, String::new());
             return Err(Error::Diverged { epoch: epoch + 1, step: epoch + 1, loss, feature, advice });
         }
-        let is_stopped = seen.flow == StepDecision::Stop;
+        let is_stopped = sums.flow == StepDecision::Stop;
         let is_last = progress.best - loss <= settings.tolerance * loss.abs()
             || epoch + 1 >= settings.max_iterations
             || is_stopped;
         progress.best = progress.best.min(loss);
-        progress.record_count = seen.record_count;
+        progress.record_count = sums.record_count;
         let record_count = passed.parts.record_count();
         let epoch_count = if is_last { epoch + 1 } else { settings.max_iterations };
         let training = passed.parts;
@@ -113,36 +115,14 @@ impl Learner for Svrg<'_> {
     }
 }
 
-/// Sums over all tasks at the point.
-struct ObjectiveSums {
-    value: f64,
-    record_count: f64,
-    flow: StepDecision,
-}
-
-fn objective(
-    model: &Model,
-    task: &mut TrainTask<'_>,
-    passed: &PassResult,
-    vectors: VectorLayout,
-    penalty: &Penalty,
-) -> Result<ObjectiveSums, Error> {
-    let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
-    let records = passed.parts.record_count() as f64;
-    let mut sums = [passed.loss_sum, stopped, records, passed.positive_count as f64];
-    task.agent.all_reduce(&mut sums)?;
-    let [loss, stopped, record_count, positives] = sums;
-    let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
-    if flow == StepDecision::Continue {
-        check_classes(record_count as u64, positives as u64, model.loss)?;
-    }
+/// The penalty at the point. Afterwards the gradient at the partitions is that of the losses alone: the gradient of the
+/// penalty is computed anew in each step.
+fn penalty_of(task: &mut TrainTask<'_>, vectors: VectorLayout, penalty: &Penalty) -> Result<f64, Error> {
     let mut own = [0.0];
     if task.agent.task() == 0 {
         let rows = [POINT, GRADIENT, SCALE, POINT, GRADIENT];
         let answer = call_pull(task.agent, vectors.id, &QuasiNewtonProducts, &rows, penalty)?;
         own[0] = QuasiNewtonAnswer(&answer).penalty();
-        // From here on the gradient is that of the losses alone: the gradient of the penalty is computed anew in each
-        // step.
         let calls = [
             FunctionCall::push(&PenaltyGradient, &[POINT, SCALE], &[DIRECTION], penalty),
             FunctionCall::push(&Zip::Sub, &[GRADIENT, DIRECTION], &[GRADIENT], &()),
@@ -150,7 +130,7 @@ fn objective(
         task.agent.push_function(vectors.id, &calls)?;
     }
     task.agent.all_reduce(&mut own)?;
-    Ok(ObjectiveSums { value: loss + own[0], record_count, flow })
+    Ok(own[0])
 }
 
 /// Makes one step for each batch; then prepares the gradient for the next reading of all records.
