@@ -53,7 +53,7 @@ fn partitions_lie_in_even_contiguous_blocks() {
 #[test]
 fn a_layout_goes_out_as_json_and_comes_back() {
     let layout = layout();
-    assert_eq!(layout.check(), Ok(()));
+    assert_eq!(layout.check(&FunctionTable::builtin()), Ok(()));
     assert_eq!(layout.lane_partitions(1), [[2, 3]]);
     let text = serde_json::to_string(&layout).unwrap();
     assert_eq!(serde_json::from_str::<JobLayout>(&text).unwrap(), layout);
@@ -64,7 +64,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let refused = |change: fn(&mut JobLayout)| {
         let mut layout = layout();
         change(&mut layout);
-        layout.check().unwrap_err().to_string()
+        layout.check(&FunctionTable::builtin()).unwrap_err().to_string()
     };
     assert!(refused(|l| l.lanes.clear()).contains("number of lanes is 0, expected 1 to 65535"));
     let many = refused(|l| l.lanes = vec![l.lanes[0].clone(); 65_536]);
@@ -85,6 +85,6 @@ fn what_does_not_fit_is_refused_by_name() {
     let wire = refused(|l| l.wire = vec![WireType::Bf16; 2]);
     assert!(wire.contains("the number of wire types is 2, expected 1"), "{wire}");
     let largest = JobLayout { lanes: vec![layout().lanes[0].clone(); 65_535], ..layout() };
-    assert_eq!(largest.check(), Ok(()));
+    assert_eq!(largest.check(&FunctionTable::builtin()), Ok(()));
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }
