@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, Prefetch, PushRule,
-    Selection, Storage, Values, ValuesMut,
+    Axis, Consistency, ElementType, FunctionTable, Initializer, Keys, MatrixId, MatrixSpec, Partitioner,
+    Prefetch, PushRule, Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{Hello, OpenJob, Role};
 use rpc::{Effect, FrameLimits, Message, Service as _};
@@ -54,7 +54,7 @@ impl LocalCluster {
     fn new(servers: u16) -> Result<Self> {
         let layout = layout(servers);
         let lanes = (0..servers).map(|_| LaneState::new(ServerConfig::default().lane(0, 1))).collect();
-        let agent = AgentState::new(Duration::ZERO, layout.clone(), 0);
+        let agent = AgentState::new(Duration::ZERO, layout.clone(), 0, FunctionTable::builtin())?;
         let (bytes, requests, answers) = (0, 0, 0);
         let mut net = Self { agent, lanes, bytes, requests, answers, frame: Vec::new() };
         for lane in 0..servers {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::{HttpConfig, metrics_of_lanes, serve_http};
+use matrix::FunctionTable;
 use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -33,6 +34,8 @@ pub struct MasterConfig {
     /// The shared secret. Empty: there is none, and only this machine may connect.
     pub token: Vec<u8>,
     pub settings: Settings,
+    /// The functions of the program, as its servers have them.
+    pub functions: FunctionTable,
     /// How long the shutdown waits for running jobs, which are cancelled first. Default 10 s.
     pub shutdown_limit: Duration,
     pub limits: Limits,
@@ -47,6 +50,7 @@ impl Default for MasterConfig {
             http: Vec::new(),
             token: Vec::new(),
             settings: Settings::default(),
+            functions: FunctionTable::builtin(),
             shutdown_limit: Duration::from_secs(10),
             limits: Limits::default(),
             state: None,
@@ -104,6 +108,7 @@ pub fn run(
         http,
         token,
         settings,
+        functions,
         shutdown_limit: hold_for,
         limits,
         state,
@@ -115,7 +120,7 @@ pub fn run(
     let (port, words) = InputSender::new(Arc::clone(&waker));
     let handle = Arc::new(port.clone());
     let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
-    let mut state = MasterState::new(settings, incarnation());
+    let mut state = MasterState::new(settings, incarnation()).with_functions(functions);
     log_restored(&records);
     state.restore(records);
     let service =

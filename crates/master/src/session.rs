@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use matrix::{Consistency, MatrixSpec};
+use matrix::{Consistency, FunctionTable, MatrixSpec};
 use rpc::message::{
     FaultKind, JobId, Member, MemberKind, Message, RequestId, SessionLane, SessionMap, SessionMatrix, Standby,
 };
@@ -201,7 +201,12 @@ impl Session {
     }
 
     /// Creates a matrix. The status has the event for the runner, unless the matrix exists already.
-    pub(crate) fn create(&mut self, spec: MatrixSpec, asker: Requester) -> Result<CallStatus, Refusal> {
+    pub(crate) fn create(
+        &mut self,
+        spec: MatrixSpec,
+        asker: Requester,
+        functions: &FunctionTable,
+    ) -> Result<CallStatus, Refusal> {
         let same_name = self.matrices.iter().find(|(_, made)| made.spec.name == spec.name);
         if let Some((id, known)) = same_name {
             let (id, is_ready) = (*id, known.is_ready);
@@ -219,7 +224,7 @@ impl Session {
                 CallStatus::AlreadyDone
             });
         }
-        check_spec(&spec)?;
+        check_spec(&spec, functions)?;
         self.check_waiting()?;
         if self.matrices.len() >= MATRIX_LIMIT || self.next_matrix >= NUMBER_LIMIT {
             let text = format!(
@@ -348,9 +353,9 @@ pub(crate) fn check_checkpoint_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal(FaultKind::Invalid, text))
 }
 
-fn check_spec(spec: &MatrixSpec) -> Result<(), Refusal> {
+fn check_spec(spec: &MatrixSpec, functions: &FunctionTable) -> Result<(), Refusal> {
     check_name("a matrix", &spec.name)?;
-    spec.check().map_err(|error| Refusal(FaultKind::Invalid, error.to_string()))?;
+    spec.check(functions).map_err(|error| Refusal(FaultKind::Invalid, error.to_string()))?;
     if spec.consistency == Consistency::Asp {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a session exists exactly as long as its job runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use control::JobSubmission;
@@ -103,7 +104,8 @@ impl MasterState {
         spec: MatrixSpec,
         out: &mut Vec<Effect>,
     ) {
-        let created = self.session(now, job).and_then(|session| session.create(spec, asker));
+        let functions = Arc::clone(&self.functions);
+        let created = self.session(now, job).and_then(|session| session.create(spec, asker, &functions));
         match created {
             Ok(CallStatus::Started(event)) => self.send_to_runner(job, event),
             Ok(CallStatus::Joined) => {}

@@ -6,10 +6,12 @@
 //! most one connection; a job that runs has exactly one runner, from `StartJob` until the runner's `Ended`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use control::request::Status;
 use control::{CallResult, ClientId, ClientRequest, ClientResponse};
+use matrix::FunctionTable;
 use rpc::message::{
     Control, ControlBody, Fault, FaultKind, Hello, JobId, PushPosition, RequestId, Role, Welcome,
 };
@@ -33,6 +35,8 @@ const WINDOW_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct MasterState {
     pub(crate) settings: Settings,
+    /// Their partitioners are those that specs of sessions may name.
+    pub(crate) functions: Arc<FunctionTable>,
     pub(crate) incarnation: u64,
     pub(crate) members: Members,
     pub(crate) jobs: Jobs,
@@ -54,6 +58,7 @@ impl MasterState {
         assert_eq!(settings.check(), Ok(()), "settings are checked by the process");
         Self {
             settings,
+            functions: Arc::new(FunctionTable::builtin()),
             incarnation,
             members: Members::default(),
             jobs: Jobs::default(),
@@ -64,6 +69,12 @@ impl MasterState {
             changes: Vec::new(),
             continued_runs: Vec::new(),
         }
+    }
+
+    /// Replaces the functions.
+    #[must_use]
+    pub fn with_functions(self, functions: FunctionTable) -> Self {
+        Self { functions: Arc::new(functions), ..self }
     }
 
     /// Takes over the jobs of an earlier master, before the first message. Those that ran wait for members again.

@@ -60,12 +60,11 @@ impl LocalStore {
 
     /// Adds a matrix. All matrices are added before the tasks start. The first is `MatrixId(0)`.
     pub fn create(&mut self, spec: MatrixSpec) -> Result<MatrixId, Error> {
-        spec.check()?;
         if self.specs().any(|other| other.name == spec.name) {
             return Err(Error::DuplicateName { matrix: spec.name });
         }
         let counters = MatrixCounters::default();
-        self.matrices.push(LocalMatrix { matrix: Matrix::whole(spec)?, counters });
+        self.matrices.push(LocalMatrix { matrix: Matrix::whole(spec, &self.functions)?, counters });
         Ok(MatrixId(self.matrices.len() as u32 - 1))
     }
 

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 use crate::error::Error;
 use crate::export::{ExportRange, ExportedRows, RowCounts, count_rows, export_rows, import_rows};
+use crate::function::FunctionTable;
 use crate::key_runs::check_keys;
 use crate::partitioner::Placement;
 use crate::partitions::{Partitions, VisitOrder};
@@ -51,13 +52,13 @@ const CHECKED: &str = "the element type was checked";
 
 impl Matrix {
     /// Creates the partitions `owned` of a matrix, without rows.
-    pub fn new(spec: MatrixSpec, owned: &[u32]) -> Result<Self, Error> {
-        spec.check()?;
+    /// `functions` has the partitioners that the process knows.
+    pub fn new(spec: MatrixSpec, owned: &[u32], functions: &FunctionTable) -> Result<Self, Error> {
+        let placement = spec.placement(functions)?;
         let count = spec.partitioner.partition_count();
         if let Some(partition) = owned.iter().find(|partition| **partition >= count) {
             return Err(Error::NoSuchPartition { matrix: spec.name, partition: *partition, count });
         }
-        let placement = spec.partitioner.placement(spec.key_bound());
         let partitions = match spec.element {
             ElementType::F32 => AnyPartitions::F32(Partitions::new(&spec, &placement, owned)),
             ElementType::F64 => AnyPartitions::F64(Partitions::new(&spec, &placement, owned)),
@@ -67,10 +68,10 @@ impl Matrix {
     }
 
     /// Creates all partitions of a matrix, without rows.
-    pub(crate) fn whole(spec: MatrixSpec) -> Result<Self, Error> {
-        spec.check()?;
+    pub(crate) fn whole(spec: MatrixSpec, functions: &FunctionTable) -> Result<Self, Error> {
+        spec.check(functions)?;
         let all: Vec<u32> = (0..spec.partitioner.partition_count()).collect();
-        Self::new(spec, &all)
+        Self::new(spec, &all, functions)
     }
 
     pub fn spec(&self) -> &MatrixSpec {

@@ -1,10 +1,9 @@
 //! From a key to a partition. Only this file decides in which partition a key lies.
 
-use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
-
 use math::hash::mix64;
 use serde::{Deserialize, Serialize};
+
+use crate::function::FunctionTable;
 
 /// Maximum number of partitions of a matrix: beyond it, a step spends its time on visiting partitions.
 pub const PARTITION_LIMIT: u32 = 1 << 16;
@@ -37,7 +36,8 @@ pub enum Partitioner {
     },
 }
 
-/// A partitioner of a program: agents, servers and sessions know it by its name. Every process of a job must have it.
+/// A partitioner of a program: agents, servers and sessions know it by its name, from their [`FunctionTable`]. Every process
+/// of a job must have it.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnPartitioner {
     pub name: &'static str,
@@ -46,36 +46,7 @@ pub struct OwnPartitioner {
     pub partition_of: fn(u64, u32) -> u32,
 }
 
-/// Two partitioners of one name are one partitioner.
-impl PartialEq for OwnPartitioner {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for OwnPartitioner {}
-
-/// The partitioners of this process. A spec names them, and it is decoded in many places that have no table at hand.
-static OWN: RwLock<BTreeMap<&str, OwnPartitioner>> = RwLock::new(BTreeMap::new());
-
 impl OwnPartitioner {
-    /// Adds the partitioner to this process, before the first matrix that names it. Returns false if there is another
-    /// of its name, which then stays.
-    pub fn register(self) -> bool {
-        let mut all = OWN.write().unwrap_or_else(PoisonError::into_inner);
-        let known = all.entry(self.name).or_insert(self);
-        std::ptr::fn_addr_eq(known.partition_of, self.partition_of)
-    }
-
-    fn find(name: &str) -> Option<Self> {
-        OWN.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
-    }
-
-    fn known() -> String {
-        let all = OWN.read().unwrap_or_else(PoisonError::into_inner);
-        if all.is_empty() { "none".to_owned() } else { all.keys().copied().collect::<Vec<_>>().join(", ") }
-    }
-
     fn partition(self, key: u64, partition_count: u64) -> usize {
         ((self.partition_of)(key, partition_count as u32) % partition_count as u32) as usize
     }
@@ -102,63 +73,72 @@ impl Partitioner {
         }
     }
 
-    /// Returns the placement of the keys below `bound`.
-    ///
-    /// # Panics
-    /// If the process has no partitioner of the name. [`MatrixSpec::check`](crate::MatrixSpec::check) refuses it.
-    pub fn placement(&self, bound: u64) -> Placement {
-        match self {
-            Partitioner::Hash { partition_count } => {
-                Placement::Hash { partition_count: u64::from(*partition_count) }
-            }
-            Partitioner::Own { name, partition_count } => {
-                let own = OwnPartitioner::find(name).expect("the spec was checked");
-                Placement::Own { own, partition_count: u64::from(*partition_count) }
-            }
-            Partitioner::Explicit { starts } => Placement::Ranges { starts: starts.clone(), bound },
+    /// Returns the placement of the keys below `bound`, if the partitions are ranges.
+    pub(crate) fn ranges(&self, bound: u64) -> Option<Placement> {
+        let starts = match self {
+            Partitioner::Hash { .. } | Partitioner::Own { .. } => return None,
+            Partitioner::Explicit { starts } => starts.clone(),
             Partitioner::Range { partition_count } => {
                 let (count, wide) = (u128::from(*partition_count), u128::from(bound));
-                let starts = (0..count).map(|i| (i * wide / count) as u64).collect();
-                Placement::Ranges { starts, bound }
+                (0..count).map(|i| (i * wide / count) as u64).collect()
             }
-        }
+        };
+        Some(Placement::Ranges { starts, bound })
     }
 
-    /// Returns what is wrong with the settings: the actual and the expected value.
-    pub(crate) fn fault(&self, bound: u64) -> Option<(String, String)> {
-        let count = match self {
+    /// Returns the placement of the keys below `bound`, or what is wrong with the settings: the actual and the expected
+    /// value. `functions` has the partitioners of the program.
+    pub(crate) fn placement(
+        &self,
+        bound: u64,
+        functions: &FunctionTable,
+    ) -> Result<Placement, (String, String)> {
+        let partition_count = match self {
             Partitioner::Explicit { starts } => starts.len() as u64,
             _ => u64::from(self.partition_count()),
         };
-        if count == 0 || count > u64::from(PARTITION_LIMIT) {
-            return Some((format!("{count} partitions"), format!("1 to {PARTITION_LIMIT}")));
+        if partition_count == 0 || partition_count > u64::from(PARTITION_LIMIT) {
+            return Err((format!("{partition_count} partitions"), format!("1 to {PARTITION_LIMIT}")));
         }
-        if let Partitioner::Own { name, .. } = self
-            && OwnPartitioner::find(name).is_none()
-        {
-            let expected = format!(
-                "one of this program ({}): every process of a job registers it, see Tables::with_partitioner",
-                OwnPartitioner::known()
-            );
-            return Some((format!("the partitioner {name:?}, which this program does not have"), expected));
+        match self {
+            Partitioner::Range { .. } | Partitioner::Hash { .. } => {}
+            Partitioner::Explicit { starts } => check_starts(starts, bound)?,
+            Partitioner::Own { name, .. } => {
+                let own = functions.partitioners.get(name.as_str()).copied();
+                let own = own.ok_or_else(|| unknown(name, functions))?;
+                return Ok(Placement::Own { own, partition_count });
+            }
         }
-        let Partitioner::Explicit { starts } = self else { return None };
-        if starts[0] != 0 {
-            return Some((
-                format!("explicit from key {}", starts[0]),
-                "a first range that starts at 0".into(),
-            ));
-        }
-        if let Some([before, start]) = starts.array_windows().find(|[before, start]| before >= start) {
-            return Some((format!("start {start} after {before}"), "strictly ascending starts".into()));
-        }
-        let last = starts[starts.len() - 1];
-        (last >= bound).then(|| (format!("start {last}"), format!("starts below the {bound} keys")))
+        Ok(self.ranges(bound).unwrap_or(Placement::Hash { partition_count }))
     }
 }
 
+fn check_starts(starts: &[u64], bound: u64) -> Result<(), (String, String)> {
+    if starts[0] != 0 {
+        return Err((format!("explicit from key {}", starts[0]), "a first range that starts at 0".into()));
+    }
+    if let Some([before, start]) = starts.array_windows().find(|[before, start]| before >= start) {
+        return Err((format!("start {start} after {before}"), "strictly ascending starts".into()));
+    }
+    let last = starts[starts.len() - 1];
+    if last >= bound {
+        return Err((format!("start {last}"), format!("starts below the {bound} keys")));
+    }
+    Ok(())
+}
+
+/// What is wrong with a name that the program does not know.
+fn unknown(name: &str, functions: &FunctionTable) -> (String, String) {
+    let known: Vec<&str> = functions.partitioners.keys().copied().collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let expected = format!(
+        "one of this program ({known}): every process of a job registers it, see Tables::with_partitioner"
+    );
+    (format!("the partitioner {name:?}, which this program does not have"), expected)
+}
+
 /// A partitioner for a given number of keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Placement {
     /// The upper half of the mixed key selects the partition; the tables inside partitions use the lower half.
     Hash {
@@ -227,8 +207,13 @@ mod tests {
     const BLOCKS: OwnPartitioner =
         OwnPartitioner { name: "blocks_of_ten", partition_of: |key, _| (key / 10) as u32 };
 
+    fn functions() -> FunctionTable {
+        let mut functions = FunctionTable::builtin();
+        functions.add_partitioner(BLOCKS).expect("the name is free");
+        functions
+    }
+
     fn own(partition_count: u32) -> Partitioner {
-        assert!(BLOCKS.register());
         Partitioner::Own { name: BLOCKS.name.into(), partition_count }
     }
 
@@ -251,8 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_key_has_exactly_one_place((partitioner, bound) in partitioners(), picks in prop::collection::vec(any::<u64>(), 50)) {
-            prop_assert_eq!(partitioner.fault(bound), None);
-            let placement = partitioner.placement(bound);
+            let placement = partitioner.placement(bound, &functions()).unwrap();
             for key in picks.into_iter().map(|pick| pick % bound).chain([0, bound - 1]) {
                 let place = placement.partition_of(key);
                 prop_assert!(place < placement.partition_count());
@@ -264,7 +248,7 @@ mod tests {
 
         #[test]
         fn ranges_cover_all_keys_and_are_even((count, bound) in (1u32..60, 1u64..10_000)) {
-            let placement = Partitioner::Range { partition_count: count }.placement(bound);
+            let placement = Partitioner::Range { partition_count: count }.ranges(bound).unwrap();
             let ranges: Vec<_> = (0..count as usize).filter_map(|i| placement.range(i)).collect();
             prop_assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, bound));
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -275,7 +259,7 @@ mod tests {
 
     #[test]
     fn hashing_spreads_neighbouring_keys_evenly() {
-        let placement = Partitioner::Hash { partition_count: 7 }.placement(1 << 63);
+        let placement = Partitioner::Hash { partition_count: 7 }.placement(1 << 63, &functions()).unwrap();
         let mut counts = [0u32; 7];
         for key in 0..70_000 {
             counts[placement.partition_of(key)] += 1;
@@ -286,32 +270,30 @@ mod tests {
 
     #[test]
     fn a_partitioner_of_the_program_is_known_by_its_name() {
-        let placement = own(3).placement(1000);
-        let places: Vec<usize> = [0, 9, 10, 25, 31, 999].map(|key| placement.partition_of(key)).into();
+        let placement = |partitioner: &Partitioner| partitioner.placement(1000, &functions());
+        let blocks = placement(&own(3)).unwrap();
+        let places: Vec<usize> = [0, 9, 10, 25, 31, 999].map(|key| blocks.partition_of(key)).into();
         assert_eq!(places, [0, 0, 1, 2, 0, 0], "blocks in turn");
         let text = serde_json::to_string(&own(3)).unwrap();
         assert_eq!(text, r#"{"kind":"own","name":"blocks_of_ten","partition_count":3}"#);
         assert_eq!(serde_json::from_str::<Partitioner>(&text).unwrap(), own(3));
-        assert!(BLOCKS.register(), "the same one may be registered again");
-        assert!(
-            !OwnPartitioner { partition_of: |_, _| 0, ..BLOCKS }.register(),
-            "another of its name may not"
-        );
-        assert_eq!(own(3).placement(1000), placement);
+        assert!(functions().add_partitioner(BLOCKS).is_err(), "the name is taken");
         let unknown = Partitioner::Own { name: "metis".into(), partition_count: 3 };
-        let (actual, expected) = unknown.fault(1000).unwrap();
+        let (actual, expected) = placement(&unknown).unwrap_err();
         assert!(actual.contains("\"metis\"") && expected.contains("blocks_of_ten"), "{actual}, {expected}");
-        assert!(own(0).fault(1000).is_some() && own(PARTITION_LIMIT + 1).fault(1000).is_some());
+        let (_, expected) = own(3).placement(1000, &FunctionTable::builtin()).unwrap_err();
+        assert!(expected.contains("(none)"), "{expected}");
+        assert!(placement(&own(0)).is_err() && placement(&own(PARTITION_LIMIT + 1)).is_err());
         assert_eq!(own(3).whole(), Partitioner::Hash { partition_count: 1 });
     }
 
     #[test]
     fn bad_partitioners_are_refused_with_their_values() {
-        let fault = |partitioner: Partitioner| partitioner.fault(100);
-        assert!(fault(Partitioner::Hash { partition_count: 0 }).is_some());
-        assert!(fault(Partitioner::Range { partition_count: PARTITION_LIMIT + 1 }).is_some());
+        let is_refused = |partitioner: Partitioner| partitioner.placement(100, &functions()).is_err();
+        assert!(is_refused(Partitioner::Hash { partition_count: 0 }));
+        assert!(is_refused(Partitioner::Range { partition_count: PARTITION_LIMIT + 1 }));
         for starts in [vec![], vec![1], vec![0, 5, 5], vec![0, 100]] {
-            assert!(fault(Partitioner::Explicit { starts: starts.clone() }).is_some(), "{starts:?}");
+            assert!(is_refused(Partitioner::Explicit { starts: starts.clone() }), "{starts:?}");
         }
     }
 }

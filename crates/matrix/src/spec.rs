@@ -6,6 +6,7 @@ use crate::agent::{Keys, Selection};
 use crate::clock::Consistency;
 use crate::element::{ElementType, Values};
 use crate::error::Error;
+use crate::function::FunctionTable;
 use crate::initializer::Initializer;
 use crate::partitioner::{Partitioner, Placement};
 use crate::rule::PushRule;
@@ -87,10 +88,10 @@ impl MatrixSpec {
     /// partitions of the same number are on the same lane.
     #[must_use]
     pub fn placed_with(mut self, other: &Self) -> Self {
-        self.partitioner = match other.partitioner.placement(other.key_bound()) {
+        self.partitioner = match other.partitioner.ranges(other.key_bound()) {
             // Ranges of equal length depend on the number of keys.
-            Placement::Ranges { starts, .. } => Partitioner::Explicit { starts },
-            Placement::Hash { .. } | Placement::Own { .. } => other.partitioner.clone(),
+            Some(Placement::Ranges { starts, .. }) => Partitioner::Explicit { starts },
+            _ => other.partitioner.clone(),
         };
         self
     }
@@ -161,25 +162,30 @@ impl MatrixSpec {
 
     /// Size of the partitions `held` before the first push, in bytes: all rows of dense partitions with their slots.
     pub fn initial_size_bytes(&self, held: &[u32]) -> u64 {
-        if self.storage == Storage::Sparse {
-            return 0;
-        }
-        let placement = self.partitioner.placement(self.key_bound());
+        let placement = self.partitioner.ranges(self.key_bound());
+        let Some(placement) = placement.filter(|_| self.storage == Storage::Dense) else { return 0 };
         let ranges = held.iter().filter_map(|partition| placement.range(*partition as usize));
         let keys: u64 = ranges.map(|range| range.end - range.start).sum();
         keys.saturating_mul(self.row_bytes()).saturating_mul(self.table_count() as u64)
     }
 
     /// Checks every field by itself and together with the others. The error names the first field that is not valid.
-    pub fn check(&self) -> Result<(), Error> {
+    /// `functions` has the partitioners that the process knows.
+    pub fn check(&self, functions: &FunctionTable) -> Result<(), Error> {
+        self.placement(functions).map(drop)
+    }
+
+    /// Checks the spec as [`Self::check`] does, and returns the placement of its keys.
+    pub fn placement(&self, functions: &FunctionTable) -> Result<Placement, Error> {
         if self.name.is_empty() {
             return self.fault("name", "empty", "a name");
         }
         self.check_shape()?;
-        if let Some((actual, expected)) = self.partitioner.fault(self.key_bound()) {
-            return self.fault("partitioner", actual, expected);
-        }
-        self.check_storage()?;
+        let placement = match self.partitioner.placement(self.key_bound(), functions) {
+            Ok(placement) => placement,
+            Err((actual, expected)) => return self.fault("partitioner", actual, expected),
+        };
+        self.check_storage(&placement)?;
         if let Some((actual, expected)) = self.initializer.fault() {
             return self.fault("initializer", actual, expected);
         }
@@ -192,11 +198,11 @@ impl MatrixSpec {
         }
         match self.rule.fault() {
             Some((field, actual, expected)) => self.fault(field, actual, expected),
-            None => Ok(()),
+            None => Ok(placement),
         }
     }
 
-    fn check_shape(&self) -> Result<(), Error> {
+    pub(crate) fn check_shape(&self) -> Result<(), Error> {
         let (rows, columns) = match self.axis {
             Axis::Row => (KEY_BOUND, COLUMN_LIMIT),
             Axis::Column => (LONG_ROW_LIMIT, KEY_BOUND / LONG_ROW_LIMIT),
@@ -210,7 +216,7 @@ impl MatrixSpec {
         Ok(())
     }
 
-    fn check_storage(&self) -> Result<(), Error> {
+    fn check_storage(&self, placement: &Placement) -> Result<(), Error> {
         if self.storage == Storage::Sparse {
             return Ok(());
         }
@@ -218,7 +224,6 @@ impl MatrixSpec {
             let expected = "normal with dense storage, whose rows all exist";
             return self.fault("initializer", "normal_on_first_push", expected);
         }
-        let placement = self.partitioner.placement(self.key_bound());
         for i in 0..placement.partition_count() {
             let Some(range) = placement.range(i) else {
                 return self.fault(
@@ -269,7 +274,7 @@ mod tests {
     }
 
     fn field_at_fault(spec: &MatrixSpec) -> Option<&'static str> {
-        match spec.check() {
+        match spec.check(&FunctionTable::builtin()) {
             Err(Error::Spec { field, .. }) => Some(field),
             _ => None,
         }
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_spec_that_cannot_be_names_its_field() {
-        assert_eq!(good().check(), Ok(()));
+        assert_eq!(field_at_fault(&good()), None);
         let bad = |change: fn(&mut MatrixSpec)| {
             let mut spec = good();
             change(&mut spec);

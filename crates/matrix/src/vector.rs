@@ -72,7 +72,7 @@ impl VectorPool {
 
     /// Makes a pool of all rows of a matrix that was created with `spec`. Nothing else may use these rows.
     pub fn new(matrix: MatrixId, spec: &MatrixSpec) -> Result<Self, Error> {
-        spec.check()?;
+        spec.check_shape()?;
         if spec.axis == Axis::Row {
             let (axis, asked) = ("row", "column");
             return Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });

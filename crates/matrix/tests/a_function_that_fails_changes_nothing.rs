@@ -185,7 +185,11 @@ fn an_unknown_name_is_told_with_the_nearest() {
     call.name = "frag1le".into();
     let nearest = fault(agent.push_function(M, std::slice::from_ref(&call)));
     assert_eq!(nearest, FunctionFault::Unknown { nearest: Some("fragile".into()) });
-    let error = Matrix::new(spec(Consistency::Asp), &[0]).unwrap().pull_function(&table(), &call, 0);
+    let error = Matrix::new(spec(Consistency::Asp), &[0], &FunctionTable::builtin()).unwrap().pull_function(
+        &table(),
+        &call,
+        0,
+    );
     assert!(matches!(fault(error), FunctionFault::Unknown { .. }));
 }
 
@@ -282,7 +286,7 @@ fn the_log_of_a_negative_value_is_told_with_its_place_and_all_rows_stay() {
 
 #[test]
 fn a_lane_that_fails_leaves_all_its_partitions_as_they_were() {
-    let lane = Matrix::new(spec(Consistency::Asp), &[0, 1]).unwrap();
+    let lane = Matrix::new(spec(Consistency::Asp), &[0, 1], &FunctionTable::builtin()).unwrap();
     let name = |index| PushId { clock: 0, task: 0, index };
     let minus = FunctionCall::push(&Set, &[], &[1], &-1.0);
     lane.push_function(&table(), &[minus], name(0)).unwrap();

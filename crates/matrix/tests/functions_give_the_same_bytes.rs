@@ -68,9 +68,9 @@ impl Three {
         store.create(spec.clone()).unwrap();
         let mut agent = Arc::new(store).agent(0);
         let partitions: Vec<u32> = (0..starts.len() as u32).collect();
-        let held = |p: &u32| Matrix::new(spec.clone(), &[*p]).unwrap();
+        let held = |p: &u32| Matrix::new(spec.clone(), &[*p], &FunctionTable::builtin()).unwrap();
         let mut lanes: Vec<_> = partitions.iter().map(held).collect();
-        let placement = spec.partitioner.placement(spec.key_bound());
+        let placement = spec.placement(&FunctionTable::builtin()).unwrap();
         for (row, values) in (0u32..).zip(&plain) {
             let part = Selection::Columns { row, keys: Keys::Range(0, columns as u64) };
             agent.push(M, part, Values::F32(values)).unwrap();
@@ -115,7 +115,7 @@ impl Three {
     fn push(&mut self, steps: &[FunctionCall]) -> Result<(), Error> {
         self.pushes += 1;
         let name = PushId { clock: 0, task: 0, index: self.pushes };
-        let placement = self.spec.partitioner.placement(self.spec.columns);
+        let placement = self.spec.placement(&FunctionTable::builtin()).unwrap();
         for (p, lane) in self.lanes.iter_mut().enumerate() {
             let columns = placement.range(p).unwrap();
             let split: Vec<_> =

@@ -81,7 +81,7 @@ fn under_bsp_functions_come_between_pushes_in_the_order_of_tasks_whoever_comes_f
 #[test]
 fn a_lane_stages_functions_as_the_process_does() {
     let spec = spec(ElementType::F32, Consistency::Bsp);
-    let lane = Matrix::new(spec, &[0, 1, 2]).unwrap();
+    let lane = Matrix::new(spec, &[0, 1, 2], &FunctionTable::builtin()).unwrap();
     let table = FunctionTable::builtin();
     let push = |clock, task, index, by: f64, scalar: Scalar| {
         let call = FunctionCall::push(&scalar, &[0], &[0], &by);

@@ -99,10 +99,11 @@ proptest! {
         prop_assert_eq!(unpack::<Vec<f64>>(&agent.pull_function(M, &fold).unwrap()).unwrap(), expected.clone());
 
         // On a lane for each partition.
-        let (placement, functions) = (spec.partitioner.placement(spec.key_bound()), table());
+        let functions = table();
+        let placement = spec.placement(&functions).unwrap();
         let mut parts = Vec::new();
         for partition in 0..spec.partitioner.partition_count() {
-            let mut lane = Matrix::new(spec.clone(), &[partition]).unwrap();
+            let mut lane = Matrix::new(spec.clone(), &[partition], &functions).unwrap();
             let own: Rows = rows.clone().into_iter().filter(|(key, _)| placement.partition_of(*key) == partition as usize).collect();
             let (keys, values) = flat(&own);
             let run = KeyRun { partition, table: 0, keys: &keys };

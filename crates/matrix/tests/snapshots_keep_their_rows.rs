@@ -271,7 +271,7 @@ fn a_matrix_with_room_for_its_rows_takes_the_blocks_of_a_snapshot_without_growin
 #[test]
 fn memory_of_snapshots_is_counted_once_and_only_for_what_the_matrix_has_no_more() {
     let narrow = MatrixSpec { rows: 1_000_000, ..spec(ElementType::F32, ftrl(), Consistency::Asp) };
-    let matrix = Matrix::new(narrow, &[0, 1, 2, 3]).unwrap();
+    let matrix = Matrix::new(narrow, &[0, 1, 2, 3], &FunctionTable::builtin()).unwrap();
     let rows = |keys: std::ops::Range<u64>| {
         let values = OwnedValues::F32(vec![1.0; keys.clone().count()]);
         ExportedRows { keys: keys.collect(), values, slots: Vec::new() }

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use data::KeyNames;
-use matrix::{ExportedRows, OwnedValues};
+use matrix::{ExportedRows, FunctionTable, OwnedValues};
 
 use super::dictionary::{self, DictionaryError};
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
@@ -228,7 +228,9 @@ impl MatrixFiles {
         if spec.columns != columns || spec.rows != entry.rows {
             return Err(bad_model(&manifest_file, format!("matrix {:?} has two shapes", entry.name)));
         }
-        spec.check().map_err(|error| bad_model(&manifest_file, error.to_string()))?;
+        // Models have no partitioner of a program.
+        spec.check(&FunctionTable::builtin())
+            .map_err(|error| bad_model(&manifest_file, error.to_string()))?;
         // A manifest may have numbers that do not fit the file beside it.
         if columns == 0 || rows.checked_mul(columns) != Some(values.len) {
             let what = format!("{rows} rows of {columns} columns but {} values", values.len);

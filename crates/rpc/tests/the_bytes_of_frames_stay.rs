@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use math::hash::{mix64, named_key};
-use matrix::Partitioner;
+use matrix::{ElementType, FunctionTable, MatrixSpec, PushRule};
 use rpc::Message;
 use rpc::kind::Kind;
 use rpc::limits::FrameLimits;
@@ -113,7 +113,8 @@ fn the_hashes_are_those_of_the_file() {
         writeln!(text, "digest {runs_text:?} {keys:?} {:032x}", KeyList::digest(runs, keys)).unwrap();
     }
     text.push_str("# mix64, and the partition by hash among 7\n");
-    let placement = Partitioner::Hash { partition_count: 7 }.placement(1 << 63);
+    let spec = MatrixSpec::sparse("m", ElementType::F32, 1, PushRule::Add, 7);
+    let placement = spec.placement(&FunctionTable::builtin()).expect("a good spec");
     for key in [0, 1, 2, 1_000_000_007, 1 << 40, (1 << 63) - 1] {
         writeln!(text, "mix64 {key} {:016x} {}", mix64(key), placement.partition_of(key)).unwrap();
     }

@@ -213,7 +213,8 @@ impl Training {
         };
         let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: interrupt.clone() };
         let report = local::train(&raw, &job, environment, Arc::new(listener))?;
-        let loaded = LoadedModel::read(&path, &self.tables.families, job.manner.threads)?;
+        let loaded =
+            LoadedModel::read(&path, &self.tables.families, &self.tables.functions, job.manner.threads)?;
         let tables = self.tables.clone();
         let (loaded, report) = (Arc::new(loaded), Some(Arc::new(report)));
         Ok(TrainedModel { loaded, report, tables, _folder: Some(Arc::new(folder)) })
@@ -312,7 +313,7 @@ impl TrainedModel {
     /// Reads a model directory, with families of algorithms and formats of the program.
     pub fn load_with(path: impl AsRef<Path>, tables: Tables) -> Result<Self, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let loaded = LoadedModel::read(path.as_ref(), &tables.families, threads)?;
+        let loaded = LoadedModel::read(path.as_ref(), &tables.families, &tables.functions, threads)?;
         Ok(Self { loaded: Arc::new(loaded), report: None, tables, _folder: None })
     }
 

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, KeyRun, Matrix, MatrixSpec, OwnedValues, Partitioner,
-    PushId, PushRule, RowPositions, Storage,
+    Axis, Consistency, ElementType, FunctionTable, Initializer, KeyRun, Matrix, MatrixSpec, OwnedValues,
+    Partitioner, PushId, PushRule, RowPositions, Storage,
 };
 use rpc::Message;
 use rpc::message::{Hello, KeyList, OpenJob, PartitionRun, Pull, Push, Role};
@@ -128,7 +128,7 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
     };
     let pushed = median(push, |message| send(&mut lane, 0, message));
     let pulled = median(pull, |message| send(&mut lane, 0, message));
-    let mut held = Matrix::new(spec(storage), &[0]).expect("a good spec");
+    let mut held = Matrix::new(spec(storage), &[0], &FunctionTable::builtin()).expect("a good spec");
     let run = KeyRun { partition: 0, table: 0, keys };
     let name_of = |index| PushId { clock: 0, task: 0, index };
     let mut known = RowPositions::default();

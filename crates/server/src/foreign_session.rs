@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{FunctionCall, Matrix, MatrixSpec, Partitioner, PushId, Storage};
+use matrix::{FunctionCall, FunctionTable, Matrix, MatrixSpec, Partitioner, PushId, Storage};
 use rpc::message::{
     AddMatrix, DropMatrix, FaultKind, JobId, Message, Pull, PullFunction, Push, PushFunction, Role,
     TryFunction,
@@ -205,10 +205,10 @@ impl LaneState {
         if names.into_iter().any(|(_, other)| other.spec().name == spec.name) {
             return Err(matrix::Error::DuplicateName { matrix: spec.name.clone() }.into());
         }
-        spec.check()?;
+        spec.check(&self.functions)?;
         let copies = self.jobs.get(&job).map_or(1, |open| self.copies_of(&open.open_request));
         self.check_matrix_memory(&[&spec], &[&held[..]], 0, copies)?;
-        let made = Matrix::new(*spec, &held)?;
+        let made = Matrix::new(*spec, &held, &self.functions)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {
             // Another lane refused this matrix, so this lane never got it.
@@ -252,5 +252,5 @@ fn empty_matrix(of: &MatrixSpec) -> Result<Matrix, Refusal> {
         partitioner: Partitioner::Range { partition_count: 1 },
         ..of.clone()
     };
-    Ok(Matrix::new(spec, &[])?)
+    Ok(Matrix::new(spec, &[], &FunctionTable::builtin())?)
 }

@@ -50,7 +50,7 @@ impl LaneState {
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         for (i, spec) in open.matrices.iter().enumerate() {
-            spec.check()?;
+            spec.check(&self.functions)?;
             if open.matrices[..i].iter().any(|other| other.name == spec.name) {
                 return Err(matrix::Error::DuplicateName { matrix: spec.name.clone() }.into());
             }
@@ -69,7 +69,7 @@ impl LaneState {
         let copies = self.copies_of(&open);
         self.check_matrix_memory(&specs, &held, modules_bytes(&open), copies)?;
         let matrices = open.matrices.iter().zip(&open.held);
-        let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held));
+        let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held, &self.functions));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let functions = self.load_functions(&open.modules)?;
         self.closed_jobs.remove(job);

@@ -48,17 +48,22 @@ pub struct RemoteAgent {
 }
 
 impl RemoteAgent {
-    /// The agent of `task`. `token` is the secret of the cluster, empty when there is none. The first call connects.
+    /// The agent of `task`, with the built-in functions. `token` is the secret of the cluster, empty when there is none.
+    /// The first call connects.
     pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
-        layout.check()?;
-        rpc::buffers::retain_large();
-        if task >= layout.task_count {
-            let (job, what) = (layout.job, "the task".to_owned());
-            let expected = format!("below {}", layout.task_count);
-            return Err(LayoutError::Field { job, what, actual: u64::from(task), expected });
-        }
+        Self::with_functions(layout, task, token, FunctionTable::builtin())
+    }
+
+    /// Does the same as [`Self::new`], with the given table of functions. The servers must have the same.
+    pub fn with_functions(
+        layout: JobLayout,
+        task: u32,
+        token: Vec<u8>,
+        functions: FunctionTable,
+    ) -> Result<Self, LayoutError> {
         let connections = layout.lanes.iter().map(|_| None).collect();
-        let state = AgentState::new(Duration::ZERO, layout, task);
+        let state = AgentState::new(Duration::ZERO, layout, task, functions)?;
+        rpc::buffers::retain_large();
         Ok(Self {
             state,
             token,
@@ -69,13 +74,6 @@ impl RemoteAgent {
             shared_stats: SharedStats::default(),
             is_corked: false,
         })
-    }
-
-    /// Replaces the functions. The servers must have the same.
-    #[must_use]
-    pub fn with_functions(mut self, functions: FunctionTable) -> Self {
-        self.state.functions = functions;
-        self
     }
 
     /// Lets `cancellation` end the agent: the call that waits then and all later calls fail with [`Error::Stopped`].

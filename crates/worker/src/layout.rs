@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use matrix::{ElementType, MatrixSpec, Prefetch};
+use matrix::{ElementType, FunctionTable, MatrixSpec, Prefetch};
 use rpc::message::{JobId, Standby};
 use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,8 @@ impl JobLayout {
     }
 
     /// Checks that every partition has a lane, that every lane has an address, and that every number is in range.
-    pub fn check(&self) -> Result<(), LayoutError> {
+    /// `functions` has the partitioners that the process knows.
+    pub fn check(&self, functions: &FunctionTable) -> Result<(), LayoutError> {
         let fault = |what: String, actual: u64, expected: String| {
             Err(LayoutError::Field { job: self.job, what, actual, expected })
         };
@@ -131,7 +132,7 @@ impl JobLayout {
             return fault(what, self.owners.len() as u64, self.matrices.len().to_string());
         }
         for (spec, owners) in self.matrices.iter().zip(&self.owners) {
-            spec.check()?;
+            spec.check(functions)?;
             if spec.row_bytes() > ROW_BYTES as u64 {
                 let what = format!("the bytes of a row of matrix {:?} with its slots", spec.name);
                 return fault(what, spec.row_bytes(), format!("at most {ROW_BYTES}, the limit of a frame"));

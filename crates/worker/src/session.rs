@@ -106,10 +106,11 @@ impl ParameterSession {
         Ok(session)
     }
 
-    /// The same session with other PS functions than the built-in ones.
+    /// The same session with other functions than the built-in ones. The master and the servers must have the same.
     #[must_use]
     pub fn with_functions(mut self, functions: FunctionTable) -> Self {
         self.functions = functions;
+        self.read_map();
         self
     }
 
@@ -120,7 +121,7 @@ impl ParameterSession {
 
     /// Creates a matrix, whose consistency must be ASP. If the session has one of this name and spec, that is returned.
     pub fn create_matrix(&mut self, spec: &MatrixSpec) -> Result<MatrixId, SessionError> {
-        spec.check()?;
+        spec.check(&self.functions)?;
         let (request, job) = (self.next_request(), self.map.job);
         let create = CreateMatrix { request, job, spec: Box::new(spec.clone()) };
         self.map = self.master.ask_map(Message::CreateMatrix(create), request)?;
@@ -340,15 +341,12 @@ impl ParameterSession {
         self.lanes.resize_with(lane_count, || None);
         self.matrices = BTreeMap::new();
         for entry in &self.map.matrices {
-            if entry.spec.check().is_err() {
-                // Another program made it, with a partitioner that this one does not have.
-                continue;
-            }
+            // Another program may have made it, with a partitioner that this one does not have.
+            let Ok(placement) = entry.spec.placement(&self.functions) else { continue };
             let mut lane_partitions = vec![Vec::new(); lane_count];
             for (partition, lane) in (0u32..).zip(&entry.owners) {
                 lane_partitions[usize::from(*lane)].push(partition);
             }
-            let placement = entry.spec.partitioner.placement(entry.spec.key_bound());
             let matrix = SessionMatrix { spec: entry.spec.clone(), placement, lane_partitions };
             self.matrices.insert(entry.matrix, matrix);
         }

@@ -17,7 +17,7 @@ use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::call::{Call, CallOutput, CurrentCall};
 use crate::lane::{Lane, LinkState, RequestOwner};
-use crate::layout::JobLayout;
+use crate::layout::{JobLayout, LayoutError};
 use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
 use crate::prefetch::Prefetches;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
@@ -110,30 +110,40 @@ pub struct AgentState {
 }
 
 impl AgentState {
-    /// The agent of `task`, at clock 0. It asks for connections to all lanes.
-    ///
-    /// # Panics
-    /// When the layout does not pass [`JobLayout::check`], or has no such task.
-    pub fn new(now: Duration, layout: JobLayout, task: u32) -> Self {
-        assert!(layout.check().is_ok() && task < layout.task_count, "a checked layout with task {task}");
-        let state = |(i, spec): (usize, &MatrixSpec)| MatrixState {
-            placement: spec.partitioner.placement(spec.key_bound()),
-            lane_partitions: (0..layout.lanes.len())
-                .map(|lane| layout.lane_partitions_of(i, lane as u16))
-                .collect(),
-            route: KeyRuns::default(),
-            spare_routes: Vec::new(),
-            push_count: 0,
-            last_read_send: 0,
-            residuals: Residuals::new(spec),
-            read_clock: 0,
-            cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
+    /// The agent of `task`, at clock 0. It asks for connections to all lanes. The error says what the layout does not
+    /// pass of [`JobLayout::check`], or that it has no such task.
+    pub fn new(
+        now: Duration,
+        layout: JobLayout,
+        task: u32,
+        functions: FunctionTable,
+    ) -> Result<Self, LayoutError> {
+        layout.check(&functions)?;
+        if task >= layout.task_count {
+            let (job, what) = (layout.job, "the task".to_owned());
+            let expected = format!("below {}", layout.task_count);
+            return Err(LayoutError::Field { job, what, actual: u64::from(task), expected });
+        }
+        let state = |(i, spec): (usize, &MatrixSpec)| -> Result<MatrixState, Error> {
+            Ok(MatrixState {
+                placement: spec.placement(&functions)?,
+                lane_partitions: (0..layout.lanes.len())
+                    .map(|lane| layout.lane_partitions_of(i, lane as u16))
+                    .collect(),
+                route: KeyRuns::default(),
+                spare_routes: Vec::new(),
+                push_count: 0,
+                last_read_send: 0,
+                residuals: Residuals::new(spec),
+                read_clock: 0,
+                cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
+            })
         };
-        let matrices = layout.matrices.iter().enumerate().map(state).collect();
+        let matrices = layout.matrices.iter().enumerate().map(state).collect::<Result<_, _>>()?;
         let lanes: Vec<Lane> =
             layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes, layout.wait_limit)).collect();
         let effects = (0..lanes.len() as u16).map(|lane| AgentEffect::Connect { lane }).collect();
-        Self {
+        Ok(Self {
             layout,
             task,
             clock: 0,
@@ -143,7 +153,7 @@ impl AgentState {
             failure: None,
             matrices,
             lanes,
-            functions: FunctionTable::builtin(),
+            functions,
             last_request_id: 0,
             send_count: 0,
             call: CurrentCall::new(now),
@@ -151,13 +161,7 @@ impl AgentState {
             residual_limit_bytes: RESIDUAL_LIMIT_BYTES,
             effects,
             broken: None,
-        }
-    }
-
-    /// Replaces the functions.
-    #[must_use]
-    pub fn with_functions(self, functions: FunctionTable) -> Self {
-        Self { functions, ..self }
+        })
     }
 
     /// Disables a rule, for the simulation.

@@ -31,7 +31,9 @@ fn world_of(spec: &MatrixSpec) -> World {
     let mut world = World::new(layout(vec![spec.clone()], 3, 4_000));
     let layout = world.agent.layout().clone();
     for (at, lane) in (0u16..).zip(&mut world.lanes) {
-        lane.partitions = vec![Matrix::new(spec.clone(), &layout.lane_partitions(at)[0]).unwrap()];
+        lane.partitions = vec![
+            Matrix::new(spec.clone(), &layout.lane_partitions(at)[0], &FunctionTable::builtin()).unwrap(),
+        ];
     }
     world
 }
@@ -125,6 +127,8 @@ fn what_the_agent_knows_to_be_wrong_is_not_sent_and_the_agent_goes_on() {
 #[test]
 fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
     let mut world = world(Consistency::Asp);
+    // The lanes have another function table than the agent.
+    world.agent = agent_with_own(&world);
     push(&mut world, &[add(0, -1.0)]).unwrap();
     let log = FunctionCall::push(&Map::Log, &[0], &[1], &());
     let error = push(&mut world, &[log]).unwrap_err();
@@ -132,12 +136,6 @@ fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
     assert_eq!(server, "tcp:host0:1 (lane 0)", "of all that failed the first lane");
     assert!(text.contains("row 1, column 0 is NaN, from -1"), "{text}");
     assert_eq!((sum_of(&mut world, 0), sum_of(&mut world, 1)), (-(COLUMNS as f64), 0.0));
-    // The lanes have another function table than the agent.
-    let mut own = FunctionTable::builtin();
-    own.add_pull(Own).unwrap();
-    let spare = AgentState::new(world.now, world.agent.layout().clone(), 0);
-    let before = std::mem::replace(&mut world.agent, spare);
-    world.agent = before.with_functions(own);
     let error = pull(&mut world, &FunctionCall::pull(&Own, &[0], &())).unwrap_err();
     assert!(error.to_string().contains("this function is not registered"), "{error}");
     assert_eq!(sum_of(&mut world, 0), -(COLUMNS as f64), "answers that were under way mean nothing");
@@ -245,17 +243,22 @@ impl matrix::PullFunction for Own {
     }
 }
 
+fn own_functions() -> FunctionTable {
+    let mut own = FunctionTable::builtin();
+    own.add_pull(Own).unwrap();
+    own
+}
+
+/// A new agent of the layout of `world` with [`Own`].
+fn agent_with_own(world: &World) -> AgentState {
+    AgentState::new(world.now, world.agent.layout().clone(), 0, own_functions()).unwrap()
+}
+
 #[test]
 fn a_function_of_your_own_is_answered_where_agent_and_lanes_have_it() {
-    let table = || {
-        let mut own = FunctionTable::builtin();
-        own.add_pull(Own).unwrap();
-        own
-    };
     let mut world = world(Consistency::Asp);
-    world.lanes.iter_mut().for_each(|lane| lane.functions = table());
-    let agent = AgentState::new(world.now, world.agent.layout().clone(), 0);
-    world.agent = agent.with_functions(table());
+    world.lanes.iter_mut().for_each(|lane| lane.functions = own_functions());
+    world.agent = agent_with_own(&world);
     let answer: u64 = unpack(&pull(&mut world, &FunctionCall::pull(&Own, &[0], &())).unwrap()).unwrap();
     assert_eq!(answer, 1);
 }
@@ -264,7 +267,7 @@ fn a_function_of_your_own_is_answered_where_agent_and_lanes_have_it() {
 fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
     let spec = VectorPool::spec("v", ElementType::I64, 1, COLUMNS, 1, Consistency::Asp);
     let mut world = World::new(layout(vec![spec.clone()], 1, 1 << 20));
-    world.lanes[0].partitions = vec![Matrix::new(spec, &[0]).unwrap()];
+    world.lanes[0].partitions = vec![Matrix::new(spec, &[0], &FunctionTable::builtin()).unwrap()];
     // The small lane answers a pull with the columns of its spec for each key. For a vector this is one.
     world.lanes[0].specs[0].columns = 1;
     let part = Selection::Columns { row: 0, keys: Keys::Range(3, 5) };
@@ -324,7 +327,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 /// The columns of each lane.
 fn columns_of_lanes(world: &World) -> Vec<std::ops::Range<usize>> {
     let layout = world.agent.layout();
-    let placement = layout.matrices[0].partitioner.placement(COLUMNS);
+    let placement = layout.matrices[0].placement(&FunctionTable::builtin()).unwrap();
     let range = |p: u32| placement.range(p as usize).unwrap();
     let held = (0u16..3).map(|lane| layout.lane_partitions(lane).remove(0));
     held.map(|held| range(held[0]).start as usize..range(held[held.len() - 1]).end as usize).collect()

@@ -5,7 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{World, fault, layout, spec};
-use matrix::{Consistency, Element, Error, Keys, MatrixId, Partitioner, Selection, Values, ValuesMut};
+use matrix::{
+    Consistency, Element, Error, FunctionTable, Keys, MatrixId, Partitioner, Selection, Values, ValuesMut,
+};
 use rpc::Message;
 use rpc::message::{FaultKind, KeyList};
 use worker::{AgentEffect, AgentState, CallOutput};
@@ -363,7 +365,9 @@ fn another_attempt_goes_on_at_the_lowest_clock_and_its_repeats_are_not_sent() {
     }
     settle(&mut world);
     world.lanes[1].clock = 1;
-    let mut next = World { agent: AgentState::new(world.now, world.agent.layout().clone(), 0), ..world };
+    let layout = world.agent.layout().clone();
+    let agent = AgentState::new(world.now, layout, 0, FunctionTable::builtin()).unwrap();
+    let mut next = World { agent, ..world };
     next.wires = vec![common::Wire::default(), common::Wire::default()];
     next.sent.clear();
     assert_eq!(next.agent.resume_clock(), None, "no lane has said where the task is");

@@ -190,7 +190,7 @@ impl TransposedMatrix {
         let mut spec =
             VectorPool::spec(&spec.name, spec.element, width as u32, columns, PARTITIONS, Consistency::Asp);
         spec.rule = PushRule::Assign;
-        spec.check()?;
+        spec.check(&FunctionTable::builtin())?;
         Ok(Self { spec, rows, keys: is_packed.then(|| stored.keys.clone()) })
     }
 
@@ -281,8 +281,7 @@ fn with_servers<T>(
     let layout = own.layout(vec![turned.spec.clone()], 1, WAIT_LIMIT);
     let mut servers = Servers::connect(&layout, &[])?;
     servers.open_job_with(modules.list())?;
-    let agent = own.agent(&layout, 0)?;
-    let result = run(&mut agent.with_functions(environment.functions.clone()));
+    let result = run(&mut own.agent(&layout, 0, environment.functions)?);
     servers.close_job("the function was applied")?;
     result
 }

@@ -62,6 +62,7 @@ enum Parameters {
     Servers {
         layout: Box<JobLayout>,
         processes: LocalServers,
+        functions: Arc<FunctionTable>,
     },
     /// On the servers of a job, of which these are tasks.
     Job {
@@ -74,9 +75,17 @@ enum Parameters {
 
 impl ModelScorer {
     /// Loads a model into this process, for `workers` threads. `scoring` is the same model as its family knows it.
-    pub fn new(model: &mut ModelFiles, scoring: Arc<dyn algo::Model>, workers: usize) -> Result<Self, Error> {
-        let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
-        for (spec, entry) in checked_specs(&model.manifest, &model.path, &*scoring, PARTITION_COUNT)? {
+    pub fn new(
+        model: &mut ModelFiles,
+        scoring: Arc<dyn algo::Model>,
+        workers: usize,
+        functions: &FunctionTable,
+    ) -> Result<Self, Error> {
+        let config = LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT };
+        let mut store = LocalStore::with_functions(config, functions.clone());
+        for (spec, entry) in
+            checked_specs(&model.manifest, &model.path, &*scoring, PARTITION_COUNT, functions)?
+        {
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
                 let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
@@ -103,19 +112,20 @@ impl ModelScorer {
         scoring: Arc<dyn algo::Model>,
         workers: usize,
         server_count: u32,
-        interrupt: &Interrupt,
+        environment: Environment<'_>,
     ) -> Result<Self, Error> {
-        let partition_count = PARTITIONS_PER_SERVER * server_count;
-        let specs = checked_specs(&model.manifest, &model.path, &*scoring, partition_count)?;
-        let processes = LocalServers::start(server_count, interrupt)?;
+        let (partition_count, functions) = (PARTITIONS_PER_SERVER * server_count, environment.functions);
+        let specs = checked_specs(&model.manifest, &model.path, &*scoring, partition_count, functions)?;
+        let processes = LocalServers::start(server_count, environment.interrupt)?;
         let matrices: Vec<MatrixSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
         let layout = processes.layout(matrices, workers as u32, WAIT_LIMIT);
-        let mut servers = Servers::connect(&layout, &[])?;
+        let functions = Arc::new(functions.clone());
+        let mut servers = Servers::connect(&layout, &[])?.with_functions(Arc::clone(&functions));
         servers.open_job()?;
         for (matrix, (_, entry)) in (0..).zip(&specs) {
             import_matrix(model, *entry, |rows, replace| servers.import(matrix, &rows, replace))?;
         }
-        let parameters = Parameters::Servers { layout: Box::new(layout), processes };
+        let parameters = Parameters::Servers { layout: Box::new(layout), processes, functions };
         Ok(Self { parameters, model: scoring, workers })
     }
 
@@ -135,7 +145,9 @@ impl ModelScorer {
     fn agent(&self, worker: u32) -> Result<Box<dyn Agent>, Error> {
         Ok(match &self.parameters {
             Parameters::Process(store) => Box::new(store.agent(worker)),
-            Parameters::Servers { layout, processes } => Box::new(processes.agent(layout, worker)?),
+            Parameters::Servers { layout, processes, functions } => {
+                Box::new(processes.agent(layout, worker, functions)?)
+            }
             Parameters::Job { layout, first_task, connections, functions } => {
                 connections.agent(layout, first_task + worker, functions)?
             }
@@ -297,10 +309,15 @@ pub struct Scores {
 
 impl LoadedModel {
     /// Reads a model into this process, for scoring on this number of threads.
-    pub fn read(path: &Path, families: &Families, threads: usize) -> Result<Self, Error> {
+    pub fn read(
+        path: &Path,
+        families: &Families,
+        functions: &FunctionTable,
+        threads: usize,
+    ) -> Result<Self, Error> {
         let mut model = ModelFiles::open(path, false)?;
         let scoring = load_model(path, &model.manifest, families)?;
-        let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads)?;
+        let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads, functions)?;
         Ok(Self { model, scoring, scorer })
     }
 
@@ -312,11 +329,12 @@ impl LoadedModel {
         environment: Environment<'_>,
     ) -> Result<Self, Error> {
         let threads = manner.tasks.map_or(manner.threads, |n| n as usize);
-        let Some(count) = servers else { return Self::read(path, environment.families, threads) };
+        let Some(count) = servers else {
+            return Self::read(path, environment.families, environment.functions, threads);
+        };
         let mut model = ModelFiles::open(path, false)?;
         let scoring = load_model(path, &model.manifest, environment.families)?;
-        let (own, interrupt) = (Arc::clone(&scoring), environment.interrupt);
-        let scorer = ModelScorer::on_servers(&mut model, own, threads, count, interrupt)?;
+        let scorer = ModelScorer::on_servers(&mut model, Arc::clone(&scoring), threads, count, environment)?;
         Ok(Self { model, scoring, scorer })
     }
 
@@ -361,6 +379,7 @@ pub(super) fn checked_specs(
     path: &Path,
     scoring: &dyn algo::Model,
     partition_count: u32,
+    functions: &FunctionTable,
 ) -> Result<Vec<(MatrixSpec, usize)>, Error> {
     let checked = |spec: MatrixSpec| {
         debug_assert_eq!(spec.consistency, Consistency::Asp);
@@ -369,7 +388,7 @@ pub(super) fn checked_specs(
         };
         // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of the
         // program.
-        spec.check().map_err(|error| bad_model(path, error.to_string()))?;
+        spec.check(functions).map_err(|error| bad_model(path, error.to_string()))?;
         Ok((spec, position))
     };
     scoring.matrices(partition_count).into_iter().map(checked).collect()

@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
-use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
+use matrix::{
+    Axis, Consistency, ElementType, FunctionTable, Initializer, MatrixSpec, OwnPartitioner, Partitioner,
+    PushRule, Storage,
+};
 use rpc::Message;
 use rpc::message::*;
 use rpc::service::{Effect, Service};
 
 use super::test_master::{TestMaster, server};
-use crate::Settings;
 use crate::runner::{JobEvent, RunnerCommand, RunnerReport, SessionCommand};
+use crate::{MasterState, Settings};
 
 /// The host's connection.
 const HOST: u64 = 50;
@@ -174,6 +177,22 @@ fn a_spec_that_cannot_be_in_a_session_is_refused_with_its_reason() {
         assert!(refused(&told).text.contains(text), "{}", refused(&told).text);
         assert!(told.orders.is_empty());
     }
+}
+
+#[test]
+fn a_session_has_matrices_with_the_partitioners_of_the_functions_alone() {
+    let (mut world, job) = TestMaster::with_session();
+    let blocks = OwnPartitioner { name: "blocks", partition_of: |key, _| (key / 50) as u32 };
+    let partitioner = Partitioner::Own { name: blocks.name.into(), partition_count: 6 };
+    let own = MatrixSpec { partitioner, ..spec("own") };
+    let told = world.send(create(job, 2, own.clone()));
+    assert!(refused(&told).text.contains("\"blocks\""), "{}", refused(&told).text);
+    let mut functions = FunctionTable::builtin();
+    functions.add_partitioner(blocks).unwrap();
+    let master = std::mem::replace(&mut world.master, MasterState::new(Settings::default(), 77));
+    world.master = master.with_functions(functions);
+    let (_, command) = command_of(&world.send(create(job, 3, own)));
+    assert!(matches!(command, SessionCommand::Add { .. }));
 }
 
 #[test]

@@ -12,16 +12,18 @@ use crate::function::{
     Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, RowChange, RowFold, builtins, pack,
     unpack,
 };
+use crate::partitioner::OwnPartitioner;
 use crate::spec::MatrixSpec;
 
 /// A name is suggested for a name with typos (a letter too many, too few, wrong, or swapped): at most one typo for this
 /// number of characters, and one typo in any name.
 const CHARACTERS_PER_TYPO: usize = 3;
 
-/// Functions by name. Every process of a job has the same table.
+/// PS functions and partitioners of a program by name. Every process of a job has the same table.
 #[derive(Clone)]
 pub struct FunctionTable {
     functions: BTreeMap<String, RegisteredFunction>,
+    pub(crate) partitioners: BTreeMap<&'static str, OwnPartitioner>,
 }
 
 #[derive(Clone)]
@@ -77,14 +79,14 @@ impl Default for FunctionTable {
 
 impl std::fmt::Debug for FunctionTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.functions.keys()).finish()
+        f.debug_list().entries(self.functions.keys()).entries(self.partitioners.keys()).finish()
     }
 }
 
 impl FunctionTable {
-    /// Creates a table of the built-in functions.
+    /// Creates a table of the built-in functions, without partitioners.
     pub fn builtin() -> Self {
-        let mut table = Self { functions: BTreeMap::new() };
+        let mut table = Self { functions: BTreeMap::new(), partitioners: BTreeMap::new() };
         builtins::register(&mut table).expect("the names of the built-ins differ");
         table
     }
@@ -118,7 +120,17 @@ impl FunctionTable {
         Ok(self)
     }
 
-    /// Returns all functions, sorted by name.
+    /// Adds a partitioner, which [`Partitioner::Own`](crate::Partitioner::Own) names.
+    pub fn add_partitioner(&mut self, partitioner: OwnPartitioner) -> Result<&mut Self, FunctionFault> {
+        let name = partitioner.name;
+        if self.partitioners.contains_key(name) {
+            return Err(FunctionFault::DuplicateName { name: name.to_owned() });
+        }
+        self.partitioners.insert(name, partitioner);
+        Ok(self)
+    }
+
+    /// Returns all PS functions, sorted by name.
     pub fn entries(&self) -> Vec<FunctionEntry> {
         let entry = |(name, row): (&String, &RegisteredFunction)| {
             let (version, from, into) = match row {

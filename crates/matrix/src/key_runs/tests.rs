@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Consistency, ElementType, Initializer, OwnPartitioner, Partitioner, PushRule, Storage};
+use crate::{
+    Consistency, ElementType, FunctionTable, Initializer, OwnPartitioner, Partitioner, PushRule, Storage,
+};
 
 const KEY_BOUND: u64 = 5_000;
 
@@ -60,12 +62,19 @@ fn check_runs(runs: &KeyRuns, placement: &Placement, keys: &[u64]) -> Result<(),
     Ok(())
 }
 
+const BY_UPPER_BITS: OwnPartitioner =
+    OwnPartitioner { name: "by_upper_bits", partition_of: |key, _| (key >> 9) as u32 };
+
+fn placement(spec: &MatrixSpec) -> Placement {
+    let mut functions = FunctionTable::builtin();
+    functions.add_partitioner(BY_UPPER_BITS).expect("the name is free");
+    spec.placement(&functions).expect("a good spec")
+}
+
 fn partitioners() -> impl Strategy<Value = Partitioner> {
-    let halves = OwnPartitioner { name: "by_upper_bits", partition_of: |key, _| (key >> 50) as u32 };
-    assert!(halves.register());
-    (1u32..20, 0u8..4).prop_map(move |(count, kind)| match kind {
+    (1u32..20, 0u8..4).prop_map(|(count, kind)| match kind {
         0 => Partitioner::Hash { partition_count: count },
-        3 => Partitioner::Own { name: halves.name.into(), partition_count: count },
+        3 => Partitioner::Own { name: BY_UPPER_BITS.name.into(), partition_count: count },
         1 => Partitioner::Range { partition_count: count },
         _ => Partitioner::Explicit { starts: (0..u64::from(count)).map(|i| i * i).collect() },
     })
@@ -79,7 +88,7 @@ proptest! {
     ) {
         let keys: Vec<u64> = keys.into_iter().collect();
         let spec = spec(partitioner);
-        let placement = spec.partitioner.placement(KEY_BOUND);
+        let placement = placement(&spec);
         let mut runs = KeyRuns::default();
         for _ in 0..2 {
             runs.set(&spec, &placement, Selection::Rows(Keys::Sorted(&keys))).unwrap();
@@ -94,7 +103,7 @@ proptest! {
     ) {
         let keys: Vec<u64> = (start..start + count).collect();
         let spec = spec(partitioner);
-        let placement = spec.partitioner.placement(KEY_BOUND);
+        let placement = placement(&spec);
         let range = Selection::Rows(Keys::Range(start, start + count));
         let mut runs = KeyRuns::default();
         runs.set(&spec, &placement, range).unwrap();
@@ -111,7 +120,7 @@ proptest! {
 fn bad_keys_are_refused_and_the_runs_before_are_forgotten() {
     for partitioner in [Partitioner::Hash { partition_count: 4 }, Partitioner::Range { partition_count: 4 }] {
         let spec = spec(partitioner);
-        let placement = spec.partitioner.placement(KEY_BOUND);
+        let placement = placement(&spec);
         let mut runs = KeyRuns::default();
         let mut set = |keys| runs.set(&spec, &placement, Selection::Rows(keys)).map(|()| runs.key_count());
         assert_eq!(set(Keys::Sorted(&[1, 2])), Ok(2));
@@ -129,7 +138,7 @@ fn bad_keys_are_refused_and_the_runs_before_are_forgotten() {
 #[test]
 fn runs_are_those_of_the_same_keys_however_they_are_named_and_of_no_others() {
     let spec = spec(Partitioner::Hash { partition_count: 2 });
-    let placement = spec.partitioner.placement(spec.key_bound());
+    let placement = placement(&spec);
     let mut runs = KeyRuns::default();
     runs.set(&spec, &placement, Selection::Rows(Keys::Sorted(&[3, 4, 5]))).unwrap();
     for (keys, expected) in [

@@ -28,9 +28,10 @@ fn two_halves_hold_what_the_whole_holds() {
         (Partitioner::Range { partition_count: 4 }, Storage::Dense),
     ] {
         let spec = spec(Consistency::Asp, partitioner, storage);
-        let placement = spec.partitioner.placement(spec.key_bound());
-        let mut whole = Matrix::new(spec.clone(), &[0, 1, 2, 3]).unwrap();
-        let mut halves = [&[0, 2][..], &[1, 3]].map(|held| Matrix::new(spec.clone(), held).unwrap());
+        let placement = spec.placement(&FunctionTable::builtin()).unwrap();
+        let mut whole = Matrix::new(spec.clone(), &[0, 1, 2, 3], &FunctionTable::builtin()).unwrap();
+        let mut halves = [&[0, 2][..], &[1, 3]]
+            .map(|held| Matrix::new(spec.clone(), held, &FunctionTable::builtin()).unwrap());
         let keys: Vec<u64> = (0..1000).step_by(7).collect();
         for partition in 0..4u32 {
             let keys: Vec<u64> = keys
@@ -71,7 +72,7 @@ fn two_halves_hold_what_the_whole_holds() {
 #[test]
 fn under_bsp_a_pull_sees_the_stamps_below_its_clock() {
     let spec = spec(Consistency::Bsp, Partitioner::Hash { partition_count: 1 }, Storage::Sparse);
-    let mut held = Matrix::new(spec, &[0]).unwrap();
+    let mut held = Matrix::new(spec, &[0], &FunctionTable::builtin()).unwrap();
     let run = KeyRun { partition: 0, table: 0, keys: &[3] };
     for (clock, task) in [(1, 0), (0, 1), (0, 0)] {
         held.push(run, &mut RowPositions::default(), name(clock, task), Values::F32(&[1.0, 2.0])).unwrap();
@@ -93,7 +94,7 @@ fn pushes_of_a_clock_are_added_up_by_task_then_index_whoever_comes_first() {
             initializer: Initializer::Zero,
             ..spec(Consistency::Bsp, Partitioner::Hash { partition_count: 1 }, Storage::Sparse)
         };
-        let mut held = Matrix::new(spec, &[0]).unwrap();
+        let mut held = Matrix::new(spec, &[0], &FunctionTable::builtin()).unwrap();
         let run = KeyRun { partition: 0, table: 0, keys: &[3] };
         for ((task, index), value) in order.map(|i| pushes[i]) {
             let name = PushId { clock: 0, task, index };
@@ -116,7 +117,7 @@ fn rows_that_were_found_before_others_made_them_move_are_found_again() {
             initializer: Initializer::Zero,
             ..spec(consistency, Partitioner::Hash { partition_count: 1 }, Storage::Sparse)
         };
-        let mut held = Matrix::new(spec, &[0]).unwrap();
+        let mut held = Matrix::new(spec, &[0], &FunctionTable::builtin()).unwrap();
         let (few, more): (Vec<u64>, Vec<u64>) = ((0..10).collect(), (10..2000).collect());
         let (mut found, mut other) = (RowPositions::default(), RowPositions::default());
         let values = |keys: &[u64]| keys.iter().map(|key| *key as f32).collect::<Vec<_>>();
@@ -149,8 +150,11 @@ fn rows_that_were_found_before_others_made_them_move_are_found_again() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let spec = spec(Consistency::Asp, Partitioner::Range { partition_count: 4 }, Storage::Dense);
-    assert!(matches!(Matrix::new(spec.clone(), &[4]), Err(Error::NoSuchPartition { .. })));
-    let mut held = Matrix::new(spec, &[1]).unwrap();
+    assert!(matches!(
+        Matrix::new(spec.clone(), &[4], &FunctionTable::builtin()),
+        Err(Error::NoSuchPartition { .. })
+    ));
+    let mut held = Matrix::new(spec, &[1], &FunctionTable::builtin()).unwrap();
     let mut push = |partition, table, keys: &[u64], values: &[f32]| {
         let run = KeyRun { partition, table, keys };
         held.push(run, &mut RowPositions::default(), name(0, 0), Values::F32(values)).unwrap_err()
@@ -190,7 +194,8 @@ fn rows_in_one_piece_are_the_rows_one_by_one() {
                 initializer: Initializer::Normal { deviation: 1.0 },
                 ..spec(consistency, Partitioner::Range { partition_count: 2 }, Storage::Dense)
             };
-            let [mut one, mut other] = [(); 2].map(|()| Matrix::new(spec.clone(), &[1]).unwrap());
+            let [mut one, mut other] =
+                [(); 2].map(|()| Matrix::new(spec.clone(), &[1], &FunctionTable::builtin()).unwrap());
             let keys: Vec<u64> = (600..700).collect();
             let values: Vec<f32> = (0..200).map(|i| i as f32 * 0.1 - 5.0).collect();
             for clock in 0..3 {

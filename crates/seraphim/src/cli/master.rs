@@ -71,6 +71,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         listen: listen("listen", matches, &token)?,
         http: listen("http", matches, &token)?,
         token: token.clone(),
+        functions: environment.functions.clone(),
         state: state.clone(),
         ..master::MasterConfig::default()
     };
@@ -91,7 +92,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     // Jobs that are recorded do not end with this process.
     let interrupt = if state.is_some() { Interrupt::new() } else { interrupt.clone() };
     let runner = JobRunner::new(Arc::new(SilentProgress), token, interrupt, environment.families.clone());
-    let runner = runner.with_lease(lease).with_session_checkpoints(session_checkpoints(matches)?);
+    let checkpoints = session_checkpoints(matches)?;
+    let runner = runner.with_lease(lease).with_session_checkpoints(checkpoints, environment.functions);
     let runner = Arc::new(runner);
     let config = config.check().map_err(Error::process)?;
     let ready = |ports: &Ports| {

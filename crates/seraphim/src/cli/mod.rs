@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use algo::{Families, Family};
 use clap::{ArgMatches, Command};
 use data::FormatTable;
-use matrix::FunctionTable;
+use matrix::{FunctionTable, OwnPartitioner};
 
 use crate::error::Error;
 use crate::exit::{Exit, TABLE};
@@ -46,7 +46,7 @@ pub struct Tables {
     pub formats: FormatTable,
     /// Families of algorithms.
     pub families: Families,
-    /// PS functions, those of the families included.
+    /// PS functions, those of the families included, and partitioners.
     pub functions: FunctionTable,
 }
 
@@ -70,18 +70,16 @@ impl Tables {
         Ok(Self { formats, families: families.with(family)?, functions })
     }
 
-    /// Adds a partitioner of matrices ([`matrix::Partitioner::Own`]). The whole process has it from then on.
+    /// Adds a partitioner of matrices ([`matrix::Partitioner::Own`]) to the functions.
     ///
     /// # Errors
     /// If the name is taken.
-    pub fn with_partitioner(self, partitioner: matrix::OwnPartitioner) -> Result<Self, Error> {
-        if partitioner.register() {
-            return Ok(self);
-        }
-        Err(Error::InvalidRequest {
-            what: format!("the process has another partitioner {:?}", partitioner.name),
-            advice: "give it another name".into(),
-        })
+    pub fn with_partitioner(mut self, partitioner: OwnPartitioner) -> Result<Self, Error> {
+        self.functions.add_partitioner(partitioner).map_err(|error| Error::InvalidRequest {
+            what: format!("the partitioner {}: {error}", partitioner.name),
+            advice: "give the partitioner another name".into(),
+        })?;
+        Ok(self)
     }
 }
 
@@ -170,7 +168,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("master", matches)) => master::run(matches, environment),
         Some(("server", matches)) => server::run(matches, environment),
         Some(("worker", matches)) => worker::run(matches, environment),
-        Some(("serve-parameters", matches)) => serve_parameters::run(matches, environment.interrupt),
+        Some(("serve-parameters", matches)) => serve_parameters::run(matches, environment),
         Some(("submit", matches)) => submit::run(matches, environment),
         Some(("status", matches)) => status::run(matches),
         Some(("cancel", matches)) => cancel::run(matches),

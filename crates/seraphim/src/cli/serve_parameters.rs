@@ -15,8 +15,8 @@ use super::server_log;
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
 use crate::progress::{bytes, counted};
+use crate::run::Environment;
 use crate::run::cluster::launch::LocalMaster;
 use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
@@ -68,9 +68,11 @@ pub(super) fn command() -> Command {
         .args(log_args())
 }
 
-pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     start_log(matches)?;
-    interrupt.set_stop_message("stopping: sessions are closed; press Ctrl-C again to end at once");
+    environment
+        .interrupt
+        .set_stop_message("stopping: sessions are closed; press Ctrl-C again to end at once");
     let token = token(matches)?;
     let service = ParameterServiceConfig {
         listen: host_and_port(listen("listen", matches, &token)?)?,
@@ -89,7 +91,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let service =
         ParameterServiceConfig { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
     let is_json = matches.get_flag("json");
-    serve(&service, interrupt, |master| print_address(&service, master, is_json))?;
+    serve(&service, environment, |master| print_address(&service, master, is_json))?;
     Ok(Exit::Done)
 }
 

@@ -411,7 +411,8 @@ fn a_forged_manifest_never_panics() {
                     model::Model::read(path, with_slots)?;
                     let mut files = model::ModelFiles::open(path, with_slots)?;
                     let scoring = algo::Families::default().load(&files.manifest.model)?;
-                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1).map(drop)
+                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1, &algo::functions())
+                        .map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");
             }

@@ -84,7 +84,11 @@ impl Served {
     }
 
     fn agent(&self, task: u32) -> RemoteAgent {
-        RemoteAgent::new(self.layout.clone(), task, Vec::new()).unwrap()
+        self.agent_with(task, FunctionTable::builtin())
+    }
+
+    fn agent_with(&self, task: u32, functions: FunctionTable) -> RemoteAgent {
+        RemoteAgent::with_functions(self.layout.clone(), task, Vec::new(), functions).unwrap()
     }
 }
 
@@ -404,7 +408,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
 fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
     let spec = spec(Consistency::Asp);
     let served = Served::start(2, &spec, 2, &table(1));
-    let mut agent = served.agent(0).with_functions(table(1));
+    let mut agent = served.agent_with(0, table(1));
     let own = |panics: bool| [FunctionCall::push(&Own { version: 1 }, &[], &[1], &panics)];
     agent.push_function(M, &own(false)).unwrap();
     let text = |result: Result<(), Error>| match result {
@@ -420,11 +424,11 @@ fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
     assert!(said.contains("row 0, column 0 is -inf, from 0"), "{said}");
 
     // Another build of the same program, and one without the function.
-    let mut newer = served.agent(1).with_functions(table(2));
+    let mut newer = served.agent_with(1, table(2));
     let said = text(newer.push_function(M, &[FunctionCall::push(&Own { version: 2 }, &[], &[1], &false)]));
     assert!(said.contains("version 2 was requested, but version 1 is registered"), "{said}");
     let plain = Served::start(1, &spec, 1, &FunctionTable::builtin());
-    let mut stranger = plain.agent(0).with_functions(table(1));
+    let mut stranger = plain.agent_with(0, table(1));
     let said = text(stranger.pull_function(M, &FunctionCall::pull(&OwnPull, &[0], &false)).map(drop));
     assert!(said.contains("this function is not registered"), "{said}");
     let unknown = FunctionCall { name: "summ".into(), ..FunctionCall::pull(&Reduce::Sum, &[0], &()) };

@@ -9,7 +9,7 @@ use matrix::function::vector_op::VectorOp;
 use matrix::function::{Arity, Block, Columns, Shape, unpack};
 use matrix::{
     Axis, Consistency, ElementType, FunctionCall, FunctionFault, FunctionTable, Initializer, MatrixSpec,
-    OwnedValues, Partitioner, PullFunction as _, PushRule, Storage, merge_partial_answers,
+    OwnPartitioner, OwnedValues, Partitioner, PullFunction as _, PushRule, Storage, merge_partial_answers,
 };
 use rpc::message::*;
 use rpc::service::{Effect, Service};
@@ -275,6 +275,23 @@ fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
     assert_eq!(fault(&unknown).kind, FaultKind::NotFound);
     assert_eq!(answer(world.send(0, Message::PullFunction(sum(3, 0, 0)))), 0.0);
     assert_eq!(Panics.name(), "panics");
+}
+
+#[test]
+fn a_lane_makes_matrices_with_the_partitioners_of_its_functions_alone() {
+    let blocks = OwnPartitioner { name: "blocks", partition_of: |key, _| (key / 50) as u32 };
+    let partitioner = Partitioner::Own { name: blocks.name.into(), partition_count: 2 };
+    let own = MatrixSpec { partitioner, storage: Storage::Sparse, ..spec("own", Consistency::Asp) };
+    let open = OpenJob { job: JOB + 1, ..open(1, vec![own]) };
+    let mut world = world(1, Consistency::Asp);
+    let refused = world.send(TOOL, Message::OpenJob(open.clone()));
+    assert_eq!(fault(&refused).kind, FaultKind::Invalid);
+    assert!(fault(&refused).text.contains("\"blocks\""), "{}", fault(&refused).text);
+    let mut functions = FunctionTable::builtin();
+    functions.add_partitioner(blocks).unwrap();
+    let lane = std::mem::replace(&mut world.lane, LaneState::new(config()));
+    world.lane = lane.with_functions(functions);
+    assert!(matches!(only(world.send(TOOL, Message::OpenJob(open))), Message::Done(_)));
 }
 
 /// Loads modules; a valid module is the bytes `panics` in this test.

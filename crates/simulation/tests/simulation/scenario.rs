@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, Prefetch, PushRule,
-    Storage,
+    Axis, Consistency, ElementType, FunctionTable, Initializer, MatrixSpec, Partitioner, Placement, Prefetch,
+    PushRule, Storage,
 };
 use rpc::message::Standby;
 use worker::{JobLayout, LaneAddress, assign_partitions};
@@ -288,7 +288,7 @@ impl Counters {
             consistency,
             seed: 1,
         };
-        let placement = spec.partitioner.placement(spec.key_bound());
+        let placement = spec.placement(&FunctionTable::builtin()).expect("a good spec");
         Self { cells: cells(&placement, partition_count), spec, pushes_of_ten }
     }
 

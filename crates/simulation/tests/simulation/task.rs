@@ -1,6 +1,6 @@
 //! A task: its program, its agent, and the effects of the agent on the network.
 
-use matrix::{ElementType, MatrixId, OwnedValues, PullTicket};
+use matrix::{ElementType, FunctionTable, MatrixId, OwnedValues, PullTicket};
 use rpc::Message;
 use rpc::message::{FaultKind, Hello, Role};
 use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
@@ -57,7 +57,8 @@ impl Task {
         broken: Option<worker::Broken>,
     ) -> Self {
         let connections = vec![None; layout.lanes.len()];
-        let agent = AgentState::new(time(now), layout, id).without_rule(broken);
+        let agent = AgentState::new(time(now), layout, id, FunctionTable::builtin());
+        let agent = agent.expect("a good layout").without_rule(broken);
         Self {
             id,
             agent,

@@ -1,6 +1,7 @@
-use matrix::{Axis, Consistency, ElementType, Initializer, Partitioner, PushRule, Storage};
+use matrix::{Axis, Consistency, ElementType, Initializer, OwnPartitioner, Partitioner, PushRule, Storage};
 
 use super::*;
+use crate::state::AgentState;
 
 fn layout() -> JobLayout {
     let spec = MatrixSpec {
@@ -53,10 +54,24 @@ fn partitions_lie_in_even_contiguous_blocks() {
 #[test]
 fn a_layout_goes_out_as_json_and_comes_back() {
     let layout = layout();
-    assert_eq!(layout.check(), Ok(()));
+    assert_eq!(layout.check(&FunctionTable::builtin()), Ok(()));
     assert_eq!(layout.lane_partitions(1), [[2, 3]]);
     let text = serde_json::to_string(&layout).unwrap();
     assert_eq!(serde_json::from_str::<JobLayout>(&text).unwrap(), layout);
+}
+
+#[test]
+fn an_agent_places_keys_with_the_partitioners_of_its_functions_alone() {
+    let blocks = OwnPartitioner { name: "blocks", partition_of: |key, _| (key / 50) as u32 };
+    let mut layout = layout();
+    layout.matrices[0].partitioner = Partitioner::Own { name: blocks.name.into(), partition_count: 4 };
+    let agent = |functions| AgentState::new(Duration::ZERO, layout.clone(), 0, functions);
+    let error = agent(FunctionTable::builtin()).unwrap_err().to_string();
+    assert!(error.contains("\"blocks\"") && error.contains("with_partitioner"), "{error}");
+    let mut functions = FunctionTable::builtin();
+    functions.add_partitioner(blocks).unwrap();
+    let agent = agent(functions).unwrap();
+    assert_eq!([0, 49, 50, 199].map(|key| agent.matrices[0].placement.partition_of(key)), [0, 0, 1, 3]);
 }
 
 #[test]
@@ -64,7 +79,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let refused = |change: fn(&mut JobLayout)| {
         let mut layout = layout();
         change(&mut layout);
-        layout.check().unwrap_err().to_string()
+        layout.check(&FunctionTable::builtin()).unwrap_err().to_string()
     };
     assert!(refused(|l| l.lanes.clear()).contains("number of lanes is 0, expected 1 to 65535"));
     let many = refused(|l| l.lanes = vec![l.lanes[0].clone(); 65_536]);
@@ -85,6 +100,6 @@ fn what_does_not_fit_is_refused_by_name() {
     let wire = refused(|l| l.wire = vec![WireType::Bf16; 2]);
     assert!(wire.contains("the number of wire types is 2, expected 1"), "{wire}");
     let largest = JobLayout { lanes: vec![layout().lanes[0].clone(); 65_535], ..layout() };
-    assert_eq!(largest.check(), Ok(()));
+    assert_eq!(largest.check(&FunctionTable::builtin()), Ok(()));
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }

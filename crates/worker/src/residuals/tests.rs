@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixId, OwnedValues, Partitioner, PushRule, Selection,
-    Storage,
+    Axis, Consistency, ElementType, FunctionTable, Initializer, MatrixId, OwnedValues, Partitioner, PushRule,
+    Selection, Storage,
 };
 use proptest::prelude::*;
 use rpc::Message;
@@ -67,7 +67,7 @@ fn connect(agent: &mut AgentState, applied: PushPosition) {
 }
 
 fn agent(wire: WireType) -> AgentState {
-    let mut agent = AgentState::new(Duration::ZERO, layout(wire), 0);
+    let mut agent = AgentState::new(Duration::ZERO, layout(wire), 0, FunctionTable::builtin()).unwrap();
     agent.take_effects();
     connect(&mut agent, PushPosition::default());
     agent
@@ -262,7 +262,7 @@ fn what_cannot_be_rounded_is_refused_by_name() {
     let refused = |change: fn(&mut MatrixSpec)| {
         let mut layout = layout(WireType::Bf16);
         change(&mut layout.matrices[0]);
-        let error = layout.check().unwrap_err();
+        let error = layout.check(&FunctionTable::builtin()).unwrap_err();
         assert!(matches!(error, LayoutError::Wire { .. }));
         error.to_string()
     };
@@ -271,9 +271,9 @@ fn what_cannot_be_rounded_is_refused_by_name() {
     for rule in [PushRule::Assign, PushRule::Min, PushRule::Max] {
         let mut layout = layout(WireType::Int8);
         layout.matrices[0].rule = rule;
-        let text = layout.check().unwrap_err().to_string();
+        let text = layout.check(&FunctionTable::builtin()).unwrap_err().to_string();
         assert!(text.contains(rule.name()) && text.contains("send it as f32"), "{text}");
         layout.wire.clear();
-        assert_eq!(layout.check(), Ok(()));
+        assert_eq!(layout.check(&FunctionTable::builtin()), Ok(()));
     }
 }

@@ -9,6 +9,7 @@ use algo::Families;
 use checkpoint::TrainingId;
 use control::JobSubmission;
 use master::{JobEvent, JobLink, JobResult, Runner};
+use matrix::FunctionTable;
 use rpc::message::{Durability, Member, MemberKind};
 use serde_json::{Map, Value, json};
 
@@ -43,6 +44,7 @@ pub struct JobRunner {
     token: Vec<u8>,
     interrupt: Interrupt,
     families: Families,
+    functions: Arc<FunctionTable>,
     /// How long a member that is silent or away stays a member.
     lease: Duration,
     /// The folder to which the members of its jobs resolve relative paths.
@@ -62,14 +64,15 @@ impl JobRunner {
         families: Families,
     ) -> Self {
         let (lease, folder) = (master::Settings::default().lease, PathBase::Unknown);
-        let (session_checkpoints, failed) = (None, Arc::default());
-        Self { progress, token, interrupt, families, lease, folder, session_checkpoints, failed }
+        let (functions, session_checkpoints, failed) = (Arc::default(), None, Arc::default());
+        Self { progress, token, interrupt, families, functions, lease, folder, session_checkpoints, failed }
     }
 
-    /// Returns the same runner with a place for checkpoints of sessions.
+    /// Returns the same runner with a place for checkpoints of sessions, and the functions of the program, whose
+    /// partitioners matrices of sessions may have.
     #[must_use]
-    pub fn with_session_checkpoints(self, location: Option<String>) -> Self {
-        Self { session_checkpoints: location, ..self }
+    pub fn with_session_checkpoints(self, location: Option<String>, functions: &FunctionTable) -> Self {
+        Self { session_checkpoints: location, functions: Arc::new(functions.clone()), ..self }
     }
 
     /// Returns the same runner for a master with this lease of members.
@@ -368,7 +371,7 @@ impl Runner for JobRunner {
     }
 
     fn serve_session(&self, link: JobLink) -> Result<JobResult, String> {
-        super::session::serve(&link, &self.token, self.session_checkpoints.clone())
+        super::session::serve(&link, &self.token, &self.functions, self.session_checkpoints.clone())
             .map(Into::into)
             .map_err(|error| error.to_string())
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
-use matrix::{MatrixSpec, Prefetch};
+use matrix::{FunctionTable, MatrixSpec, Prefetch};
 use model::{ModelClaim, TempOutput};
 use rpc::WireType;
 use rpc::message::Durability;
@@ -206,9 +206,14 @@ impl LocalServers {
     }
 
     /// The agent of a task. Its waits end with an error when a server has died.
-    pub fn agent(&self, layout: &JobLayout, task: u32) -> Result<RemoteAgent, Error> {
-        let agent = RemoteAgent::new(layout.clone(), task, Vec::new()).map_err(Error::process)?;
-        Ok(agent.with_cancellation(self.cancellation.clone()))
+    pub fn agent(
+        &self,
+        layout: &JobLayout,
+        task: u32,
+        functions: &FunctionTable,
+    ) -> Result<RemoteAgent, Error> {
+        let agent = RemoteAgent::with_functions(layout.clone(), task, Vec::new(), functions.clone());
+        Ok(agent.map_err(Error::process)?.with_cancellation(self.cancellation.clone()))
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use algo::Families;
 use control::Client;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -16,6 +15,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::progress::{ProgressListener, SilentProgress};
+use crate::run::Environment;
 
 /// Maximum wait for all servers to join.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -68,17 +68,20 @@ impl ProgressListener for LogListener {
 /// Starts all processes, passes the master to `ready`, and serves until Ctrl-C or the end of a process.
 pub fn serve(
     service: &ParameterServiceConfig,
-    interrupt: &Interrupt,
+    environment: Environment<'_>,
     ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (progress, token) = (Arc::new(SilentProgress), service.token.clone());
-    let runner = JobRunner::new(progress, token, interrupt.clone(), Families::default());
-    let runner = Arc::new(runner.with_session_checkpoints(service.session_checkpoints.clone()));
+    let Environment { families, functions, interrupt, .. } = environment;
+    let runner = JobRunner::new(progress, token, interrupt.clone(), families.clone());
+    let runner = runner.with_session_checkpoints(service.session_checkpoints.clone(), functions);
+    let runner = Arc::new(runner);
     let stop = Stop::new();
     let mut config = master::MasterConfig {
         listen: vec![Address::Tcp(service.listen.clone())],
         http: service.http.clone(),
         token: service.token.clone(),
+        functions: functions.clone(),
         ..master::MasterConfig::default()
     };
     if let Some(limit) = service.session_limit {

@@ -1,5 +1,7 @@
 //! The servers of a job as the tasks of a worker reach them.
 
+use std::sync::Arc;
+
 use matrix::{Agent, ExportedRows, FunctionTable};
 use rpc::message::Role;
 use worker::{CancellationToken, JobLayout, RemoteAgent};
@@ -13,13 +15,14 @@ use crate::run::worker::{MatrixAccess, TaskParameters};
 /// Connections to the servers of a job.
 pub(super) struct ServerConnections {
     token: Vec<u8>,
+    functions: Arc<FunctionTable>,
     metrics: WorkerMetrics,
     cancellation: CancellationToken,
 }
 
 impl ServerConnections {
-    pub(super) fn new(token: Vec<u8>, metrics: WorkerMetrics) -> Self {
-        Self { token, metrics, cancellation: CancellationToken::default() }
+    pub(super) fn new(token: Vec<u8>, functions: Arc<FunctionTable>, metrics: WorkerMetrics) -> Self {
+        Self { token, functions, metrics, cancellation: CancellationToken::default() }
     }
 
     /// The master has lost a server: if a standby has its partitions, the tasks go on there.
@@ -35,9 +38,8 @@ impl TaskParameters for ServerConnections {
         task: u32,
         functions: &FunctionTable,
     ) -> Result<Box<dyn Agent>, Error> {
-        let agent = RemoteAgent::new(layout.clone(), task, self.token.clone())
+        let agent = RemoteAgent::with_functions(layout.clone(), task, self.token.clone(), functions.clone())
             .map_err(Error::process)?
-            .with_functions(functions.clone())
             .with_cancellation(self.cancellation.clone());
         self.metrics.add_task(layout.job, task, agent.shared_stats(), layout.lanes.len());
         Ok(Box::new(agent))
@@ -50,6 +52,7 @@ impl TaskParameters for ServerConnections {
             Servers::connect_as(Role::JobTool { job: layout.job }, layout, &self.token, move |server| {
                 losses.is_server_lost(server)
             })?
+            .with_functions(Arc::clone(&self.functions))
             .with_cancellation(move || cancellation.is_cancelled())
             .with_reconnection(move || same.is_cancelled());
         Ok(Box::new(servers))

@@ -1,8 +1,9 @@
 //! Access to whole matrices on all lanes of a job, for code that is not a task.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::{ExportedRows, RowCounts};
+use matrix::{ExportedRows, FunctionTable, RowCounts};
 use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
@@ -32,6 +33,7 @@ const PAGE_BYTES: usize = 2 << 20;
 pub struct Servers {
     layout: JobLayout,
     durability: Durability,
+    functions: Arc<FunctionTable>,
     lanes: LaneConnections,
     /// The matrix that is being read.
     reading: Option<MatrixReading>,
@@ -115,7 +117,14 @@ impl Servers {
         is_server_lost: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Self, Error> {
         let lanes = LaneConnections::connect(role, &layout.lanes, token, is_server_lost)?;
-        Ok(Self { layout: layout.clone(), durability: Durability::Checkpoint, lanes, reading: None })
+        let (layout, functions) = (layout.clone(), Arc::default());
+        Ok(Self { layout, durability: Durability::Checkpoint, functions, lanes, reading: None })
+    }
+
+    /// Returns the same connections; rows are imported where the partitioners of these functions place them.
+    #[must_use]
+    pub fn with_functions(self, functions: Arc<FunctionTable>) -> Self {
+        Self { functions, ..self }
     }
 
     /// Returns the same connections; the job is opened only where there is so much of it when a server has died.
@@ -370,7 +379,7 @@ impl Servers {
     pub fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let job = self.layout.job;
-        let placement = spec.partitioner.placement(spec.key_bound());
+        let placement = spec.placement(&self.functions)?;
         let bound = spec.key_bound();
         let owners = &self.layout.owners[matrix as usize];
         let mut own = vec![Vec::new(); self.lanes.count()];

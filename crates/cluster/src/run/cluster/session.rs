@@ -1,10 +1,11 @@
 //! The runner of a session of the parameter service: it executes the commands of the master on all lanes, and frees the
 //! session on all lanes when it ends for any reason.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use master::{JobEvent, JobLink, SessionCommand, lanes_of, owners_of, standbys_of};
-use matrix::Prefetch;
+use matrix::{FunctionTable, Prefetch};
 use rpc::Message;
 use rpc::message::{
     AddMatrix, CloseJob, DropMatrix, DropRows, Durability, Fault, FaultKind, OpenJob, RequestId, Role,
@@ -28,7 +29,12 @@ const RECEIVE_LIMIT: Duration = Duration::from_mins(1);
 const WAIT_LIMIT_MS: u64 = 60_000;
 
 /// Runs a session from its opening to its end.
-pub(super) fn serve(link: &JobLink, token: &[u8], checkpoints: Option<String>) -> Result<Value, Error> {
+pub(super) fn serve(
+    link: &JobLink,
+    token: &[u8],
+    functions: &Arc<FunctionTable>,
+    checkpoints: Option<String>,
+) -> Result<Value, Error> {
     let durability = link.spec["durability"].as_str().and_then(Durability::named).unwrap_or_default();
     let mut checkpoints = SessionCheckpoints::new(checkpoints, link.title.clone());
     let saved = match link.spec["checkpoint"].as_str() {
@@ -65,7 +71,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8], checkpoints: Option<String>) -
             if durability == Durability::Replica {
                 link.set_replicated();
             }
-            match saved.map_or(Ok(Ok(())), |saved| restore(link, &mut lanes, &saved)) {
+            match saved.map_or(Ok(Ok(())), |saved| restore(link, &mut lanes, &saved, functions)) {
                 Ok(Ok(())) => {
                     link.answer_session(0, Ok(()));
                     handle_requests(link, &mut lanes, &checkpoints)
@@ -93,13 +99,18 @@ pub(super) fn serve(link: &JobLink, token: &[u8], checkpoints: Option<String>) -
 }
 
 /// Creates the matrices of a checkpoint, and sends its rows to them.
-fn restore(link: &JobLink, lanes: &mut Lanes, saved: &SavedMatrices) -> Result<Result<(), Fault>, Error> {
+fn restore(
+    link: &JobLink,
+    lanes: &mut Lanes,
+    saved: &SavedMatrices,
+    functions: &Arc<FunctionTable>,
+) -> Result<Result<(), Fault>, Error> {
     for (matrix, spec) in (0..).zip(&saved.specs) {
         if let Err(fault) = lanes.add(matrix, spec, &owners_of(spec, lanes.connections.count()))? {
             return Ok(Err(fault));
         }
     }
-    saved.restore(&mut lanes.servers(link)?)?;
+    saved.restore(&mut lanes.servers(link)?.with_functions(Arc::clone(functions)))?;
     link.set_session_restored(saved.specs.clone());
     Ok(Ok(()))
 }

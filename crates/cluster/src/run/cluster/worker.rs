@@ -170,7 +170,8 @@ impl Worker {
     fn start(&self, job: JobId, membership: &Membership) -> ClusterJob {
         let membership = membership.clone();
         let (interrupt, token) = (Interrupt::new(), self.config.member.token.clone());
-        let servers = Arc::new(ServerConnections::new(token, self.metrics.clone()));
+        let servers =
+            Arc::new(ServerConnections::new(token, Arc::clone(&self.functions), self.metrics.clone()));
         let context = WorkerContext {
             job,
             sender: Arc::new(move |message| {

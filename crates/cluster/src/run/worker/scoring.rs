@@ -61,7 +61,7 @@ impl ScoringTask {
     /// Checks everything that can be checked before the first record, and prepares for the parts.
     pub(super) fn inspect(&mut self, context: &WorkerContext) -> Result<FromWorker, Error> {
         let scoring = &*self.scoring;
-        checked_specs(&self.manifest, self.job.model(), scoring, 1)?;
+        checked_specs(&self.manifest, self.job.model(), scoring, 1, &context.functions)?;
         let files = self.files.insert(ModelFiles::open(self.job.model(), false)?);
         let known = KnownFeatures::of(files)?;
         let notices = self.opened.source.notices().to_vec();
