@@ -104,6 +104,15 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("throughput", None),
 ];
 
+/// Trainings of examples in which a server is killed.
+const KILLED_EXAMPLES: &[(&str, &str)] = &[
+    (
+        "own_algorithm",
+        "train pagerank --data examples/links.txt --format edges --set tolerance=0 --set rounds=3000",
+    ),
+    ("own_steps", "train ratings --data examples/ratings.csv --label rating --set epochs=3000"),
+];
+
 struct CiStage {
     name: &'static str,
     run: fn(&Path) -> Result<()>,
@@ -275,6 +284,9 @@ fn examples(root: &Path) -> Result<()> {
                 }
             }
         }
+    }
+    for (name, words) in KILLED_EXAMPLES {
+        kill::run_example(root, &folder.join(name), words).with_context(|| format!("example {name:?}"))?;
     }
     if !missing.is_empty() {
         bail!(

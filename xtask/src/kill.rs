@@ -137,6 +137,36 @@ pub(crate) fn run(root: &Path, options: &KillOptions) -> Result<()> {
     Ok(())
 }
 
+/// Trains with an example program in one process, and on two servers and two workers of which a server is killed as soon as
+/// it works. Both must give the same model.
+pub(crate) fn run_example(root: &Path, program: &Path, words: &str) -> Result<()> {
+    let folder = metadata::target_folder(root)?.join("killed_example");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    let start = |name: &str, more: Vec<String>| -> Result<Child> {
+        let mut command = Command::new(program);
+        command.current_dir(root).args(words.split_whitespace()).arg("--model").arg(folder.join(name));
+        command.args(["--tasks", "2", "--quiet"]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().context("cannot start the example")
+    };
+    let deadline = Instant::now() + ROUND_LIMIT;
+    ensure_success(start("whole", Vec::new())?, deadline)?;
+    let saved = folder.join("saved").display().to_string();
+    let saving = ["--checkpoint-every", "20ms", "--checkpoints", &saved];
+    let child = start("killed", on_servers(&saving))?;
+    while !has_checkpoint(&saved) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid =
+        children(child.id()).get("server-1").copied().context("the training had ended before the kill")?;
+    Cmd::new("kill", root).args(["-KILL", &pid.to_string()]).run()?;
+    ensure_success(child, deadline)?;
+    let same = files_of(&folder.join("whole"))? == files_of(&folder.join("killed"))?;
+    ensure!(same, "{words}: the model has other bytes after the loss of a server");
+    Ok(())
+}
+
 impl Rounds {
     fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()

@@ -159,7 +159,7 @@ mod tests {
             let mut all = ExactSum::default();
             for part in terms.chunks(terms.len().div_ceil(parts)) {
                 let mut own = ExactSum::default();
-                part.iter().for_each(|term| assert!(own.add(*term)));
+                assert!(part.iter().all(|term| own.add(*term)));
                 assert!(all.add_digits(&own.into_digits()));
             }
             assert_eq!(all.value(), whole);
