@@ -2,7 +2,7 @@
 //! `cargo run --example own_algorithm -- train pagerank --data edges.txt --format edges --model ranks`.
 //! Brin, Page, "The anatomy of a large-scale hypertextual web search engine", Computer Networks 30, 1998.
 
-use algo::algorithm::{Algorithm, ByRounds, Edge, Round, Rounds, Table, Task};
+use algo::algorithm::{Algorithm, ByRounds, Edge, PushRule, Round, Rounds, RowFunctions, Table, Task};
 use algo::{DataFacts, Error, Needs};
 use serde::{Deserialize, Serialize};
 

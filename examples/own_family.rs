@@ -10,7 +10,7 @@ use algo::{
 };
 use algo::{StepDecision, TaskState, TrainTask};
 use data::Batch;
-use matrix::{Agent, Consistency, ElementType, Keys, MatrixId, MatrixSpec};
+use matrix::{Agent, ElementType, Keys, MatrixId, MatrixSpec};
 use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
 use seraphim::cli::Tables;
 use serde::{Deserialize, Serialize};
@@ -88,15 +88,9 @@ impl Job for Means {
         Ok(Arc::new(LabelSums { smoothing: self.0.real(&SMOOTHING) }))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn Model,
-        how: Consistency,
-        count: u32,
-        _: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn Model, count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let partitioner = Partitioner::Own { name: BLOCKS.name.into(), partition_count: count };
-        Ok(vec![MatrixSpec { consistency: how, partitioner, ..model.matrices(count).remove(0) }])
+        Ok(vec![MatrixSpec { partitioner, ..model.matrices(count).remove(0) }])
     }
 
     fn begin(&self, _: &mut TrainTask<'_>, _: Option<&TaskState>) -> Result<Box<dyn Learner>, Error> {

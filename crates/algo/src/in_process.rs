@@ -82,7 +82,7 @@ pub(crate) fn run(
     let mut store = LocalStore::with_functions(config, functions);
     let mut matrices = Vec::new();
     let clock = setup.from.map_or(0, |moment| moment.clock);
-    for mut spec in job.matrices(model, setup.consistency, setup.partition_count, 1)? {
+    for mut spec in job.training_matrices(model, setup.consistency, setup.partition_count, 1)? {
         // Schedules go on.
         spec.rule = spec.rule.after(clock);
         matrices.push(store.create(spec)?);

@@ -45,14 +45,8 @@ pub trait Job: Debug + Send + Sync {
     /// those of this one ([`check_continues`]).
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
 
-    /// The matrices, in order of creation.
-    fn matrices(
-        &self,
-        model: &dyn Model,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error>;
+    /// The matrices, in order of creation. The caller sets their consistency and their seed.
+    fn matrices(&self, model: &dyn Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error>;
 
     /// Begins one task, on its own thread. Without `saved`, the first values of the matrices are written, or they
     /// contain an earlier model ([`TrainTask::resumed`]). With `saved`, the matrices are as they were when it was
@@ -91,6 +85,21 @@ impl dyn Job + '_ {
         let model = self.model(facts, previous)?;
         previous.map_or(Ok(()), |previous| check_continues(&*model, previous))?;
         Ok(model)
+    }
+
+    /// The matrices of a training with this consistency and seed, in order of creation.
+    ///
+    /// # Errors
+    /// If the model belongs to another family.
+    pub fn training_matrices(
+        &self,
+        model: &dyn Model,
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Result<Vec<MatrixSpec>, Error> {
+        let specs = self.matrices(model, partition_count)?;
+        Ok(specs.into_iter().map(|spec| MatrixSpec { consistency, seed, ..spec }).collect())
     }
 
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.

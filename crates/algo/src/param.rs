@@ -1,7 +1,7 @@
 //! Parameters of algorithms. One table gives type, range, default, unit and meaning; the same table checks the values.
 
 mod checked;
-pub(crate) mod common;
+pub mod common;
 mod macros;
 pub(crate) mod remedies;
 #[cfg(test)]

@@ -51,6 +51,13 @@ pub enum Standardize {
     Idf,
 }
 
+impl Standardize {
+    /// By deviations, as the format of the training data allows it.
+    pub(crate) fn by_deviation(facts: &DataFacts) -> Self {
+        if facts.dense { Self::Center } else { Self::Scale }
+    }
+}
+
 /// Which columns are standardized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -241,7 +241,7 @@ impl SingleTask {
         let job = job(name, settings).unwrap();
         let model = job.model(&DataFacts::default(), None).unwrap();
         let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-        for spec in job.matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
+        for spec in job.training_matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
             store.create(spec).unwrap();
         }
         Self { job, model, store: Arc::new(store) }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::Batch;
-use matrix::{Agent, Consistency, MatrixSpec};
+use matrix::{Agent, MatrixSpec};
 use serde_json::Value;
 
 use super::table::{Rows, TablePlace};
@@ -84,15 +84,9 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
         Ok(Arc::new(AlgorithmModel(A::new(&self.settings, facts, previous.map(|model| &model.0))?)))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn Model,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let model: &AlgorithmModel<A> = model.of()?;
-        Ok(Table::specs(&self.tables(&model.0), true, consistency, partition_count, seed))
+        Ok(Table::specs(&self.tables(&model.0), true, partition_count))
     }
 
     fn begin<'a>(
@@ -126,7 +120,7 @@ impl<A: Algorithm> Model for AlgorithmModel<A> {
     }
 
     fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        Table::specs(&self.0.tables(None), false, Consistency::Asp, partition_count, 0)
+        Table::specs(&self.0.tables(None), false, partition_count)
     }
 
     fn output(&self) -> Output {

@@ -2,8 +2,8 @@
 
 use data::Batch;
 use matrix::{
-    Agent, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, PullTicket, PushRule, Schedule,
-    Selection, Values, ValuesMut,
+    Agent, ElementType, Initializer, Keys, MatrixId, MatrixSpec, PullTicket, PushRule, Schedule, Selection,
+    Values, ValuesMut,
 };
 
 use crate::error::Error;
@@ -57,19 +57,13 @@ impl Table {
     }
 
     /// The matrices of these tables: first those of the model, then those of the training.
-    pub(super) fn specs(
-        tables: &[Self],
-        is_job: bool,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Vec<MatrixSpec> {
+    pub(super) fn specs(tables: &[Self], is_job: bool, partition_count: u32) -> Vec<MatrixSpec> {
         let spec = |table: &Self| {
             let rule = if is_job { table.rule } else { PushRule::Assign };
             let columns = table.columns as u64;
             let plain = MatrixSpec::sparse(table.name, table.element, columns, rule, partition_count);
             let initializer = if is_job { table.initializer } else { Initializer::Zero };
-            MatrixSpec { initializer, consistency, seed, ..plain }
+            MatrixSpec { initializer, ..plain }
         };
         let of_model = tables.iter().filter(|table| !table.is_work).map(spec);
         let of_training = tables.iter().filter(|table| table.is_work && is_job).map(spec);

@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{BatchSize, LabelRule};
-use matrix::{Consistency, ElementType, Initializer, MatrixSpec, PushRule};
+use matrix::{ElementType, Initializer, MatrixSpec, PushRule};
 
 pub use model::Model;
 
@@ -169,22 +169,14 @@ impl Job for Factorization {
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
-        labels.check_positive(self.params.positive_label.as_deref())?;
-        let positive_label = match self.needs().label_rule(&facts.label_names)? {
-            LabelRule::Binary { positive } => positive,
-            LabelRule::Class | LabelRule::Real => None,
-        };
+        let positive_label = labels.positive(&self.needs())?;
         let scale = LabelScale { mean: facts.label_mean, deviation: facts.label_deviation };
         let mut model = Model {
             algorithm: self.checked.algorithm().to_owned(),
             loss: self.params.loss,
             factors: self.params.factors,
             fields: self.fields(facts, previous)?,
-            standardize: match (self.params.standardize, facts.dense) {
-                (false, _) => None,
-                (true, true) => Some(Standardize::Center),
-                (true, false) => Some(Standardize::Scale),
-            },
+            standardize: self.params.standardize.then(|| Standardize::by_deviation(facts)),
             scaled_columns: ScaledColumns::default(),
             normalize: self.params.normalize,
             positive_label,
@@ -201,13 +193,7 @@ impl Job for Factorization {
         Ok(Arc::new(model))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn family::Model,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let params = &self.params;
         let mut specs = model.matrices(partition_count);
         specs[0].rule = params.weights_rule;
@@ -220,9 +206,6 @@ impl Job for Factorization {
         if params.admission > 1 {
             let rule = PushRule::Add;
             specs.push(MatrixSpec::sparse("sightings", ElementType::F32, 1, rule, partition_count));
-        }
-        for spec in &mut specs {
-            (spec.consistency, spec.seed) = (consistency, seed);
         }
         Ok(specs)
     }

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{BatchSize, Shuffle};
-use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -271,22 +271,13 @@ impl Job for KMeans {
         Ok(Arc::new(Model { clusters: self.clusters, distance: self.distance }))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn family::Model,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let own: &Model = model.of()?;
         let mut specs = model.matrices(partition_count);
         let owners = own.of_features("owners", ElementType::I64, PushRule::Min, partition_count);
         specs.push(own.of_features("sums", ElementType::F64, PushRule::Add, partition_count));
         specs.push(own.of_clusters("counts", PushRule::Add));
         specs.push(MatrixSpec { columns: 1, ..owners });
-        for spec in &mut specs {
-            (spec.consistency, spec.seed) = (consistency, seed);
-        }
         Ok(specs)
     }
 

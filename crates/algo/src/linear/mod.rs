@@ -49,7 +49,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{KeyLimit, LabelRule};
-use matrix::{Consistency, MatrixSpec};
+use matrix::MatrixSpec;
 
 pub use crate::scaling::{ScaledColumns, Standardize};
 pub use model::Model;
@@ -140,26 +140,17 @@ pub struct Linear {
 }
 
 impl Linear {
+    /// Unknown names and values out of range are errors.
     fn configure(
         algorithm: &'static str,
         table: &'static [crate::ParamSpec],
         given: &BTreeMap<String, String>,
         loss: fn(&CheckedParams) -> Loss,
     ) -> Result<Arc<dyn Job>, Error> {
-        Ok(Arc::new(Self::new(algorithm, table, given, loss)?))
-    }
-
-    /// Unknown names and values out of range are errors.
-    fn new(
-        algorithm: &'static str,
-        table: &'static [crate::ParamSpec],
-        given: &BTreeMap<String, String>,
-        loss: fn(&CheckedParams) -> Loss,
-    ) -> Result<Self, Error> {
         let checked = CheckedParams::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
-        Ok(Self { given_settings: given.clone(), table, checked_params: checked, loss, params })
+        Ok(Arc::new(Self { given_settings: given.clone(), table, checked_params: checked, loss, params }))
     }
 
     /// The largest weight of a class, with its label, if it most likely makes training diverge.
@@ -216,10 +207,8 @@ impl Job for Linear {
 
     fn needs(&self) -> Needs {
         let params = &self.params;
-        let scales_columns = match params.column_scaling {
-            Some(ColumnScaling::Deviation | ColumnScaling::Entries | ColumnScaling::Idf) => true,
-            Some(ColumnScaling::None) | None => false,
-        };
+        let scales_columns = params.column_scaling.is_some_and(|scaling| scaling != ColumnScaling::None);
+        let steps_see_all = params.training.descent().is_some();
         Needs {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
@@ -230,21 +219,18 @@ impl Job for Linear {
                 || self.needs_label_scan()
                 || self.loss == Loss::Softmax
                 || self.loss.is_real()
-                || params.training.descent().is_some(),
-            count_features: params.training.descent().is_some(),
+                || steps_see_all,
+            count_features: steps_see_all,
             epochs: params.epochs,
             batch_size: params.batch_size,
             shuffle: params.shuffle,
-            keep_zeros: match params.column_scaling {
-                Some(ColumnScaling::Deviation) | None => true,
-                Some(ColumnScaling::None | ColumnScaling::Entries | ColumnScaling::Idf) => false,
-            },
+            keep_zeros: params.column_scaling.is_none_or(|scaling| scaling == ColumnScaling::Deviation),
             subtracts_origins: params.intercept,
             key_limit: params.dimensions.map(|limit| KeyLimit { limit, setting: model::DIMENSIONS }),
             validation_share: params.validation_share,
             early_stopping: params.early_stopping.clone(),
-            saves_within_epochs: params.training.descent().is_none(),
-            requires_bsp: params.training.descent().is_some(),
+            saves_within_epochs: !steps_see_all,
+            requires_bsp: steps_see_all,
             positive_label: params.positive_label.clone(),
             ..Needs::default()
         }
@@ -257,11 +243,7 @@ impl Job for Linear {
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
-        labels.check_positive(self.params.positive_label.as_deref())?;
-        let positive = match self.needs().label_rule(&facts.label_names)? {
-            LabelRule::Binary { positive } => positive,
-            LabelRule::Class | LabelRule::Real => None,
-        };
+        let positive = labels.positive(&self.needs())?;
         let mut model = Model {
             algorithm: self.checked_params.algorithm().to_owned(),
             loss: self.loss,
@@ -270,8 +252,7 @@ impl Job for Linear {
             class_weights: Vec::new(),
             intercept: self.params.intercept,
             standardize: match self.params.column_scaling {
-                Some(ColumnScaling::Deviation) if facts.dense => Some(Standardize::Center),
-                Some(ColumnScaling::Deviation) => Some(Standardize::Scale),
+                Some(ColumnScaling::Deviation) => Some(Standardize::by_deviation(facts)),
                 Some(ColumnScaling::Entries) => Some(Standardize::Entries),
                 Some(ColumnScaling::Idf) => Some(Standardize::Idf),
                 Some(ColumnScaling::None) | None => None,
@@ -302,16 +283,10 @@ impl Job for Linear {
         Ok(Arc::new(model))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn family::Model,
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let model: &Model = model.of()?;
         let rules = self.params.training.rules();
-        let mut specs = model.training_matrices(rules, consistency, partition_count, seed);
+        let mut specs = model.matrices_with(rules, partition_count);
         if let Some(settings) = self.params.training.descent() {
             specs.extend(full_batch::matrices(model, settings, partition_count));
         }

@@ -1,9 +1,7 @@
 //! What scoring with a linear model needs besides its matrices; saved with them as JSON.
 
 use data::KeyLimit;
-use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
-};
+use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,8 +14,6 @@ use crate::labels::LabelScale;
 use crate::loss::Loss;
 use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
-/// Rows of a matrix if the number of features is not known: keys are below 2^63.
-const UNKNOWN_ROWS: u64 = 1 << 63;
 /// The setting that limits the numbers of features.
 pub(super) const DIMENSIONS: &str = "dimensions";
 
@@ -97,28 +93,16 @@ impl Model {
 
     /// The specs of `weights`, and of `intercept` and `moments` if the model has them. `rules` are the push rules of
     /// `weights` and `intercept`.
-    pub fn training_matrices(
-        &self,
-        rules: (PushRule, PushRule),
-        consistency: Consistency,
-        partition_count: u32,
-        seed: u64,
-    ) -> Vec<MatrixSpec> {
-        let features = |name: &str, element, columns, rule| MatrixSpec {
-            name: name.to_owned(),
-            element,
-            rows: self.dimensions.unwrap_or(UNKNOWN_ROWS),
-            columns,
-            axis: Axis::Row,
-            storage: if self.dimensions.is_some() { Storage::Dense } else { Storage::Sparse },
-            partitioner: match self.dimensions {
-                Some(_) => Partitioner::Range { partition_count },
-                None => Partitioner::Hash { partition_count },
-            },
-            initializer: Initializer::Zero,
-            rule,
-            consistency,
-            seed,
+    pub fn matrices_with(&self, rules: (PushRule, PushRule), partition_count: u32) -> Vec<MatrixSpec> {
+        let features = |name: &str, element, columns, rule| {
+            let sparse = MatrixSpec::sparse(name, element, columns, rule, partition_count);
+            match self.dimensions {
+                None => sparse,
+                Some(rows) => {
+                    let partitioner = Partitioner::Range { partition_count };
+                    MatrixSpec { rows, storage: Storage::Dense, partitioner, ..sparse }
+                }
+            }
         };
         let width = self.width() as u64;
         let mut specs = vec![features("weights", ElementType::F32, width, rules.0)];
@@ -145,7 +129,7 @@ impl family::Model for Model {
 
     fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
         let rules = (PushRule::Assign, PushRule::Assign);
-        let mut specs = self.training_matrices(rules, Consistency::Asp, partition_count, 0);
+        let mut specs = self.matrices_with(rules, partition_count);
         for spec in &mut specs {
             spec.rule = PushRule::Assign;
         }

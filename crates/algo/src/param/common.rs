@@ -8,34 +8,34 @@ use crate::loss::Loss;
 use crate::metric::{STOPPING_METRICS, StoppingMetric};
 use crate::stopping::EarlyStopping;
 
-pub(crate) const POSITIVE: ParamKind =
+pub const POSITIVE: ParamKind =
     ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
-pub(crate) const NOT_NEGATIVE: ParamKind =
+pub const NOT_NEGATIVE: ParamKind =
     ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
-pub(crate) const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
-pub(crate) const AUTO_POSITIVE: ParamKind =
+pub const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
+pub const AUTO_POSITIVE: ParamKind =
     ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
 
 crate::params! {
     /// What to shuffle in passes after the first
-    pub(crate) SHUFFLE = "shuffle": ParamKind::Choice(words::<Shuffle>), "batches";
+    pub SHUFFLE = "shuffle": ParamKind::Choice(words::<Shuffle>), "batches";
     /// Stop after this many passes without a better validation metric and keep the best weights; 0: off
-    pub(crate) EARLY_STOPPING = "early_stopping": ParamKind::Integer { low: 0, high: 1_000_000 }, "0", "passes";
+    pub EARLY_STOPPING = "early_stopping": ParamKind::Integer { low: 0, high: 1_000_000 }, "0", "passes";
     /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows
     /// from it
-    pub(crate) EARLY_STOPPING_METRIC = "early_stopping_metric": ParamKind::Choice(words::<StoppingMetric>), "loss";
+    pub EARLY_STOPPING_METRIC = "early_stopping_metric": ParamKind::Choice(words::<StoppingMetric>), "loss";
     /// Share of the training records held out for validation
-    pub(crate) VALIDATION_SHARE = "validation_share": SHARE, "0";
+    pub VALIDATION_SHARE = "validation_share": SHARE, "0";
     /// For two classes: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the
     /// second in alphabetical order]
-    pub(crate) POSITIVE_LABEL = "positive_label": ParamKind::Text, "";
+    pub POSITIVE_LABEL = "positive_label": ParamKind::Text, "";
 }
 
 /// What is held out and when it stops a training.
-pub(crate) const VALIDATION: &[ParamSpec] = &[EARLY_STOPPING, EARLY_STOPPING_METRIC, VALIDATION_SHARE];
+pub const VALIDATION: &[ParamSpec] = &[EARLY_STOPPING, EARLY_STOPPING_METRIC, VALIDATION_SHARE];
 
 /// The rule for early stopping, by a metric that a model with this loss has; `None` if it is off.
-pub(crate) fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Option<EarlyStopping>, Error> {
+pub fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Option<EarlyStopping>, Error> {
     let metric: StoppingMetric = checked.choice(&EARLY_STOPPING_METRIC);
     let available: &[&str] = match loss {
         Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
@@ -57,7 +57,7 @@ pub(crate) fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Opti
 }
 
 /// The label that counts as 1, as the user writes it.
-pub(crate) fn positive_label(checked: &CheckedParams, loss: Loss) -> Result<Option<String>, Error> {
+pub fn positive_label(checked: &CheckedParams, loss: Loss) -> Result<Option<String>, Error> {
     let text = checked.text(&POSITIVE_LABEL);
     if text.is_empty() {
         return Ok(None);

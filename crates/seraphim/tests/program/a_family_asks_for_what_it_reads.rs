@@ -13,7 +13,7 @@ use algo::{
 };
 use data::Batch;
 use math::hash::named_key;
-use matrix::{Agent, Consistency, ElementType, MatrixSpec, PushRule};
+use matrix::{Agent, ElementType, MatrixSpec, PushRule};
 use seraphim::cli::Tables;
 use seraphim::library::{Data, Training};
 
@@ -89,13 +89,7 @@ impl Job for Observer {
         Ok(Arc::new(Bins(survey.quantiles(1).expect("column 1 has numbers").bounds(4))))
     }
 
-    fn matrices(
-        &self,
-        model: &dyn Model,
-        _: Consistency,
-        count: u32,
-        _: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn Model, count: u32) -> Result<Vec<MatrixSpec>, Error> {
         Ok(model.matrices(count))
     }
 

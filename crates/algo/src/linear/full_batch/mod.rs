@@ -21,7 +21,7 @@ mod residuals;
 mod survey;
 pub(super) mod svrg;
 
-use matrix::{Consistency, ElementType, MatrixId, MatrixSpec, PushRule};
+use matrix::{ElementType, MatrixId, MatrixSpec, PushRule};
 
 use super::model::Model;
 use crate::descent::Settings;
@@ -54,6 +54,5 @@ fn minimizer(model: &Model, settings: &Settings) -> Minimizer {
 /// The matrices that follow those of the model.
 pub(super) fn matrices(model: &Model, settings: &Settings, partition_count: u32) -> [MatrixSpec; 2] {
     let numbers = MatrixSpec::sparse("numbers", ElementType::I64, 1, PushRule::Min, partition_count);
-    let numbers = MatrixSpec { consistency: Consistency::Bsp, ..numbers };
     [numbers, vector_layout(model, settings).spec(partition_count)]
 }

@@ -112,7 +112,7 @@ fn the_minimum_is_that_of_newtons_method() {
         for optimizer in ["lbfgs", "lbfgs start=identity", "lbfgs history=1", "gd max_iterations=5000"] {
             let settings =
                 format!("max_iterations=500 tolerance=1e-13 l2=0.7 {settings} optimizer={optimizer}");
-            let run = train(name, &settings, tasks(&records), None, Consistency::Asp).unwrap();
+            let run = train(name, &settings, tasks(&records), None, Consistency::Bsp).unwrap();
             for (found, expected) in solution(&run).iter().zip(&expected) {
                 assert!(
                     (found - expected).abs() <= TOLERANCE * expected.abs().max(1.0),

@@ -1,7 +1,7 @@
 //! Properties of a model: how labels are read, what is measured, which matrices it has.
 
 use data::LabelRule;
-use matrix::{Consistency, Partitioner, PushRule, Storage};
+use matrix::{Partitioner, PushRule, Storage};
 
 use super::super::Model;
 use super::harness::job;
@@ -44,7 +44,7 @@ fn scores_of_logistic_regression_are_measured_as_probabilities_and_margins_are_n
 fn an_intercept_is_one_dense_row_in_one_partition_however_the_weights_are_stored() {
     for (dimensions, storage) in [(None, Storage::Sparse), (Some(1000), Storage::Dense)] {
         let model = Model { dimensions, intercept: true, standardize: None, ..model("lr") };
-        let specs = model.training_matrices((PushRule::Add, PushRule::Assign), Consistency::Bsp, 4, 1);
+        let specs = model.matrices_with((PushRule::Add, PushRule::Assign), 4);
         let [weights, intercept] = &specs[..] else { panic!("{specs:?}") };
         assert_eq!((weights.storage, weights.rule), (storage, PushRule::Add));
         assert_eq!(weights.partitioner.partition_count(), 4);

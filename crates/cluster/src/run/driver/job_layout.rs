@@ -54,7 +54,7 @@ pub(super) fn layout(
         config.parameters.add_standbys(&mut lanes)?;
     }
     let partitions = config.parameters.partition_count(lanes.len() as u32, task_count);
-    let matrices = job.parameters.matrices(model, job.consistency, partitions, job.seed)?;
+    let matrices = job.parameters.training_matrices(model, job.consistency, partitions, job.seed)?;
     config.parameters.check_memory(&matrices, if is_replicated { 2 } else { 1 })?;
     let owners_of =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
