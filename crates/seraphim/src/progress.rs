@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::Epochs;
-pub use cluster::amounts::{bytes, count, counted};
+pub use cluster::amounts::{bytes, count, counted, decimal};
 use cluster::progress::ProgressListener;
 use cluster::report::EpochLine;
 
@@ -212,8 +212,9 @@ impl State {
         let eta = eta.unwrap_or_else(|| "?".into());
         // The most important numbers come first, since a narrow terminal shows only the beginning.
         let text = format!(
-            "epoch {}{of_all}  ETA {eta}  loss {loss:.5}  {}/s  {} records",
+            "epoch {}{of_all}  ETA {eta}  loss {}  {}/s  {} records",
             self.epoch + 1,
+            decimal(loss, 5),
             count(self.speed(self.records, now)),
             count(self.records as f64)
         );

@@ -1,4 +1,4 @@
-//! Applies a PS function to a matrix of a saved model, in this process or on servers that are started for it.
+//! Applies a PS function to a table of a saved model, in this process or on servers that are started for it.
 //!
 //! A model has one row per key and one column per output; PS functions work on rows over all columns. Therefore the
 //! matrix is transposed: output o becomes row o, and its columns are the keys from 0. Where keys are hashes, or too far
@@ -14,7 +14,7 @@ use matrix::{
     LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool,
 };
 use model::manifest::AppliedFunction;
-use model::{MatrixSource, Model, RowsInMemory};
+use model::{MatrixSource, Model, ModelFiles, RowsInMemory};
 use serde_json::{Value, json};
 
 use super::Environment;
@@ -36,8 +36,8 @@ const WAIT_LIMIT: Duration = Duration::from_mins(5);
 pub struct ApplyJob {
     /// The model directory.
     pub model: PathBuf,
-    /// Name of the matrix.
-    pub matrix: String,
+    /// Name of the matrix; the first one by default.
+    pub table: Option<String>,
     /// Name of the PS function.
     pub function: String,
     /// Argument of the function.
@@ -59,11 +59,13 @@ pub struct ApplyJob {
 /// The result of [`apply`].
 #[derive(Clone, Debug, Default)]
 pub struct ApplyResult {
+    /// Name of the matrix.
+    pub table: String,
     /// The answers of a pull function; with a row number if it was applied to each row separately.
     pub answers: Vec<(Option<u32>, Value)>,
-    /// Number of weights that a push function changed.
+    /// Number of values that a push function changed.
     pub changed_count: u64,
-    /// Number of weights in the rows that a push function wrote.
+    /// Number of values in the rows that a push function wrote.
     pub value_count: u64,
     /// Whether column i stands for the i-th stored key and not for key i.
     pub columns_are_positions: bool,
@@ -74,8 +76,8 @@ impl ApplyResult {
     pub fn to_json(&self) -> Value {
         let answers: Vec<Value> =
             self.answers.iter().map(|(row, answer)| json!({"row": row, "answer": answer})).collect();
-        let Self { changed_count, value_count, columns_are_positions: packed, .. } = self;
-        json!({"answers": answers, "changed_weights": changed_count, "weights": value_count, "packed": packed})
+        let Self { table, changed_count, value_count, columns_are_positions: packed, .. } = self;
+        json!({"table": table, "answers": answers, "changed_weights": changed_count, "weights": value_count, "packed": packed})
     }
 }
 
@@ -91,18 +93,18 @@ struct TransposedMatrix {
 pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResult, Error> {
     let modules = Modules::read(&asked.modules)?;
     let functions = &modules.extend_table(environment.functions)?;
-    let fault = |fault| matrix::Error::function(&asked.matrix, &asked.function, fault);
+    let (at, table) = find(&ModelFiles::open(&asked.model, false)?, asked.table.as_deref())?;
+    let fault = |fault| matrix::Error::function(&table, &asked.function, fault);
     let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
     check_output(asked, writes)?;
     let mut model = Model::read(&asked.model, false)?;
-    let Some(at) = model.manifest.matrices.iter().position(|entry| entry.name == asked.matrix) else {
-        let names: Vec<&str> = model.manifest.matrices.iter().map(|entry| entry.name.as_str()).collect();
-        let what = format!("model {} has no matrix {:?}", asked.model.display(), asked.matrix);
-        return Err(Error::InvalidRequest { what, advice: format!("it has: {}", names.join(", ")) });
-    };
     let turned = TransposedMatrix::of(&model.manifest.matrices[at].spec, &model.matrices[at])?;
     let calls = function_calls(asked, functions, reads, writes, turned.rows.len() as u32).map_err(fault)?;
-    let mut applied = ApplyResult { columns_are_positions: turned.keys.is_some(), ..ApplyResult::default() };
+    let mut applied = ApplyResult {
+        table: table.clone(),
+        columns_are_positions: turned.keys.is_some(),
+        ..ApplyResult::default()
+    };
     let rows = if asked.servers == 0 {
         let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, functions.clone());
@@ -117,9 +119,20 @@ pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResu
         applied.changed_count = turned.changed_count(&rows);
         applied.value_count = turned.rows.iter().map(|row| row.len() as u64).sum();
         model.matrices[at] = turned.to_exported(&rows);
-        write(asked, output, model, environment)?;
+        write(asked, table, output, model, environment)?;
     }
     Ok(applied)
+}
+
+/// Returns the place and the name of the matrix of this name; the first one if none is named.
+fn find(model: &ModelFiles, name: Option<&str>) -> Result<(usize, String), Error> {
+    let names: Vec<&str> = model.manifest.matrices.iter().map(|entry| entry.name.as_str()).collect();
+    let name = name.unwrap_or(names[0]);
+    let place = names.iter().position(|known| *known == name).ok_or_else(|| Error::InvalidRequest {
+        what: format!("--table: the model has no such table ({name:?})"),
+        advice: format!("give one of {}", names.join(", ")),
+    })?;
+    Ok((place, name.to_owned()))
 }
 
 fn check_output(asked: &ApplyJob, writes: Option<Arity>) -> Result<(), Error> {
@@ -127,7 +140,7 @@ fn check_output(asked: &ApplyJob, writes: Option<Arity>) -> Result<(), Error> {
         Err(Error::InvalidRequest { what: format!("{} {what}", asked.function), advice: advice.to_owned() })
     };
     match (writes, &asked.output) {
-        (Some(_), None) => advice("changes the weights", "give --output MODEL for the changed model"),
+        (Some(_), None) => advice("changes the model", "give --output MODEL for the changed model"),
         (None, Some(_)) => advice("only reads, so that there is no model to write", "leave --output out"),
         (Some(_), Some(output)) => Outputs::new(asked.overwrite)
             .with_inputs(&asked.modules)
@@ -286,10 +299,11 @@ fn with_servers<T>(
     result
 }
 
-/// Writes the changed model, without the metrics of the old weights and without the slots of the push rules, since
-/// neither fit the new weights.
+/// Writes the changed model, without the metrics of the old values and without the slots of the push rules, since
+/// neither fit the new ones.
 fn write(
     asked: &ApplyJob,
+    table: String,
     output: &std::path::Path,
     model: Model,
     environment: Environment<'_>,
@@ -301,7 +315,7 @@ fn write(
     manifest.trained.validation_metrics.clear();
     manifest.trained.applied.push(AppliedFunction {
         function: asked.function.clone(),
-        matrix: asked.matrix.clone(),
+        matrix: table,
         argument: asked.argument.clone(),
         from: asked.from.clone(),
         into: asked.into.clone(),

@@ -1,4 +1,4 @@
-//! `seraphim apply MODEL --function NAME`: applies a PS function to the weights of a model.
+//! `seraphim apply MODEL --function NAME`: applies a PS function to a table of a model.
 
 use std::path::PathBuf;
 
@@ -19,9 +19,7 @@ pub(super) fn command() -> Command {
     let rows =
         |name, help| value(name, "ROWS", help).value_delimiter(',').value_parser(clap::value_parser!(u32));
     Command::new("apply")
-        .about(
-            "Apply a PS function to the weights of a model and print its result or write the changed model",
-        )
+        .about("Apply a PS function to a table of a model and print its result or write the changed model")
         .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
         .arg(value("function", "NAME", "PS function to apply (see `seraphim functions`)").required(true))
         .arg(
@@ -32,7 +30,11 @@ pub(super) fn command() -> Command {
             )
             .allow_hyphen_values(true),
         )
-        .arg(value("matrix", "NAME", "The matrix of the model").default_value("weights"))
+        .arg(value(
+            "table",
+            "NAME",
+            "The table of the model [default: its first one, as of `seraphim export`]",
+        ))
         .arg(rows(
             "from",
             "Rows to read, separated by commas [default: each row in turn, for a function of one row]",
@@ -70,7 +72,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     })?;
     let application = ApplyJob {
         model: PathBuf::from(text("model").expect("clap asks for it")),
-        matrix: text("matrix").expect("it has a default"),
+        table: text("table"),
         function: text("function").expect("clap asks for it"),
         argument,
         from: rows("from"),
@@ -93,8 +95,8 @@ fn summary(application: &ApplyJob, applied: &ApplyResult) -> String {
     let mut text = String::new();
     if applied.columns_are_positions {
         text += &format!(
-            "note: keys of matrix {:?} are too far apart for a row over all of them: column i is the i-th stored key\n",
-            application.matrix
+            "note: keys of table {:?} are too far apart for a row over all of them: column i is the i-th stored key\n",
+            applied.table
         );
     }
     for (row, answer) in &applied.answers {
@@ -104,9 +106,10 @@ fn summary(application: &ApplyJob, applied: &ApplyResult) -> String {
     if let Some(output) = &application.output {
         let changed = applied.changed_count;
         text += &format!(
-            "{} has changed {changed} of {} weights; the model is saved in {}\n",
+            "{} has changed {changed} of {} values of {}; the model is saved in {}\n",
             application.function,
             applied.value_count,
+            applied.table,
             output.display()
         );
     }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::job::keys;
 use crate::job::{EvaluateJob, ScoringJob};
 use crate::labels;
-use crate::progress::counted;
+use crate::progress::{counted, decimal};
 use crate::run::Environment;
 use crate::run::cluster::launch;
 use crate::run::evaluate::{ConfusionMatrix, Evaluation};
@@ -60,7 +60,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         text += &format!("labels      {}\n", evaluation.labels);
     }
     for (name, value) in &evaluation.metrics {
-        text += &format!("{name:<11} {value:.6}\n");
+        text += &format!("{name:<11} {}\n", decimal(*value, 6));
     }
     if let Some(confusion) = &evaluation.confusion {
         text += &confusion_text(confusion, evaluation.threshold);
@@ -99,8 +99,12 @@ fn calibration_text(rows: &[CalibrationRow]) -> String {
     let mut text = String::from("calibration (predicted  mean  observed share  records)\n");
     for row in rows {
         text += &format!(
-            "  {:.1} to {:.1}  {:.5}  {:.5}  {}\n",
-            row.low, row.high, row.mean_predicted, row.observed_share, row.records
+            "  {:.1} to {:.1}  {}  {}  {}\n",
+            row.low,
+            row.high,
+            decimal(row.mean_predicted, 5),
+            decimal(row.observed_share, 5),
+            row.records
         );
     }
     text

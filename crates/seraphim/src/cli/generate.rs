@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::generate::{CtrConfig, Format, generate};
 use crate::interrupt::Interrupt;
+use crate::progress::decimal;
 
 /// Minimum number of features per slot: the ranges of ids start at this size.
 const DIMENSIONS_A_SLOT: u64 = 4;
@@ -89,10 +90,10 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     for (name, bayes) in [("train", generated.train_bayes), ("test", generated.test_bayes)] {
         if let Some(b) = bayes {
             text += &format!(
-                "{name}: {:.2} % positive; the true model has AUC {:.5}, log loss {:.5}\n",
+                "{name}: {:.2} % positive; the true model has AUC {}, log loss {}\n",
                 b.positives * 100.0,
-                b.auc,
-                b.log_loss
+                decimal(b.auc, 5),
+                decimal(b.log_loss, 5)
             );
         }
     }

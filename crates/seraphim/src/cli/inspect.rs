@@ -10,7 +10,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
-use crate::progress::{bytes, counted};
+use crate::progress::{bytes, counted, decimal};
 use crate::run::driver::epoch_monitor::metrics_text;
 use crate::run::export::feature_name;
 
@@ -162,7 +162,7 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
         text += "largest weights\n";
     }
     for weight in largest.iter().filter(|weight| weight.size() > 0.0) {
-        let values: Vec<String> = weight.values.iter().map(|v| format!("{v:.6}")).collect();
+        let values: Vec<String> = weight.values.iter().map(|v| decimal(*v, 6)).collect();
         text += &format!("  {:<30} {}\n", weight.name, values.join(" "));
     }
     text

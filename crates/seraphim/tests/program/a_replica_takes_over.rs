@@ -22,6 +22,7 @@ fn a_killed_server_is_replaced_by_its_replica_and_no_task_goes_back() {
         assert_eq!(lines.len(), 1, "{said}");
         assert!(lines[0].contains(&format!("{victim} is lost")), "{said}");
         assert!(!said.contains("run 2"), "{said}");
+        assert!(!said.contains("times as long for a record"), "a worker that waited is not slow: {said}");
     }
 }
 

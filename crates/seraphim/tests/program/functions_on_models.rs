@@ -91,6 +91,39 @@ fn each_output_of_a_model_is_a_row() {
 }
 
 #[test]
+fn any_table_of_a_model_can_be_named_and_the_others_stay() {
+    let folder = Folder::new();
+    let (data, model) = (folder.write("a.libsvm", clicks(300, 1)), folder.path("model"));
+    let factors = ["--set", "k=3", "--set", "epochs=2", "--quiet"];
+    succeed(&[&["train", "fm", "--data", &data, "--model", &model][..], &factors].concat());
+    let norms = ["apply", &model, "--function", "norm_2", "--table", "factors"];
+    let here = json(&norms);
+    assert_eq!((&here["table"], here["answers"].as_array().map(Vec::len)), (&"factors".into(), Some(3)));
+    assert_eq!(json(&[&norms[..], &["--servers", "2"]].concat()), here);
+    let half = ["--function", "scalar_mul", "--argument", "0.5", "--table", "factors"];
+    let changed = |name: &str, servers: &str| {
+        let output = folder.path(name);
+        let said =
+            succeed(&[&["apply", &model, "--output", &output, "--servers", servers][..], &half].concat());
+        assert!(said.contains(" values of factors; the model is saved in "), "{said}");
+        output
+    };
+    let (output, there) = (changed("half", "0"), changed("there", "2"));
+    assert_eq!(bytes_of(&output), bytes_of(&there));
+    let export = |model: &str, table: &str| succeed(&["export", model, "--table", table]);
+    assert_eq!(export(&model, "weights"), export(&output, "weights"));
+    assert_ne!(export(&model, "factors"), export(&output, "factors"));
+    assert!(succeed(&["inspect", &output]).contains("applied      scalar_mul 0.5 to factors"));
+    // Without a name it is the first table, also of a model that has no weights.
+    let centres = folder.path("centres");
+    succeed(&["train", "kmeans", "--data", &data, "--set", "k=2", "--model", &centres, "--quiet"]);
+    let first = json(&["apply", &centres, "--function", "sum"]);
+    let exported = succeed(&["export", &centres, "--output", &folder.path("t.csv")]);
+    let table = first["table"].as_str().expect("a name");
+    assert!(exported.contains(&format!("rows of {table} written")), "{table}: {exported}");
+}
+
+#[test]
 fn keys_that_are_hashes_are_packed_and_it_is_said() {
     let folder = Folder::new();
     let cities = ["Rome", "Oslo", "Lima", "Bonn"];
@@ -125,9 +158,12 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
         (&["--function", "dot", "--from", "0,5"], "row 5, expected below the 1 rows"),
         (&["--function", "top_k", "--argument", "1.5"], "1.5, expected a whole number of at least 0"),
         (&["--function", "top_k", "--argument", "one"], "\"one\" is not JSON"),
-        (&["--function", "abs"], "changes the weights; give --output"),
+        (&["--function", "abs"], "changes the model; give --output"),
         (&["--function", "sum", "--output", &output], "only reads, so that there is no model to write"),
-        (&["--function", "sum", "--matrix", "wights"], "has no matrix \"wights\"; it has: weights"),
+        (
+            &["--function", "sum", "--table", "wights"],
+            "--table: the model has no such table (\"wights\"); give one of weights, intercept",
+        ),
         (
             &["--function", "log", "--output", &output],
             "function \"log\" on matrix \"weights\": the result in row 0",

@@ -352,7 +352,7 @@ fn a_function_on_a_model_tells_its_result_or_what_it_has_changed() {
     let doubled = ["apply", &model, "--function", "scalar_mul", "--argument", "2"];
     let output = folder.path("doubled");
     let said = told(&folder, &[&doubled[..], &["--output", &output]].concat());
-    assert_eq!(said, "scalar_mul has changed 3 of 4 weights; the model is saved in DIR/doubled\n");
+    assert_eq!(said, "scalar_mul has changed 3 of 4 values of weights; the model is saved in DIR/doubled\n");
     let error = fail(2, &["apply", &model, "--function", "scalar_mul", "--argument", "two"]);
     assert!(error.contains("--argument") && error.contains("JSON"), "{error}");
 }

@@ -416,28 +416,29 @@ impl MasterLink<'_> {
             JobEvent::CheckpointRequested => Event::CheckpointRequested,
             JobEvent::MemberDisconnected { member } => {
                 self.disconnected.insert(member.id, Instant::now());
-                Event::Timeout
+                Event::MemberAway { member: member.id }
             }
             JobEvent::MemberReconnected { member, is_restored } => {
                 let since = self.disconnected.remove(&member.id);
-                if !is_restored {
-                    return Event::Timeout;
-                }
                 let away_s = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
-                Event::Incident(format!(
-                    "{} is back after {away_s:.1} s with its write-ahead log: no task goes back",
-                    member.name
-                ))
+                let line = || {
+                    format!(
+                        "{} is back after {away_s:.1} s with its write-ahead log: no task goes back",
+                        member.name
+                    )
+                };
+                Event::MemberBack { member: member.id, incident: is_restored.then(line) }
             }
             JobEvent::ServerTakesOver { lost, reason, by } => {
                 let since = self.disconnected.remove(&lost.id);
                 let away = since.map_or(String::new(), |since| {
                     format!(" {:.1} s after its connection ended", since.elapsed().as_secs_f64())
                 });
-                Event::Incident(format!(
+                let line = format!(
                     "{} is lost ({reason}): {} has its partitions and takes over{away}; no task goes back",
                     lost.name, by
-                ))
+                );
+                Event::MemberBack { member: lost.id, incident: Some(line) }
             }
             // The other events concern sessions, a job that waits for members, or nothing that a driver must know.
             JobEvent::Session { .. } | JobEvent::Members { .. } | JobEvent::Timeout => Event::Timeout,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use algo::metric::Metrics;
 use algo::{EarlyStopping, EpochDecision, EpochMetrics, EpochReport, MetricAccumulator, TrainingReport};
 
+use crate::amounts::{count, counted, decimal};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::progress::ProgressListener;
@@ -297,25 +298,19 @@ pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
     let first = (!metrics.contains_key("log_loss")).then_some("loss");
     let named = metrics.keys().map(String::as_str).filter(is_named);
     let shown = first.into_iter().chain(usual).chain(named);
-    let text = |name: &str| metrics.get(name).map(|value| format!("{name} {}", format_metric(*value)));
+    let text = |name: &str| metrics.get(name).map(|value| format!("{name} {}", decimal(*value, 5)));
     shown.filter_map(text).collect::<Vec<_>>().join("  ")
-}
-
-/// Formats five digits after the decimal point; large values as a power of ten.
-fn format_metric(value: f64) -> String {
-    const LARGE: f64 = 1e9;
-    if value.abs() < LARGE { format!("{value:.5}") } else { format!("{value:.5e}") }
 }
 
 /// Describes an epoch with the metrics of `scored` records. An optimizer that sees all records at each step may read them
 /// several times in an epoch.
 fn epoch_text(line: &EpochLine, epoch_count: u64, scored: u64) -> String {
-    let speed = crate::amounts::count(line.records as f64 / line.seconds.max(1e-9));
+    let speed = count(line.records as f64 / line.seconds.max(1e-9));
     let is_repeated = scored > 0 && line.records > scored && line.records.is_multiple_of(scored);
     let records = if is_repeated {
-        format!("{}, read {} times", crate::amounts::counted(scored, "record"), line.records / scored)
+        format!("{}, read {} times", counted(scored, "record"), line.records / scored)
     } else {
-        crate::amounts::counted(line.records, "record")
+        counted(line.records, "record")
     };
     let mut text = format!("epoch {}/{epoch_count}  {records}  {speed}/s", line.epoch + 1);
     text += &format!("\n  training    {}", metrics_text(&line.training));
@@ -419,8 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn large_metrics_are_written_as_powers_of_ten() {
-        assert_eq!([0.5, -12.25, 5.8e75].map(format_metric), ["0.50000", "-12.25000", "5.80000e75"]);
+    fn small_and_large_metrics_show_their_digits() {
+        let metrics = [("change", 3.2e-7), ("loss", 0.5), ("size", 5.8e75)];
+        let metrics = metrics.map(|(name, value)| (name.to_owned(), value)).into();
+        assert_eq!(metrics_text(&metrics), "loss 0.50000  change 3.2e-7  size 5.80000e75");
     }
 
     #[test]

@@ -55,6 +55,7 @@ use self::messages::{BegunTraining, FromWorker, ToWorker};
 use self::preparation::{Origin, Plan, Preparing, Setup};
 use self::run_loop::JobDriver;
 use self::saving::Saving;
+use self::slow_workers::SlowWorkers;
 use self::training::Training;
 use crate::error::Error;
 use crate::job::TrainJob;
@@ -111,8 +112,10 @@ pub enum Event {
     StopRequested,
     /// The user wants a checkpoint soon.
     CheckpointRequested,
-    /// Something that the user should know, and that does not end the job.
-    Incident(String),
+    /// The connection of a member of the job has ended. It may come back.
+    MemberAway { member: u32 },
+    /// A member is back, or another one has taken its place; with what the user should know of it.
+    MemberBack { member: u32, incident: Option<String> },
     /// Nothing happened for a while. Time limits are checked.
     Timeout,
 }
@@ -213,6 +216,7 @@ pub struct Driver {
     start: Instant,
     timings: Timings,
     job_progress: JobProgress,
+    slow_workers: SlowWorkers,
     stop_requested: bool,
     /// Whether the user asked for a checkpoint before the tasks began.
     is_checkpoint_requested: bool,
@@ -258,6 +262,7 @@ impl Driver {
             start: now,
             timings: Timings::default(),
             job_progress,
+            slow_workers: SlowWorkers::new(now),
             stop_requested: false,
             is_checkpoint_requested: false,
             phase: Phase::Inspecting,
@@ -305,8 +310,15 @@ impl JobDriver for Driver {
                 self.on_checkpoint_requested();
                 Ok(())
             }
-            Event::Incident(line) => {
-                self.report_incident(&line);
+            Event::MemberAway { member } => {
+                self.slow_workers.on_away(now, member);
+                Ok(())
+            }
+            Event::MemberBack { member, incident } => {
+                self.slow_workers.on_back(now, member);
+                if let Some(line) = incident {
+                    self.report_incident(&line);
+                }
                 Ok(())
             }
             Event::Timeout => Ok(()),

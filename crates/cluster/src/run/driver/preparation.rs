@@ -367,6 +367,7 @@ impl Driver {
             Checkpointing::new(self.job.checkpoints.clone(), (id, self.config.run), data, place, now);
         let training = Training::new(*setup, monitor, step_count, checkpointing, now);
         self.phase = Phase::Training(Box::new(training));
+        self.slow_workers.begin(now, self.config.run > 1);
         if std::mem::take(&mut self.is_checkpoint_requested) {
             self.on_checkpoint_requested();
         }

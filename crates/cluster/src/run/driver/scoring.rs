@@ -168,7 +168,10 @@ impl JobDriver for ScoringDriver {
             Event::ParametersDone(_) => self.on_parameters_created(),
             Event::Failed(error) => Err(error),
             Event::StopRequested => Err(Error::Interrupted { what: NOT_ENDED.into() }),
-            Event::CheckpointRequested | Event::Incident(_) | Event::Timeout => Ok(()),
+            Event::CheckpointRequested
+            | Event::MemberAway { .. }
+            | Event::MemberBack { .. }
+            | Event::Timeout => Ok(()),
         };
         let handled = handled.and_then(|()| self.check_failure(now));
         if let Err(error) = handled {

@@ -2,8 +2,11 @@
 //!
 //! A worker reports the time in which its tasks computed, without their waits for parameters and for each other. So its
 //! time for a record shows how fast it is itself, also under bsp, where all tasks go at the pace of the slowest.
+//!
+//! After the loss of a member tasks connect again, or read to where they were, at different speeds. So the epoch in which a
+//! member was away, or another took its place, does not count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::WorkerInfo;
@@ -12,19 +15,25 @@ use super::WorkerInfo;
 const SLOW_FACTOR: f64 = 2.0;
 /// Time that is measured before workers are compared.
 const MEASURE_TIME: Duration = Duration::from_secs(1);
+/// Of an epoch in which a member was away, only so much does not count: an epoch may take days.
+const SETTLE_TIME: Duration = Duration::from_mins(1);
 /// Tasks move only if what remains would take at most this share of its time. Less is within what a busy machine varies.
 const WORTHWHILE_SHARE: f64 = 0.75;
 
 /// Times for a record in seconds, by the name of the worker.
 pub type RecordTimes = BTreeMap<String, f64>;
 
-/// What the workers have reported since the training began.
+/// What the workers have reported since the training began, or since the last member was away.
 #[derive(Debug)]
 pub(super) struct SlowWorkers {
     since: Instant,
     compared_at: Instant,
     /// By worker: records, and the seconds in which its tasks computed.
     sums: BTreeMap<u32, (u64, f64)>,
+    /// Members whose connections have ended.
+    away: BTreeSet<u32>,
+    /// When a member was lost or came back, unless an epoch has ended since: what workers report does not count.
+    disturbed_at: Option<Instant>,
 }
 
 /// The slowest worker, and what its tasks could gain elsewhere.
@@ -50,10 +59,46 @@ impl SlowWorker {
 
 impl SlowWorkers {
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, compared_at: now, sums: BTreeMap::new() }
+        let (sums, away) = (BTreeMap::new(), BTreeSet::new());
+        Self { since: now, compared_at: now, sums, away, disturbed_at: None }
+    }
+
+    /// The tasks begin. `goes_on`: after an earlier run.
+    pub(super) fn begin(&mut self, now: Instant, goes_on: bool) {
+        (self.since, self.compared_at) = (now, now);
+        if goes_on {
+            self.disturb(now);
+        }
+    }
+
+    /// The connection of a member has ended.
+    pub(super) fn on_away(&mut self, now: Instant, member: u32) {
+        self.away.insert(member);
+        self.disturb(now);
+    }
+
+    /// A member is back, or another one has taken its place.
+    pub(super) fn on_back(&mut self, now: Instant, member: u32) {
+        self.away.remove(&member);
+        self.disturb(now);
+    }
+
+    fn disturb(&mut self, now: Instant) {
+        self.sums.clear();
+        self.disturbed_at = Some(now);
+    }
+
+    /// All tasks have ended an epoch, and have reported the time until then.
+    pub(super) fn on_epoch_ended(&mut self, now: Instant) {
+        if self.away.is_empty() && self.disturbed_at.take().is_some() {
+            self.compared_at = now;
+        }
     }
 
     pub(super) fn add(&mut self, worker: u32, records: u64, busy_s: f64) {
+        if self.disturbed_at.is_some() {
+            return;
+        }
         let sum = self.sums.entry(worker).or_default();
         sum.0 += records;
         sum.1 += busy_s;
@@ -64,7 +109,13 @@ impl SlowWorkers {
     }
 
     /// Whether it is time to compare the workers.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        if let Some(since) = self.disturbed_at {
+            if now.saturating_duration_since(since) >= SETTLE_TIME {
+                self.on_epoch_ended(now);
+            }
+            return false;
+        }
         now.saturating_duration_since(self.compared_at) >= MEASURE_TIME
     }
 
@@ -205,6 +256,55 @@ mod tests {
         slow.sums.remove(&0);
         assert_eq!(slow.compare(slow.since + MEASURE_TIME, &workers, &shares), None);
         assert_eq!(compare(&[1.0], 1, 1), None);
+    }
+
+    #[test]
+    fn the_epoch_in_which_a_member_was_away_does_not_count() {
+        let (mut slow, workers, shares) = cluster(&[1.0, 1.0], 1, 1);
+        let at = |seconds| slow.since + Duration::from_secs(seconds);
+        let times = [2, 4, 6, 8, 10, 12].map(at);
+        let settled = at(12) + SETTLE_TIME;
+        let report = |slow: &mut SlowWorkers, second: f64| {
+            slow.add(0, 1000, 1000.0);
+            slow.add(1, 1000, 1000.0 * second);
+        };
+        // A server is lost; what the workers reported until another takes over, and until the epoch ends, does not count.
+        slow.on_away(times[0], 7);
+        report(&mut slow, 50.0);
+        assert_eq!(slow.compare(times[1], &workers, &shares), None, "while it is away");
+        slow.on_epoch_ended(times[1]);
+        report(&mut slow, 50.0);
+        assert_eq!(slow.compare(times[2], &workers, &shares), None, "an epoch that ends while it is away");
+        slow.on_back(times[2], 7);
+        report(&mut slow, 50.0);
+        assert_eq!(slow.compare(times[3], &workers, &shares), None, "in the same epoch");
+        slow.on_epoch_ended(times[3]);
+        report(&mut slow, 1.5);
+        assert_eq!(slow.compare(times[4], &workers, &shares), None, "the workers are equal");
+        report(&mut slow, 9.0);
+        assert_eq!(slow.compare(times[5], &workers, &shares).map(|found| found.worker), Some(1));
+        // A long epoch counts again after a while.
+        slow.on_back(times[5], 7);
+        assert_eq!(slow.compare(settled, &workers, &shares), None);
+        report(&mut slow, 5.0);
+        let found = slow.compare(settled + MEASURE_TIME, &workers, &shares).unwrap();
+        assert_eq!((found.worker, found.factor), (1, 5.0));
+    }
+
+    #[test]
+    fn a_run_after_a_loss_is_measured_from_its_second_epoch() {
+        let (mut slow, workers, shares) = cluster(&[1.0, 5.0], 1, 1);
+        let (start, later) = (slow.since, slow.since + MEASURE_TIME);
+        slow.begin(start, true);
+        slow.add(0, 1000, 1000.0);
+        slow.add(1, 1000, 5000.0);
+        assert_eq!(slow.compare(later, &workers, &shares), None);
+        slow.on_epoch_ended(later);
+        slow.add(0, 1000, 1000.0);
+        slow.add(1, 1000, 3000.0);
+        assert_eq!(slow.compare(later, &workers, &shares), None, "too early");
+        let found = slow.compare(later + MEASURE_TIME, &workers, &shares).unwrap();
+        assert_eq!((found.worker, found.factor), (1, 3.0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::epoch_monitor::{EpochMonitor, InterruptState, missing_reports_error};
 use super::job_layout::check_bad_lines;
 use super::messages::ToWorker;
 use super::preparation::Setup;
-use super::slow_workers::{RecordTimes, SlowWorkers};
+use super::slow_workers::RecordTimes;
 use super::{Driver, Effect, ParametersRequest, Phase, SnapshotPurpose};
 use crate::error::Error;
 use crate::job::SlowWorkerPolicy;
@@ -39,7 +39,6 @@ pub(super) struct Training {
     pending_decision: Option<ToWorker>,
     pub(super) since: Instant,
     pub(super) checkpointing: Checkpointing,
-    slow_workers: SlowWorkers,
     /// The worker of which the user was told that it is slow.
     told_slow: Option<u32>,
     /// Set when tasks move to other workers after the next checkpoint.
@@ -68,7 +67,6 @@ impl Training {
             pending_decision: None,
             since: now,
             checkpointing,
-            slow_workers: SlowWorkers::new(now),
             told_slow: None,
             moves: None,
         }
@@ -102,7 +100,7 @@ impl Driver {
     ) {
         let Phase::Training(training) = &mut self.phase else { return };
         training.step_count += steps;
-        training.slow_workers.add(worker, records, busy_s);
+        self.slow_workers.add(worker, records, busy_s);
         self.progress.add_bytes(bytes);
         self.progress.step(records, loss_sum);
         self.job_progress.add_steps(records, loss_sum);
@@ -135,6 +133,7 @@ impl Driver {
     fn decide(&mut self, now: Instant, reports: &[EpochReport]) -> Result<(), Error> {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         self.job_progress.epoch_done(reports[0].epoch_count);
+        self.slow_workers.on_epoch_ended(now);
         let plan = &training.setup.plan;
         // After epoch 0 all tasks have read their whole input, so the number of bad lines is final.
         check_bad_lines(self.job.input.bad_lines, &plan.worker_tasks, &training.bad_lines)?;
@@ -189,15 +188,15 @@ impl Driver {
         let (policy, cost) = (self.job.slow_worker, self.start_cost());
         let Phase::Training(training) = &mut self.phase else { return };
         let is_over = training.stop_sent || training.moves.is_some();
-        if policy == SlowWorkerPolicy::Off || is_over || !training.slow_workers.is_due(now) {
+        if policy == SlowWorkerPolicy::Off || is_over || !self.slow_workers.is_due(now) {
             return;
         }
         let shares = &training.setup.plan.worker_tasks;
         let counts: Vec<_> = shares.iter().map(|share| (share.worker, share.tasks.len() as u32)).collect();
-        let Some(slow) = training.slow_workers.compare(now, &self.config.workers, &counts) else { return };
+        let Some(slow) = self.slow_workers.compare(now, &self.config.workers, &counts) else { return };
         // Each move is made more reluctantly than the one before, so that workers whose speed varies do not stop a job.
         let cost = cost * 2u32.saturating_pow(self.config.move_count);
-        let is_worth = slow.is_worth_moving(training.slow_workers.elapsed(now), cost);
+        let is_worth = slow.is_worth_moving(self.slow_workers.elapsed(now), cost);
         let what = match (policy, training.checkpointing.problem()) {
             (SlowWorkerPolicy::Move, None) if is_worth => {
                 training.moves = Some(slow.times);

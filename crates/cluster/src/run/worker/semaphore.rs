@@ -112,7 +112,8 @@ impl Drop for ReacquireOnDrop<'_> {
     }
 }
 
-/// An agent that releases the permit of its task while it may wait.
+/// An agent that releases the permit of its task while it may wait. Every call may: a connection that is lost is made
+/// again in the call that notices it.
 pub struct PermittedAgent {
     agent: Box<dyn Agent>,
     permits: Arc<Semaphore>,
@@ -152,7 +153,7 @@ impl Agent for PermittedAgent {
     }
 
     fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
-        self.agent.prefetch(matrix, selection, clock)
+        self.permits.release_while(|| self.agent.prefetch(matrix, selection, clock))
     }
 
     fn wait(&mut self, ticket: &PullTicket, out: ValuesMut<'_>) -> Result<(), matrix::Error> {
@@ -177,7 +178,7 @@ impl Agent for PermittedAgent {
     }
 
     fn tick(&mut self) -> Result<(), matrix::Error> {
-        self.agent.tick()
+        self.permits.release_while(|| self.agent.tick())
     }
 
     fn barrier(&mut self) -> Result<(), matrix::Error> {
@@ -189,6 +190,95 @@ impl Agent for PermittedAgent {
     }
 
     fn finish(&mut self) -> Result<(), matrix::Error> {
-        self.agent.finish()
+        self.permits.release_while(|| self.agent.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix::Keys;
+
+    use super::*;
+
+    /// An agent each of whose calls takes as long as a lost connection.
+    struct StuckAgent;
+
+    fn stuck<T>(value: T) -> T {
+        std::thread::sleep(Duration::from_millis(20));
+        value
+    }
+
+    impl Agent for StuckAgent {
+        fn task(&self) -> u32 {
+            0
+        }
+
+        fn task_count(&self) -> u32 {
+            1
+        }
+
+        fn clock(&self) -> Clock {
+            0
+        }
+
+        fn pull(&mut self, _: MatrixId, _: Selection<'_>, _: ValuesMut<'_>) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn prefetch(&mut self, matrix: MatrixId, selection: Selection<'_>, clock: Clock) -> PullTicket {
+            stuck(PullTicket::new(matrix, selection, clock))
+        }
+
+        fn wait(&mut self, _: &PullTicket, _: ValuesMut<'_>) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn push(&mut self, _: MatrixId, _: Selection<'_>, _: Values<'_>) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn pull_function(&mut self, _: MatrixId, _: &FunctionCall) -> Result<Vec<u8>, matrix::Error> {
+            stuck(Ok(Vec::new()))
+        }
+
+        fn push_function(&mut self, _: MatrixId, _: &[FunctionCall]) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn tick(&mut self) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn barrier(&mut self) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn all_reduce(&mut self, _: &mut [f64]) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+
+        fn finish(&mut self) -> Result<(), matrix::Error> {
+            stuck(Ok(()))
+        }
+    }
+
+    #[test]
+    fn no_call_of_an_agent_counts_as_computing() {
+        let permits = Semaphore::new(1);
+        let mut agent = PermittedAgent::new(Box::new(StuckAgent), Arc::clone(&permits));
+        let _held = permits.acquire_permit();
+        let (matrix, keys) = (MatrixId(0), [1, 2]);
+        let rows = || Selection::Rows(Keys::Sorted(&keys));
+        let mut values = [0.0; 2];
+        agent.pull(matrix, rows(), ValuesMut::F64(&mut values)).unwrap();
+        let ticket = agent.prefetch(matrix, rows(), 0);
+        agent.wait(&ticket, ValuesMut::F64(&mut values)).unwrap();
+        agent.push(matrix, rows(), Values::F64(&values)).unwrap();
+        agent.tick().unwrap();
+        agent.barrier().unwrap();
+        agent.all_reduce(&mut values).unwrap();
+        agent.finish().unwrap();
+        let busy = permits.busy_time();
+        assert!(busy < Duration::from_millis(20), "{busy:?} of at least 160 ms");
     }
 }

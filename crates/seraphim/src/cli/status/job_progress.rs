@@ -3,7 +3,7 @@
 use control::text::plain;
 use serde_json::Value;
 
-use crate::progress::{bytes, count};
+use crate::progress::{bytes, count, decimal};
 
 /// Maximum length in bytes of a path that is shown.
 const PATH_BYTES: usize = 1 << 10;
@@ -59,7 +59,7 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     };
     out += &format!(", {}", rounded_count(records, "record"));
     if let Some(loss) = progress["loss"].as_f64() {
-        out += &format!(", loss {loss:.5}");
+        out += &format!(", loss {}", decimal(loss, 5));
     }
     if let (Some(number), Some(clock)) =
         (progress["checkpoint"]["number"].as_u64(), progress["checkpoint"]["clock"].as_u64())
