@@ -83,7 +83,9 @@ proptest! {
     ) {
         let spec = spec(partitioner, Consistency::Bsp);
         let mut plain = rows.clone();
-        plain.iter_mut().for_each(|(key, row)| change(&[argument], *key, row));
+        for (key, row) in &mut plain {
+            change(&[argument], *key, row);
+        }
         let mut sums = [ExactSum::default(), ExactSum::default()];
         for (key, row) in &plain {
             sums.iter_mut().zip(terms(&[argument], *key, row)).for_each(|(sum, term)| assert!(sum.add(term)));
@@ -152,7 +154,7 @@ fn what_is_no_call_of_all_rows_is_refused() {
         },
         ..spec(Partitioner::Hash { partition_count: 1 }, Consistency::Asp)
     };
-    let text = table().check_push(&slots, &[call.clone()]).unwrap_err().to_string();
+    let text = table().check_push(&slots, std::slice::from_ref(&call)).unwrap_err().to_string();
     assert!(text.contains("keeps slots"), "{text}");
     let columns = MatrixSpec { axis: matrix::Axis::Column, ..slots };
     assert!(table().check_push(&MatrixSpec { rule: PushRule::Add, ..columns }, &[call]).is_err());

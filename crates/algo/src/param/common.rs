@@ -8,10 +8,8 @@ use crate::loss::Loss;
 use crate::metric::{STOPPING_METRICS, StoppingMetric};
 use crate::stopping::EarlyStopping;
 
-pub const POSITIVE: ParamKind =
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
-pub const NOT_NEGATIVE: ParamKind =
-    ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
+pub const POSITIVE: ParamKind = ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
+pub const NOT_NEGATIVE: ParamKind = ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
 pub const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
 pub const AUTO_POSITIVE: ParamKind =
     ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
