@@ -243,7 +243,8 @@ impl FakeLane {
             let columns = self.columns(push.matrix);
             assert_eq!(values.len(), keys.len() * columns);
             for (i, (partition, key)) in keys.into_iter().enumerate() {
-                let placement = self.specs[push.matrix as usize].placement(&self.functions).unwrap();
+                let placement =
+                    self.specs[push.matrix as usize].placement(&self.functions).expect("a good spec");
                 assert_eq!(placement.partition_of(key), partition as usize);
                 for column in 0..columns {
                     let row = (push.matrix, column as u32, key);
@@ -322,7 +323,8 @@ impl World {
     pub(crate) fn new(layout: JobLayout) -> Self {
         let lanes = layout.lanes.iter().map(|_| FakeLane::new(layout.matrices.clone())).collect();
         let wires = layout.lanes.iter().map(|_| Wire::default()).collect();
-        let agent = AgentState::new(Duration::ZERO, layout, 0, FunctionTable::builtin()).unwrap();
+        let agent =
+            AgentState::new(Duration::ZERO, layout, 0, FunctionTable::builtin()).expect("a good layout");
         Self { now: Duration::ZERO, agent, lanes, wires, sent: Vec::new() }
     }
 
