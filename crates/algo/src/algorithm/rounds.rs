@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use data::BatchStream;
+use data::{Batch, BatchStream};
 use matrix::function::unpack;
 use matrix::{Agent, FunctionCall, PushRule};
 
@@ -85,11 +85,24 @@ impl Task<'_> {
         self.round
     }
 
+    /// Reads the task's share of the data, batch by batch, in the order of the files.
+    pub fn for_each_batch(
+        &mut self,
+        mut visit: impl FnMut(&Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.data.start_epoch(0)?;
+        *self.record_count = 0;
+        while let Some(batch) = self.data.next()? {
+            *self.record_count += batch.record_count() as u64;
+            visit(batch)?;
+        }
+        Ok(())
+    }
+
     /// Reads the edges of the task's share of the data: `--format edges`, or entries with the fields 0 and 1.
     pub fn edges(&mut self) -> Result<Vec<Edge>, Error> {
         let mut edges = Vec::new();
-        self.data.start_epoch(0)?;
-        while let Some(batch) = self.data.next()? {
+        self.for_each_batch(|batch| {
             for r in 0..batch.record_count() {
                 let node = |field: u32| {
                     let at = batch.entries(r).find(|i| batch.fields.get(*i) == Some(&field));
@@ -100,8 +113,8 @@ impl Task<'_> {
                 };
                 edges.push(Edge { source, target, weight: f64::from(batch.weight(r)) });
             }
-        }
-        *self.record_count = edges.len() as u64;
+            Ok(())
+        })?;
         Ok(edges)
     }
 
