@@ -66,7 +66,10 @@ fn a_run_after_a_loss_refuses_data_that_have_changed() {
             } else {
                 job.wait_for_checkpoint(1);
             }
-            std::fs::write(&world.data, &text).expect("it is ours");
+            // In one moment: a reader of the old file reads it to its end.
+            let changed = format!("{}.changed", world.data);
+            std::fs::write(&changed, &text).expect("it is ours");
+            std::fs::rename(&changed, &world.data).expect("it is ours");
             signal(job.pid("worker-1"), "-KILL");
             let mut said = String::new();
             out.read_to_string(&mut said).expect("it is text");
