@@ -261,6 +261,12 @@ fn api_docs(root: &Path) -> Result<()> {
     with_all(root, "doc", "--no-deps").env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
+/// The examples alone.
+pub(crate) fn build_and_run_examples(root: &Path) -> Result<()> {
+    build(root)?;
+    examples(root)
+}
+
 /// Runs the examples. Every example of the workspace must be in the table and the other way round, so that none is
 /// forgotten or lost.
 fn examples(root: &Path) -> Result<()> {

@@ -33,6 +33,7 @@ usage: cargo xtask COMMAND
   docs                              checks the pages made from the code, and runs the code blocks of the pages that are
                                     marked `run`
   docs --bless                      writes the pages made from the code
+  examples                          runs the examples, some on servers of which one is killed
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
   jvm                               builds jvm/ with Maven and runs its tests, where there are Java and Maven
@@ -66,6 +67,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::run(&root, docs::PageMode::Check),
         ["docs", "--bless"] => docs::run(&root, docs::PageMode::Bless),
+        ["examples"] => ci::build_and_run_examples(&root),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
         ["jvm"] => jvm::build_and_run(&root),

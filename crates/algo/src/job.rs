@@ -42,7 +42,7 @@ pub trait Job: Debug + Send + Sync {
     }
 
     /// The model without its matrices. With `previous`, training continues from that model, whose family and matrices are
-    /// those of this one ([`check_continues`]).
+    /// those of this one (`check_continues`).
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
 
     /// The matrices, in order of creation. The caller sets their consistency and their seed.
