@@ -79,6 +79,11 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
+    /// A table for which users may ask, as models of its kind mostly have it, and why this one has none.
+    fn missing_table(&self) -> Option<MissingTable> {
+        None
+    }
+
     /// The names of the `count` columns of a matrix of the model, as in a table.
     fn column_names(&self, _matrix: &str, count: usize) -> Vec<String> {
         match count {
@@ -131,6 +136,20 @@ impl RecordNeeds {
         }
     }
 }
+
+/// A table that a model does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct MissingTable {
+    pub name: &'static str,
+    /// A clause without a full stop.
+    pub reason: &'static str,
+}
+
+/// What models say whose scores are no linear function of the values of a record.
+pub(crate) const NO_COEFFICIENTS: MissingTable = MissingTable {
+    name: "coefficients",
+    reason: "this model is not linear in the values of its records, so it has no coefficients",
+};
 
 /// A table that a model makes of its matrices: a row for each row of the first, then one more.
 pub trait DerivedTable {

@@ -53,7 +53,9 @@ pub use algorithm::Algorithm;
 pub use check::check;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
-pub use family::{AlgorithmRow, DerivedTable, Families, Family, Model, RecordNeeds, SavedModel};
+pub use family::{
+    AlgorithmRow, DerivedTable, Families, Family, MissingTable, Model, RecordNeeds, SavedModel,
+};
 pub use job::{
     DataFacts, DataProfile, Epochs, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
     evaluate,

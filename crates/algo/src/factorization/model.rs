@@ -9,7 +9,7 @@ use super::FAMILY;
 use super::interaction::FactorShape;
 use super::score::FactorizationScorer;
 use crate::error::Error;
-use crate::family::{self, RecordNeeds};
+use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
 use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
@@ -130,6 +130,10 @@ impl family::Model for Model {
             ("standardize", format!("{:?}", self.standardize)),
             ("normalize", self.normalize.to_string()),
         ]
+    }
+
+    fn missing_table(&self) -> Option<MissingTable> {
+        Some(NO_COEFFICIENTS)
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {

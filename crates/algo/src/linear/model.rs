@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::coefficients::Coefficients;
 use super::{FAMILY, LinearScorer};
 use crate::error::Error;
-use crate::family::{self, DerivedTable, RecordNeeds};
+use crate::family::{self, DerivedTable, MissingTable, NO_COEFFICIENTS, RecordNeeds};
 use crate::job::{Output, Scorer};
 use crate::labels::LabelScale;
 use crate::loss::Loss;
@@ -168,6 +168,10 @@ impl family::Model for Model {
         let (scaling, label_scale) = (self.scaling(), self.label_scale);
         // Records of unit length are no linear function of their values.
         (!self.normalize).then(|| Box::new(Coefficients { scaling, label_scale, lost: Vec::new() }) as _)
+    }
+
+    fn missing_table(&self) -> Option<MissingTable> {
+        self.normalize.then_some(NO_COEFFICIENTS)
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {

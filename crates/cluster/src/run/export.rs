@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use algo::{DerivedTable, Families, Model};
+use algo::{DerivedTable, Families, MissingTable, Model};
 use data::{ColumnKind, KeyNames, Schema};
 use matrix::{ElementType, ExportedRows, OwnedValues};
 use model::ModelFiles;
@@ -57,7 +57,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     let mut files = ModelFiles::open(&job.model, false)?;
     let model = families.load(&files.manifest.model)?;
     let tables = tables(&files, &*model);
-    let table = find(&tables, job.table.as_deref())?.to_owned();
+    let table = find(&tables, job.table.as_deref(), model.missing_table())?.to_owned();
     let derived = model.derived_table().filter(|derived| derived.name() == table);
     let matrix = derived.as_ref().map_or(table.as_str(), |derived| derived.matrices()[0]);
     let at = position(&files, matrix).expect("it is a matrix of the model");
@@ -94,11 +94,17 @@ fn tables(files: &ModelFiles, model: &dyn Model) -> Vec<String> {
 }
 
 /// Returns the table of this name; the first one if none is named.
-fn find<'a>(tables: &'a [String], name: Option<&str>) -> Result<&'a str, Error> {
+fn find<'a>(
+    tables: &'a [String],
+    name: Option<&str>,
+    missing: Option<MissingTable>,
+) -> Result<&'a str, Error> {
     let Some(name) = name else { return Ok(&tables[0]) };
     tables.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
         let advice = format!("give one of {}", tables.join(", "));
-        let what = format!("--table: the model has no such table ({name:?})");
+        let missing = missing.filter(|missing| missing.name == name);
+        let reason = missing.map_or_else(String::new, |missing| format!(": {}", missing.reason));
+        let what = format!("--table: the model has no such table ({name:?}){reason}");
         Error::InvalidRequest { what, advice }
     })
 }
