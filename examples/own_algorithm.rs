@@ -72,7 +72,6 @@ impl Rounds for PageRank {
         let (rank, out) = (task.look_up("rank", sources())?, task.look_up("out", sources())?);
         let sent = |edge: &Edge| rank.number(edge.source) * edge.weight / out.number(edge.source);
         task.push_sums("received", share.edges.iter().map(|edge| (edge.target, sent(edge))))?;
-        task.barrier()?;
         let [total] = task.fold("total", "received", &[])?;
         // The ranks of nodes without outgoing edges go to all nodes.
         let jump = (1.0 - set.damping * total) / share.node_count;

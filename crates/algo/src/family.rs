@@ -92,6 +92,12 @@ pub trait Model: Any + Debug + Send + Sync {
         }
     }
 
+    /// Why no single table of the model may be changed by a function, if it would no longer fit the others: a clause without a
+    /// full stop.
+    fn bound_tables(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A scorer with its own scratch memory; each thread needs one.
     fn scorer(&self) -> Box<dyn Scorer>;
 

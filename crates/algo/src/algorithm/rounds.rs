@@ -67,10 +67,12 @@ pub struct Task<'t> {
     is_new: bool,
     round: u64,
     record_count: &'t mut u64,
+    /// The owners of keys are decided.
+    has_owners: &'t mut bool,
 }
 
 impl Task<'_> {
-    /// Whether the tables are as they are created. It is the same at every task.
+    /// Whether the tables are as they are created: in [`Rounds::begin`] of a new training. It is the same at every task.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -170,14 +172,15 @@ impl Task<'_> {
         Ok(values)
     }
 
-    /// Runs a fold of [`Algorithm::functions`] over all rows of a table, at the servers. It sees the pushes before the last
-    /// [`Self::barrier`] or [`Self::sum`].
+    /// Runs a fold of [`Algorithm::functions`] over all rows of a table, at the servers. All tasks wait for each other first,
+    /// so it sees what they have pushed before.
     pub fn fold<const N: usize>(
         &mut self,
         name: &str,
         table: &str,
         argument: &[f64],
     ) -> Result<[f64; N], Error> {
+        self.agent.barrier()?;
         let call = FunctionCall::of_rows(&full_name(self.algorithm, name), argument);
         let answer = self.agent.pull_function(self.place(table).matrix, &call)?;
         let sums: Vec<f64> = unpack(&answer).map_err(|fault| matrix::Error::function(table, name, fault))?;
@@ -188,8 +191,11 @@ impl Task<'_> {
     }
 
     /// Runs a change of [`Algorithm::functions`] over all rows of a table, at the servers. All tasks call it with the same
-    /// argument, and it runs once; they see it after a [`Self::barrier`] or [`Self::sum`].
+    /// argument, and it runs once. They wait for each other first, so it comes after what they have pushed before, and before
+    /// what they push then; they see it after a [`Self::barrier`] or [`Self::sum`].
     pub fn change(&mut self, name: &str, table: &str, argument: &[f64]) -> Result<(), Error> {
+        self.agent.barrier()?;
+        // Of the pushes of a clock, those of task 0 come first, in their order.
         if self.agent.task() == 0 {
             let call = FunctionCall::of_rows(&full_name(self.algorithm, name), argument);
             self.agent.push_function(self.place(table).matrix, &[call])?;
@@ -198,8 +204,13 @@ impl Task<'_> {
     }
 
     /// Those of the keys that belong to this task, ascending: a key that several tasks name belongs to one of them. All tasks
-    /// call it, with the same keys in a training that goes on.
+    /// call it, once and in [`Rounds::begin`], with the same keys in a training that goes on.
     pub fn own(&mut self, keys: impl IntoIterator<Item = u64>) -> Result<Vec<u64>, Error> {
+        if std::mem::replace(self.has_owners, true) {
+            return Err(Error::unsuitable(
+                "the owners of keys are decided once, when the training begins (Task::own)",
+            ));
+        }
         let keys = ascending(keys);
         let number = f64::from(self.agent.task_count() - self.agent.task());
         if self.is_new {
@@ -269,8 +280,11 @@ impl<A: Rounds> Loop<A> for ByRounds {
         let mut places = Table::places(&job.tables(&model.0));
         let owners = places.pop().expect("the tables of the loop are the last");
         let (model, is_new) = (&model.0, saved.is_none());
-        let mut learner = RoundLearner { job, model, places, owners, share: None, is_new, record_count: 0 };
+        let (record_count, has_owners) = (0, false);
+        let mut learner =
+            RoundLearner { job, model, places, owners, share: None, is_new, record_count, has_owners };
         let share = learner.with_task(task, 0, Rounds::begin)?;
+        (learner.is_new, learner.has_owners) = (false, true);
         task.agent.barrier()?;
         learner.share = Some(share);
         let mut all = [learner.record_count as f64];
@@ -290,6 +304,7 @@ struct RoundLearner<'a, A: Rounds> {
     share: Option<A::Share>,
     is_new: bool,
     record_count: u64,
+    has_owners: bool,
 }
 
 impl<A: Rounds> RoundLearner<'_, A> {
@@ -301,8 +316,10 @@ impl<A: Rounds> RoundLearner<'_, A> {
     ) -> Result<T, Error> {
         let (places, owners, is_new) = (&self.places, self.owners, self.is_new);
         let (agent, data, record_count) = (&mut *task.agent, &mut *task.data, &mut self.record_count);
+        let has_owners = &mut self.has_owners;
         let algorithm = A::NAME;
-        let mut task = Task { algorithm, agent, data, places, owners, is_new, round, record_count };
+        let mut task =
+            Task { algorithm, agent, data, places, owners, is_new, round, record_count, has_owners };
         run(self.model, &self.job.settings, &mut task)
     }
 }
@@ -315,7 +332,14 @@ impl<A: Rounds> Learner for RoundLearner<'_, A> {
         let round = self.with_task(task, epoch, run)?;
         self.share = Some(share);
         task.agent.tick()?;
-        task.agent.barrier()?;
+        // The tasks wait for each other, and agree.
+        let mut last = [f64::from(u8::from(round.is_last))];
+        task.agent.all_reduce(&mut last)?;
+        if last[0] != 0.0 && last[0] != f64::from(task.agent.task_count()) {
+            return Err(Error::unsuitable(
+                "the tasks differ in whether this is the last round (Round::is_last)",
+            ));
+        }
         let Epochs::Fixed(count) = A::needs(&self.job.settings).epochs else {
             return Err(Error::unsuitable("the number of rounds must be fixed"));
         };

@@ -26,6 +26,11 @@ pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
     /// What the loop requires besides what the algorithm needs.
     fn complete(needs: Needs) -> Needs;
 
+    /// Refuses tables that the loop cannot train.
+    fn check_tables(_tables: &[Table]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The tables that the loop needs.
     fn work_tables() -> Vec<Table> {
         Vec::new()
@@ -86,6 +91,7 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
 
     fn matrices(&self, model: &dyn Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
         let model: &AlgorithmModel<A> = model.of()?;
+        A::Loop::check_tables(&self.tables(&model.0))?;
         Ok(Table::specs(&self.tables(&model.0), true, partition_count))
     }
 

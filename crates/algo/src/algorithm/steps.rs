@@ -25,11 +25,13 @@ pub trait Steps: Algorithm<Loop = BySteps> {
 #[derive(Clone, Copy, Debug)]
 pub struct BySteps;
 
-/// What the steps of a batch push: a row for each key of the batch in each table of the model, 0 at first.
+/// What the steps of a batch push: a row for each key of the batch that they add to, in each table of the model.
 #[derive(Debug)]
 pub struct Changes<'a> {
     places: &'a [TablePlace],
     values: &'a mut [Vec<f64>],
+    /// Whether something was added, for each table and key.
+    touched: &'a mut [Vec<bool>],
     /// The weight of the present record.
     weight: f64,
 }
@@ -40,6 +42,7 @@ impl Changes<'_> {
         let (width, factor) = (self.places[table].columns, self.weight * factor);
         let changes = &mut self.values[table][key as usize * width..][..width];
         changes.iter_mut().zip(row).for_each(|(change, value)| *change += factor * value);
+        self.touched[table][key as usize] = true;
     }
 }
 
@@ -48,6 +51,16 @@ impl<A: Steps> Loop<A> for BySteps {
 
     fn complete(needs: Needs) -> Needs {
         Needs { saves_within_epochs: true, ..needs }
+    }
+
+    fn check_tables(tables: &[Table]) -> Result<(), Error> {
+        match tables.iter().find(|table| !table.adds()) {
+            None => Ok(()),
+            Some(table) => Err(Error::unsuitable(format!(
+                "steps add their changes, and the push rule of the table '{}' keeps one value: choose Add or a rule of gradients",
+                table.name()
+            ))),
+        }
     }
 
     fn begin<'a>(
@@ -59,8 +72,9 @@ impl<A: Steps> Loop<A> for BySteps {
         let places = Table::places(&model.0.tables(Some(&job.settings)));
         batch_loop::begin(A::needs(&job.settings).epochs, saved, |_: Option<()>| {
             let tables = vec![Vec::new(); places.len()];
-            let (values, changes) = (tables.clone(), tables);
-            Ok(StepLearner { job, model: &model.0, places, values, changes, scores: Vec::new(), next: None })
+            let touched = vec![Vec::new(); places.len()];
+            let (values, changes, model) = (tables.clone(), tables, &model.0);
+            Ok(StepLearner { job, model, places, values, changes, touched, scores: Vec::new(), next: None })
         })
     }
 }
@@ -72,6 +86,7 @@ struct StepLearner<'a, A: Algorithm> {
     /// The rows of the present batch, for each table.
     values: Vec<Vec<f64>>,
     changes: Vec<Vec<f64>>,
+    touched: Vec<Vec<bool>>,
     scores: Vec<f64>,
     /// The tickets of the next batch.
     next: Option<Vec<PullTicket>>,
@@ -97,6 +112,30 @@ impl<A: Steps> StepLearner<'_, A> {
     }
 }
 
+/// Refuses records of a format without columns for an algorithm that reads ids.
+fn check_ids<A: Algorithm>(settings: &A::Settings, batch: &Batch) -> Result<(), Error> {
+    let ids = A::needs(settings).ids;
+    if ids.is_empty() || !batch.fields.is_empty() || batch.record_count() == 0 {
+        return Ok(());
+    }
+    let names = ids.join(", ");
+    Err(Error::unsuitable(format!(
+        "{} reads the columns {names}, and the data have none: give a table",
+        A::NAME
+    )))
+}
+
+/// Returns the keys that were touched, and keeps their rows alone.
+fn keep_touched(width: usize, keys: &[u64], touched: &[bool], rows: &mut Vec<f64>) -> Vec<u64> {
+    let mut kept = Vec::with_capacity(keys.len());
+    for (at, key) in keys.iter().enumerate().filter(|(at, _)| touched[*at]) {
+        rows.copy_within(at * width..(at + 1) * width, kept.len() * width);
+        kept.push(*key);
+    }
+    rows.truncate(kept.len() * width);
+    kept
+}
+
 impl<A: Steps> BatchLearner for StepLearner<'_, A> {
     type State = ();
 
@@ -109,6 +148,7 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
         next: Option<&Batch>,
         metrics: &mut MetricAccumulator,
     ) -> Result<StepSums, Error> {
+        check_ids::<A>(&self.job.settings, batch)?;
         self.pull(agent, batch)?;
         self.prefetch(agent, next);
         let rows = Rows { places: &self.places, values: &self.values };
@@ -118,8 +158,12 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
             changes.clear();
             changes.resize(batch.columns.len() * place.columns, 0.0);
         }
+        for touched in &mut self.touched {
+            touched.clear();
+            touched.resize(batch.columns.len(), false);
+        }
         let (places, values) = (&self.places[..], &mut self.changes[..]);
-        let mut changes = Changes { places, values, weight: 1.0 };
+        let mut changes = Changes { places, values, touched: &mut self.touched, weight: 1.0 };
         let (mut loss, mut weight) = (0.0, 0.0);
         for record in rows.records(batch, &self.scores) {
             changes.weight = record.weight();
@@ -136,8 +180,9 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
         if !loss.is_finite() {
             return Ok(sums);
         }
-        for (place, changes) in self.places.iter().zip(&self.changes) {
-            place.push(agent, &batch.columns, changes)?;
+        for ((place, changes), touched) in self.places.iter().zip(&mut self.changes).zip(&self.touched) {
+            let keys = keep_touched(place.columns, &batch.columns, touched, changes);
+            place.push(agent, &keys, changes)?;
         }
         agent.tick()?;
         Ok(sums)

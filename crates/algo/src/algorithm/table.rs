@@ -56,6 +56,15 @@ impl Table {
         Self { is_work: true, ..self }
     }
 
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether pushes are added up or are gradients.
+    pub(super) fn adds(&self) -> bool {
+        !matches!(self.rule, PushRule::Assign | PushRule::Min | PushRule::Max)
+    }
+
     /// The matrices of these tables: first those of the model, then those of the training.
     pub(super) fn specs(tables: &[Self], is_job: bool, partition_count: u32) -> Vec<MatrixSpec> {
         let spec = |table: &Self| {

@@ -235,6 +235,10 @@ impl family::Model for Model {
         vec![("k", self.clusters.to_string()), ("distance", self.distance.name().to_owned())]
     }
 
+    fn bound_tables(&self) -> Option<&'static str> {
+        Some("the table 'norms' has the squared lengths of the columns of 'centres'")
+    }
+
     fn scorer(&self) -> Box<dyn Scorer> {
         Box::new(ClusterScorer::new(self))
     }

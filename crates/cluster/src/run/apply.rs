@@ -17,9 +17,9 @@ use model::manifest::AppliedFunction;
 use model::{MatrixSource, Model, ModelFiles, RowsInMemory};
 use serde_json::{Value, json};
 
-use super::Environment;
 use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
+use super::{Environment, load_model};
 use crate::error::Error;
 use crate::modules::Modules;
 use crate::outputs::Outputs;
@@ -98,6 +98,17 @@ pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResu
     let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
     check_output(asked, writes)?;
     let mut model = Model::read(&asked.model, false)?;
+    let bound = load_model(&asked.model, &model.manifest, environment.families)?.bound_tables();
+    if let (Some(_), Some(reason)) = (writes, bound) {
+        let what = format!(
+            "{} would change one table of a {} model: {reason}",
+            asked.function, model.manifest.algorithm
+        );
+        return Err(Error::InvalidRequest {
+            what,
+            advice: "train anew, or use a function that only reads".into(),
+        });
+    }
     let turned = TransposedMatrix::of(&model.manifest.matrices[at].spec, &model.matrices[at])?;
     let calls = function_calls(asked, functions, reads, writes, turned.rows.len() as u32).map_err(fault)?;
     let mut applied = ApplyResult {

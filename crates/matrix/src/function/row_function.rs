@@ -90,7 +90,10 @@ impl RowChange {
 fn check(spec: &MatrixSpec, call: &FunctionCall) -> Result<Vec<f64>, FunctionFault> {
     if spec.axis != Axis::Row {
         let actual = "partitions by column".to_owned();
-        return Err(FunctionFault::Matrix { actual, expected: "partitions by row" });
+        return Err(FunctionFault::Matrix {
+            actual,
+            expected: "partitions by row, for this function of rows in a training",
+        });
     }
     if !call.from.is_empty() || !call.into.is_empty() {
         let rows = call.from.len() + call.into.len();
@@ -143,7 +146,7 @@ impl BoundRowFold {
         let mut sums = vec![ExactSum::default(); self.fold.width];
         for part in parts {
             let digits: Vec<i64> = unpack(part)?;
-            let mut of_sums = digits.chunks_exact(digits.len() / self.fold.width.max(1));
+            let mut of_sums = digits.chunks_exact((digits.len() / self.fold.width.max(1)).max(1));
             if !sums.iter_mut().all(|sum| of_sums.next().is_some_and(|digits| sum.add_digits(digits))) {
                 return Err(FunctionFault::user("a partial answer has no sums"));
             }

@@ -121,6 +121,10 @@ fn any_table_of_a_model_can_be_named_and_the_others_stay() {
     let exported = succeed(&["export", &centres, "--output", &folder.path("t.csv")]);
     let table = first["table"].as_str().expect("a name");
     assert!(exported.contains(&format!("rows of {table} written")), "{table}: {exported}");
+    // The norms would be those of other centres.
+    let (scale, output) = (["--function", "scalar_mul", "--argument", "2"], folder.path("scaled"));
+    let said = fail(2, &[&["apply", &centres, "--output", &output][..], &scale].concat());
+    assert!(said.contains("one table of a kmeans model") && said.contains("'norms'"), "{said}");
 }
 
 #[test]
