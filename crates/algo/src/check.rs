@@ -7,7 +7,7 @@ use data::{Batch, FormatOptions};
 use matrix::{ExportedRows, FunctionTable, MatrixId};
 
 use crate::algorithm::Algorithm;
-use crate::coordinator::StepDecision;
+use crate::coordinator::{EpochReport, StepDecision};
 use crate::error::Error;
 use crate::family::{Families, Model};
 use crate::in_process::{self, Finished, Setup};
@@ -108,7 +108,10 @@ impl<'a> Check<'a> {
             return Err(Error::unsuitable(format!("the table '{name}' is another one {what}")));
         }
         let metrics = |run: &Finished| {
-            run.reports.iter().rev().map(|report| report.training.finish()).collect::<Vec<_>>()
+            // Bits, as a metric that is no number differs from itself.
+            let bits = |(name, value): (_, f64)| (name, value.to_bits());
+            let of_report = |report: &EpochReport| report.training.finish().into_iter().map(bits).collect();
+            run.reports.iter().rev().map(of_report).collect::<Vec<Vec<_>>>()
         };
         if metrics(whole).iter().zip(metrics(run)).any(|(own, other)| *own != other) {
             return Err(Error::unsuitable(format!("the metrics are others {what}")));

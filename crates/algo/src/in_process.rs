@@ -97,6 +97,7 @@ pub(crate) fn run(
         matrices,
         reports: Mutex::default(),
         moments: Mutex::default(),
+        failure: Mutex::default(),
         done: Mutex::new(0),
         have_saved: Mutex::new(BTreeSet::new()),
         save_clock: setup.save_clock,
@@ -149,6 +150,8 @@ struct Hub<F> {
     matrices: Vec<MatrixId>,
     reports: Mutex<BTreeMap<(u64, u32), EpochReport>>,
     moments: Mutex<Vec<Moment>>,
+    /// Why the matrices could not be saved, for all tasks.
+    failure: Mutex<Option<matrix::Error>>,
     done: Mutex<u64>,
     /// The tasks that have saved within an epoch.
     have_saved: Mutex<BTreeSet<u32>>,
@@ -180,10 +183,18 @@ impl<F: Fn(u32, u64) -> StepDecision + Sync> Coordinator for Hub<F> {
 
     fn save_state(&self, state: TaskState) -> Result<(), Error> {
         if self.barrier.wait().is_leader() {
-            let matrices = self.matrices.iter().map(|id| self.store.export(*id).unwrap()).collect();
-            self.moments.lock().unwrap().push(Moment { clock: state.clock, matrices, states: Vec::new() });
+            match self.matrices.iter().map(|id| self.store.export(*id)).collect() {
+                Ok(matrices) => {
+                    let moment = Moment { clock: state.clock, matrices, states: Vec::new() };
+                    self.moments.lock().unwrap().push(moment);
+                }
+                Err(error) => *self.failure.lock().unwrap() = Some(error),
+            }
         }
         self.barrier.wait();
+        if let Some(error) = &*self.failure.lock().unwrap() {
+            return Err(error.clone().into());
+        }
         let mut moments = self.moments.lock().unwrap();
         let states = &mut moments.last_mut().expect("the leader has added a moment").states;
         states.push(state);

@@ -280,9 +280,20 @@ impl<A: Rounds> Loop<A> for ByRounds {
         let mut places = Table::places(&job.tables(&model.0));
         let owners = places.pop().expect("the tables of the loop are the last");
         let (model, is_new) = (&model.0, saved.is_none());
-        let (record_count, has_owners) = (0, false);
-        let mut learner =
-            RoundLearner { job, model, places, owners, share: None, is_new, record_count, has_owners };
+        let Epochs::Fixed(round_limit) = A::needs(&job.settings).epochs else {
+            return Err(Error::unsuitable("the number of rounds must be fixed (Needs::epochs)"));
+        };
+        let mut learner = RoundLearner {
+            job,
+            model,
+            places,
+            owners,
+            share: None,
+            is_new,
+            record_count: 0,
+            has_owners: false,
+            round_limit,
+        };
         let share = learner.with_task(task, 0, Rounds::begin)?;
         (learner.is_new, learner.has_owners) = (false, true);
         task.agent.barrier()?;
@@ -305,6 +316,7 @@ struct RoundLearner<'a, A: Rounds> {
     is_new: bool,
     record_count: u64,
     has_owners: bool,
+    round_limit: u64,
 }
 
 impl<A: Rounds> RoundLearner<'_, A> {
@@ -340,9 +352,7 @@ impl<A: Rounds> Learner for RoundLearner<'_, A> {
                 "the tasks differ in whether this is the last round (Round::is_last)",
             ));
         }
-        let Epochs::Fixed(count) = A::needs(&self.job.settings).epochs else {
-            return Err(Error::unsuitable("the number of rounds must be fixed"));
-        };
+        let count = self.round_limit;
         let mut training = task.model.metric_accumulator();
         if let MetricAccumulator::Named(parts) = &mut training {
             parts.loss.record_count = self.record_count;

@@ -146,7 +146,7 @@ pub(super) fn accumulate(
     metrics: &mut MetricAccumulator,
     batch: &Batch,
     predictions: &[f64],
-) {
+) -> Result<(), Error> {
     let mut slopes = Vec::new();
     match metrics {
         MetricAccumulator::Real(_) => {
@@ -169,7 +169,9 @@ pub(super) fn accumulate(
             for (r, probabilities) in predictions.chunks_exact(classes.len()).enumerate() {
                 let (label, weight) = (batch.labels[r], f64::from(batch.weight(r)));
                 let Some(class) = classes.iter().position(|class| f64::from(*class) == label) else {
-                    continue;
+                    let ends = classes.first().zip(classes.last()).unwrap_or((&0.0, &0.0));
+                    let (first, last) = (*ends.0, *ends.1);
+                    return Err(Error::UnknownClass { label, class_count: classes.len(), first, last });
                 };
                 let said = argmax(probabilities);
                 parts.counts.add(said, class, weight);
@@ -178,6 +180,7 @@ pub(super) fn accumulate(
             }
         }
     }
+    Ok(())
 }
 
 struct AlgorithmScorer<A> {
@@ -206,7 +209,7 @@ impl<A: Algorithm> Scorer for AlgorithmScorer<A> {
     ) -> Result<(), Error> {
         let mut predictions = Vec::new();
         self.predict(agent, batch, &mut predictions)?;
-        accumulate(&self.model.output(), parts, batch, &predictions);
+        accumulate(&self.model.output(), parts, batch, &predictions)?;
         if let MetricAccumulator::Named(parts) = parts {
             (0..batch.record_count()).for_each(|r| parts.loss.add(0.0, f64::from(batch.weight(r))));
         }

@@ -174,7 +174,7 @@ impl<A: Steps> BatchLearner for StepLearner<'_, A> {
                 parts.loss.add(of_record, record.weight());
             }
         }
-        accumulate(&self.model.output(), metrics, batch, &self.scores);
+        accumulate(&self.model.output(), metrics, batch, &self.scores)?;
         let positive_count = batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
         let sums = StepSums { loss, positive_count, weight };
         if !loss.is_finite() {

@@ -127,6 +127,8 @@ crate::settings! {
     struct DegreeSettings {
         /// Whether what is pushed at the beginning is pushed again when training continues
         careless: bool = false;
+        /// 1: a change that fails; 2: rounds that end at one task; 3: owners twice; 4: a change after pushes
+        deed: u64 = 0, 0 to 4;
     }
 }
 
@@ -166,13 +168,26 @@ impl Rounds for Degrees {
         if task.is_new() || set.careless {
             task.push_sums("share", edges.iter().map(|edge| (edge.source, edge.weight)))?;
         }
+        for _ in 0..if set.deed == 3 { 2 } else { 0 } {
+            task.own(edges.iter().map(|edge| edge.source))?;
+        }
         Ok(())
     }
 
-    fn round(&self, _: &DegreeSettings, (): &mut (), task: &mut Task<'_>) -> Result<Round, Error> {
+    fn round(&self, set: &DegreeSettings, (): &mut (), task: &mut Task<'_>) -> Result<Round, Error> {
         let [total, node_count] = task.fold("total", "share", &[])?;
-        task.change("scale", "share", &[0.5 / total])?;
-        Ok(Round { is_last: false, shown: vec![("total", total), ("nodes", node_count)] })
+        if set.deed == 4 {
+            task.push_sums("share", [(1, 1.0)])?;
+            task.change("scale", "share", &[0.0])?;
+            let [rest, _] = task.fold("total", "share", &[])?;
+            assert_eq!(rest, 0.0, "the pushes of all tasks come before the change");
+            return Ok(Round { is_last: true, shown: vec![("rest", rest / rest)] });
+        }
+        task.change("scale", "share", &[if set.deed == 1 { f64::INFINITY } else { 0.5 / total }])?;
+        Ok(Round {
+            is_last: set.deed == 2 && task.number() == 1,
+            shown: vec![("total", total), ("nodes", node_count)],
+        })
     }
 }
 
@@ -187,6 +202,14 @@ fn an_algorithm_is_checked_by_its_author() {
     crate::check::<LeastSquares>("csv", table, &[("epochs", "2")]).unwrap();
     let text = crate::check::<Degrees>("edges", LINKS, &[("careless", "true")]).unwrap_err();
     assert_eq!(text, "with 1 task: the metrics are others continued from clock 2", "the shares are the same");
+    for (deed, words) in
+        [("1", "is not finite"), ("2", "differ in whether this is the last"), ("3", "decided once")]
+    {
+        let text = crate::check::<Degrees>("edges", LINKS, &[("deed", deed)]).unwrap_err();
+        assert!(text.contains(words), "{deed}: {text}");
+    }
+    // A change comes after what all tasks have pushed before, and a metric that is no number is equal to itself.
+    crate::check::<Degrees>("edges", LINKS, &[("deed", "4")]).unwrap();
     let text = crate::check::<Degrees>("edges", LINKS, &[("carelss", "true")]).unwrap_err();
     assert!(text.contains("carelss") && text.contains("careless"), "{text}");
 }
