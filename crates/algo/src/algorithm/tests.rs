@@ -181,7 +181,7 @@ impl Rounds for Degrees {
             task.change("scale", "share", &[0.0])?;
             let [rest, _] = task.fold("total", "share", &[])?;
             assert_eq!(rest, 0.0, "the pushes of all tasks come before the change");
-            return Ok(Round { is_last: true, shown: vec![("rest", rest / rest)] });
+            return Ok(Round { is_last: true, shown: vec![("rest", f64::NAN)] });
         }
         task.change("scale", "share", &[if set.deed == 1 { f64::INFINITY } else { 0.5 / total }])?;
         Ok(Round {
