@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy};
+use crate::{bits, docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
@@ -147,6 +147,7 @@ const SLOW_STAGES: &[CiStage] = &[
         run: |root| kill::run(root, &kill::KillOptions::parse(&["--rounds", "50"])?),
     },
     CiStage { name: "stores of other systems", run: stores::run },
+    CiStage { name: "bits of other machines", run: bits::run },
     CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
     CiStage {
         name: "mutants of Parquet files",

@@ -1,8 +1,9 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `bits`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
 
+mod bits;
 mod ci;
 mod command;
 mod docs;
@@ -43,6 +44,7 @@ usage: cargo xtask COMMAND
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
   stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
+  bits                              runs the tests of the elementary functions on the instructions of other machines (needs QEMU)
   mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
                                     puts N faults (default 20, drawn by S) into each crate, one at a time, and looks
                                     whether its tests notice
@@ -75,6 +77,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["spark"] => spark::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["stores"] => stores::run(&root),
+        ["bits"] => bits::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

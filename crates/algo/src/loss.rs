@@ -9,6 +9,10 @@
 //! | Huber, r = s - y, D = `delta` | `0.5 r^2` if `abs(r) <= D`, else `D (abs(r) - D / 2)` | `clamp(r, -D, D)` |
 //! | softmax, class c | `log(sum_k exp(s_k)) - s_c` | `softmax(s)_k - [k = c]` |
 
+#![allow(clippy::inline_always, reason = "only inlined in a loop do they become vector instructions")]
+
+use math::elementary::{exp, ln_1p, log_sum_exp, sigmoid, sigmoid_of};
+use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
 /// The loss of a record, whose sum the model minimizes.
@@ -65,7 +69,7 @@ impl Loss {
     ///
     /// # Panics
     /// For softmax, which has one score per class: see [`softmax`].
-    #[inline]
+    #[inline(always)]
     pub fn value_and_slope(self, score: f64, label: f64) -> (f64, f64) {
         match self {
             Self::Logistic => logistic(score, label),
@@ -92,6 +96,39 @@ impl Loss {
             Self::Softmax => panic!("softmax has a score a class"),
         }
     }
+
+    /// [`Self::value_and_slope`] of each record.
+    ///
+    /// # Panics
+    /// For softmax, and if the four do not have one number per record each.
+    pub fn values_and_slopes(self, scores: &[f64], labels: &[f64], values: &mut [f64], slopes: &mut [f64]) {
+        let lens = [labels.len(), values.len(), slopes.len()];
+        assert_eq!(lens, [scores.len(); 3], "one number per record");
+        match self {
+            Self::Logistic => logistic_all(scores, labels, values, slopes),
+            _ => {
+                for (r, (&score, &label)) in scores.iter().zip(labels).enumerate() {
+                    (values[r], slopes[r]) = self.value_and_slope(score, label);
+                }
+            }
+        }
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+fn logistic_all(scores: &[f64], labels: &[f64], values: &mut [f64], slopes: &mut [f64]) {
+    let records = scores.iter().zip(labels).zip(values).zip(slopes);
+    for (((&score, &label), value), slope) in records {
+        (*value, *slope) = logistic(score, label);
+    }
+}
+
+/// Turns scores into probabilities of label 1.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub fn sigmoid_all(scores: &mut [f64]) {
+    for score in scores {
+        *score = sigmoid(*score);
+    }
 }
 
 /// The value if it is above 0, else 0. NaN stays NaN: `f64::max` would turn the loss of a model without meaning into 0.
@@ -101,12 +138,11 @@ fn positive_part(value: f64) -> f64 {
 }
 
 /// Loss and slope from one exponential: `e = exp(-|s|)`.
-#[inline]
+#[inline(always)]
 fn logistic(score: f64, label: f64) -> (f64, f64) {
-    let e = (-score.abs()).exp();
-    // This equals `math::special::sigmoid` to the bit.
-    let probability = if score >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
-    (score.max(0.0) + e.ln_1p() - label * score, probability - label)
+    let e = exp(-score.abs());
+    let positive = if score < 0.0 { 0.0 } else { score };
+    (positive + ln_1p(e) - label * score, sigmoid_of(score, e) - label)
 }
 
 /// Turns the scores of a record (one per class) into slopes, and returns the loss for its `class`.
@@ -114,7 +150,7 @@ fn logistic(score: f64, label: f64) -> (f64, f64) {
 /// # Panics
 /// If `class` is not below the number of scores.
 pub fn softmax(scores: &mut [f64], class: usize) -> f64 {
-    let loss = math::special::log_sum_exp(scores) - scores[class];
+    let loss = log_sum_exp(scores) - scores[class];
     probabilities(scores);
     scores[class] -= 1.0;
     loss
@@ -125,7 +161,7 @@ pub fn probabilities(scores: &mut [f64]) {
     let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for score in scores.iter_mut() {
-        *score = (*score - max).exp();
+        *score = exp(*score - max);
         sum += *score;
     }
     for score in scores {

@@ -119,7 +119,7 @@ impl ScalingRule {
             Standardize::Center | Standardize::Scale => (0.0, mean, square),
             Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
             Standardize::Entries => return IDENTITY_SCALE,
-            Standardize::Idf => return (0.0, 1.0 - share.ln()),
+            Standardize::Idf => return (0.0, 1.0 - math::elementary::ln(share)),
         };
         let variance = square - mean * mean;
         let keeps_values = self.is_indicator(moments) || variance <= CONSTANT_COLUMN * square;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
+use math::elementary::sigmoid;
 use math::random::{Purpose, stream};
-use math::special::sigmoid;
 use matrix::{Agent, Clock, Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::batch::Batch;
 use crate::block;
 use crate::error::Error;
+use crate::key_set::KeySet;
 use disk::BlockFile;
 
 /// Where blocks are stored.
@@ -143,6 +144,29 @@ impl BlockCache {
             }
         };
         result.map_err(|fault| Error::DamagedBlock { index, place: self.location_name(index), fault })
+    }
+
+    /// Replaces the columns of all blocks by their ranks in `keys`, if all blocks are in memory, and returns whether they
+    /// are.
+    pub(crate) fn rank_columns(&mut self, keys: &KeySet, batch: &mut Batch) -> Result<bool, Error> {
+        if self.disk.is_some() {
+            return Ok(false);
+        }
+        let mut ranks = Vec::new();
+        for index in 0..self.len() {
+            self.read(index, batch)?;
+            keys.ranks(&batch.columns, &mut ranks);
+            batch.columns.clear();
+            batch.columns.extend(ranks.iter().map(|&rank| u64::from(rank)));
+            self.scratch.clear();
+            block::encode(batch, &mut self.scratch);
+            if let BlockLocation::Memory(bytes) = &self.locations[index] {
+                self.memory_bytes -= bytes.len() as u64;
+            }
+            self.locations[index] = self.store_in_memory();
+        }
+        self.seal();
+        Ok(true)
     }
 
     fn location_name(&self, index: usize) -> String {

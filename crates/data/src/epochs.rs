@@ -10,6 +10,7 @@ use crate::batch::{Batch, BatchBuilder};
 use crate::batch_size::BatchSize;
 use crate::cache::{BlockCache, CacheConfig, CacheStats};
 use crate::error::Error;
+use crate::key_set::KeySet;
 use crate::reader::Reader;
 use crate::rebatcher::{Rebatcher, WINDOW_BLOCKS, copy_record};
 use crate::stream::BatchStream;
@@ -365,6 +366,11 @@ impl BatchStream for TaskData {
             std::mem::swap(batch, &mut self.batch);
         }
         Ok(found)
+    }
+
+    fn rank_columns(&mut self, keys: &KeySet) -> Result<bool, Error> {
+        self.scan()?;
+        self.cache.as_mut().map_or(Ok(false), |cache| cache.rank_columns(keys, &mut self.batch))
     }
 
     fn release_cache(&mut self) {

@@ -1,7 +1,7 @@
 //! A stream whose next batches can be looked at, so that an algorithm can prefetch the parameters of the next steps while
 //! this step computes.
 
-use crate::{Batch, BatchStream, Error};
+use crate::{Batch, BatchStream, Error, KeySet};
 
 /// Returns the batches of a stream unchanged and in order. [`BatchStream::next_window`] reads ahead as far as it is asked
 /// to.
@@ -55,6 +55,10 @@ impl BatchStream for LookAhead<'_> {
             return self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None);
         }
         Ok(Some(&self.batches[..self.window_len.min(ahead + 1)]))
+    }
+
+    fn rank_columns(&mut self, keys: &KeySet) -> Result<bool, Error> {
+        self.stream.rank_columns(keys)
     }
 
     fn release_cache(&mut self) {

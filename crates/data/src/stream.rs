@@ -1,6 +1,6 @@
 //! The interface through which an algorithm reads batches, epoch after epoch.
 
-use crate::{Batch, Error};
+use crate::{Batch, Error, KeySet};
 
 /// Batches of one task. For each epoch in turn, the caller calls `start_epoch`, then `next` until it returns `None`.
 pub trait BatchStream: Send {
@@ -24,6 +24,12 @@ pub trait BatchStream: Send {
     fn next_window(&mut self, ahead: usize) -> Result<Option<&[Batch]>, Error> {
         let _ = ahead;
         Ok(self.next()?.map(std::slice::from_ref))
+    }
+    /// Replaces the keys of later batches by their ranks in `keys`, which contains all of them, if all batches are cached
+    /// in memory. Returns whether it did.
+    fn rank_columns(&mut self, keys: &KeySet) -> Result<bool, Error> {
+        let _ = keys;
+        Ok(false)
     }
     /// Says that no later epoch will be requested, so that the stream may drop what it caches for one.
     fn release_cache(&mut self) {}

@@ -1,6 +1,7 @@
 //! Seeded random streams. Every random number in Seraphim comes from a named stream, so that the same seed gives the
 //! same bytes.
 
+use crate::elementary::{cos, ln};
 use crate::hash::{combine, mix64};
 
 /// What a stream is for. The number is part of the stream's identity and is never reused.
@@ -34,6 +35,25 @@ pub fn stream(seed: u64, purpose: Purpose, task: u64, epoch: u64) -> RandomStrea
         state = combine(state, part);
     }
     RandomStream { state }
+}
+
+/// Draws with a name: the same for a record, a node or a token wherever it is, and whatever was drawn before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedDraws {
+    state: u64,
+}
+
+impl NamedDraws {
+    /// The draws of `purpose` in `round` (an epoch, a sweep, a tree), under `seed`.
+    pub fn new(seed: u64, purpose: Purpose, round: u64) -> Self {
+        Self { state: stream(seed, purpose, u64::MAX, round).state }
+    }
+
+    /// The stream of this name.
+    #[inline]
+    pub fn of(self, name: u64) -> RandomStream {
+        RandomStream { state: combine(self.state, name) }
+    }
 }
 
 impl RandomStream {
@@ -70,7 +90,7 @@ impl RandomStream {
     pub fn normal(&mut self) -> f64 {
         let u = self.uniform();
         let v = self.uniform();
-        (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        (-2.0 * ln(1.0 - u)).sqrt() * cos(std::f64::consts::TAU * v)
     }
 
     /// Permutes `items` (Fisher and Yates, Durstenfeld's form).
@@ -98,6 +118,17 @@ mod tests {
         ] {
             assert_ne!(base, first(other));
         }
+    }
+
+    #[test]
+    fn draws_depend_on_their_name_alone() {
+        let draws = NamedDraws::new(1, Purpose::Test, 3);
+        let all: Vec<u64> = (0..1000).map(|name| draws.of(name).next_u64()).collect();
+        assert_eq!(draws.of(500).next_u64(), all[500]);
+        assert_ne!(NamedDraws::new(1, Purpose::Test, 4).of(500).next_u64(), all[500]);
+        let mean = all.iter().map(|&bits| bits as f64 / 2f64.powi(64)).sum::<f64>() / 1000.0;
+        // Five standard errors.
+        assert!((mean - 0.5).abs() < 5.0 * (1.0 / 12_000f64).sqrt(), "{mean}");
     }
 
     #[test]

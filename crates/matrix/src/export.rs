@@ -103,7 +103,7 @@ impl ExportRange {
         /// A range has this share of the rows.
         const SHARE: u64 = 32;
         /// And at least as many as have this size.
-        const MINIMUM_BYTES: u64 = 8 << 20;
+        const MINIMUM_BYTES: u64 = 16 << 20;
         let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
         Self { from, limit: (row_count / SHARE).max(MINIMUM_BYTES / row_bytes).max(1) as usize }
     }
@@ -222,6 +222,13 @@ impl SmallestKeys {
         }
     }
 
+    /// The smallest keys of both.
+    fn merge(mut self, mut other: Self) -> Self {
+        self.end = self.end.min(other.end);
+        self.pairs.append(&mut other.pairs);
+        self
+    }
+
     fn drop_rest(&mut self) {
         if let Some((_, next, _)) = (self.pairs.len() > self.range.limit)
             .then(|| self.pairs.select_nth_unstable_by_key(self.range.limit, |pair| pair.0))
@@ -255,14 +262,21 @@ pub(crate) fn export_rows<E: RuleElement>(
         return Err(fault(spec, "rows", row_count.to_string(), "less than 2^30, for one export"));
     }
     let mut total = 0u32;
-    let mut smallest = SmallestKeys::new(range, row_count);
-    for (i, table) in tables.iter().enumerate() {
+    for table in &tables {
         starts.push(total);
-        let offset = spec.key_offset(i % table_count);
-        table.for_each_key(Share::WHOLE, |key, position| smallest.add(offset + key, total + position));
         total += table.position_bound();
     }
-    let pairs = smallest.sorted();
+    let scan = |first: usize, step: usize| {
+        let mut smallest = SmallestKeys::new(range, row_count / step as u64);
+        for i in (first..tables.len()).step_by(step) {
+            let (offset, start) = (spec.key_offset(i % table_count), starts[i]);
+            tables[i]
+                .for_each_key(Share::WHOLE, |key, position| smallest.add(offset + key, start + position));
+        }
+        smallest
+    };
+    let pairs =
+        on_threads(row_count, scan).into_iter().reduce(SmallestKeys::merge).expect("a thread").sorted();
     let columns = spec.columns_of_table();
     let rule_slots = spec.rule.slots();
     let mut values = vec![E::ZERO; pairs.len() * columns];
@@ -311,14 +325,19 @@ fn clear<E: RuleElement>(
             Ok(())
         })
     };
-    if row_count < MIN_ROWS_PER_THREAD as u64 {
-        return clear_each(0, 1);
-    }
+    on_threads(row_count, clear_each).into_iter().collect()
+}
+
+/// Runs `work(thread, thread count)` on several cores if there are many rows, and returns the results in order.
+fn on_threads<T: Send>(row_count: u64, work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if row_count < MIN_ROWS_PER_THREAD as u64 || threads == 1 {
+        return vec![work(0, 1)];
+    }
     std::thread::scope(|scope| {
-        let running: Vec<_> =
-            (0..threads).map(|thread| scope.spawn(move || clear_each(thread, threads))).collect();
-        running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        let work = &work;
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread, threads))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
 

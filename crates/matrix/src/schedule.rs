@@ -2,6 +2,7 @@
 
 use std::f64::consts::PI;
 
+use math::elementary::{cos, pow};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -52,10 +53,10 @@ impl Schedule {
         match *self {
             Schedule::Constant => 1.0,
             Schedule::InverseTime { decay, start } => 1.0 / (1.0 + decay * (start + t) as f64),
-            Schedule::Exponential { decay, every, start } => decay.powf((start + t) as f64 / every),
+            Schedule::Exponential { decay, every, start } => pow(decay, (start + t) as f64 / every),
             Schedule::WarmRestarts { period, stretch, floor, start } => {
                 let (passed, length) = position_in_period((start + t) as f64, period, stretch);
-                floor + 0.5 * (1.0 - floor) * (1.0 + (PI * passed / length).cos()) // Eq. 5
+                floor + 0.5 * (1.0 - floor) * (1.0 + cos(PI * passed / length)) // Eq. 5
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::error::Error;
 /// Number of rows among which the first that is not zero is searched.
 const SEARCHED_ROWS: u64 = 64;
 /// Size of the rows that are read at a time.
-const BLOCK_BYTES: u64 = 16 << 20;
+const BLOCK_BYTES: u64 = 2 << 20;
 
 /// A model in memory.
 #[derive(Debug)]

@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use data::KeyNames;
@@ -181,17 +183,11 @@ pub fn write<E: From<Error>>(
         .then(|| TensorFile::create(&folder, OPTIMIZER_FILE, tensors, &sync))
         .transpose()?;
     let mut names = NameFilter::new(dictionary);
-    for (i, plan) in plans.iter().enumerate() {
-        let mut from = 0;
-        loop {
-            let rows = source.rows_from(i, from)?;
-            let Some(last) = rows.keys.last() else { break };
-            from = last + 1;
-            check_finite(&specs[i], &rows, keep_optimizer)?;
-            names.add(&rows.keys);
-            plan.write(&rows, &mut weights, slots.as_mut())?;
-        }
-    }
+    write_rows(source, plans.len(), |i, rows| {
+        check_finite(&specs[i], &rows, keep_optimizer)?;
+        names.add(&rows.keys);
+        plans[i].write(&rows, &mut weights, slots.as_mut())
+    })?;
     manifest.matrices.extend(plans.iter().map(MatrixPlan::entry));
     manifest.files.push(weights.finish()?);
     manifest.files.extend(slots.map(TensorFile::finish).transpose()?);
@@ -205,6 +201,34 @@ pub fn write<E: From<Error>>(
     unfinished.persist(if overwrite { replace } else { move_to_new })?;
     sync.folder(folder_of(path))?;
     Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
+}
+
+/// Gives all rows of all matrices to `write`, block by block: a block is written while the next one is read.
+fn write_rows<E: From<Error>>(
+    source: &mut dyn MatrixSource<E>,
+    matrix_count: usize,
+    mut write: impl FnMut(usize, ExportedRows) -> Result<(), Error> + Send,
+) -> Result<(), E> {
+    std::thread::scope(|scope| {
+        let (sender, blocks) = sync_channel(0);
+        let writing = scope.spawn(move || blocks.into_iter().try_for_each(|(i, rows)| write(i, rows)));
+        let mut send_all = |i: usize| {
+            let mut from = 0;
+            loop {
+                let rows = source.rows_from(i, from)?;
+                let Some(last) = rows.keys.last() else { return Ok(()) };
+                from = last + 1;
+                if sender.send((i, rows)).is_err() {
+                    // The writer has ended with an error.
+                    return Ok(());
+                }
+            }
+        };
+        let read = (0..matrix_count).try_for_each(&mut send_all);
+        drop(sender);
+        writing.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        read
+    })
 }
 
 /// Refuses rows that cannot be read again: their values, and what the push rule keeps if it is written, must be finite.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::Batch;
+use math::elementary::ln;
 use matrix::{Agent, MatrixSpec};
 use serde_json::Value;
 
@@ -153,7 +154,7 @@ pub(super) fn accumulate(
             crate::metric::add_scores(Loss::Squared, batch, predictions, &mut slopes, metrics);
         }
         MetricAccumulator::Binary(parts) if parts.probabilities => {
-            let logit = |p: &f64| (p / (1.0 - p)).ln();
+            let logit = |p: &f64| ln(p / (1.0 - p));
             let scores: Vec<f64> = predictions.iter().map(logit).collect();
             crate::metric::add_scores(Loss::Logistic, batch, &scores, &mut slopes, metrics);
         }
@@ -176,7 +177,7 @@ pub(super) fn accumulate(
                 let said = argmax(probabilities);
                 parts.counts.add(said, class, weight);
                 parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
-                parts.loss.add(-probabilities[class].ln(), weight);
+                parts.loss.add(-ln(probabilities[class]), weight);
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::batch_loop::pull_or_wait;
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::labels::LabelScale;
+use crate::loss::sigmoid_all;
 use crate::metric::{MetricAccumulator, add_scores};
 use crate::rows::{ONE_ROW, prefetch, rows_of};
 use crate::scaling::ValueScaler;
@@ -140,9 +141,7 @@ impl Scorer for FactorizationScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.raw_scores(agent, batch, out)?;
         if !self.scoring.model.loss.is_real() {
-            for score in out {
-                *score = math::special::sigmoid(*score);
-            }
+            sigmoid_all(out);
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use data::{Batch, BatchBuilder, BatchSize, LabelRule, Shuffle, Survey};
+use math::elementary::sigmoid;
 use math::random::{Purpose, stream};
-use math::special::sigmoid;
 use matrix::{Consistency, MatrixId};
 
 use super::Model;

@@ -184,7 +184,7 @@ fn plus_plus(
     k: usize,
     random: &mut RandomStream,
 ) -> Result<Vec<SparsePoint>, Error> {
-    let trial_count = 2 + (k as f64).ln() as usize;
+    let trial_count = 2 + math::elementary::ln(k as f64) as usize;
     let mut chosen = choose_one(agent, points, points.all_weights(), random)?;
     let mut distances = Distances::new(points);
     distances.add(points, &chosen);

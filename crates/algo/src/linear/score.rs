@@ -9,8 +9,9 @@ use crate::batch_loop::pull_or_wait;
 use crate::csr::CsrRows;
 use crate::error::Error;
 use crate::job::Scorer;
-use crate::loss::{Loss, probabilities, softmax};
-use crate::metric::{MetricAccumulator, argmax};
+use crate::loss::{Loss, probabilities, sigmoid_all, softmax};
+use crate::metric::loss::LossAccumulator;
+use crate::metric::{MetricAccumulator, argmax, for_each_loss};
 use crate::rows::{ONE_ROW, prefetch, rows_of};
 use crate::scaling::ValueScaler;
 
@@ -124,6 +125,30 @@ pub(super) fn add_to_metrics(
     Ok(parts.loss.loss_sum - before)
 }
 
+/// Like [`add_to_metrics`], of the metrics the loss alone.
+pub(super) fn add_losses(
+    model: &Model,
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    losses: &mut LossAccumulator,
+) -> Result<f64, Error> {
+    let before = losses.loss_sum;
+    if model.loss == Loss::Softmax {
+        slopes.clear();
+        slopes.extend_from_slice(scores);
+        for (r, row) in slopes.chunks_exact_mut(model.width()).enumerate() {
+            let class = model.class_of(batch.labels[r])?;
+            losses.add(softmax(row, class), f64::from(batch.weight(r)));
+        }
+    } else {
+        for_each_loss(model.loss, batch, scores, slopes, |r, loss, _| {
+            losses.add(loss, f64::from(batch.weight(r)));
+        });
+    }
+    Ok(losses.loss_sum - before)
+}
+
 /// Scores batches with a saved model, or with one in training.
 #[derive(Debug)]
 pub struct LinearScorer {
@@ -141,7 +166,7 @@ impl Scorer for LinearScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.raw_scores(agent, batch, out)?;
         match self.scoring.model.loss {
-            Loss::Logistic => out.iter_mut().for_each(|score| *score = math::special::sigmoid(*score)),
+            Loss::Logistic => sigmoid_all(out),
             Loss::Softmax => out.chunks_exact_mut(self.scoring.model.width()).for_each(probabilities),
             Loss::Hinge | Loss::SquaredHinge | Loss::Squared | Loss::Huber { .. } => {}
         }

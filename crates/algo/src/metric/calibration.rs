@@ -40,8 +40,11 @@ impl CalibrationAccumulator {
     /// Adds a record with a prediction in `[0, 1]` and the label 0 or 1.
     #[inline]
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
-        let above = (prediction * BIN_COUNT as f64).ceil() as usize;
-        let bin = &mut self.bins[above.clamp(1, BIN_COUNT) - 1];
+        // The number of bins that end below the prediction.
+        let place = prediction * BIN_COUNT as f64;
+        let below = place as usize;
+        let below = below.saturating_sub(usize::from(below as f64 == place));
+        let bin = &mut self.bins[below.min(BIN_COUNT - 1)];
         bin.record_count += 1;
         bin.weight_sum += weight;
         bin.prediction_sum += weight * prediction;

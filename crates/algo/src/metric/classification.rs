@@ -30,13 +30,12 @@ impl BinaryCounts {
     /// Adds a record with its predicted class and its label.
     #[inline]
     pub fn add(&mut self, said: bool, is: bool, weight: f64) {
-        let cell = match (said, is) {
-            (true, true) => &mut self.true_positive,
-            (true, false) => &mut self.false_positive,
-            (false, false) => &mut self.true_negative,
-            (false, true) => &mut self.false_negative,
-        };
-        *cell += weight;
+        // Without branches: which cell it is cannot be predicted.
+        let part = |holds: bool| if holds { weight } else { 0.0 };
+        self.true_positive += part(said && is);
+        self.false_positive += part(said && !is);
+        self.true_negative += part(!said && !is);
+        self.false_negative += part(!said && is);
     }
 
     /// Adds the records of another task.

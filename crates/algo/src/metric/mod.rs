@@ -31,6 +31,7 @@ use classification::{BinaryCounts, ClassCounts, Confusion};
 use data::Batch;
 use gauc::GaucAccumulator;
 use loss::LossAccumulator;
+use math::elementary::{ln, sigmoid};
 use named::NamedAccumulator;
 use regression::RegressionAccumulator;
 
@@ -121,6 +122,26 @@ pub struct RealAccumulator {
     pub regression: RegressionAccumulator,
 }
 
+impl BinaryAccumulator {
+    /// Adds a record with the loss and the slope of its score, without its group.
+    #[inline]
+    fn add(&mut self, score: f64, label: f64, loss: f64, slope: f64, weight: f32) {
+        let (is_positive, wide) = (label > 0.0, f64::from(weight));
+        self.loss.add(loss, wide);
+        if self.probabilities {
+            // The slope of the logistic loss is prediction - label.
+            self.calibration.add(slope + label, label, wide);
+        }
+        let said = match self.threshold {
+            None => score > 0.0,
+            Some(threshold) if self.probabilities => sigmoid(score) > threshold,
+            Some(threshold) => score > threshold,
+        };
+        self.counts.add(said, is_positive, wide);
+        self.auc.add(score, is_positive, weight);
+    }
+}
+
 impl RealAccumulator {
     /// Adds a record; its loss is half the squared error.
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
@@ -159,6 +180,16 @@ impl MetricAccumulator {
             Self::Classes(parts) => &parts.loss,
             Self::Real(parts) => &parts.loss,
             Self::Named(parts) => &parts.loss,
+        }
+    }
+
+    /// The accumulator of the objective, to which a caller adds that needs no other metric.
+    pub(crate) fn loss_mut(&mut self) -> &mut LossAccumulator {
+        match self {
+            Self::Binary(parts) => &mut parts.loss,
+            Self::Classes(parts) => &mut parts.loss,
+            Self::Real(parts) => &mut parts.loss,
+            Self::Named(parts) => &mut parts.loss,
         }
     }
 
@@ -292,41 +323,20 @@ pub(crate) fn add_scores(
     slopes: &mut Vec<f64>,
     parts: &mut MetricAccumulator,
 ) -> f64 {
-    slopes.clear();
     let before = parts.loss().loss_sum;
     match parts {
-        MetricAccumulator::Binary(parts) => {
-            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let weight = batch.weight(r);
-                let (loss, slope) = loss.value_and_slope(score, label);
-                slopes.push(slope);
-                let wide = f64::from(weight);
-                parts.loss.add(loss, wide);
-                if parts.probabilities {
-                    // The slope of the logistic loss is prediction - label.
-                    parts.calibration.add(slope + label, label, wide);
-                }
-                let said = match parts.threshold {
-                    None => score > 0.0,
-                    Some(threshold) if parts.probabilities => math::special::sigmoid(score) > threshold,
-                    Some(threshold) => score > threshold,
-                };
-                parts.counts.add(said, label > 0.0, wide);
-                parts.auc.add(score, label > 0.0, weight);
-                if let Some(&group) = batch.groups.get(r) {
-                    parts.gauc.add(group, score, label > 0.0, weight);
-                }
+        MetricAccumulator::Binary(parts) => for_each_loss(loss, batch, scores, slopes, |r, loss, slope| {
+            let (score, label, weight) = (scores[r], batch.labels[r], batch.weight(r));
+            parts.add(score, label, loss, slope, weight);
+            if let Some(&group) = batch.groups.get(r) {
+                parts.gauc.add(group, score, label > 0.0, weight);
             }
-        }
-        MetricAccumulator::Real(parts) => {
-            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
-                let weight = f64::from(batch.weight(r));
-                let (loss, slope) = loss.value_and_slope(score, label);
-                slopes.push(slope);
-                parts.loss.add(loss, weight);
-                parts.regression.add(score, label, weight);
-            }
-        }
+        }),
+        MetricAccumulator::Real(parts) => for_each_loss(loss, batch, scores, slopes, |r, loss, _| {
+            let weight = f64::from(batch.weight(r));
+            parts.loss.add(loss, weight);
+            parts.regression.add(scores[r], batch.labels[r], weight);
+        }),
         MetricAccumulator::Classes(_) | MetricAccumulator::Named(_) => {
             panic!("a model with one score makes metrics of scores")
         }
@@ -334,9 +344,32 @@ pub(crate) fn add_scores(
     parts.loss().loss_sum - before
 }
 
+/// Computes the losses and the slopes of records with one score each, and visits each record with both, in order.
+pub(crate) fn for_each_loss(
+    loss: Loss,
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    mut visit: impl FnMut(usize, f64, f64),
+) {
+    /// Records whose losses are computed together.
+    const CHUNK: usize = 64;
+    slopes.clear();
+    slopes.resize(scores.len(), 0.0);
+    let mut losses = [0.0; CHUNK];
+    for (chunk, slopes) in slopes.chunks_mut(CHUNK).enumerate() {
+        let records = chunk * CHUNK..chunk * CHUNK + slopes.len();
+        let losses = &mut losses[..slopes.len()];
+        loss.values_and_slopes(&scores[records.clone()], &batch.labels[records.clone()], losses, slopes);
+        for (r, (&loss, &slope)) in records.zip(losses.iter().zip(&*slopes)) {
+            visit(r, loss, slope);
+        }
+    }
+}
+
 /// `-share log share`.
 fn entropy(share: f64) -> f64 {
-    if share > 0.0 { -share * share.ln() } else { 0.0 }
+    if share > 0.0 { -share * ln(share) } else { 0.0 }
 }
 
 fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {

@@ -201,10 +201,18 @@ impl TaskParameters for SharedStore {
     }
 }
 
-struct LocalMatrices {
+/// The matrices of a store.
+pub(super) struct LocalMatrices {
     store: Arc<LocalStore>,
     /// Those for the checkpoint that is being written.
     snapshots: Snapshots,
+}
+
+impl LocalMatrices {
+    /// Without snapshots.
+    pub(super) fn new(store: Arc<LocalStore>) -> Self {
+        Self { store, snapshots: None }
+    }
 }
 
 impl MatrixSource<Error> for LocalMatrices {

@@ -42,32 +42,32 @@ pub(super) fn import(
         let stored = &previous.manifest.matrices[entry];
         let Some(position) = specs.iter().position(|spec| spec.name == stored.name) else { continue };
         let fits = state_fits(stored.spec.rule, specs[position].rule);
-        import_matrix(previous, entry, |mut rows, replace| {
-            if !fits {
-                rows.slots.clear();
-            }
-            matrices.import(position as u32, &rows, replace)
-        })?;
+        import_matrix(previous, entry, (position as u32, &specs[position]), matrices, fits)?;
     }
     Ok(())
 }
 
-/// Gives the rows of a matrix to `set`, block by block; the first, which may be empty, replaces all rows that the matrix
-/// has.
+/// Replaces all rows of a matrix, which has a number and a spec, by those of a model, block by block.
 pub(super) fn import_matrix(
     model: &mut ModelFiles,
     entry: usize,
-    mut set: impl FnMut(ExportedRows, Option<u64>) -> Result<(), Error>,
+    (matrix, spec): (u32, &MatrixSpec),
+    matrices: &mut dyn MatrixAccess,
+    with_slots: bool,
 ) -> Result<(), Error> {
-    let mut rows = model.rows_from(entry, 0)?;
-    let mut replace = Some(0);
-    loop {
-        let next = rows.keys.last().map(|last| last + 1);
-        set(rows, replace)?;
-        let Some(key) = next else { return Ok(()) };
-        replace = None;
-        rows = model.rows_from(entry, key)?;
-    }
+    let row_count = model.manifest.matrices[entry].stored_rows;
+    matrices.import(matrix, &ExportedRows::none(spec), Some(row_count))?;
+    let (mut from, mut fault) = (0, None);
+    let mut blocks = std::iter::from_fn(|| {
+        let mut rows = model.rows_from(entry, from).map_err(|error| fault = Some(error)).ok()?;
+        from = rows.keys.last()? + 1;
+        if !with_slots {
+            rows.slots.clear();
+        }
+        Some((matrix, rows))
+    });
+    matrices.import_all(&mut blocks)?;
+    fault.map_or(Ok(()), |fault| Err(fault.into()))
 }
 
 /// Returns the notices when the job does not continue exactly where `previous` ended: about its optimizer state, if

@@ -20,6 +20,7 @@ use super::cluster::servers::Servers;
 use super::coverage::{CoverageRecorder, KnownFeatures, feature_matrices};
 use super::coverage_agent::CoverageAgent;
 use super::export::feature_name;
+use super::local::LocalMatrices;
 use super::predict::{ScoreColumns, without_label};
 use super::resume::import_matrix;
 use super::totals::{ChunkSummary, Totals};
@@ -83,9 +84,8 @@ impl ModelScorer {
     ) -> Result<Self, Error> {
         let config = LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, functions.clone());
-        for (spec, entry) in
-            checked_specs(&model.manifest, &model.path, &*scoring, PARTITION_COUNT, functions)?
-        {
+        let specs = checked_specs(&model.manifest, &model.path, &*scoring, PARTITION_COUNT, functions)?;
+        for (spec, _) in &specs {
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
                 let (needed, memory) = (crate::amounts::bytes(bytes), crate::amounts::bytes(memory));
@@ -95,15 +95,19 @@ impl ModelScorer {
                 );
                 return Err(bad_model(&model.path, what));
             }
-            let id = store.create(spec).map_err(|error| bad_model(&model.path, error.to_string()))?;
-            let path = model.path.clone();
-            import_matrix(model, entry, |rows, replace| {
-                let set = store.import_block(id, &rows, replace);
-                let what = |error: matrix::Error| error.to_string();
-                Ok(set.map_err(|error| model::Error::BadModel { path: path.clone(), what: what(error) })?)
-            })?;
+            store.create(spec.clone()).map_err(|error| bad_model(&model.path, error.to_string()))?;
         }
-        Ok(Self { parameters: Parameters::Process(Arc::new(store)), model: scoring, workers })
+        let store = Arc::new(store);
+        let mut matrices = LocalMatrices::new(Arc::clone(&store));
+        for (number, (spec, entry)) in (0..).zip(&specs) {
+            import_matrix(model, *entry, (number, spec), &mut matrices, true).map_err(
+                |error| match error {
+                    Error::Matrix(error) => bad_model(&model.path, error.to_string()),
+                    error => error,
+                },
+            )?;
+        }
+        Ok(Self { parameters: Parameters::Process(store), model: scoring, workers })
     }
 
     /// Starts servers and loads a model into them, for `workers` threads of this process.
@@ -122,8 +126,8 @@ impl ModelScorer {
         let functions = Arc::new(functions.clone());
         let mut servers = Servers::connect(&layout, &[])?.with_functions(Arc::clone(&functions));
         servers.open_job()?;
-        for (matrix, (_, entry)) in (0..).zip(&specs) {
-            import_matrix(model, *entry, |rows, replace| servers.import(matrix, &rows, replace))?;
+        for (number, (spec, entry)) in (0..).zip(&specs) {
+            import_matrix(model, *entry, (number, spec), &mut servers, true)?;
         }
         let parameters = Parameters::Servers { layout: Box::new(layout), processes, functions };
         Ok(Self { parameters, model: scoring, workers })

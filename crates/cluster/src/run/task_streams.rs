@@ -65,6 +65,10 @@ impl BatchStream for MeteredStream<'_> {
         Ok(more)
     }
 
+    fn rank_columns(&mut self, keys: &data::KeySet) -> Result<bool, data::Error> {
+        self.data.rank_columns(keys)
+    }
+
     fn release_cache(&mut self) {
         self.data.release_cache();
     }
@@ -192,6 +196,10 @@ impl BatchStream for CountedStream<'_> {
             self.reading.end_pass();
         }
         Ok(window)
+    }
+
+    fn rank_columns(&mut self, keys: &data::KeySet) -> Result<bool, data::Error> {
+        self.stream.rank_columns(keys)
     }
 
     fn release_cache(&mut self) {

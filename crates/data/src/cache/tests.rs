@@ -53,6 +53,37 @@ fn blocks_come_back_from_memory_from_disk_and_from_both() {
 }
 
 #[test]
+fn columns_become_ranks_in_memory_and_stay_keys_on_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut keys = KeySet::new();
+    (0..5).for_each(|number| keys.insert(&batch(number).columns));
+    keys.seal();
+    for (mode, is_ranked) in [(CacheMode::Memory, true), (CacheMode::Disk, false)] {
+        let mut kept = BlockCache::new(config(mode, u64::MAX, folder.path()), 0);
+        (0..5).for_each(|number| kept.add(&batch(number)).expect("room enough"));
+        let mut out = Batch::default();
+        assert_eq!(kept.rank_columns(&keys, &mut out).expect("blocks just kept"), is_ranked);
+        for number in 0..5 {
+            kept.read(number as usize, &mut out).expect("a block just kept");
+            let mut expected = batch(number);
+            if is_ranked {
+                expected.columns.iter_mut().for_each(|key| *key = keys.rank(*key) as u64);
+            }
+            assert_eq!(out, expected);
+        }
+        let in_memory: u64 = kept
+            .locations
+            .iter()
+            .map(|place| match place {
+                BlockLocation::Memory(bytes) => bytes.len() as u64,
+                BlockLocation::Disk { .. } => 0,
+            })
+            .sum();
+        assert_eq!(kept.stats().memory_bytes, in_memory);
+    }
+}
+
+#[test]
 fn adding_after_reading_is_seen() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);

@@ -6,6 +6,7 @@
 //!
 //! The functions read `from[0]` and write `into[0]`, which may be the same row.
 
+use math::elementary;
 use multiversion::multiversion;
 
 use crate::element::{Element, ElementType, Float};
@@ -135,10 +136,10 @@ impl Map {
             Map::Ceil => map_values_f64(block, f64::ceil),
             Map::Floor => map_values_f64(block, f64::floor),
             Map::Round => map_values_f64(block, f64::round),
-            Map::Exp => map_values_f64(block, f64::exp),
-            Map::Expm1 => map_values_f64(block, f64::exp_m1),
-            Map::Log => map_values_f64(block, f64::ln),
-            Map::Log1p => map_values_f64(block, f64::ln_1p),
+            Map::Exp => map_values_f64(block, elementary::exp),
+            Map::Expm1 => map_values_f64(block, elementary::exp_m1),
+            Map::Log => map_values_f64(block, elementary::ln),
+            Map::Log1p => map_values_f64(block, elementary::ln_1p),
             Map::Sqrt => map_values_f64(block, f64::sqrt),
             Map::Sign => map_values_f64(block, sign),
             Map::Negate => map_floats(block, |x| -x),
@@ -256,7 +257,7 @@ impl Scalar {
             Scalar::Sub => map_values_f64(block, |x| x - a),
             Scalar::Mul => map_values_f64(block, |x| a * x),
             Scalar::Div => map_values_f64(block, |x| x / a),
-            Scalar::Power => map_values_f64(block, |x| x.powf(a)),
+            Scalar::Power => map_values_f64(block, |x| elementary::pow(x, a)),
             Scalar::SoftThreshold => map_values_f64(block, |x| shrink(x, a)),
             Scalar::Compress => map_values_f64(block, |x| if x.abs() < a { 0.0 } else { x }),
         }

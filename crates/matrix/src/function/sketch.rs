@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use math::elementary::{exp, ln};
+
 use crate::element::Element;
 use crate::element::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real};
@@ -23,7 +25,7 @@ pub struct Quantiles;
 type Sketch = (Vec<(i64, u64)>, Vec<(i64, u64)>, u64, f64, f64);
 
 fn log_gamma(error: f64) -> f64 {
-    ((1.0 + error) / (1.0 - error)).ln()
+    ln((1.0 + error) / (1.0 - error))
 }
 
 impl PullFunction for Quantiles {
@@ -72,7 +74,7 @@ impl PullFunction for Quantiles {
         }
         let value = |i: i64| {
             let log = log_gamma(*error);
-            (i as f64 * log + (2.0 / (log.exp() + 1.0)).ln()).exp()
+            exp(i as f64 * log + ln(2.0 / (exp(log) + 1.0)))
         };
         // The buckets are ordered from the smallest value to the largest.
         let ascending: Vec<(f64, u64)> = below
@@ -113,7 +115,7 @@ fn sketch<E: Element>(log_gamma: f64, row: &[E]) -> Option<Sketch> {
             continue;
         }
         let buckets = if x < 0.0 { &mut negative } else { &mut positive };
-        *buckets.entry((x.abs().ln() / log_gamma).ceil() as i64).or_insert(0) += 1;
+        *buckets.entry((ln(x.abs()) / log_gamma).ceil() as i64).or_insert(0) += 1;
     }
     let list = |buckets: BTreeMap<i64, u64>| buckets.into_iter().collect();
     (!row.is_empty()).then(|| (list(negative), list(positive), zeros, low, high))

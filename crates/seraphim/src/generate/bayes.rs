@@ -1,5 +1,6 @@
 //! The quality of the true model on a generated split: no other model can be better.
 
+use math::elementary::ln;
 use serde::Serialize;
 
 /// Metrics of the true probabilities.
@@ -16,7 +17,7 @@ pub struct Bayes {
 /// Computes the metrics from the true probability and the label of each record.
 pub fn bayes(records: &mut [(f64, u8)]) -> Bayes {
     let n = records.len() as f64;
-    let loss = |&(p, y): &(f64, u8)| if y == 1 { -p.ln() } else { -(1.0 - p).ln() };
+    let loss = |&(p, y): &(f64, u8)| if y == 1 { -ln(p) } else { -ln(1.0 - p) };
     let log_loss = records.iter().map(loss).sum::<f64>() / n;
     let positive_count = records.iter().filter(|r| r.1 == 1).count() as f64;
     // Probabilities of hashed weights are equal only by chance, so ranks without midranks are exact enough; the stable

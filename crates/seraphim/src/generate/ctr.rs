@@ -9,6 +9,7 @@
 
 use std::f64::consts::PI;
 
+use math::elementary::{cos, ln, pow, sigmoid};
 use math::hash::mix64;
 
 /// Size of the first range, and minimum size of a range before rounding.
@@ -85,7 +86,7 @@ impl CtrData {
         let slots = sizes
             .into_iter()
             .map(|size| {
-                let power = (size as f64).powf(1.0 - config.zipf) - 1.0;
+                let power = pow(size as f64, 1.0 - config.zipf) - 1.0;
                 let slot = Slot { size, start, stride: stride(size), power };
                 start += size;
                 slot
@@ -114,14 +115,14 @@ impl CtrData {
         out.ids.clear();
         out.weights.clear();
         for (s, slot) in (0u64..).zip(&self.slots) {
-            let rank = (slot.power * draw(s) + 1.0).powf(exponent).floor() as i64 - 1;
+            let rank = pow(slot.power * draw(s) + 1.0, exponent).floor() as i64 - 1;
             let rank = rank.clamp(0, slot.size as i64 - 1) as u64;
             let id = slot.start + rank.wrapping_mul(slot.stride) % slot.size;
             out.ids.push(id);
             out.weights.push(self.weight(id));
         }
         let logit = config.bias + sum(&out.weights);
-        out.probability = 1.0 / (1.0 + (-logit).exp());
+        out.probability = sigmoid(logit);
         out.label = u8::from(draw(self.slots.len() as u64) < out.probability);
     }
 
@@ -129,13 +130,13 @@ impl CtrData {
     fn weight(&self, id: u64) -> f64 {
         let at = id.wrapping_mul(2).wrapping_add(self.config.seed.wrapping_mul(WEIGHT_SEED));
         let (u, v) = (uniform(at), uniform(at.wrapping_add(1)));
-        self.config.sigma * (-2.0 * (1.0 - u).ln()).sqrt() * (2.0 * PI * v).cos()
+        self.config.sigma * (-2.0 * ln(1.0 - u)).sqrt() * cos(2.0 * PI * v)
     }
 }
 
 /// Returns geometric sizes from 4 upwards, whose sum is `dimensions`.
 fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
-    let total = |ratio: f64| (0..nonzeros).map(|s| FIRST_RANGE * ratio.powf(s as f64)).sum::<f64>();
+    let total = |ratio: f64| (0..nonzeros).map(|s| FIRST_RANGE * pow(ratio, s as f64)).sum::<f64>();
     let (mut low, mut high) = (1.0, 10.0);
     for _ in 0..BISECTIONS {
         let middle = f64::midpoint(low, high);
@@ -145,7 +146,7 @@ fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
             high = middle;
         }
     }
-    let size = |s: usize| ((FIRST_RANGE * low.powf(s as f64)) as u64).max(SMALLEST_RANGE);
+    let size = |s: usize| ((FIRST_RANGE * pow(low, s as f64)) as u64).max(SMALLEST_RANGE);
     let mut sizes: Vec<u64> = (0..nonzeros).map(size).collect();
     let others: u64 = sizes.iter().rev().skip(1).sum();
     let last = sizes.last_mut().expect("a record has at least one slot");

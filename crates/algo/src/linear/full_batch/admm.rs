@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::local_problem::{LocalProblem, PassResult};
+use super::local_problem::{Detail, LocalProblem, PassResult};
 use super::residuals::Residuals;
 use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
@@ -191,7 +191,7 @@ impl AdmmTask {
         let z = share.pull_point(task.agent, POINT)?;
         let residuals = self.update_duals(&z);
         share.set_weights(&z);
-        let passed = self.read(task, share)?;
+        let passed = self.read(task, share, Detail::All)?;
         if self.pass_count == 1 {
             self.has_records = passed.parts.record_count() > 0;
             self.u.resize(z.len(), 0.0);
@@ -230,8 +230,13 @@ impl AdmmTask {
     }
 
     /// Reads the share once, at its current weights.
-    fn read(&mut self, task: &mut TrainTask<'_>, share: &mut LocalProblem<'_>) -> Result<PassResult, Error> {
-        let passed = share.read(task, self.pass_count)?;
+    fn read(
+        &mut self,
+        task: &mut TrainTask<'_>,
+        share: &mut LocalProblem<'_>,
+        detail: Detail,
+    ) -> Result<PassResult, Error> {
+        let passed = share.read(task, self.pass_count, detail)?;
         self.pass_count += 1;
         self.records_read += passed.parts.record_count();
         Ok(passed)
@@ -247,7 +252,7 @@ impl AdmmTask {
         let mut at = self.evaluation.clone();
         let ended = solver.minimize(&mut at, (self.rho, &center), self.settings.local_iterations, |x| {
             share.set_weights(x);
-            let passed = self.read(task, share)?;
+            let passed = self.read(task, share, Detail::Loss)?;
             let found = (passed.loss_sum, share.gradient.clone());
             Ok::<_, Error>((passed.flow == StepDecision::Continue).then_some(found))
         })?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::local_problem::{LocalProblem, PassResult};
+use super::local_problem::{Detail, LocalProblem, PassResult};
 use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
 use crate::descent::Settings;
@@ -56,17 +56,33 @@ pub(in super::super) fn begin<'a>(
     Ok(Box::new(Descent { model, settings, share, progress }))
 }
 
+impl Descent<'_> {
+    /// The metrics of an iteration: all that the model has where somebody looks at them, which is at the first and the
+    /// last iteration and at points that are validated. An iteration that turns out to be the last is read once more.
+    fn detail(&self, task: &TrainTask<'_>, epoch: u64) -> Detail {
+        let is_end = epoch == 0 || epoch + 1 >= self.settings.max_iterations;
+        if is_end || task.validation.is_some() { Detail::All } else { Detail::Loss }
+    }
+}
+
 impl Learner for Descent<'_> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let mut record_count = 0;
+        let detail = self.detail(task, epoch);
         loop {
             let progress = &mut self.progress;
-            let passed = self.share.evaluate(task, POINT, progress.pass_count)?;
+            let mut passed = self.share.evaluate(task, POINT, progress.pass_count, detail)?;
             record_count += passed.parts.record_count();
             let minimizer = progress.minimizer.as_mut();
             let (order, flow) = sum_and_decide(self.model, task, &passed, minimizer, progress.pass_count)?;
             progress.pass_count += 1;
             progress.row = order.row;
+            if order.iteration && order.last && detail == Detail::Loss && flow == StepDecision::Continue {
+                self.share.pull_weights(task.agent, order.row)?;
+                passed = self.share.read(task, progress.pass_count, Detail::All)?;
+                progress.pass_count += 1;
+                record_count += passed.parts.record_count();
+            }
             if order.iteration {
                 return Ok(Some(EpochEnd {
                     training: passed.parts,

@@ -5,7 +5,7 @@
 //! the number of the first of them. So the numbers are the same in every run. The columns of the other numbers are not
 //! used and stay zero.
 
-use data::{Batch, KeySet};
+use data::{Batch, BatchStream, KeySet};
 use matrix::{Agent, MatrixId, Values, ValuesMut};
 
 use crate::error::Error;
@@ -24,6 +24,8 @@ pub(super) struct LocalFeatures {
     global_numbers: Vec<u64>,
     /// The numbers that this task offers.
     own_numbers: std::ops::Range<u64>,
+    /// Whether the columns of batches are ranks.
+    has_ranked_columns: bool,
 }
 
 impl LocalFeatures {
@@ -43,6 +45,7 @@ impl LocalFeatures {
                 indices: Vec::new(),
                 global_numbers: own.clone().collect(),
                 own_numbers: own,
+                has_ranked_columns: false,
             });
         }
         let all: Vec<u64> = keys.iter().collect();
@@ -62,7 +65,13 @@ impl LocalFeatures {
         let mut places = vec![0u32; order.len()];
         (0u32..).zip(&order).for_each(|(place, rank)| places[*rank as usize] = place);
         let numbers = order.iter().map(|rank| by_rank[*rank as usize]).collect();
-        Ok(Self { keys, indices: places, global_numbers: numbers, own_numbers: own })
+        Ok(Self {
+            keys,
+            indices: places,
+            global_numbers: numbers,
+            own_numbers: own,
+            has_ranked_columns: false,
+        })
     }
 
     /// All keys, ascending.
@@ -79,9 +88,20 @@ impl LocalFeatures {
         self.global_numbers.len()
     }
 
+    /// Has a stream rank its columns once, rather than this share in every pass.
+    pub(super) fn rank_columns(&mut self, data: &mut dyn BatchStream) -> Result<(), Error> {
+        self.has_ranked_columns = data.rank_columns(&self.keys)?;
+        Ok(())
+    }
+
     /// Sets `out` to the local indices of the columns of a batch.
     pub(super) fn local_indices(&self, batch: &Batch, out: &mut Vec<u32>) {
-        self.keys.ranks(&batch.columns, out);
+        if self.has_ranked_columns {
+            out.clear();
+            out.extend(batch.columns.iter().map(|&rank| rank as u32));
+        } else {
+            self.keys.ranks(&batch.columns, out);
+        }
         if !self.indices.is_empty() {
             for rank in out.iter_mut() {
                 *rank = self.indices[*rank as usize];

@@ -10,7 +10,7 @@ use data::Batch;
 use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
 
 use super::super::model::Model;
-use super::super::score::add_to_metrics;
+use super::super::score::{add_losses, add_to_metrics};
 use super::super::train::weigh;
 use super::features::LocalFeatures;
 use crate::batch_loop::check_classes;
@@ -31,7 +31,17 @@ pub(super) struct PassResult {
     pub(super) loss_sum: f64,
     pub(super) positive_count: u64,
     pub(super) parts: MetricAccumulator,
+    detail: Detail,
     pub(super) flow: StepDecision,
+}
+
+/// Which metrics a pass computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All that the model has, for a point that somebody looks at.
+    All,
+    /// The loss alone.
+    Loss,
 }
 
 /// The results of a pass, summed over all tasks.
@@ -44,9 +54,9 @@ pub(super) struct PassSums {
 }
 
 impl PassResult {
-    fn new(model: &Model) -> Self {
+    fn new(model: &Model, detail: Detail) -> Self {
         let parts = model.metric_accumulator();
-        Self { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue }
+        Self { loss_sum: 0.0, positive_count: 0, parts, detail, flow: StepDecision::Continue }
     }
 
     /// The sums over all tasks; `more` becomes sums too.
@@ -320,9 +330,10 @@ impl<'a> LocalProblem<'a> {
         task: &mut TrainTask<'_>,
         row: u32,
         pass: u64,
+        detail: Detail,
     ) -> Result<PassResult, Error> {
         self.pull_weights(task.agent, row)?;
-        let passed = self.read(task, pass)?;
+        let passed = self.read(task, pass, detail)?;
         if passed.flow == StepDecision::Continue && passed.loss_sum.is_finite() {
             self.push(task.agent, GRADIENT, &self.gradient)?;
         }
@@ -331,10 +342,15 @@ impl<'a> LocalProblem<'a> {
 
     /// Reads the share at the current weights. It ends early if the coordinator stops the task; otherwise `gradient`
     /// becomes the gradient with respect to the point.
-    pub(super) fn read(&mut self, task: &mut TrainTask<'_>, pass: u64) -> Result<PassResult, Error> {
+    pub(super) fn read(
+        &mut self,
+        task: &mut TrainTask<'_>,
+        pass: u64,
+        detail: Detail,
+    ) -> Result<PassResult, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
-        let mut passed = PassResult::new(self.model);
+        let mut passed = PassResult::new(self.model, detail);
         task.data.start_epoch(pass)?;
         while let Some(batch) = task.data.next()? {
             let loss_sum = self.add(batch, &mut passed)?;
@@ -359,7 +375,7 @@ impl<'a> LocalProblem<'a> {
         before: &[f64],
         factor: f64,
     ) -> Result<Vec<f64>, Error> {
-        let mut passed = PassResult::new(self.model);
+        let mut passed = PassResult::new(self.model, Detail::Loss);
         let mut gradient = |share: &mut Self| {
             share.gradient.clear();
             share.gradient.resize(share.columns.len(), 0.0);
@@ -393,7 +409,11 @@ impl<'a> LocalProblem<'a> {
         entries.forward(weights, &bias, scores);
         let scale = self.model.label_scale.unwrap_or_default();
         scale.apply(scores);
-        let mut loss_sum = add_to_metrics(self.model, batch, scores, slopes, &mut passed.parts)?;
+        let parts = &mut passed.parts;
+        let mut loss_sum = match passed.detail {
+            Detail::All => add_to_metrics(self.model, batch, scores, slopes, parts)?,
+            Detail::Loss => add_losses(self.model, batch, scores, slopes, parts.loss_mut())?,
+        };
         if !self.class_weights.is_empty() {
             loss_sum = weighted_loss(self.model, batch, scores, &self.class_weights)?;
         }
@@ -427,7 +447,7 @@ fn weighted_loss(model: &Model, batch: &Batch, scores: &[f64], class_weights: &[
         let label = batch.labels[r];
         let class = model.class_of(label)?;
         let loss = match model.loss {
-            Loss::Softmax => math::special::log_sum_exp(scores) - scores[class],
+            Loss::Softmax => math::elementary::log_sum_exp(scores) - scores[class],
             loss => loss.value_and_slope(scores[0], label).0,
         };
         sum += class_weights[class] * f64::from(batch.weight(r)) * loss;

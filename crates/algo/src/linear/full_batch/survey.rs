@@ -1,6 +1,7 @@
 //! The steps before the first iteration: features and their columns, curvature of the loss in each column, first point.
 
 use data::KeySet;
+use math::elementary::ln;
 use matrix::{Values, ValuesMut};
 
 use super::super::model::Model;
@@ -64,7 +65,8 @@ pub(super) fn survey<'a>(
         let (actual, expected) = (total.to_string(), model.numbered.unwrap_or(0).to_string());
         return Err(Error::DataChanged { what: "features", actual, expected });
     }
-    let features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
+    let mut features = LocalFeatures::assign_numbers(task.agent, super::numbers_id(model), keys, &counts)?;
+    features.rank_columns(task.data)?;
     let mut share = LocalProblem::new(settings, model, class_weights.to_vec(), features);
     share.read_moments(task.agent)?;
     if saved.is_none() {
@@ -154,8 +156,8 @@ fn push_first_point(
         let mean = means.get(i).copied().unwrap_or(0.0);
         let part = mean.clamp(MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE);
         match model.loss {
-            Loss::Logistic => (part / (1.0 - part)).ln(),
-            Loss::Softmax => part.ln(),
+            Loss::Logistic => ln(part / (1.0 - part)),
+            Loss::Softmax => ln(part),
             Loss::Squared | Loss::Huber { .. } => mean / model.label_scale.unwrap_or_default().deviation,
             Loss::Hinge | Loss::SquaredHinge => 0.0,
         }

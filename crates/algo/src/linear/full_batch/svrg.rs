@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
-use super::local_problem::LocalProblem;
+use super::local_problem::{Detail, LocalProblem};
 use super::survey::{survey, write_weights};
 use crate::coordinator::StepDecision;
 use crate::descent::Settings;
@@ -83,7 +83,7 @@ impl Learner for Svrg<'_> {
             let numbers = (progress.record_count, 2 * epoch - 1);
             run_inner_loop(task, share, (vectors, &penalty), factor, numbers)?;
         }
-        let passed = share.evaluate(task, POINT, 2 * epoch)?;
+        let passed = share.evaluate(task, POINT, 2 * epoch, Detail::All)?;
         let sums = passed.sum_over_tasks(task.agent, &mut [])?;
         sums.check_classes(model.loss)?;
         let loss = sums.loss + penalty_of(task, vectors, &penalty)?;

@@ -1,8 +1,8 @@
 //! Full-batch optimizers: they find the minimum, with the same bytes wherever the vectors are placed.
 
 use data::Batch;
+use math::elementary::sigmoid;
 use math::random::{Purpose, stream};
-use math::special::sigmoid;
 use matrix::{Consistency, MatrixId};
 
 use super::harness::{Record, Run, build, clicks, f32s, job, train, train_on};

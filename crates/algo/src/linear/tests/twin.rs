@@ -1,7 +1,7 @@
 //! Training on one task equals a plain loop, to the bit: from batches over gradients to the push rule.
 
 use data::Batch;
-use math::special::sigmoid;
+use math::elementary::sigmoid;
 use matrix::{Consistency, MatrixId, OwnedValues};
 
 use super::harness::{Run, clicks, train};

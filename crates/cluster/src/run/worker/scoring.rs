@@ -107,7 +107,7 @@ impl ScoringTask {
         for (number, spec) in (0..).zip(&layout.matrices) {
             let entry = model.manifest.matrices.iter().position(|entry| entry.name == spec.name);
             let Some(entry) = entry else { continue };
-            import_matrix(&mut model, entry, |rows, replace| matrices.import(number, &rows, replace))?;
+            import_matrix(&mut model, entry, (number, spec), matrices, true)?;
         }
         Ok(())
     }

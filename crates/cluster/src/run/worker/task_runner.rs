@@ -229,6 +229,10 @@ impl BatchStream for ThrottledStream<'_, '_> {
         self.stream.next_into(batch)
     }
 
+    fn rank_columns(&mut self, keys: &data::KeySet) -> Result<bool, data::Error> {
+        self.stream.rank_columns(keys)
+    }
+
     fn release_cache(&mut self) {
         self.stream.release_cache();
     }
