@@ -73,6 +73,17 @@ impl LabelScale {
     }
 }
 
+/// The index of the class with this label among ascending `classes`.
+#[inline]
+pub(crate) fn class_of(classes: &[f32], label: f64) -> Result<usize, Error> {
+    classes.binary_search_by(|class| f64::from(*class).total_cmp(&label)).map_err(|_| Error::UnknownClass {
+        label,
+        class_count: classes.len(),
+        first: classes.first().copied().unwrap_or_default(),
+        last: classes.last().copied().unwrap_or_default(),
+    })
+}
+
 /// The labels that occur in the training data.
 pub(crate) struct TrainingLabels<'a> {
     names: &'a [String],

@@ -47,6 +47,7 @@ pub mod stopping;
 pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
+pub mod trees;
 
 pub use advice::{EpochMetrics, Remedies, TrainingReport};
 pub use algorithm::Algorithm;
@@ -66,7 +67,7 @@ pub use stopping::{EarlyStopping, StoppingDecision};
 pub use task_loop::{EpochEnd, Learner, TaskState, train};
 
 /// The families of this crate. A new one is a folder and a row here.
-pub const FAMILIES: &[&Family] = &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY];
+pub const FAMILIES: &[&Family] = &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY, &trees::FAMILY];
 
 /// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
 pub fn functions() -> matrix::FunctionTable {

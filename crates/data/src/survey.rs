@@ -4,15 +4,19 @@
 //! A record of weight w counts as w records, except in the numbers of records and entries, which tell how long it takes to
 //! read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use math::hash::{NAMED_KEY_BIT, mix64};
 
 use crate::batch::Batch;
-use crate::quantiles::QuantileSketch;
+use crate::quantiles::{NUMBER_LIMIT, QuantileSketch};
 
 /// Number of columns whose scale is computed. Data with more columns are wide, where scales do not matter.
 const COLUMN_LIMIT: usize = 4096;
+/// Number of columns and names up to which there are quantiles.
+const QUANTILE_LIMIT: usize = 1 << 17;
+/// Numbers of the sketches of all columns.
+const SKETCHED_NUMBERS: usize = 1 << 22;
 /// Number of hashes in a [`Sketch`]: the error of its estimate is about 3 %.
 const SKETCH_SIZE: usize = 1024;
 
@@ -42,12 +46,18 @@ pub struct Survey {
     /// Weight and weighted sum of squares of the entries of each column. Empty above `COLUMN_LIMIT`.
     scales: BTreeMap<u64, [f64; 2]>,
     too_many_columns: bool,
-    /// The values of the entries of each numbered column; `None` if they are not asked for. Empty above `COLUMN_LIMIT` such
-    /// columns.
+    /// The values of the entries of each column that is not a name of a field; `None` if they are not asked for. Empty above
+    /// `QUANTILE_LIMIT` columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quantiles: Option<BTreeMap<u64, QuantileSketch>>,
     #[serde(default)]
     too_many_quantiles: bool,
+    /// Weights of the named features by their fields, if quantiles are asked for.
+    #[serde(default)]
+    names: BTreeMap<u32, BTreeMap<u64, f64>>,
+    /// Fields of which a record has several names, or a name with another value than 1.
+    #[serde(default)]
+    token_fields: BTreeSet<u32>,
 }
 
 impl Survey {
@@ -56,10 +66,32 @@ impl Survey {
         Self { quantiles: Some(BTreeMap::new()), ..Self::default() }
     }
 
-    /// The values of the entries of a numbered column. Values that are not stored, which are zeros or missing, are not
-    /// among them. `None` if there is no such column, there are more than 4096 of them, or quantiles were not asked for.
+    /// The values of the entries of a column that is not a name of a field. Values that are not stored, which are zeros or
+    /// missing, are not among them. `None` if there is no such column, there are more than 131,072 of them, or quantiles were
+    /// not asked for.
     pub fn quantiles(&self, column: u64) -> Option<&QuantileSketch> {
         self.quantiles.as_ref()?.get(&column)
+    }
+
+    /// The columns that have quantiles, ascending.
+    pub fn quantile_columns(&self) -> impl Iterator<Item = (u64, &QuantileSketch)> {
+        self.quantiles.iter().flatten().map(|(&column, sketch)| (column, sketch))
+    }
+
+    /// Whether there are more columns than those whose quantiles fit, so that there are none.
+    pub fn has_too_many_quantiles(&self) -> bool {
+        self.too_many_quantiles
+    }
+
+    /// The named features of each field, which are the values of a column of names, with the weights of the records that
+    /// have them. Collected like quantiles.
+    pub fn names(&self) -> &BTreeMap<u32, BTreeMap<u64, f64>> {
+        &self.names
+    }
+
+    /// Whether names of this field are words of a text, of which a record may have several and more than once.
+    pub fn has_tokens(&self, field: u32) -> bool {
+        self.token_fields.contains(&field)
     }
 
     pub fn add(&mut self, batch: &Batch) {
@@ -121,10 +153,18 @@ impl Survey {
         let Some(quantiles) = self.quantiles.as_mut().filter(|_| !self.too_many_quantiles) else { return };
         for r in 0..batch.record_count() {
             let weight = f64::from(batch.weight(r));
+            let mut before = None;
             for i in batch.entries(r) {
                 let key = batch.columns[batch.indices[i] as usize];
-                if key & NAMED_KEY_BIT == 0 {
-                    let value = batch.values.get(i).copied().unwrap_or(1.0);
+                let value = batch.values.get(i).copied().unwrap_or(1.0);
+                let field = batch.fields.get(i).filter(|_| key & NAMED_KEY_BIT != 0);
+                if let Some(&field) = field {
+                    *self.names.entry(field).or_default().entry(key).or_default() += weight;
+                    // The entries of a column follow each other.
+                    if before.replace(field) == Some(field) || value != 1.0 {
+                        self.token_fields.insert(field);
+                    }
+                } else {
                     quantiles.entry(key).or_default().add(value, weight);
                 }
             }
@@ -134,9 +174,14 @@ impl Survey {
 
     fn drop_quantiles_when_too_many(&mut self) {
         let Some(quantiles) = &mut self.quantiles else { return };
-        self.too_many_quantiles |= quantiles.len() > COLUMN_LIMIT;
+        let columns = quantiles.len() + self.names.values().map(BTreeMap::len).sum::<usize>();
+        self.too_many_quantiles |= columns > QUANTILE_LIMIT;
         if self.too_many_quantiles {
             quantiles.clear();
+            self.names.clear();
+        } else if columns > SKETCHED_NUMBERS / NUMBER_LIMIT {
+            let limit = SKETCHED_NUMBERS / columns.next_power_of_two();
+            quantiles.values_mut().for_each(|sketch| sketch.lower_limit(limit));
         }
     }
 
@@ -171,6 +216,11 @@ impl Survey {
             for (&key, sketch) in other {
                 quantiles.entry(key).or_default().merge(sketch);
             }
+        }
+        self.token_fields.extend(&other.token_fields);
+        for (&field, names) in &other.names {
+            let all = self.names.entry(field).or_default();
+            names.iter().for_each(|(&key, weight)| *all.entry(key).or_default() += weight);
         }
         self.too_many_quantiles |= other.too_many_quantiles;
         self.drop_quantiles_when_too_many();

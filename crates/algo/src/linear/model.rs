@@ -10,7 +10,7 @@ use super::{FAMILY, LinearScorer};
 use crate::error::Error;
 use crate::family::{self, DerivedTable, MissingTable, NO_COEFFICIENTS, RecordNeeds};
 use crate::job::{Output, Scorer};
-use crate::labels::LabelScale;
+use crate::labels::{LabelScale, class_of};
 use crate::loss::Loss;
 use crate::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
 
@@ -59,6 +59,11 @@ impl Model {
         }
     }
 
+    /// The loss, and the labels of the classes.
+    pub(crate) fn labels(&self) -> (Loss, &[f32]) {
+        (self.loss, &self.classes)
+    }
+
     /// The weights, features x width, f32.
     pub fn weights_id(&self) -> MatrixId {
         MatrixId(0)
@@ -81,14 +86,7 @@ impl Model {
     /// The index of the class with this label.
     #[inline]
     pub fn class_of(&self, label: f64) -> Result<usize, Error> {
-        self.classes.binary_search_by(|class| f64::from(*class).total_cmp(&label)).map_err(|_| {
-            Error::UnknownClass {
-                label,
-                class_count: self.classes.len(),
-                first: self.classes.first().copied().unwrap_or_default(),
-                last: self.classes.last().copied().unwrap_or_default(),
-            }
-        })
+        class_of(&self.classes, label)
     }
 
     /// The specs of `weights`, and of `intercept` and `moments` if the model has them. `rules` are the push rules of

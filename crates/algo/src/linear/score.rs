@@ -9,9 +9,8 @@ use crate::batch_loop::pull_or_wait;
 use crate::csr::CsrRows;
 use crate::error::Error;
 use crate::job::Scorer;
-use crate::loss::{Loss, probabilities, sigmoid_all, softmax};
-use crate::metric::loss::LossAccumulator;
-use crate::metric::{MetricAccumulator, argmax, for_each_loss};
+use crate::loss::{Loss, probabilities, sigmoid_all};
+use crate::metric::{MetricAccumulator, add_to_metrics};
 use crate::rows::{ONE_ROW, prefetch, rows_of};
 use crate::scaling::ValueScaler;
 
@@ -99,56 +98,6 @@ impl BatchScorer {
     }
 }
 
-/// Adds the records of a batch, with `scores` (records x width), to `parts`. Sets `slopes` (records x width) to the
-/// slopes of the losses, not weighted. Returns the sum of weight x loss over the batch.
-pub(super) fn add_to_metrics(
-    model: &Model,
-    batch: &Batch,
-    scores: &[f64],
-    slopes: &mut Vec<f64>,
-    parts: &mut MetricAccumulator,
-) -> Result<f64, Error> {
-    let MetricAccumulator::Classes(parts) = parts else {
-        return Ok(crate::metric::add_scores(model.loss, batch, scores, slopes, parts));
-    };
-    let before = parts.loss.loss_sum;
-    slopes.clear();
-    slopes.extend_from_slice(scores);
-    let rows = slopes.chunks_exact_mut(model.width());
-    for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
-        let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
-        let said = argmax(row);
-        parts.counts.add(said, class, weight);
-        parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
-        parts.loss.add(softmax(row, class), weight);
-    }
-    Ok(parts.loss.loss_sum - before)
-}
-
-/// Like [`add_to_metrics`], of the metrics the loss alone.
-pub(super) fn add_losses(
-    model: &Model,
-    batch: &Batch,
-    scores: &[f64],
-    slopes: &mut Vec<f64>,
-    losses: &mut LossAccumulator,
-) -> Result<f64, Error> {
-    let before = losses.loss_sum;
-    if model.loss == Loss::Softmax {
-        slopes.clear();
-        slopes.extend_from_slice(scores);
-        for (r, row) in slopes.chunks_exact_mut(model.width()).enumerate() {
-            let class = model.class_of(batch.labels[r])?;
-            losses.add(softmax(row, class), f64::from(batch.weight(r)));
-        }
-    } else {
-        for_each_loss(model.loss, batch, scores, slopes, |r, loss, _| {
-            losses.add(loss, f64::from(batch.weight(r)));
-        });
-    }
-    Ok(losses.loss_sum - before)
-}
-
 /// Scores batches with a saved model, or with one in training.
 #[derive(Debug)]
 pub struct LinearScorer {
@@ -187,6 +136,7 @@ impl Scorer for LinearScorer {
         parts: &mut MetricAccumulator,
     ) -> Result<(), Error> {
         self.scoring.score(agent, batch)?;
-        add_to_metrics(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
+        let labels = self.scoring.model.labels();
+        add_to_metrics(labels, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
     }
 }

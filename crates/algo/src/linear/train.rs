@@ -6,7 +6,7 @@ use matrix::{Agent, Values};
 use super::Linear;
 use super::model::Model;
 use super::scan::scan;
-use super::score::{BatchScorer, ScoreTickets, add_to_metrics};
+use super::score::{BatchScorer, ScoreTickets};
 use crate::batch_loop::{
     self, BatchLearner, EpochSums, StepSums, check_classes, check_weight, suspect_column,
 };
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::job::TrainTask;
 use crate::labels::LabelScale;
 use crate::loss::Loss;
-use crate::metric::MetricAccumulator;
+use crate::metric::{MetricAccumulator, add_to_metrics};
 use crate::param::common::BatchGradient;
 use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{Learner, TaskState};
@@ -127,7 +127,8 @@ impl BatchLearner for Step<'_> {
         // The answers travel while this step computes, or at least while the batch after the next one is parsed.
         self.tickets = next.map_or_else(Default::default, |next| self.scoring.prefetch(agent, next));
         self.scoring.compute_scores(batch);
-        let loss = add_to_metrics(self.model, batch, &self.scoring.scores, &mut self.slopes, metrics)?;
+        let loss =
+            add_to_metrics(self.model.labels(), batch, &self.scoring.scores, &mut self.slopes, metrics)?;
         if !loss.is_finite() {
             return Ok(StepSums { loss, ..StepSums::default() });
         }

@@ -35,8 +35,10 @@ use math::elementary::{ln, sigmoid};
 use named::NamedAccumulator;
 use regression::RegressionAccumulator;
 
+use crate::error::Error;
 use crate::job::Output;
-use crate::loss::Loss;
+use crate::labels::class_of;
+use crate::loss::{Loss, softmax};
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
 pub type Metrics = BTreeMap<Cow<'static, str>, f64>;
@@ -309,6 +311,56 @@ impl MetricAccumulator {
             Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
         }
     }
+}
+
+/// Adds the records of a batch, with `scores` (records x width), to `parts`. Sets `slopes` (records x width) to the
+/// slopes of the losses, not weighted. Returns the sum of weight x loss over the batch.
+pub(crate) fn add_to_metrics(
+    (loss, classes): (Loss, &[f32]),
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    parts: &mut MetricAccumulator,
+) -> Result<f64, Error> {
+    let MetricAccumulator::Classes(parts) = parts else {
+        return Ok(add_scores(loss, batch, scores, slopes, parts));
+    };
+    let before = parts.loss.loss_sum;
+    slopes.clear();
+    slopes.extend_from_slice(scores);
+    let rows = slopes.chunks_exact_mut(classes.len());
+    for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
+        let (class, weight) = (class_of(classes, label)?, f64::from(batch.weight(r)));
+        let said = argmax(row);
+        parts.counts.add(said, class, weight);
+        parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
+        parts.loss.add(softmax(row, class), weight);
+    }
+    Ok(parts.loss.loss_sum - before)
+}
+
+/// Like [`add_to_metrics`], of the metrics the loss alone.
+pub(crate) fn add_losses(
+    (loss, classes): (Loss, &[f32]),
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    losses: &mut LossAccumulator,
+) -> Result<f64, Error> {
+    let before = losses.loss_sum;
+    if loss == Loss::Softmax {
+        slopes.clear();
+        slopes.extend_from_slice(scores);
+        for (r, row) in slopes.chunks_exact_mut(classes.len()).enumerate() {
+            let class = class_of(classes, batch.labels[r])?;
+            losses.add(softmax(row, class), f64::from(batch.weight(r)));
+        }
+    } else {
+        for_each_loss(loss, batch, scores, slopes, |r, loss, _| {
+            losses.add(loss, f64::from(batch.weight(r)));
+        });
+    }
+    Ok(losses.loss_sum - before)
 }
 
 /// Adds records with one score each to the metrics of probabilities, margins or values. Sets `slopes` to the slopes of

@@ -37,11 +37,11 @@ fn quantiles_are_those_of_the_entries_of_numbered_columns() {
     let sketch = left.quantiles(0).expect("column 0 has entries");
     assert_eq!((sketch.count(), sketch.bounds(2)), (4, vec![3.0]));
     assert_eq!(left.quantiles(4).map(QuantileSketch::count), Some(1));
-    assert_eq!(left.quantiles(7 | NAMED_KEY_BIT), None, "a name has no quantiles");
+    assert!(left.quantiles(7 | NAMED_KEY_BIT).is_some(), "a name without a field is a column");
     let mut without = Survey::default();
     without.add(&batch(&[&[(0, 3.0)]]));
     assert_eq!(without.quantiles(0), None);
-    let wide: Vec<(u64, f32)> = (0..5000).map(|key| (key, 2.0)).collect();
+    let wide: Vec<(u64, f32)> = (0..140_000).map(|key| (key, 2.0)).collect();
     left.add(&batch(&[&wide]));
     assert_eq!(left.quantiles(0), None, "there are too many columns");
 }

@@ -10,7 +10,6 @@ use data::Batch;
 use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
 
 use super::super::model::Model;
-use super::super::score::{add_losses, add_to_metrics};
 use super::super::train::weigh;
 use super::features::LocalFeatures;
 use crate::batch_loop::check_classes;
@@ -22,7 +21,7 @@ use crate::error::{Error, FeatureLabel};
 use crate::family::Model as _;
 use crate::job::TrainTask;
 use crate::loss::Loss;
-use crate::metric::MetricAccumulator;
+use crate::metric::{MetricAccumulator, add_losses, add_to_metrics};
 use crate::rows::rows_of;
 use crate::scaling::{IDENTITY_SCALE, MOMENT_COLUMNS, apply_scales};
 
@@ -411,8 +410,8 @@ impl<'a> LocalProblem<'a> {
         scale.apply(scores);
         let parts = &mut passed.parts;
         let mut loss_sum = match passed.detail {
-            Detail::All => add_to_metrics(self.model, batch, scores, slopes, parts)?,
-            Detail::Loss => add_losses(self.model, batch, scores, slopes, parts.loss_mut())?,
+            Detail::All => add_to_metrics(self.model.labels(), batch, scores, slopes, parts)?,
+            Detail::Loss => add_losses(self.model.labels(), batch, scores, slopes, parts.loss_mut())?,
         };
         if !self.class_weights.is_empty() {
             loss_sum = weighted_loss(self.model, batch, scores, &self.class_weights)?;

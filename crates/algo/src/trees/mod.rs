@@ -1,0 +1,154 @@
+//! Boosted trees (Friedman, "Greedy function approximation: a gradient boosting machine", 2001) on histograms of bins (Ke et
+//! al., "LightGBM", NIPS 2017). Gradients are integers, so that the trees have the same bytes for any number of tasks,
+//! threads, servers and workers.
+//!
+//! **Tables.**
+//!
+//! | table | shape | element | push rule |
+//! |---|---|---|---|
+//! | `importances` | keys of the data x 2: splits, gain | f64 | add |
+//! | `ensemble` | 1 x (1 + classes): iterations, first scores | f64 | assign |
+//! | `nodes` | (tree x (2 leaves - 1) + node) x 9 | f64 | assign |
+//! | `categories` | (node x 1024 + word) x 1: 64 categories that go left | i64 | assign |
+//!
+//! **An iteration** of a task: gradients and hessians of its records; for each leaf that is split, the histogram of the
+//! smaller child, summed over all tasks; the larger one is the parent without it. All tasks find the same splits.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`bins`] | features and their bins |
+//! | [`records`] | the records of a task as bins |
+//! | [`histogram`] | sums of the records of a leaf by bins |
+//! | [`split`] | the best split of a leaf by a feature |
+//! | [`grow`] | a tree, leaf by leaf |
+//! | [`objective`] | gradients and hessians |
+//! | [`exchange`] | sums over all tasks |
+//! | [`tree`] | trees in tables |
+//! | [`score`], [`train`], [`model`], [`params`] | scoring, a task, the saved model, parameters |
+
+mod bins;
+mod exchange;
+mod grow;
+mod histogram;
+mod model;
+mod objective;
+mod params;
+mod records;
+mod score;
+mod split;
+mod train;
+mod tree;
+
+use std::sync::Arc;
+
+use data::{BatchSize, LabelRule, Shuffle};
+use matrix::MatrixSpec;
+
+pub use model::Model;
+use params::Params;
+
+use crate::error::Error;
+use crate::family::{self, AlgorithmRow, Family};
+use crate::job::{DataFacts, Epochs, Job, Needs, TrainTask};
+use crate::labels::TrainingLabels;
+use crate::loss::Loss;
+use crate::param::CheckedParams;
+use crate::task_loop::{Learner, TaskState};
+
+/// Boosted trees.
+pub const FAMILY: Family = Family {
+    name: "trees",
+    algorithms: &[AlgorithmRow {
+        name: "gbdt",
+        title: "Gradient boosted decision trees",
+        parameters: &params::PARAMETERS,
+        configure: |given| {
+            let (checked, params) = params::check(given)?;
+            Ok(Arc::new(Gbdt { checked, params }))
+        },
+    }],
+    load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
+    functions: |_| Ok(()),
+};
+
+/// Records that are read at once.
+const READ_SIZE: usize = 4096;
+
+/// A job of boosted trees.
+#[derive(Clone, Debug)]
+struct Gbdt {
+    checked: CheckedParams,
+    params: Params,
+}
+
+impl Job for Gbdt {
+    fn settings(&self) -> &CheckedParams {
+        &self.checked
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            label_rule: match self.params.loss {
+                Loss::Logistic => LabelRule::Binary { positive: None },
+                Loss::Softmax => LabelRule::Class,
+                _ => LabelRule::Real,
+            },
+            positive_label: self.params.positive_label.clone(),
+            scan: true,
+            quantiles: true,
+            uses_fields: true,
+            keep_zeros: true,
+            // The tasks keep the records in a form of their own.
+            epochs: Epochs::Fixed(1),
+            batch_size: BatchSize::Fixed(READ_SIZE),
+            shuffle: Shuffle::None,
+            repeats_validation: true,
+            validation_share: self.params.validation_share,
+            early_stopping: self.params.early_stopping.clone(),
+            requires_bsp: true,
+            ..Needs::default()
+        }
+    }
+
+    fn model(
+        &self,
+        facts: &DataFacts,
+        previous: Option<&dyn family::Model>,
+    ) -> Result<Arc<dyn family::Model>, Error> {
+        let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
+        let labels = TrainingLabels::new(facts);
+        let positive_label = labels.positive(&self.needs())?;
+        let survey = facts.survey.as_ref().expect("the job needs quantiles");
+        let classes = match self.params.loss {
+            Loss::Logistic => vec![0.0, 1.0],
+            Loss::Softmax => facts.classes.clone(),
+            _ => Vec::new(),
+        };
+        let mut model = Model {
+            loss: self.params.loss,
+            classes,
+            positive_label,
+            is_table: facts.dense,
+            leaves: self.params.leaves,
+            features: bins::make(survey, facts.dense, self.params.max_bins)?,
+        };
+        if let Some(previous) = previous {
+            labels.check_same_positive(positive_label, previous.positive_label)?;
+            model.classes.clone_from(&previous.classes);
+            model.features.clone_from(&previous.features);
+        }
+        Ok(Arc::new(model))
+    }
+
+    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
+        Ok(model.matrices(partition_count))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error> {
+        train::begin(&self.params, task, saved)
+    }
+}

@@ -1,0 +1,122 @@
+//! What scoring with trees needs besides their tables; saved with them as JSON.
+
+use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bins::{Features, SavedFeature};
+use super::score::TreeScorer;
+use super::tree::{NODE_COLUMN_NAMES, NODE_COLUMNS, TreeTables};
+use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
+use crate::job::{Output, Scorer};
+use crate::loss::Loss;
+
+/// Trees without their tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// The loss that was minimized.
+    pub loss: Loss,
+    /// Labels of the classes, ascending; `[0, 1]` for two classes, empty for real labels.
+    pub classes: Vec<f32>,
+    /// The label that counts as 1, if it was named: a number, or the number of a name.
+    pub positive_label: Option<f32>,
+    /// A record without a number of a column has none, as in a table; otherwise it has 0.
+    pub is_table: bool,
+    /// Largest number of leaves of a tree.
+    pub leaves: u64,
+    /// The features, in the order of their numbers.
+    pub features: Vec<SavedFeature>,
+}
+
+impl Model {
+    /// Importances: a row for each key of the data.
+    pub(super) const IMPORTANCES: MatrixId = MatrixId(0);
+    /// One row: the number of iterations, then the score of each class before the first tree.
+    pub(super) const ENSEMBLE: MatrixId = MatrixId(1);
+    const NODES: MatrixId = MatrixId(2);
+    const CATEGORIES: MatrixId = MatrixId(3);
+
+    /// Trees of an iteration, and scores of a record: 1, or one for each class.
+    pub fn width(&self) -> usize {
+        if self.loss == Loss::Softmax { self.classes.len() } else { 1 }
+    }
+
+    /// The loss, and the labels of the classes.
+    pub(super) fn labels(&self) -> (Loss, &[f32]) {
+        (self.loss, &self.classes)
+    }
+
+    pub(super) fn features(&self) -> Features {
+        Features::new(&self.features, self.is_table)
+    }
+
+    pub(super) fn tables(&self) -> TreeTables {
+        TreeTables { nodes: Self::NODES, categories: Self::CATEGORIES, stride: 2 * self.leaves - 1 }
+    }
+}
+
+impl family::Model for Model {
+    fn family(&self) -> &'static str {
+        super::FAMILY.name
+    }
+
+    fn save(&self) -> Value {
+        serde_json::to_value(self).expect("a model has no keys but texts")
+    }
+
+    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
+        let table = |name: &str, element, columns, rule| {
+            MatrixSpec::sparse(name, element, columns, rule, partition_count)
+        };
+        let ensemble = table("ensemble", ElementType::F64, 1 + self.width() as u64, PushRule::Assign);
+        let partitioner = Partitioner::Range { partition_count: 1 };
+        vec![
+            table("importances", ElementType::F64, 2, PushRule::Add),
+            MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..ensemble },
+            table("nodes", ElementType::F64, NODE_COLUMNS as u64, PushRule::Assign),
+            table("categories", ElementType::I64, 1, PushRule::Assign),
+        ]
+    }
+
+    fn column_names(&self, matrix: &str, count: usize) -> Vec<String> {
+        let names: Vec<&str> = match matrix {
+            "importances" => vec!["splits", "gain"],
+            "nodes" => NODE_COLUMN_NAMES.to_vec(),
+            _ => Vec::new(),
+        };
+        if names.len() == count {
+            return names.into_iter().map(str::to_owned).collect();
+        }
+        (0..count)
+            .map(|column| if column == 0 { "value".to_owned() } else { format!("value_{column}") })
+            .collect()
+    }
+
+    fn output(&self) -> Output {
+        match self.loss {
+            Loss::Logistic => Output::Probability,
+            Loss::Softmax => Output::Classes(self.classes.clone()),
+            _ => Output::Value,
+        }
+    }
+
+    fn record_needs(&self) -> RecordNeeds {
+        RecordNeeds { keep_zeros: true, ..RecordNeeds::of(&self.output(), self.positive_label) }
+    }
+
+    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
+        vec![("objective", self.loss.name().to_owned()), ("leaves", self.leaves.to_string())]
+    }
+
+    fn missing_table(&self) -> Option<MissingTable> {
+        Some(NO_COEFFICIENTS)
+    }
+
+    fn bound_tables(&self) -> Option<&'static str> {
+        Some("the tables of trees refer to each other")
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer> {
+        Box::new(TreeScorer::new(self))
+    }
+}

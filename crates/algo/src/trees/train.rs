@@ -1,0 +1,277 @@
+//! A task: it keeps its records as bins, and grows the trees of an iteration together with the other tasks.
+
+use math::reduction::FixedPoint;
+use matrix::Values;
+
+use super::exchange::Exchange;
+use super::grow::{Grower, TreeLimits};
+use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, packed};
+use super::model::Model;
+use super::objective::{Slopes, base_scores, slopes};
+use super::params::Params;
+use super::records::Records;
+use super::score::TreeScorer;
+use super::split::SplitRule;
+use super::tree::{Test, Tree};
+use crate::batch_loop::{check_classes, check_weight};
+use crate::coordinator::StepDecision;
+use crate::error::Error;
+use crate::family::Model as _;
+use crate::job::TrainTask;
+use crate::labels::class_of;
+use crate::loss::Loss;
+use crate::metric::{MetricAccumulator, add_losses, add_to_metrics};
+use crate::rows::{ONE_ROW, rows_of};
+use crate::task_loop::{self, EpochEnd, Learner, TaskState};
+
+/// One task.
+struct Boosting<'a> {
+    params: &'a Params,
+    model: &'a Model,
+    records: Records,
+    /// Records x width.
+    scores: Vec<f64>,
+    base: Vec<f64>,
+    slopes: Slopes,
+    packed: Vec<u64>,
+    grower: Grower,
+    /// Iterations of the model before this training.
+    first: u64,
+}
+
+/// Begins one task.
+pub(super) fn begin<'a>(
+    params: &'a Params,
+    task: &mut TrainTask<'a>,
+    saved: Option<&TaskState>,
+) -> Result<Box<dyn Learner + 'a>, Error> {
+    let model: &Model = task.model.of()?;
+    let has_trees = saved.is_some() || task.resumed;
+    let (mut scores, mut batch_scores, mut scorer) = (Vec::new(), Vec::new(), TreeScorer::new(model));
+    let agent = &mut *task.agent;
+    let records = Records::read(task.data, model.features(), |batch| {
+        if has_trees {
+            scorer.score(agent, batch, &mut batch_scores)?;
+            scores.extend_from_slice(&batch_scores);
+        }
+        Ok(())
+    })?;
+    let mut learner = Boosting {
+        params,
+        model,
+        records,
+        scores,
+        base: Vec::new(),
+        slopes: Slopes::default(),
+        packed: Vec::new(),
+        grower: Grower::default(),
+        first: 0,
+    };
+    learner.start(task, has_trees)?;
+    if let Some(saved) = saved {
+        learner.first = saved.decode()?;
+    }
+    Ok(Box::new(learner))
+}
+
+impl Boosting<'_> {
+    /// Finds the score before the first tree, or takes over that of the model.
+    fn start(&mut self, task: &mut TrainTask<'_>, has_trees: bool) -> Result<(), Error> {
+        let means = self.means(task)?;
+        let width = self.model.width();
+        if has_trees {
+            let mut row = vec![0.0; 1 + width];
+            task.agent.pull(Model::ENSEMBLE, ONE_ROW, matrix::ValuesMut::F64(&mut row))?;
+            self.first = row[0] as u64;
+            self.base = row.split_off(1);
+        } else {
+            self.base = base_scores(self.model.loss, &means);
+            self.scores = self.base.repeat(self.records.count());
+        }
+        Ok(())
+    }
+
+    /// The mean label, or the share of each class, over all records, exact for any division of them.
+    fn means(&self, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
+        let (loss, classes) = self.model.labels();
+        let columns = &self.records.columns;
+        let mut exchange = Exchange::new(task.agent);
+        let largest = |numbers: &mut dyn Iterator<Item = f64>| numbers.fold(0.0, |a: f64, b| a.max(b.abs()));
+        let weights = || (0..columns.labels.len()).map(|r| f64::from(columns.weight(r)));
+        let mut most = [largest(&mut columns.labels.iter().copied()), largest(&mut weights())];
+        exchange.max(&mut most)?;
+        let mut counts =
+            [columns.labels.len() as i64, columns.labels.iter().filter(|label| **label > 0.0).count() as i64];
+        exchange.sum(&mut counts)?;
+        let count = counts[0] as u64;
+        let (of_weights, of_labels) =
+            (FixedPoint::for_sums(most[1], count), FixedPoint::for_sums(most[0] * most[1], count));
+        let width = if loss == Loss::Softmax { classes.len() } else { 1 };
+        let mut sums = vec![0i64; 1 + width];
+        for (weight, &label) in weights().zip(&columns.labels) {
+            sums[0] += of_weights.steps(weight);
+            match loss {
+                Loss::Softmax => sums[1 + class_of(classes, label)?] += of_weights.steps(weight),
+                _ => sums[1] += of_labels.steps(weight * label),
+            }
+        }
+        exchange.sum(&mut sums)?;
+        let weight = of_weights.value(sums[0]);
+        check_weight(count, weight)?;
+        check_classes(count, counts[1] as u64, loss)?;
+        let unit = if loss == Loss::Softmax { of_weights } else { of_labels };
+        Ok(sums[1..].iter().map(|sum| unit.value(*sum) / weight).collect())
+    }
+
+    fn metrics(&mut self, is_full: bool) -> Result<MetricAccumulator, Error> {
+        let mut parts = self.model.metric_accumulator();
+        let (labels, columns) = (self.model.labels(), &self.records.columns);
+        let mut slopes = Vec::new();
+        if is_full {
+            add_to_metrics(labels, columns, &self.scores, &mut slopes, &mut parts)?;
+        } else {
+            add_losses(labels, columns, &self.scores, &mut slopes, parts.loss_mut())?;
+        }
+        Ok(parts)
+    }
+
+    /// Grows the tree of a class, sets the values of its leaves and adds them to the scores.
+    fn grow(&mut self, exchange: &mut Exchange<'_>, class: usize) -> Result<Tree, Error> {
+        let (count, width) = (self.records.count(), self.model.width());
+        let gradients = &self.slopes.gradients[class * count..][..count];
+        let hessians = &self.slopes.hessians[class * count..][..count];
+        let largest = |numbers: &[f64]| numbers.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let mut most = [largest(gradients), largest(hessians)];
+        exchange.max(&mut most)?;
+        let unit = |most: f64, steps: f64| if most > 0.0 { most / steps } else { 1.0 };
+        let rule = SplitRule {
+            gradient_unit: unit(most[0], LARGEST_GRADIENT),
+            hessian_unit: unit(most[1], LARGEST_HESSIAN),
+            ..self.params.rule
+        };
+        let (gradient_scale, hessian_scale) = (1.0 / rule.gradient_unit, 1.0 / rule.hessian_unit);
+        self.packed.clear();
+        self.packed.extend(gradients.iter().zip(hessians).map(|(gradient, hessian)| {
+            packed(
+                (gradient * gradient_scale).round_ties_even() as i32,
+                (hessian * hessian_scale).round_ties_even() as u32,
+            )
+        }));
+        let limits = TreeLimits { leaves: self.model.leaves as usize, depth: self.params.depth };
+        let columns = &self.records.columns;
+        let sample =
+            (0..count as u32).filter(|&r| columns.weights.is_empty() || columns.weight(r as usize) > 0.0);
+        let grown = self.grower.grow(&self.records, &self.packed, sample, (&rule, limits), exchange)?;
+        let mut tree = grown.tree;
+        // The values come from the gradients themselves: sums in fixed point, which any division gives.
+        let all_count = tree[0].count as u64;
+        let (of_gradients, of_hessians) =
+            (FixedPoint::for_sums(most[0], all_count), FixedPoint::for_sums(most[1], all_count));
+        let mut sums: Vec<i64> = Vec::with_capacity(2 * grown.leaves.len());
+        for (_, records) in &grown.leaves {
+            let (mut gradient, mut hessian) = (0, 0);
+            for &r in *records {
+                gradient += of_gradients.steps(gradients[r as usize]);
+                hessian += of_hessians.steps(hessians[r as usize]);
+            }
+            sums.extend([gradient, hessian]);
+        }
+        exchange.sum(&mut sums)?;
+        for ((node, records), [gradient, hessian]) in grown.leaves.iter().zip(sums.as_chunks::<2>().0) {
+            let (gradient, hessian) = (of_gradients.value(*gradient), of_hessians.value(*hessian));
+            let value = self.params.learning_rate * rule.leaf_value(gradient, hessian);
+            tree[*node].value = if value.is_finite() { value } else { 0.0 };
+            for &r in *records {
+                self.scores[r as usize * width + class] += tree[*node].value;
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Pushes the trees of an iteration and what they say of the features.
+    fn push(&self, task: &mut TrainTask<'_>, iteration: u64, trees: &[Tree]) -> Result<(), Error> {
+        let tables = self.model.tables();
+        for (number, tree) in (iteration * trees.len() as u64..).zip(trees) {
+            tables.push(task.agent, number, tree)?;
+        }
+        let mut row = vec![(iteration + 1) as f64];
+        row.extend_from_slice(&self.base);
+        task.agent.push(Model::ENSEMBLE, ONE_ROW, Values::F64(&row))?;
+        let mut importances = std::collections::BTreeMap::<u64, [f64; 2]>::new();
+        for node in trees.iter().flatten().filter(|node| !node.is_leaf()) {
+            let mut add = |key: u64| {
+                let sums = importances.entry(key).or_default();
+                sums[0] += 1.0;
+                sums[1] += node.gain;
+            };
+            match (&self.model.features[node.feature as usize], &node.test) {
+                (super::bins::SavedFeature::Numbers { key, .. }, _) => add(*key),
+                (super::bins::SavedFeature::Categories { keys }, Test::Among(words)) => {
+                    let is_left = |category: usize| words[category / 64] >> (category % 64) & 1 == 1;
+                    (0..keys.len())
+                        .filter(|category| is_left(*category))
+                        .for_each(|category| add(keys[category]));
+                }
+                (super::bins::SavedFeature::Categories { .. }, Test::UpTo(_)) => {}
+            }
+        }
+        if !importances.is_empty() {
+            let keys: Vec<u64> = importances.keys().copied().collect();
+            let values: Vec<f64> = importances.into_values().flatten().collect();
+            task.agent.push(Model::IMPORTANCES, rows_of(&keys), Values::F64(&values))?;
+        }
+        Ok(())
+    }
+}
+
+impl Learner for Boosting<'_> {
+    fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
+        let (width, count) = (self.model.width(), self.records.count());
+        let is_end = epoch == 0 || epoch + 1 >= self.params.iterations;
+        let training = self.metrics(is_end || task.validation.is_some())?;
+        let flow =
+            task.coordinator.report_progress(task.agent.task(), count as u64, training.loss().loss_sum);
+        let mut exchange = Exchange::new(task.agent);
+        let mut stops = [f64::from(u8::from(flow == StepDecision::Stop))];
+        exchange.max(&mut stops)?;
+        let is_stopped = stops[0] > 0.0;
+        let mut is_done = is_stopped;
+        if !is_stopped {
+            let columns = &self.records.columns;
+            let (loss, classes) = self.model.labels();
+            let known = |label| class_of(classes, label).expect("labels were looked up at the start");
+            slopes(
+                loss,
+                width,
+                &self.scores,
+                &columns.labels,
+                |r| f64::from(columns.weight(r)),
+                known,
+                &mut self.slopes,
+            );
+            let trees =
+                (0..width).map(|class| self.grow(&mut exchange, class)).collect::<Result<Vec<_>, _>>()?;
+            is_done = trees.iter().all(|tree| tree.len() == 1);
+            if task.agent.task() == 0 {
+                self.push(task, self.first + epoch, &trees)?;
+            }
+        }
+        task.agent.tick()?;
+        task.agent.barrier()?;
+        let is_last = is_done || epoch + 1 >= self.params.iterations;
+        let notice = (is_done && !is_stopped)
+            .then(|| format!("iteration {}: no split gains anything, so training ends", epoch + 1));
+        Ok(Some(EpochEnd {
+            training,
+            record_count: count as u64,
+            epoch_count: if is_last { epoch + 1 } else { self.params.iterations },
+            is_stopped,
+            is_last,
+            notice,
+        }))
+    }
+
+    fn save_state(&self) -> Result<Vec<u8>, Error> {
+        task_loop::encode(&self.first)
+    }
+}
