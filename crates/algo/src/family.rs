@@ -98,6 +98,12 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
+    /// Whether the rows of a matrix of the model are features, which have names: not if it has a single row.
+    fn has_feature_rows(&self, matrix: &str) -> bool {
+        let mut matrices = self.matrices(1).into_iter().enumerate();
+        matrices.any(|(at, spec)| spec.name == matrix && (at == 0 || spec.rows != 1))
+    }
+
     /// A scorer with its own scratch memory; each thread needs one.
     fn scorer(&self) -> Box<dyn Scorer>;
 
@@ -198,14 +204,6 @@ pub(crate) fn check_continues(model: &dyn Model, previous: &dyn Model) -> Result
         }
     }
     Ok(())
-}
-
-impl dyn Model + '_ {
-    /// Whether the rows of a matrix of the model are features, which have names: not if it has a single row.
-    pub fn has_feature_rows(&self, matrix: &str) -> bool {
-        let mut matrices = self.matrices(1).into_iter().enumerate();
-        matrices.any(|(at, spec)| spec.name == matrix && (at == 0 || spec.rows != 1))
-    }
 }
 
 impl dyn Model {

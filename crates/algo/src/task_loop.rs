@@ -29,6 +29,12 @@ pub trait Learner {
         Ok(())
     }
 
+    /// The metrics of the task's share of the validation data, if the learner keeps the scores of these records itself.
+    /// `None`: they are scored with the model.
+    fn validate(&mut self, _task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        Ok(None)
+    }
+
     /// What the task remembers besides the matrices, for [`Job::begin`]. It is made with [`encode`]. What the data say
     /// again when they are read again need not be in it.
     fn save_state(&self) -> Result<Vec<u8>, Error>;
@@ -153,7 +159,7 @@ fn train_epochs<'a>(
         if is_written {
             learner.write_model(&mut task)?;
         }
-        let decision = report(&mut task, (epoch, ticks), end)?;
+        let decision = report(&mut task, &mut *learner, (epoch, ticks), end)?;
         if is_last {
             break;
         }
@@ -211,18 +217,20 @@ fn save(
 }
 
 /// Scores the validation data, unless the tasks were told to stop, and reports the epoch.
-fn report(
-    task: &mut TrainTask<'_>,
+fn report<'a>(
+    task: &mut TrainTask<'a>,
+    learner: &mut (dyn Learner + 'a),
     (epoch, ticks): (u64, Ticks),
     end: EpochEnd,
 ) -> Result<EpochDecision, Error> {
-    let validation = match &mut task.validation {
-        Some(stream) if !end.is_stopped => {
-            let empty = task.model.metric_accumulator();
-            Some(score_all(task.model.scorer().as_mut(), empty, task.agent, *stream)?)
-        }
-        _ => None,
-    };
+    let mut validation = None;
+    if task.validation.is_some() && !end.is_stopped {
+        validation = learner.validate(task)?;
+    }
+    if let (Some(stream), false, None) = (&mut task.validation, end.is_stopped, &validation) {
+        let empty = task.model.metric_accumulator();
+        validation = Some(score_all(task.model.scorer().as_mut(), empty, task.agent, *stream)?);
+    }
     task.coordinator.report_epoch(EpochReport {
         task: task.agent.task(),
         epoch,

@@ -24,10 +24,10 @@ impl FixedPoint {
         Self { scale: f64::from_bits(((power + 1023) as u64) << 52) }
     }
 
-    /// The number as a count of steps, rounded to the nearest one, ties to the even one.
+    /// The number as a count of steps, rounded towards 0.
     #[inline]
     pub fn steps(self, x: f64) -> i64 {
-        (x * self.scale).round_ties_even() as i64
+        (x * self.scale) as i64
     }
 
     /// The number that so many steps are.

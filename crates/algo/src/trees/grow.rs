@@ -120,18 +120,20 @@ impl Grower {
     fn partition(&mut self, records: &Records, range: Range<usize>, split: &Split) -> usize {
         let goes_left = left_bins(&records.features()[split.feature], split);
         let (order, moved) = (&mut self.order[range.clone()], &mut self.moved);
-        moved.clear();
-        let mut kept = 0;
-        for i in 0..order.len() {
-            let record = order[i];
-            if goes_left[records.bin(record, split.feature)] {
-                order[kept] = record;
-                kept += 1;
-            } else {
-                moved.push(record);
-            }
+        if moved.len() < order.len() {
+            moved.resize(order.len(), 0);
         }
-        order[kept..].copy_from_slice(moved);
+        let (mut kept, mut gone) = (0, 0);
+        records.for_each_bin(order, split.feature, |order, i, bin| {
+            // Without branches: where a record goes cannot be predicted.
+            let record = order[i];
+            let is_left = usize::from(goes_left[bin]);
+            order[kept] = record;
+            moved[gone] = record;
+            kept += is_left;
+            gone += 1 - is_left;
+        });
+        order[kept..].copy_from_slice(&moved[..gone]);
         range.start + kept
     }
 }
@@ -191,7 +193,8 @@ fn set_split(node: &mut Node, split: &Split, features: &[Feature], left: usize) 
     node.gain = split.gain;
     node.test = match (&split.condition, &features[split.feature]) {
         (Condition::UpTo(bin), Feature::Numbers { bounds, .. }) => {
-            Test::UpTo(bounds.get(*bin).copied().unwrap_or(f32::INFINITY))
+            // All numbers go left, and missing ones right.
+            Test::UpTo(bounds.get(*bin).copied().unwrap_or(f32::MAX))
         }
         (Condition::Among(categories), feature) => {
             let mut words = vec![0u64; feature.word_count()];

@@ -1,6 +1,8 @@
 //! Histograms: for each bin the sums of gradients and hessians of the records of a leaf, and their count. Gradients are
 //! integers, so that the sums are the same in any order.
 
+use multiversion::multiversion;
+
 /// Largest size of a gradient: 15 bits with its sign.
 pub(super) const LARGEST_GRADIENT: f64 = 16_383.0;
 /// Largest hessian: 15 bits.
@@ -39,10 +41,18 @@ impl std::ops::Sub for BinSums {
     }
 }
 
-/// A gradient and a hessian with the count 1 in one word, so that one addition adds all three.
-#[inline]
-pub(super) fn packed(gradient: i32, hessian: u32) -> u64 {
-    (i64::from(gradient) << GRADIENT_SHIFT) as u64 | (u64::from(hessian) << HESSIAN_SHIFT) | 1
+/// Rounds gradients and hessians times these scales to integers, and packs each pair with the count 1 into a word, so that
+/// one addition adds all three.
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+pub(super) fn pack(gradients: &[f64], hessians: &[f64], scales: (f64, f64), out: &mut [u64]) {
+    /// What is added to it is rounded to a whole number, which is in its last bits.
+    const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52
+    let steps = |x: f64| (x + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits());
+    for ((gradient, hessian), out) in gradients.iter().zip(hessians).zip(out) {
+        *out = (steps(gradient * scales.0) << GRADIENT_SHIFT)
+            .wrapping_add(steps(hessian * scales.1) << HESSIAN_SHIFT)
+            .wrapping_add(1);
+    }
 }
 
 /// Records in groups whose sums fit a word.
@@ -78,15 +88,17 @@ mod tests {
 
     #[test]
     fn sums_of_words_are_those_of_their_parts() {
-        let (gradient, hessian) = (LARGEST_GRADIENT as i32, LARGEST_HESSIAN as u32);
+        let (gradient, hessian) = (LARGEST_GRADIENT as i64, LARGEST_HESSIAN as u32);
         for parts in [(-gradient, hessian), (gradient, 0), (-1, 1), (gradient, hessian)] {
             let records: Vec<u32> = (0..10_000).collect();
             let mut sums = [BinSums::default()];
             for chunk in packed_chunks(&records) {
-                let word = chunk.iter().fold(0u64, |sum, _| sum.wrapping_add(packed(parts.0, parts.1)));
+                let mut word = [0];
+                pack(&[parts.0 as f64], &[parts.1.into()], (1.0, 1.0), &mut word);
+                let word = chunk.iter().fold(0u64, |sum, _| sum.wrapping_add(word[0]));
                 add_words(&[word], &mut sums);
             }
-            let (gradient, hessian) = (10_000 * i64::from(parts.0), 10_000 * i64::from(parts.1));
+            let (gradient, hessian) = (10_000 * parts.0, 10_000 * i64::from(parts.1));
             assert_eq!(sums[0], BinSums { gradient, hessian, count: 10_000 });
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! | table | shape | element | push rule |
 //! |---|---|---|---|
-//! | `importances` | keys of the data x 2: splits, gain | f64 | add |
+//! | `importances` | keys of the data x 3: splits, gain, 1 + number of the feature | f64 | add |
 //! | `ensemble` | 1 x (1 + classes): iterations, first scores | f64 | assign |
 //! | `nodes` | (tree x (2 leaves - 1) + node) x 9 | f64 | assign |
 //! | `categories` | (node x 1024 + word) x 1: 64 categories that go left | i64 | assign |
@@ -23,11 +23,13 @@
 //! | [`grow`] | a tree, leaf by leaf |
 //! | [`objective`] | gradients and hessians |
 //! | [`exchange`] | sums over all tasks |
-//! | [`tree`] | trees in tables |
+//! | [`tree`], [`forest`] | trees in tables, and laid out for scoring |
+//! | [`validation`] | the validation records of a task |
 //! | [`score`], [`train`], [`model`], [`params`] | scoring, a task, the saved model, parameters |
 
 mod bins;
 mod exchange;
+mod forest;
 mod grow;
 mod histogram;
 mod model;
@@ -36,8 +38,11 @@ mod params;
 mod records;
 mod score;
 mod split;
+#[cfg(test)]
+mod tests;
 mod train;
 mod tree;
+mod validation;
 
 use std::sync::Arc;
 

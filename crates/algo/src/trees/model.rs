@@ -11,6 +11,10 @@ use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
 use crate::job::{Output, Scorer};
 use crate::loss::Loss;
 
+/// Columns of a key in the table `importances`.
+pub(super) const IMPORTANCE_COLUMNS: usize = 3;
+const IMPORTANCE_COLUMN_NAMES: [&str; IMPORTANCE_COLUMNS] = ["splits", "gain", "feature"];
+
 /// Trees without their tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
@@ -29,7 +33,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Importances: a row for each key of the data.
+    /// A row for each key of the data that has a meaning: splits, gain and 1 + the number of its feature.
     pub(super) const IMPORTANCES: MatrixId = MatrixId(0);
     /// One row: the number of iterations, then the score of each class before the first tree.
     pub(super) const ENSEMBLE: MatrixId = MatrixId(1);
@@ -71,7 +75,7 @@ impl family::Model for Model {
         let ensemble = table("ensemble", ElementType::F64, 1 + self.width() as u64, PushRule::Assign);
         let partitioner = Partitioner::Range { partition_count: 1 };
         vec![
-            table("importances", ElementType::F64, 2, PushRule::Add),
+            table("importances", ElementType::F64, IMPORTANCE_COLUMNS as u64, PushRule::Add),
             MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..ensemble },
             table("nodes", ElementType::F64, NODE_COLUMNS as u64, PushRule::Assign),
             table("categories", ElementType::I64, 1, PushRule::Assign),
@@ -80,7 +84,7 @@ impl family::Model for Model {
 
     fn column_names(&self, matrix: &str, count: usize) -> Vec<String> {
         let names: Vec<&str> = match matrix {
-            "importances" => vec!["splits", "gain"],
+            "importances" => IMPORTANCE_COLUMN_NAMES.to_vec(),
             "nodes" => NODE_COLUMN_NAMES.to_vec(),
             _ => Vec::new(),
         };
@@ -114,6 +118,10 @@ impl family::Model for Model {
 
     fn bound_tables(&self) -> Option<&'static str> {
         Some("the tables of trees refer to each other")
+    }
+
+    fn has_feature_rows(&self, matrix: &str) -> bool {
+        matrix == "importances"
     }
 
     fn scorer(&self) -> Box<dyn Scorer> {

@@ -72,9 +72,52 @@ pub(super) struct Params {
     pub(super) positive_label: Option<String>,
 }
 
+/// Names of LightGBM for parameters that have other names here.
+const ALIASES: &[(&str, &[&str])] = &[
+    (
+        "iterations",
+        &["num_iterations", "n_estimators", "num_boost_round", "num_round", "num_rounds", "num_trees"],
+    ),
+    ("learning_rate", &["eta", "shrinkage_rate"]),
+    ("leaves", &["num_leaves", "max_leaves"]),
+    ("max_bins", &["max_bin"]),
+    ("min_records", &["min_data_in_leaf", "min_child_samples"]),
+    ("min_hessian", &["min_sum_hessian_in_leaf", "min_child_weight"]),
+    ("min_gain", &["min_gain_to_split", "min_split_gain"]),
+    ("l1", &["lambda_l1", "reg_alpha"]),
+    ("l2", &["lambda_l2", "reg_lambda", "lambda"]),
+    ("early_stopping", &["early_stopping_round", "early_stopping_rounds"]),
+];
+/// Values of LightGBM for `objective` and `max_depth`.
+const VALUES: &[(&str, &str, &str)] = &[
+    ("objective", "binary", "logistic"),
+    ("objective", "multiclass", "softmax"),
+    ("objective", "regression", "squared"),
+    ("objective", "regression_l2", "squared"),
+    ("objective", "mse", "squared"),
+    ("max_depth", "-1", "0"),
+];
+
+/// Replaces names and values of LightGBM. A parameter that is given by two names keeps both, so that the second is refused.
+fn without_aliases(given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut own = BTreeMap::new();
+    for (name, value) in given {
+        let known = ALIASES.iter().find(|(known, aliases)| {
+            aliases.contains(&name.as_str()) && !given.contains_key(*known) && !own.contains_key(*known)
+        });
+        let name = known.map_or(name.as_str(), |(known, _)| known);
+        let value = VALUES
+            .iter()
+            .find(|(of, theirs, _)| *of == name && theirs == value)
+            .map_or(value.as_str(), |row| row.2);
+        own.insert(name.to_owned(), value.to_owned());
+    }
+    own
+}
+
 /// Checks given parameters.
 pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, Params), Error> {
-    let checked = CheckedParams::new("gbdt", &PARAMETERS, given)?;
+    let checked = CheckedParams::new("gbdt", &PARAMETERS, &without_aliases(given))?;
     let loss = match checked.choice(&OBJECTIVE) {
         Objective::Logistic => Loss::Logistic,
         Objective::Softmax => Loss::Softmax,
@@ -104,4 +147,30 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
         positive_label: positive_label(&checked, loss)?,
     };
     Ok((checked, params))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn names_and_values_of_lightgbm_are_understood() {
+        let theirs =
+            [("num_leaves", "7"), ("objective", "regression"), ("reg_lambda", "3"), ("max_depth", "-1")];
+        let (checked, params) = check(&given(&theirs)).unwrap();
+        assert_eq!((params.leaves, params.rule.l2, params.depth), (7, 3.0, usize::MAX));
+        assert_eq!(checked.values()["objective"], "squared");
+    }
+
+    #[test]
+    fn a_parameter_with_two_names_is_refused() {
+        for pairs in [[("num_leaves", "7"), ("leaves", "9")], [("num_leaves", "7"), ("max_leaves", "9")]] {
+            let error = check(&given(&pairs)).unwrap_err().to_string();
+            assert!(error.contains("_leaves"), "{error}");
+        }
+    }
 }

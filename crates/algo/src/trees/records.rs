@@ -124,19 +124,37 @@ impl Records {
         &self.starts
     }
 
-    /// The bin of a record in a feature.
+    /// Visits the position of each of these records with its bin in a feature. The visitor may change the positions up to
+    /// its own.
     #[inline]
-    pub(super) fn bin(&self, record: u32, feature: usize) -> usize {
-        let (record, width) = (record as usize, self.features.list.len());
+    pub(super) fn for_each_bin(
+        &self,
+        leaf: &mut [u32],
+        feature: usize,
+        mut visit: impl FnMut(&mut [u32], usize, usize),
+    ) {
+        let width = self.features.list.len();
         match &self.cells {
-            Cells::Bytes(bins) => bins[record * width + feature].into(),
-            Cells::Words(bins) => bins[record * width + feature].into(),
+            Cells::Bytes(bins) => {
+                for i in 0..leaf.len() {
+                    let bin = bins[leaf[i] as usize * width + feature].into();
+                    visit(leaf, i, bin);
+                }
+            }
+            Cells::Words(bins) => {
+                for i in 0..leaf.len() {
+                    let bin = bins[leaf[i] as usize * width + feature].into();
+                    visit(leaf, i, bin);
+                }
+            }
             Cells::Sparse { offsets, bins } => {
                 let (start, end) = (self.starts[feature], self.starts[feature + 1]);
-                let own = bins[offsets[record]..offsets[record + 1]].iter().find(|bin| **bin >= start);
-                match own.filter(|bin| **bin < end) {
-                    Some(bin) => (bin - start) as usize,
-                    None => self.features.list[feature].absent_bin(),
+                let absent = self.features.list[feature].absent_bin();
+                for i in 0..leaf.len() {
+                    let record = leaf[i] as usize;
+                    let own = &bins[offsets[record]..offsets[record + 1]];
+                    let first = own.iter().find(|bin| **bin >= start).filter(|bin| **bin < end);
+                    visit(leaf, i, first.map_or(absent, |bin| (bin - start) as usize));
                 }
             }
         }

@@ -1,65 +1,53 @@
 //! Scores: the sum of the leaves that a record reaches.
 
-use std::collections::HashMap;
-
 use data::Batch;
 use matrix::{Agent, ValuesMut};
 
-use super::bins::{Features, KeyMeaning};
-use super::model::Model;
-use super::tree::Tree;
+use super::forest::{Forest, ValueRows};
+use super::model::{IMPORTANCE_COLUMNS, Model};
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::loss::{Loss, probabilities, sigmoid_all};
 use crate::metric::{MetricAccumulator, add_to_metrics};
-use crate::rows::ONE_ROW;
-
-/// The trees of a model and the scores to which they add.
-#[derive(Debug, Default)]
-pub(super) struct Forest {
-    /// Scores of a record before the first tree.
-    pub(super) base: Vec<f64>,
-    pub(super) trees: Vec<Tree>,
-}
-
-impl Forest {
-    /// Pulls all trees that the agent may see now.
-    pub(super) fn pull(agent: &mut dyn Agent, model: &Model, features: &Features) -> Result<Self, Error> {
-        let width = model.width();
-        let mut row = vec![0.0; 1 + width];
-        agent.pull(Model::ENSEMBLE, ONE_ROW, ValuesMut::F64(&mut row))?;
-        let words: Vec<usize> = features.list.iter().map(|feature| feature.word_count()).collect();
-        let trees = model.tables().pull(agent, 0..row[0] as u64 * width as u64, &words)?;
-        Ok(Self { base: row.split_off(1), trees })
-    }
-}
+use crate::rows::{ONE_ROW, rows_of};
 
 /// Scores batches with the trees at the agent.
 pub(super) struct TreeScorer {
     model: Model,
-    meanings: HashMap<u64, KeyMeaning>,
-    /// The value of a feature without an entry.
-    absent: Vec<f32>,
-    features: Features,
-    forest: Option<Forest>,
+    rows: ValueRows,
+    /// The scores before the first tree and the trees, once they are pulled.
+    pulled: Option<(Vec<f64>, Forest)>,
+    importances: Vec<f64>,
     slopes: Vec<f64>,
     scores: Vec<f64>,
 }
 
 impl TreeScorer {
     pub(super) fn new(model: &Model) -> Self {
-        let features = model.features();
-        let absent =
-            features.list.iter().map(|feature| if feature.is_zero_absent() { 0.0 } else { f32::NAN });
         Self {
-            absent: absent.collect(),
-            meanings: features.by_key.clone(),
-            features,
+            rows: ValueRows::new(&model.features()),
             model: model.clone(),
-            forest: None,
+            pulled: None,
+            importances: Vec::new(),
             slopes: Vec::new(),
             scores: Vec::new(),
         }
+    }
+
+    /// The scores before the first tree, and all trees that the agent may see when it is first called.
+    fn pull(&mut self, agent: &mut dyn Agent) -> Result<&(Vec<f64>, Forest), Error> {
+        if self.pulled.is_none() {
+            let width = self.model.width();
+            let mut row = vec![0.0; 1 + width];
+            agent.pull(Model::ENSEMBLE, ONE_ROW, ValuesMut::F64(&mut row))?;
+            let features = self.model.features();
+            let mut forest = Forest::new(&features);
+            let words: Vec<usize> = features.list.iter().map(|feature| feature.word_count()).collect();
+            let count = row[0] as u64 * width as u64;
+            self.model.tables().pull(agent, 0..count, &words, |tree| forest.push(tree))?;
+            self.pulled = Some((row.split_off(1), forest));
+        }
+        Ok(self.pulled.as_ref().expect("they were just pulled"))
     }
 
     /// Sets `out` to the scores, records x width.
@@ -69,46 +57,18 @@ impl TreeScorer {
         batch: &Batch,
         out: &mut Vec<f64>,
     ) -> Result<(), Error> {
-        let forest = match &mut self.forest {
-            Some(forest) => forest,
-            empty => empty.insert(Forest::pull(agent, &self.model, &self.features)?),
-        };
-        let meanings: Vec<Option<KeyMeaning>> =
-            batch.columns.iter().map(|key| self.meanings.get(key).copied()).collect();
-        let width = self.model.width();
-        out.clear();
-        let mut values = self.absent.clone();
-        for r in 0..batch.record_count() {
-            for i in batch.entries(r) {
-                if let Some(meaning) = meanings[batch.indices[i] as usize] {
-                    let value = batch.values.get(i).copied().unwrap_or(1.0);
-                    values[meaning.feature as usize] =
-                        meaning.category.map_or(value, |category| category as f32);
-                }
-            }
-            let first = out.len();
-            out.extend_from_slice(&forest.base);
-            for (number, tree) in forest.trees.iter().enumerate() {
-                out[first + number % width] += leaf_value(tree, &values);
-            }
-            for i in batch.entries(r) {
-                if let Some(meaning) = meanings[batch.indices[i] as usize] {
-                    let feature = meaning.feature as usize;
-                    values[feature] = self.absent[feature];
-                }
-            }
+        if !batch.columns.is_empty() {
+            // What is not there is unknown, and counted as such.
+            self.importances.resize(IMPORTANCE_COLUMNS * batch.columns.len(), 0.0);
+            let rows = ValuesMut::F64(&mut self.importances);
+            agent.pull(Model::IMPORTANCES, rows_of(&batch.columns), rows)?;
         }
+        let (count, width) = (batch.record_count(), self.model.width());
+        *out = self.pull(agent)?.0.repeat(count);
+        let Some((_, forest)) = &self.pulled else { return Ok(()) };
+        self.rows.add_scores(forest, batch, width, out);
         Ok(())
     }
-}
-
-fn leaf_value(tree: &Tree, values: &[f32]) -> f64 {
-    let mut node = &tree[0];
-    while !node.is_leaf() {
-        let next = if node.goes_left(values[node.feature as usize]) { node.left } else { node.right };
-        node = &tree[next as usize];
-    }
-    node.value
 }
 
 impl Scorer for TreeScorer {

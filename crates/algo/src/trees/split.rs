@@ -128,6 +128,10 @@ impl Best<'_> {
             // left, if missing values are alone on the right.
             let end = if missing_left == Some(false) { bins.len() } else { bins.len() - 1 };
             for (bin, sums) in bins[..end].iter().enumerate() {
+                // An empty bin changes nothing, so that the split before it counts.
+                if sums.count == 0 && bin > 0 {
+                    continue;
+                }
                 left += *sums;
                 let (leaf, own) = (self.leaf.count, left.count);
                 self.offer(left, 0.0, || (Condition::UpTo(bin), missing_left.unwrap_or(2 * own >= leaf)));

@@ -1,18 +1,22 @@
 //! A task: it keeps its records as bins, and grows the trees of an iteration together with the other tasks.
 
+use std::collections::BTreeMap;
+
 use math::reduction::FixedPoint;
 use matrix::Values;
 
+use super::bins::SavedFeature;
 use super::exchange::Exchange;
 use super::grow::{Grower, TreeLimits};
-use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, packed};
-use super::model::Model;
+use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, pack};
+use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::{Slopes, base_scores, slopes};
 use super::params::Params;
 use super::records::Records;
 use super::score::TreeScorer;
 use super::split::SplitRule;
 use super::tree::{Test, Tree};
+use super::validation::Validation;
 use crate::batch_loop::{check_classes, check_weight};
 use crate::coordinator::StepDecision;
 use crate::error::Error;
@@ -37,6 +41,9 @@ struct Boosting<'a> {
     grower: Grower,
     /// Iterations of the model before this training.
     first: u64,
+    validation: Option<Validation>,
+    /// The trees of the last iteration.
+    last: Vec<Tree>,
 }
 
 /// Begins one task.
@@ -66,6 +73,8 @@ pub(super) fn begin<'a>(
         packed: Vec::new(),
         grower: Grower::default(),
         first: 0,
+        validation: None,
+        last: Vec::new(),
     };
     learner.start(task, has_trees)?;
     if let Some(saved) = saved {
@@ -85,6 +94,14 @@ impl Boosting<'_> {
             self.first = row[0] as u64;
             self.base = row.split_off(1);
         } else {
+            if task.agent.task() == 0 {
+                let by_key = self.model.features().by_key;
+                let rows: BTreeMap<u64, [f64; IMPORTANCE_COLUMNS]> = by_key
+                    .iter()
+                    .map(|(&key, meaning)| (key, [0.0, 0.0, 1.0 + f64::from(meaning.feature)]))
+                    .collect();
+                push_importances(task, rows)?;
+            }
             self.base = base_scores(self.model.loss, &means);
             self.scores = self.base.repeat(self.records.count());
         }
@@ -150,13 +167,8 @@ impl Boosting<'_> {
             ..self.params.rule
         };
         let (gradient_scale, hessian_scale) = (1.0 / rule.gradient_unit, 1.0 / rule.hessian_unit);
-        self.packed.clear();
-        self.packed.extend(gradients.iter().zip(hessians).map(|(gradient, hessian)| {
-            packed(
-                (gradient * gradient_scale).round_ties_even() as i32,
-                (hessian * hessian_scale).round_ties_even() as u32,
-            )
-        }));
+        self.packed.resize(count, 0);
+        pack(gradients, hessians, (gradient_scale, hessian_scale), &mut self.packed);
         let limits = TreeLimits { leaves: self.model.leaves as usize, depth: self.params.depth };
         let columns = &self.records.columns;
         let sample =
@@ -197,7 +209,7 @@ impl Boosting<'_> {
         let mut row = vec![(iteration + 1) as f64];
         row.extend_from_slice(&self.base);
         task.agent.push(Model::ENSEMBLE, ONE_ROW, Values::F64(&row))?;
-        let mut importances = std::collections::BTreeMap::<u64, [f64; 2]>::new();
+        let mut importances = BTreeMap::<u64, [f64; IMPORTANCE_COLUMNS]>::new();
         for node in trees.iter().flatten().filter(|node| !node.is_leaf()) {
             let mut add = |key: u64| {
                 let sums = importances.entry(key).or_default();
@@ -205,23 +217,31 @@ impl Boosting<'_> {
                 sums[1] += node.gain;
             };
             match (&self.model.features[node.feature as usize], &node.test) {
-                (super::bins::SavedFeature::Numbers { key, .. }, _) => add(*key),
-                (super::bins::SavedFeature::Categories { keys }, Test::Among(words)) => {
+                (SavedFeature::Numbers { key, .. }, _) => add(*key),
+                (SavedFeature::Categories { keys }, Test::Among(words)) => {
                     let is_left = |category: usize| words[category / 64] >> (category % 64) & 1 == 1;
                     (0..keys.len())
                         .filter(|category| is_left(*category))
                         .for_each(|category| add(keys[category]));
                 }
-                (super::bins::SavedFeature::Categories { .. }, Test::UpTo(_)) => {}
+                (SavedFeature::Categories { .. }, Test::UpTo(_)) => {}
             }
         }
-        if !importances.is_empty() {
-            let keys: Vec<u64> = importances.keys().copied().collect();
-            let values: Vec<f64> = importances.into_values().flatten().collect();
-            task.agent.push(Model::IMPORTANCES, rows_of(&keys), Values::F64(&values))?;
-        }
-        Ok(())
+        push_importances(task, importances)
     }
+}
+
+/// Adds to the importances of keys.
+fn push_importances(
+    task: &mut TrainTask<'_>,
+    rows: BTreeMap<u64, [f64; IMPORTANCE_COLUMNS]>,
+) -> Result<(), Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<u64> = rows.keys().copied().collect();
+    let values: Vec<f64> = rows.into_values().flatten().collect();
+    Ok(task.agent.push(Model::IMPORTANCES, rows_of(&keys), Values::F64(&values))?)
 }
 
 impl Learner for Boosting<'_> {
@@ -236,6 +256,7 @@ impl Learner for Boosting<'_> {
         exchange.max(&mut stops)?;
         let is_stopped = stops[0] > 0.0;
         let mut is_done = is_stopped;
+        self.last.clear();
         if !is_stopped {
             let columns = &self.records.columns;
             let (loss, classes) = self.model.labels();
@@ -255,6 +276,7 @@ impl Learner for Boosting<'_> {
             if task.agent.task() == 0 {
                 self.push(task, self.first + epoch, &trees)?;
             }
+            self.last = trees;
         }
         task.agent.tick()?;
         task.agent.barrier()?;
@@ -269,6 +291,14 @@ impl Learner for Boosting<'_> {
             is_last,
             notice,
         }))
+    }
+
+    fn validate(&mut self, task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        match &mut self.validation {
+            Some(validation) => validation.add(self.model, &self.last),
+            empty => *empty = Validation::read(task, self.model)?,
+        }
+        self.validation.as_ref().map(|validation| validation.metrics(self.model)).transpose()
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {

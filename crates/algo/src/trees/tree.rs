@@ -59,21 +59,6 @@ impl Node {
         self.left == 0
     }
 
-    /// Whether a value goes left. NaN is missing.
-    #[inline]
-    pub(super) fn goes_left(&self, value: f32) -> bool {
-        if value.is_nan() {
-            return self.missing_left;
-        }
-        match &self.test {
-            Test::UpTo(threshold) => value <= *threshold,
-            Test::Among(words) => {
-                let category = value as usize;
-                words.get(category / 64).is_some_and(|word| word >> (category % 64) & 1 == 1)
-            }
-        }
-    }
-
     fn to_row(&self) -> [f64; NODE_COLUMNS] {
         let feature = if self.is_leaf() { NO_FEATURE } else { self.feature.into() };
         let threshold = match &self.test {
@@ -133,16 +118,16 @@ impl TreeTables {
         Ok(())
     }
 
-    /// Pulls the trees with these numbers; `word_counts` has the words of the categories of each feature, 0 for numbers.
+    /// Pulls the trees with these numbers, in order; `word_counts` has the words of the categories of each feature, 0 for numbers.
     pub(super) fn pull(
         &self,
         agent: &mut dyn Agent,
         numbers: std::ops::Range<u64>,
         word_counts: &[usize],
-    ) -> Result<Vec<Tree>, Error> {
+        mut visit: impl FnMut(&Tree),
+    ) -> Result<(), Error> {
         /// Trees that are pulled at a time.
         const TREES: u64 = 64;
-        let mut trees = Vec::new();
         let mut first = numbers.start;
         while first < numbers.end {
             let end = numbers.end.min(first + TREES);
@@ -177,10 +162,10 @@ impl TreeTables {
                         tree.push(node);
                     }
                 }
-                trees.push(tree);
+                visit(&tree);
             }
             first = end;
         }
-        Ok(trees)
+        Ok(())
     }
 }

@@ -23,6 +23,7 @@ fn models_of_every_family_are_reproduced_in_process_and_on_servers() {
         ("table", "lr", &table, &["--label", "good", "--interactions", "a:b", "--keep-optimizer", "false"]),
         ("lbfgs", "lr", &data, &["--set", "optimizer=lbfgs", "--set", "l2=1", "--validate", &data]),
         ("fm", "fm", &data, &["--set", "k=3", "--set", "k=2", "--set", "epochs=1", "--tasks", "2"]),
+        ("gbdt", "gbdt", &table, &["--set", "iterations=4", "--label", "good", "--set", "min_records=1"]),
         ("kmeans", "kmeans", &data, &["--set", "k=3", "--set", "max_iterations=4"]),
     ] {
         let model = folder.path(name);

@@ -14,6 +14,7 @@ mod a_replica_takes_over;
 mod any_input_gives_the_same_model;
 mod bad_input;
 mod bad_input_on_a_cluster;
+mod boosted_trees;
 mod checkpoints_in_other_stores;
 mod checkpoints_on_request;
 mod clients_of_a_cluster;

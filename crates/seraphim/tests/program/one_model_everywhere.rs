@@ -16,6 +16,7 @@ const JOBS: &[(&str, &[&str])] = &[
     ("lr", &["--set", "optimizer=owlqn", "--set", "l1=1", "--set", "max_iterations=5"]),
     ("lr", &["--set", "optimizer=admm", "--set", "l1=0.5", "--set", "l2=1", "--set", "max_iterations=5"]),
     ("softmax", &["--set", "optimizer=svrg", "--set", "l2=1", "--set", "max_iterations=3"]),
+    ("gbdt", &["--set", "iterations=8"]),
 ];
 
 fn train(

@@ -63,6 +63,8 @@ fn scores_and_metrics_are_the_same_when_servers_hold_the_model() {
         ("lr", &sparse, &["--set", "dimensions=1000", "--set", "optimizer=lbfgs"]),
         ("softmax", &words, &["--label", "label"]),
         ("fm", &sparse, &["--set", "k=4", "--set", "epochs=2"]),
+        ("gbdt", &sparse, &["--set", "iterations=9"]),
+        ("gbdt", &words, &["--label", "label", "--set", "iterations=9", "--set", "objective=softmax"]),
         ("kmeans", &numbers, &["--set", "k=3", "--skip-columns", "label"]),
     ] {
         let model = folder.path("model");

@@ -64,7 +64,7 @@ fn other_names_and_numbers_are_told_for_every_family_and_format() {
         ("a.libffm", libffm(1), libffm(101), "'10"),
     ] {
         let (train, other) = (folder.write(name, train), folder.write(&format!("other-{name}"), other));
-        for algorithm in [&["lr"][..], &["fm"], &["ffm"], &["kmeans", "--set", "k=2"]] {
+        for algorithm in [&["lr"][..], &["fm"], &["ffm"], &["gbdt"], &["kmeans", "--set", "k=2"]] {
             let has_fields = name.ends_with("csv") || name.ends_with("libffm");
             if algorithm[0] == "ffm" && !has_fields {
                 continue;

@@ -1,0 +1,148 @@
+//! Trees laid out for scoring: all nodes in one list, the children of a node beside each other. Records are scored in
+//! blocks, and each tree for all records of a block, so that the top of the tree stays in the cache.
+
+use std::collections::HashMap;
+
+use data::Batch;
+
+use super::bins::{Features, KeyMeaning};
+use super::tree::{Test, Tree};
+
+/// Records of a block.
+const BLOCK: usize = 64;
+/// Records that go down a tree side by side.
+const LANES: usize = 8;
+
+/// A node; of a leaf, the left child is the leaf itself, and everything goes there.
+#[derive(Clone, Copy, Debug)]
+struct FlatNode {
+    feature: u32,
+    threshold: f32,
+    left: u32,
+    /// Bit 0: missing values go left. From bit 1 on: 1 + the first word of the categories, or 0 for numbers.
+    flags: u32,
+}
+
+/// Trees in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Forest {
+    nodes: Vec<FlatNode>,
+    /// Of leaves.
+    values: Vec<f64>,
+    roots: Vec<u32>,
+    words: Vec<u64>,
+    /// Words of the categories of a feature.
+    word_counts: Vec<usize>,
+}
+
+impl Forest {
+    pub(super) fn new(features: &Features) -> Self {
+        let word_counts = features.list.iter().map(|feature| feature.word_count()).collect();
+        Self { word_counts, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, tree: &Tree) {
+        let root = self.nodes.len() as u32;
+        self.roots.push(root);
+        for (i, node) in (root..).zip(tree) {
+            self.values.push(node.value);
+            self.nodes.push(if node.is_leaf() {
+                FlatNode { feature: 0, threshold: f32::INFINITY, left: i, flags: 1 }
+            } else {
+                let (threshold, categories) = match &node.test {
+                    Test::UpTo(threshold) => (*threshold, 0),
+                    Test::Among(words) => {
+                        let first = self.words.len() as u32;
+                        self.words.extend(words);
+                        (0.0, first + 1)
+                    }
+                };
+                let flags = (categories << 1) | u32::from(node.missing_left);
+                FlatNode { feature: node.feature, threshold, left: root + node.left, flags }
+            });
+        }
+    }
+
+    /// The child where a value goes.
+    #[inline]
+    fn next(&self, node: FlatNode, value: f32) -> u32 {
+        let is_missing = value.is_nan();
+        let goes_left = if node.flags > 1 && !is_missing {
+            let (first, category) = ((node.flags >> 1) as usize - 1, value as usize);
+            category / 64 < self.word_counts[node.feature as usize]
+                && (self.words[first + category / 64] >> (category % 64)) & 1 == 1
+        } else {
+            (value <= node.threshold) | (is_missing & (node.flags & 1 == 1))
+        };
+        node.left + u32::from(!goes_left)
+    }
+
+    /// Adds the leaves of the trees to the scores (records x width) of records with these values (records x features).
+    fn add(&self, values: &[f32], feature_count: usize, width: usize, scores: &mut [f64]) {
+        for (number, &root) in self.roots.iter().enumerate() {
+            let lanes = values.chunks(feature_count * LANES).zip(scores.chunks_mut(width * LANES));
+            for (values, scores) in lanes {
+                let mut at = [root; LANES];
+                let count = values.len() / feature_count;
+                loop {
+                    let mut moved = 0;
+                    for lane in 0..count {
+                        let node = self.nodes[at[lane] as usize];
+                        let next = self.next(node, values[lane * feature_count + node.feature as usize]);
+                        moved |= next ^ at[lane];
+                        at[lane] = next;
+                    }
+                    if moved == 0 {
+                        break;
+                    }
+                }
+                for lane in 0..count {
+                    scores[lane * width + number % width] += self.values[at[lane] as usize];
+                }
+            }
+        }
+    }
+}
+
+/// Makes rows of values of batches.
+#[derive(Clone, Debug)]
+pub(super) struct ValueRows {
+    by_key: HashMap<u64, KeyMeaning>,
+    /// The value of each feature in a record without an entry.
+    absent: Vec<f32>,
+}
+
+impl ValueRows {
+    pub(super) fn new(features: &Features) -> Self {
+        let absent =
+            features.list.iter().map(|feature| if feature.is_zero_absent() { 0.0 } else { f32::NAN });
+        Self { absent: absent.collect(), by_key: features.by_key.clone() }
+    }
+
+    /// Adds the leaves of the trees to the scores (records x width) of a batch.
+    pub(super) fn add_scores(&self, forest: &Forest, batch: &Batch, width: usize, scores: &mut [f64]) {
+        let meanings: Vec<Option<KeyMeaning>> =
+            batch.columns.iter().map(|key| self.by_key.get(key).copied()).collect();
+        let feature_count = self.absent.len();
+        let mut values = self.absent.repeat(BLOCK);
+        for (block, scores) in scores.chunks_mut(BLOCK * width).enumerate() {
+            let records = block * BLOCK..block * BLOCK + scores.len() / width;
+            for (row, r) in values.chunks_exact_mut(feature_count).zip(records.clone()) {
+                for i in batch.entries(r) {
+                    if let Some(KeyMeaning { feature, category }) = meanings[batch.indices[i] as usize] {
+                        let value = || batch.values.get(i).copied().unwrap_or(1.0);
+                        row[feature as usize] = category.map_or_else(value, |category| category as f32);
+                    }
+                }
+            }
+            forest.add(&values[..records.len() * feature_count], feature_count, width, scores);
+            for (row, r) in values.chunks_exact_mut(feature_count).zip(records) {
+                for i in batch.entries(r) {
+                    if let Some(KeyMeaning { feature, .. }) = meanings[batch.indices[i] as usize] {
+                        row[feature as usize] = self.absent[feature as usize];
+                    }
+                }
+            }
+        }
+    }
+}
