@@ -375,7 +375,8 @@ impl BatchStream for TaskData {
 
     fn release_cache(&mut self) {
         // An epoch that reads the cached blocks needs them until its end.
-        if self.source == EpochSource::Reader {
+        let is_read = self.source == EpochSource::Blocks && self.taken_count == self.order.len();
+        if self.source == EpochSource::Reader || is_read {
             self.cache = None;
         }
     }

@@ -26,7 +26,7 @@ crate::params! {
         /// What is minimized
         OBJECTIVE = "objective": ParamKind::Choice(words::<Objective>), "logistic";
         /// Largest number of iterations, each of which adds a tree (one for each class, if there are several)
-        ITERATIONS = "iterations": ParamKind::Integer { low: 0, high: 1_000_000 }, "100", "iterations";
+        ITERATIONS = "iterations": ParamKind::Integer { low: 1, high: 1_000_000 }, "100", "iterations";
         /// Factor of the values of a new tree
         LEARNING_RATE = "learning_rate": POSITIVE, "0.1";
         /// Largest number of leaves of a tree

@@ -74,6 +74,7 @@ impl Records {
                 offsets.push(bins.len());
             }
         }
+        data.release_cache();
         let mut records = Self { features, starts, cells: Cells::Sparse { offsets, bins }, columns };
         records.choose_cells(&absent);
         Ok(records)

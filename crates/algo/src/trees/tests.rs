@@ -203,7 +203,15 @@ fn a_grown_tree_sends_records_where_its_leaves_have_them() {
 
 #[test]
 fn settings_out_of_range_are_refused() {
-    for setting in ["leaves=1", "max_bins=2", "learning_rate=0", "min_records=0", "objective=best", "l2=-1"] {
+    for setting in [
+        "iterations=0",
+        "leaves=1",
+        "max_bins=2",
+        "learning_rate=0",
+        "min_records=0",
+        "objective=best",
+        "l2=-1",
+    ] {
         let (name, value) = setting.split_once('=').unwrap();
         let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
         assert!(super::params::check(&given).is_err(), "{setting}");
