@@ -181,7 +181,9 @@ impl Survey {
             self.names.clear();
         } else if columns > SKETCHED_NUMBERS / NUMBER_LIMIT {
             let limit = SKETCHED_NUMBERS / columns.next_power_of_two();
-            quantiles.values_mut().for_each(|sketch| sketch.lower_limit(limit));
+            for sketch in quantiles.values_mut() {
+                sketch.lower_limit(limit);
+            }
         }
     }
 
@@ -220,7 +222,9 @@ impl Survey {
         self.token_fields.extend(&other.token_fields);
         for (&field, names) in &other.names {
             let all = self.names.entry(field).or_default();
-            names.iter().for_each(|(&key, weight)| *all.entry(key).or_default() += weight);
+            for (&key, weight) in names {
+                *all.entry(key).or_default() += weight;
+            }
         }
         self.too_many_quantiles |= other.too_many_quantiles;
         self.drop_quantiles_when_too_many();

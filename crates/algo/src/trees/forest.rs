@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use data::Batch;
 
-use super::bins::{Features, KeyMeaning};
+use super::bins::{Feature, Features, KeyMeaning};
 use super::tree::{Test, Tree};
 
 /// Records of a block.
@@ -37,7 +37,7 @@ pub(super) struct Forest {
 
 impl Forest {
     pub(super) fn new(features: &Features) -> Self {
-        let word_counts = features.list.iter().map(|feature| feature.word_count()).collect();
+        let word_counts = features.list.iter().map(Feature::word_count).collect();
         Self { word_counts, ..Self::default() }
     }
 
@@ -72,7 +72,7 @@ impl Forest {
             category / 64 < self.word_counts[node.feature as usize]
                 && (self.words[first + category / 64] >> (category % 64)) & 1 == 1
         } else {
-            (value <= node.threshold) | (is_missing & (node.flags & 1 == 1))
+            value <= node.threshold || (is_missing && node.flags & 1 == 1)
         };
         node.left + u32::from(!goes_left)
     }

@@ -178,7 +178,9 @@ fn left_bins(feature: &Feature, split: &Split) -> Vec<bool> {
             }
         }
         (Condition::Among(categories), _) => {
-            categories.iter().for_each(|category| bins[*category as usize] = true);
+            for category in categories {
+                bins[*category as usize] = true;
+            }
         }
         (Condition::UpTo(_), Feature::Categories { .. }) => unreachable!("categories have no order"),
     }
@@ -198,7 +200,9 @@ fn set_split(node: &mut Node, split: &Split, features: &[Feature], left: usize) 
         }
         (Condition::Among(categories), feature) => {
             let mut words = vec![0u64; feature.word_count()];
-            categories.iter().for_each(|category| words[*category as usize / 64] |= 1 << (category % 64));
+            for category in categories {
+                words[*category as usize / 64] |= 1 << (category % 64);
+            }
             Test::Among(words)
         }
         (Condition::UpTo(_), Feature::Categories { .. }) => unreachable!("categories have no order"),

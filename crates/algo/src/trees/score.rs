@@ -3,6 +3,7 @@
 use data::Batch;
 use matrix::{Agent, ValuesMut};
 
+use super::bins::Feature;
 use super::forest::{Forest, ValueRows};
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use crate::error::Error;
@@ -42,7 +43,7 @@ impl TreeScorer {
             agent.pull(Model::ENSEMBLE, ONE_ROW, ValuesMut::F64(&mut row))?;
             let features = self.model.features();
             let mut forest = Forest::new(&features);
-            let words: Vec<usize> = features.list.iter().map(|feature| feature.word_count()).collect();
+            let words: Vec<usize> = features.list.iter().map(Feature::word_count).collect();
             let count = row[0] as u64 * width as u64;
             self.model.tables().pull(agent, 0..count, &words, |tree| forest.push(tree))?;
             self.pulled = Some((row.split_off(1), forest));

@@ -51,7 +51,9 @@ fn table(count: usize, seed: u64) -> Vec<Batch> {
 
 fn features(batches: &[Batch], is_table: bool) -> Features {
     let mut survey = Survey::with_quantiles();
-    batches.iter().for_each(|batch| survey.add(batch));
+    for batch in batches {
+        survey.add(batch);
+    }
     Features::new(&bins::make(&survey, is_table, 255).unwrap(), is_table)
 }
 

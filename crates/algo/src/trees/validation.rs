@@ -35,7 +35,9 @@ impl Validation {
     /// Adds the trees of an iteration to the scores.
     pub(super) fn add(&mut self, model: &Model, trees: &[Tree]) {
         let mut forest = Forest::new(&model.features());
-        trees.iter().for_each(|tree| forest.push(tree));
+        for tree in trees {
+            forest.push(tree);
+        }
         for (batch, scores) in &mut self.batches {
             self.rows.add_scores(&forest, batch, model.width(), scores);
         }

@@ -1,5 +1,7 @@
 //! Boosted trees: the same bytes everywhere, on tables as people have them, and messages for data that cannot be learned.
 
+use std::fmt::Write as _;
+
 use math::random::{Purpose, stream};
 
 use crate::common::disturbed::{newest, wait_until};
@@ -15,7 +17,7 @@ fn customers(count: usize, seed: u64) -> String {
             - f64::from(u8::from([2, 5, 7].contains(&city))) * 3.0;
         let income = if random.below(10) == 0 { String::new() } else { format!("{income:.2}") };
         let bought = if score + random.normal() > 0.5 { "yes" } else { "no" };
-        text += &format!("{age},{income},town {city},1,,{bought}\n");
+        writeln!(text, "{age},{income},town {city},1,,{bought}").expect("a string takes all");
     }
     text
 }
@@ -140,8 +142,8 @@ fn data_that_cannot_be_learned_are_refused_and_odd_ones_are_not() {
         assert!(!std::path::Path::new(&model).exists());
     }
     // Records sorted by label, tasks without records, a column that is missing everywhere.
-    let sorted: String = (0..200).map(|i| format!("{i},,{}\n", u8::from(i >= 100))).collect();
-    folder.write("sorted.csv", "a,b,y\n".to_owned() + &sorted);
+    let sorted: Vec<String> = (0..200).map(|i| format!("{i},,{}\n", u8::from(i >= 100))).collect();
+    folder.write("sorted.csv", "a,b,y\n".to_owned() + &sorted.concat());
     let path = folder.path("sorted.csv");
     for (name, tasks) in [("one", "1"), ("many", "40")] {
         let model = folder.path(name);
