@@ -16,16 +16,16 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`bins`] | features and their bins |
-//! | [`records`] | the records of a task as bins |
-//! | [`histogram`] | sums of the records of a leaf by bins |
-//! | [`split`] | the best split of a leaf by a feature |
-//! | [`grow`] | a tree, leaf by leaf |
-//! | [`objective`] | gradients and hessians |
-//! | [`exchange`] | sums over all tasks |
-//! | [`tree`], [`forest`] | trees in tables, and laid out for scoring |
-//! | [`validation`] | the validation records of a task |
-//! | [`score`], [`train`], [`model`], [`params`] | scoring, a task, the saved model, parameters |
+//! | `bins` | features and their bins |
+//! | `records` | the records of a task as bins |
+//! | `histogram` | sums of the records of a leaf by bins |
+//! | `split` | the best split of a leaf by a feature |
+//! | `grow` | a tree, leaf by leaf |
+//! | `objective` | gradients and hessians |
+//! | `exchange` | sums over all tasks |
+//! | `tree`, `forest` | trees in tables, and laid out for scoring |
+//! | `validation` | the validation records of a task |
+//! | `score`, `train`, `model`, `params` | scoring, a task, the saved model, parameters |
 
 mod bins;
 mod exchange;
