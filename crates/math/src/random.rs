@@ -19,6 +19,8 @@ pub enum Purpose {
     Test = 5,
     /// Choice of the first centres of clusters.
     Seeding = 6,
+    /// The records and the columns that a tree sees.
+    Sample = 7,
 }
 
 /// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. It has 8 bytes of state, so that a

@@ -48,13 +48,13 @@ pub(super) struct Grown<'a> {
 }
 
 impl Grower {
-    /// Grows a tree on these records; `packed` has a word for each record of the task.
+    /// Grows a tree on these records, by the features that are drawn; `packed` has a word for each record of the task.
     pub(super) fn grow(
         &mut self,
         records: &Records,
         packed: &[u64],
         sample: impl Iterator<Item = u32>,
-        (rule, limits): (&SplitRule, TreeLimits),
+        (rule, limits, is_drawn): (&SplitRule, TreeLimits, &[bool]),
         exchange: &mut Exchange<'_>,
     ) -> Result<Grown<'_>, Error> {
         self.order.clear();
@@ -65,7 +65,8 @@ impl Grower {
         let node = |sums: BinSums| Node::leaf(sums.hessian as f64 * rule.hessian_unit, sums.count as f64);
         let mut tree = vec![node(sums)];
         let mut leaves = vec![Leaf { node: 0, depth: 0, range, sums, histogram, split: None }];
-        find_split(records, rule, limits, &mut leaves[0]);
+        let find = |leaf: &mut Leaf| find_split(records, is_drawn, (rule, limits), leaf);
+        find(&mut leaves[0]);
         while leaves.len() < limits.leaves {
             let Some(best) = best_leaf(&leaves) else { break };
             let leaf = &mut leaves[best];
@@ -89,9 +90,9 @@ impl Grower {
                 |node, range, sums, histogram| Leaf { node, depth, range, sums, histogram, split: None };
             leaves[best] = child(next, left, split.left, first);
             leaves.push(child(next + 1, right, split.right, second));
-            find_split(records, rule, limits, &mut leaves[best]);
+            find(&mut leaves[best]);
             let last = leaves.len() - 1;
-            find_split(records, rule, limits, &mut leaves[last]);
+            find(&mut leaves[last]);
         }
         self.free.extend(leaves.iter_mut().map(|leaf| std::mem::take(&mut leaf.histogram)));
         let leaves = leaves.into_iter().map(|leaf| (leaf.node, &self.order[leaf.range])).collect();
@@ -151,12 +152,17 @@ fn best_leaf(leaves: &[Leaf]) -> Option<usize> {
     best.map(|(i, _)| i)
 }
 
-fn find_split(records: &Records, rule: &SplitRule, limits: TreeLimits, leaf: &mut Leaf) {
+fn find_split(
+    records: &Records,
+    is_drawn: &[bool],
+    (rule, limits): (&SplitRule, TreeLimits),
+    leaf: &mut Leaf,
+) {
     if leaf.depth >= limits.depth || !rule.allows_split(leaf.sums) {
         return;
     }
     let starts = records.starts();
-    for (number, feature) in records.features().iter().enumerate() {
+    for (number, feature) in records.features().iter().enumerate().filter(|(number, _)| is_drawn[*number]) {
         let bins = &leaf.histogram[starts[number] as usize..starts[number + 1] as usize];
         let found = rule.best_of_feature(number, feature, bins, leaf.sums);
         if let Some(found) = found

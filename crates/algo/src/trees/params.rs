@@ -9,7 +9,7 @@ use crate::param::common::{
     EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, VALIDATION_SHARE,
     early_stopping, positive_label,
 };
-use crate::param::{CheckedParams, ParamKind, words};
+use crate::param::{Bounds, CheckedParams, ParamKind, words};
 use crate::stopping::EarlyStopping;
 
 crate::choices! {
@@ -20,6 +20,9 @@ crate::choices! {
         Squared = "squared": "numbers: half the squared error";
     }
 }
+
+/// A share above 0.
+const PART: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenLow };
 
 crate::params! {
     pub(super) const PARAMETERS = [
@@ -45,6 +48,10 @@ crate::params! {
         L1 = "l1": NOT_NEGATIVE, "0";
         /// L2 penalty of the values of leaves
         L2 = "l2": NOT_NEGATIVE, "0";
+        /// Share of the records that an iteration learns from, drawn anew for each
+        RECORD_SHARE = "bagging_fraction": PART, "1";
+        /// Share of the features that a tree may split by, drawn anew for each
+        FEATURE_SHARE = "feature_fraction": PART, "1";
         /// Stop after this many iterations without a better validation metric and keep the best trees; 0: off
         STOPPING = "early_stopping": EARLY_STOPPING.kind, "0", "iterations";
         /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows from it
@@ -67,6 +74,8 @@ pub(super) struct Params {
     pub(super) max_bins: usize,
     /// Without the units of the gradients.
     pub(super) rule: SplitRule,
+    pub(super) record_share: f64,
+    pub(super) feature_share: f64,
     pub(super) validation_share: f64,
     pub(super) early_stopping: Option<EarlyStopping>,
     pub(super) positive_label: Option<String>,
@@ -85,6 +94,8 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("min_hessian", &["min_sum_hessian_in_leaf", "min_child_weight"]),
     ("min_gain", &["min_gain_to_split", "min_split_gain"]),
     ("l1", &["lambda_l1", "reg_alpha"]),
+    ("bagging_fraction", &["subsample", "sub_row", "bagging"]),
+    ("feature_fraction", &["colsample_bytree", "sub_feature"]),
     ("l2", &["lambda_l2", "reg_lambda", "lambda"]),
     ("early_stopping", &["early_stopping_round", "early_stopping_rounds"]),
 ];
@@ -142,6 +153,8 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
             gradient_unit: 1.0,
             hessian_unit: 1.0,
         },
+        record_share: checked.real(&RECORD_SHARE),
+        feature_share: checked.real(&FEATURE_SHARE),
         validation_share: checked.real(&VALIDATION_SHARE),
         early_stopping: early_stopping(&checked, loss)?,
         positive_label: positive_label(&checked, loss)?,

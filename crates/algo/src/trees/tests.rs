@@ -181,7 +181,7 @@ fn a_grown_tree_sends_records_where_its_leaves_have_them() {
         let mut exchange = super::exchange::Exchange::new(&mut agent);
         let limits = TreeLimits { leaves: 15, depth: usize::MAX };
         let all = 0..records.count() as u32;
-        let grown = grower.grow(&records, &packed, all, (&RULE, limits), &mut exchange).unwrap();
+        let grown = grower.grow(&records, &packed, all, (&RULE, limits, &[true; 3]), &mut exchange).unwrap();
         assert_eq!((grown.leaves.len(), grown.tree.len()), (15, 29));
         let (mut tree, mut expected) = (grown.tree.clone(), vec![0.0; records.count()]);
         for (number, (node, own)) in grown.leaves.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use math::random::{NamedDraws, Purpose};
 use math::reduction::FixedPoint;
 use matrix::Values;
 
@@ -38,9 +39,14 @@ struct Boosting<'a> {
     base: Vec<f64>,
     slopes: Slopes,
     packed: Vec<u64>,
+    /// Whether each record is in the sample of the iteration; empty: all are.
+    is_drawn: Vec<bool>,
     grower: Grower,
     /// Iterations of the model before this training.
     first: u64,
+    seed: u64,
+    /// Records of the tasks before this one.
+    records_before: u64,
     validation: Option<Validation>,
     /// The trees of the last iteration.
     last: Vec<Tree>,
@@ -71,8 +77,11 @@ pub(super) fn begin<'a>(
         base: Vec::new(),
         slopes: Slopes::default(),
         packed: Vec::new(),
+        is_drawn: Vec::new(),
         grower: Grower::default(),
         first: 0,
+        seed: task.seed,
+        records_before: 0,
         validation: None,
         last: Vec::new(),
     };
@@ -86,6 +95,11 @@ pub(super) fn begin<'a>(
 impl Boosting<'_> {
     /// Finds the score before the first tree, or takes over that of the model.
     fn start(&mut self, task: &mut TrainTask<'_>, has_trees: bool) -> Result<(), Error> {
+        let (number, count) = (task.agent.task() as usize, task.agent.task_count() as usize);
+        let mut counts = vec![0i64; count];
+        counts[number] = self.records.count() as i64;
+        Exchange::new(task.agent).sum(&mut counts)?;
+        self.records_before = counts[..number].iter().sum::<i64>() as u64;
         let means = self.means(task)?;
         let width = self.model.width();
         if has_trees {
@@ -152,8 +166,42 @@ impl Boosting<'_> {
         Ok(parts)
     }
 
+    /// Takes the records that are not in the sample of an iteration out of the gradients.
+    fn draw_records(&mut self, iteration: u64) {
+        if self.params.record_share >= 1.0 {
+            return;
+        }
+        let (count, width) = (self.records.count(), self.model.width());
+        let draws = NamedDraws::new(self.seed, Purpose::Sample, 2 * iteration);
+        self.is_drawn.clear();
+        self.is_drawn.extend(
+            (0..count as u64).map(|r| draws.of(self.records_before + r).uniform() < self.params.record_share),
+        );
+        for class in 0..width {
+            for (r, _) in self.is_drawn.iter().enumerate().filter(|(_, is_drawn)| !**is_drawn) {
+                self.slopes.gradients[class * count + r] = 0.0;
+                self.slopes.hessians[class * count + r] = 0.0;
+            }
+        }
+    }
+
+    /// Whether a tree may split by each feature.
+    fn draw_features(&self, tree: u64) -> Vec<bool> {
+        let count = self.records.features().len();
+        let wanted = ((count as f64 * self.params.feature_share).round() as usize).clamp(1, count);
+        let draws = NamedDraws::new(self.seed, Purpose::Sample, 2 * tree + 1);
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&feature| (draws.of(feature as u64).next_u64(), feature));
+        let mut is_drawn = vec![false; count];
+        for &feature in &order[..wanted] {
+            is_drawn[feature] = true;
+        }
+        is_drawn
+    }
+
     /// Grows the tree of a class, sets the values of its leaves and adds them to the scores.
-    fn grow(&mut self, exchange: &mut Exchange<'_>, class: usize) -> Result<Tree, Error> {
+    fn grow(&mut self, exchange: &mut Exchange<'_>, class: usize, tree: u64) -> Result<Tree, Error> {
+        let features = self.draw_features(tree);
         let (count, width) = (self.records.count(), self.model.width());
         let gradients = &self.slopes.gradients[class * count..][..count];
         let hessians = &self.slopes.hessians[class * count..][..count];
@@ -169,11 +217,16 @@ impl Boosting<'_> {
         let (gradient_scale, hessian_scale) = (1.0 / rule.gradient_unit, 1.0 / rule.hessian_unit);
         self.packed.resize(count, 0);
         pack(gradients, hessians, (gradient_scale, hessian_scale), &mut self.packed);
+        for (word, _) in self.packed.iter_mut().zip(&self.is_drawn).filter(|(_, is_drawn)| !**is_drawn) {
+            // It goes down the tree without counting.
+            *word = 0;
+        }
         let limits = TreeLimits { leaves: self.model.leaves as usize, depth: self.params.depth };
         let columns = &self.records.columns;
         let sample =
             (0..count as u32).filter(|&r| columns.weights.is_empty() || columns.weight(r as usize) > 0.0);
-        let grown = self.grower.grow(&self.records, &self.packed, sample, (&rule, limits), exchange)?;
+        let how = (&rule, limits, &features[..]);
+        let grown = self.grower.grow(&self.records, &self.packed, sample, how, exchange)?;
         let mut tree = grown.tree;
         // The values come from the gradients themselves: sums in fixed point, which any division gives.
         let all_count = tree[0].count as u64;
@@ -270,11 +323,15 @@ impl Learner for Boosting<'_> {
                 known,
                 &mut self.slopes,
             );
-            let trees =
-                (0..width).map(|class| self.grow(&mut exchange, class)).collect::<Result<Vec<_>, _>>()?;
+            let iteration = self.first + epoch;
+            self.draw_records(iteration);
+            let number = |class: usize| iteration * width as u64 + class as u64;
+            let trees = (0..width)
+                .map(|class| self.grow(&mut exchange, class, number(class)))
+                .collect::<Result<Vec<_>, _>>()?;
             is_done = trees.iter().all(|tree| tree.len() == 1);
             if task.agent.task() == 0 {
-                self.push(task, self.first + epoch, &trees)?;
+                self.push(task, iteration, &trees)?;
             }
             self.last = trees;
         }

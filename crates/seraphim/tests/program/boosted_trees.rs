@@ -36,17 +36,20 @@ fn train(folder: &Folder, model: &str, more: &[&str]) -> String {
 fn trees_have_the_same_bytes_for_any_number_of_tasks_servers_and_workers() {
     let folder = Folder::new();
     folder.write("train.csv", customers(3000, 1));
-    let settings = &["--set", "iterations=15"];
-    train(&folder, "alone", &[&settings[..], &["--tasks", "1"]].concat());
-    for (name, more) in [
-        ("two", &["--tasks", "2"][..]),
-        ("three", &["--tasks", "3", "--threads", "2"]),
-        ("servers", &["--tasks", "3", "--servers", "2", "--workers", "2"]),
-        ("one_server", &["--servers", "1", "--workers", "1"]),
-        ("three_servers", &["--tasks", "4", "--servers", "3", "--workers", "1"]),
-    ] {
-        train(&folder, name, &[&settings[..], more].concat());
-        assert!(weights(&folder, name) == weights(&folder, "alone"), "{name}: other bytes");
+    let samples = ["--set", "bagging_fraction=0.7", "--set", "feature_fraction=0.5"];
+    for samples in [&[][..], &samples] {
+        let settings = [&["--set", "iterations=15", "--overwrite"], samples].concat();
+        train(&folder, "alone", &[&settings[..], &["--tasks", "1"]].concat());
+        for (name, more) in [
+            ("two", &["--tasks", "2"][..]),
+            ("three", &["--tasks", "3", "--threads", "2"]),
+            ("servers", &["--tasks", "3", "--servers", "2", "--workers", "2"]),
+            ("one_server", &["--servers", "1", "--workers", "1"]),
+            ("three_servers", &["--tasks", "4", "--servers", "3", "--workers", "1"]),
+        ] {
+            train(&folder, name, &[&settings[..], more].concat());
+            assert!(weights(&folder, name) == weights(&folder, "alone"), "{name} {samples:?}: other bytes");
+        }
     }
 }
 
