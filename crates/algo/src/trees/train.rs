@@ -199,6 +199,38 @@ impl Boosting<'_> {
         is_drawn
     }
 
+    /// What to tell the user if a few gradients are so large that the integers of the others do not show their differences.
+    fn rounding_notice(&self, exchange: &mut Exchange<'_>) -> Result<Option<String>, Error> {
+        /// Gradients above this share of the largest one are large.
+        const LARGE: f64 = 1.0 / 16.0;
+        /// Steps of the integers in a mean difference, below which rounding is felt.
+        const FEW_STEPS: f64 = 8.0;
+        let mut most = [self.slopes.gradients.iter().fold(0.0, |a: f64, b| a.max(b.abs()))];
+        exchange.max(&mut most)?;
+        let others = || self.slopes.gradients.iter().filter(|gradient| gradient.abs() <= LARGE * most[0]);
+        let mut count = [others().count() as i64];
+        exchange.sum(&mut count)?;
+        let fixed = FixedPoint::for_sums(most[0], count[0] as u64);
+        let mut mean = |steps: &mut dyn Iterator<Item = f64>| {
+            let mut sum = [steps.map(|x| fixed.steps(x)).sum()];
+            exchange.sum(&mut sum)?;
+            Ok::<_, Error>(fixed.value(sum[0]) / count[0].max(1) as f64)
+        };
+        let center = mean(&mut others().copied())?;
+        let difference = mean(&mut others().map(|gradient| (gradient - center).abs()))?;
+        // Equal gradients, but for the rounding of their sum, have no differences to lose.
+        let has_differences = difference > 1e-9 * center.abs();
+        let is_felt = has_differences && difference * LARGEST_GRADIENT < FEW_STEPS * most[0];
+        Ok(is_felt.then(|| {
+            format!(
+                "a few labels or weights are so large that splits see little of the other records: gradients have 15 bits, and \
+                 the largest is {:.0} times the mean difference of the others. Cut the largest labels and weights off, or \
+                 train on the logarithms of the labels",
+                most[0] / difference
+            )
+        }))
+    }
+
     /// Grows the tree of a class, sets the values of its leaves and adds them to the scores.
     fn grow(&mut self, exchange: &mut Exchange<'_>, class: usize, tree: u64) -> Result<Tree, Error> {
         let features = self.draw_features(tree);
@@ -310,6 +342,7 @@ impl Learner for Boosting<'_> {
         let is_stopped = stops[0] > 0.0;
         let mut is_done = is_stopped;
         self.last.clear();
+        let mut notice = None;
         if !is_stopped {
             let columns = &self.records.columns;
             let (loss, classes) = self.model.labels();
@@ -323,6 +356,9 @@ impl Learner for Boosting<'_> {
                 known,
                 &mut self.slopes,
             );
+            if epoch == 0 && self.first == 0 {
+                notice = self.rounding_notice(&mut exchange)?;
+            }
             let iteration = self.first + epoch;
             self.draw_records(iteration);
             let number = |class: usize| iteration * width as u64 + class as u64;
@@ -338,8 +374,9 @@ impl Learner for Boosting<'_> {
         task.agent.tick()?;
         task.agent.barrier()?;
         let is_last = is_done || epoch + 1 >= self.params.iterations;
-        let notice = (is_done && !is_stopped)
-            .then(|| format!("iteration {}: no split gains anything, so training ends", epoch + 1));
+        if is_done && !is_stopped {
+            notice = Some(format!("iteration {}: no split gains anything, so training ends", epoch + 1));
+        }
         Ok(Some(EpochEnd {
             training,
             record_count: count as u64,

@@ -16,6 +16,8 @@ pub(super) struct Validation {
     /// Batches with their scores.
     batches: Vec<(Batch, Vec<f64>)>,
     rows: ValueRows,
+    /// A forest without trees.
+    empty: Forest,
 }
 
 impl Validation {
@@ -29,12 +31,13 @@ impl Validation {
             scorer.score(task.agent, batch, &mut scores)?;
             batches.push((batch.clone(), scores));
         }
-        Ok(Some(Self { batches, rows: ValueRows::new(&model.features()) }))
+        let features = model.features();
+        Ok(Some(Self { batches, rows: ValueRows::new(&features), empty: Forest::new(&features) }))
     }
 
     /// Adds the trees of an iteration to the scores.
     pub(super) fn add(&mut self, model: &Model, trees: &[Tree]) {
-        let mut forest = Forest::new(&model.features());
+        let mut forest = self.empty.clone();
         for tree in trees {
             forest.push(tree);
         }

@@ -144,6 +144,26 @@ fn data_that_cannot_be_learned_are_refused_and_odd_ones_are_not() {
         assert!(message.contains(words), "{data}: {message}");
         assert!(!std::path::Path::new(&model).exists());
     }
+    // One label that hides the others is told.
+    let labels: String =
+        (0..200).fold("a,y\n".to_owned(), |text, i| text + &format!("{i},{}\n", i % 7)) + "3,1e7\n";
+    folder.write("outlier.csv", labels);
+    let (data, outlier) = (folder.path("outlier.csv"), folder.path("outlier"));
+    let words =
+        ["train", "gbdt", "--data", &data, "--label", "y", "--set", "objective=squared", "--model", &outlier];
+    let told = seraphim(&words);
+    assert!(String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).contains("gradients have 15 bits"));
+    // Records of weight 0 are not there.
+    let rows = (0..300).map(|i| format!("{},{},{}\n", i % 17, i % 5, u8::from(i % 17 > 8)));
+    let with =
+        |weight: &str| rows.clone().fold("a,b,y,w\n".to_owned(), |text, row| text + row.trim_end() + weight);
+    folder.write("all.csv", with(",1\n"));
+    folder.write("more.csv", with(",1\n") + "3.5,1.5,1,0\n-9,77,0,0\n");
+    for name in ["all", "more"] {
+        let (data, model) = (folder.path(&format!("{name}.csv")), folder.path(name));
+        succeed(&["train", "gbdt", "--data", &data, "--label", "y", "--weight", "w", "--model", &model]);
+    }
+    assert!(weights(&folder, "all") == weights(&folder, "more"));
     // Records sorted by label, tasks without records, a column that is missing everywhere.
     let sorted: Vec<String> = (0..200).map(|i| format!("{i},,{}\n", u8::from(i >= 100))).collect();
     folder.write("sorted.csv", "a,b,y\n".to_owned() + &sorted.concat());
