@@ -21,6 +21,7 @@
 //! | `histogram` | sums of the records of a leaf by bins |
 //! | `split` | the best split of a leaf by a feature |
 //! | `grow` | a tree, leaf by leaf |
+//! | `leaves` | the values of its leaves |
 //! | `objective` | gradients and hessians |
 //! | `exchange` | sums over all tasks |
 //! | `tree`, `forest` | trees in tables, and laid out for scoring |
@@ -32,6 +33,7 @@ mod exchange;
 mod forest;
 mod grow;
 mod histogram;
+mod leaves;
 mod model;
 mod objective;
 mod params;

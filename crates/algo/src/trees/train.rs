@@ -10,6 +10,7 @@ use super::bins::SavedFeature;
 use super::exchange::Exchange;
 use super::grow::{Grower, TreeLimits};
 use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, pack};
+use super::leaves;
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::{Slopes, base_scores, slopes};
 use super::params::Params;
@@ -260,24 +261,10 @@ impl Boosting<'_> {
         let how = (&rule, limits, &features[..]);
         let grown = self.grower.grow(&self.records, &self.packed, sample, how, exchange)?;
         let mut tree = grown.tree;
-        // The values come from the gradients themselves: sums in fixed point, which any division gives.
-        let all_count = tree[0].count as u64;
-        let (of_gradients, of_hessians) =
-            (FixedPoint::for_sums(most[0], all_count), FixedPoint::for_sums(most[1], all_count));
-        let mut sums: Vec<i64> = Vec::with_capacity(2 * grown.leaves.len());
-        for (_, records) in &grown.leaves {
-            let (mut gradient, mut hessian) = (0, 0);
-            for &r in *records {
-                gradient += of_gradients.steps(gradients[r as usize]);
-                hessian += of_hessians.steps(hessians[r as usize]);
-            }
-            sums.extend([gradient, hessian]);
-        }
-        exchange.sum(&mut sums)?;
-        for ((node, records), [gradient, hessian]) in grown.leaves.iter().zip(sums.as_chunks::<2>().0) {
-            let (gradient, hessian) = (of_gradients.value(*gradient), of_hessians.value(*hessian));
-            let value = self.params.learning_rate * rule.leaf_value(gradient, hessian);
-            tree[*node].value = if value.is_finite() { value } else { 0.0 };
+        let (leaves, count) = (&grown.leaves, tree[0].count as u64);
+        let values = leaves::newton_steps(leaves, (gradients, hessians), most, count, &rule, exchange)?;
+        for ((node, records), value) in leaves.iter().zip(values) {
+            tree[*node].value = self.params.learning_rate * value;
             for &r in *records {
                 self.scores[r as usize * width + class] += tree[*node].value;
             }
