@@ -16,7 +16,7 @@ use matrix::{Clock, Consistency, ExportedRows, FunctionTable, LocalConfig, Local
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
 use crate::family::Model;
-use crate::job::{Job, TrainTask};
+use crate::job::{Job, TableLayout, TrainTask};
 use crate::task_loop::TaskState;
 
 /// How long a task waits for another task.
@@ -82,7 +82,8 @@ pub(crate) fn run(
     let mut store = LocalStore::with_functions(config, functions);
     let mut matrices = Vec::new();
     let clock = setup.from.map_or(0, |moment| moment.clock);
-    for mut spec in job.training_matrices(model, setup.consistency, setup.partition_count, 1)? {
+    let layout = TableLayout { partition_count: setup.partition_count, task_count: tasks.len() as u32 };
+    for mut spec in job.training_matrices(model, setup.consistency, layout, 1)? {
         // Schedules go on.
         spec.rule = spec.rule.after(clock);
         matrices.push(store.create(spec)?);

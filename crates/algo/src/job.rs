@@ -46,7 +46,7 @@ pub trait Job: Debug + Send + Sync {
     fn model(&self, facts: &DataFacts, previous: Option<&dyn Model>) -> Result<Arc<dyn Model>, Error>;
 
     /// The matrices, in order of creation. The caller sets their consistency and their seed.
-    fn matrices(&self, model: &dyn Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error>;
+    fn matrices(&self, model: &dyn Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error>;
 
     /// Begins one task, on its own thread. Without `saved`, the first values of the matrices are written, or they
     /// contain an earlier model ([`TrainTask::resumed`]). With `saved`, the matrices are as they were when it was
@@ -95,10 +95,10 @@ impl dyn Job + '_ {
         &self,
         model: &dyn Model,
         consistency: Consistency,
-        partition_count: u32,
+        layout: TableLayout,
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error> {
-        let specs = self.matrices(model, partition_count)?;
+        let specs = self.matrices(model, layout)?;
         Ok(specs.into_iter().map(|spec| MatrixSpec { consistency, seed, ..spec }).collect())
     }
 
@@ -106,6 +106,15 @@ impl dyn Job + '_ {
     pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
         self.needs().label_rule(names)
     }
+}
+
+/// What the matrices of a training depend on besides the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableLayout {
+    /// Number of partitions of a matrix.
+    pub partition_count: u32,
+    /// Number of tasks of the job.
+    pub task_count: u32,
 }
 
 /// How often the training data are read.

@@ -58,8 +58,8 @@ pub use family::{
     AlgorithmRow, DerivedTable, Families, Family, MissingTable, Model, RecordNeeds, SavedModel,
 };
 pub use job::{
-    DataFacts, DataProfile, Epochs, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TrainTask,
-    evaluate,
+    DataFacts, DataProfile, Epochs, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TableLayout,
+    TrainTask, evaluate,
 };
 pub use metric::MetricAccumulator;
 pub use param::{ParamKind, ParamSpec};

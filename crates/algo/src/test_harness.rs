@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::family::Model;
 pub(crate) use crate::in_process::WAIT_LIMIT;
 use crate::in_process::{self, Finished, Moment, Setup};
-use crate::job::{DataFacts, Job, TrainTask, evaluate};
+use crate::job::{DataFacts, Job, TableLayout, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
 
 /// A job with settings `name=value`.
@@ -241,7 +241,8 @@ impl SingleTask {
         let job = job(name, settings).unwrap();
         let model = job.model(&DataFacts::default(), None).unwrap();
         let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-        for spec in job.training_matrices(&*model, Consistency::Bsp, 5, 1).unwrap() {
+        let layout = TableLayout { partition_count: 5, task_count: 1 };
+        for spec in job.training_matrices(&*model, Consistency::Bsp, layout, 1).unwrap() {
             store.create(spec).unwrap();
         }
         Self { job, model, store: Arc::new(store) }

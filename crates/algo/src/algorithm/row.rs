@@ -13,7 +13,7 @@ use super::{Algorithm, Settings, Table};
 use crate::advice::TrainingReport;
 use crate::error::Error;
 use crate::family::Model;
-use crate::job::{DataFacts, Job, Needs, Output, Scorer, TrainTask};
+use crate::job::{DataFacts, Job, Needs, Output, Scorer, TableLayout, TrainTask};
 use crate::loss::Loss;
 use crate::metric::{MetricAccumulator, argmax};
 use crate::param::CheckedParams;
@@ -90,10 +90,10 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
         Ok(Arc::new(AlgorithmModel(A::new(&self.settings, facts, previous.map(|model| &model.0))?)))
     }
 
-    fn matrices(&self, model: &dyn Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
         let model: &AlgorithmModel<A> = model.of()?;
         A::Loop::check_tables(&self.tables(&model.0))?;
-        Ok(Table::specs(&self.tables(&model.0), true, partition_count))
+        Ok(Table::specs(&self.tables(&model.0), true, layout.partition_count))
     }
 
     fn begin<'a>(

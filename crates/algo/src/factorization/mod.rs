@@ -50,7 +50,7 @@ pub use model::Model;
 use crate::advice::TrainingReport;
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TrainTask};
+use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TableLayout, TrainTask};
 use crate::labels::{LabelScale, TrainingLabels};
 use crate::param::CheckedParams;
 use crate::param::remedies::GradientSettings;
@@ -193,7 +193,8 @@ impl Job for Factorization {
         Ok(Arc::new(model))
     }
 
-    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        let partition_count = layout.partition_count;
         let params = &self.params;
         let mut specs = model.matrices(partition_count);
         specs[0].rule = params.weights_rule;

@@ -45,7 +45,7 @@ pub use score::ClusterScorer;
 
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family, RecordNeeds};
-use crate::job::{DataFacts, Epochs, Job, Needs, Output, Scorer, TrainTask};
+use crate::job::{DataFacts, Epochs, Job, Needs, Output, Scorer, TableLayout, TrainTask};
 use crate::metric::MetricAccumulator;
 use crate::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
 use crate::param::{Bounds, CheckedParams, Choice, ParamKind, words};
@@ -275,7 +275,8 @@ impl Job for KMeans {
         Ok(Arc::new(Model { clusters: self.clusters, distance: self.distance }))
     }
 
-    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        let partition_count = layout.partition_count;
         let own: &Model = model.of()?;
         let mut specs = model.matrices(partition_count);
         let owners = own.of_features("owners", ElementType::I64, PushRule::Min, partition_count);

@@ -61,7 +61,7 @@ use crate::advice::{Remedies, TrainingReport};
 use crate::descent;
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TrainTask};
+use crate::job::{DataFacts, DataProfile, Job, Needs, Resolution, TableLayout, TrainTask};
 use crate::labels::{LabelScale, TrainingLabels};
 use crate::loss::Loss;
 use crate::param::CheckedParams;
@@ -283,7 +283,8 @@ impl Job for Linear {
         Ok(Arc::new(model))
     }
 
-    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        let partition_count = layout.partition_count;
         let model: &Model = model.of()?;
         let rules = self.params.training.rules();
         let mut specs = model.matrices_with(rules, partition_count);

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use data::Survey;
 use serde::{Deserialize, Serialize};
 
+use super::split::{BinKind, FeatureBins};
 use crate::error::Error;
 
 /// Numbers of the training data that a bin has at least.
@@ -34,6 +35,15 @@ impl Feature {
             Self::Numbers { bounds, has_missing } => bounds.len() + 1 + usize::from(*has_missing),
             Self::Categories { count } => *count as usize + 1,
         }
+    }
+
+    /// Its bins, as a split sees them.
+    pub(super) fn bins(&self, number: u32, monotone: i8) -> FeatureBins {
+        let kind = match self {
+            Self::Numbers { has_missing, .. } => BinKind::Numbers { has_missing: *has_missing },
+            Self::Categories { .. } => BinKind::Categories,
+        };
+        FeatureBins { number, count: self.bin_count() as u32, kind, monotone }
     }
 
     /// The bin of the records that have no entry of the feature.

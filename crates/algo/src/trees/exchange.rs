@@ -3,12 +3,11 @@
 
 use matrix::Agent;
 
-use super::histogram::BinSums;
 use crate::error::Error;
 
 /// Sums over all tasks; of a single task they are its own.
 pub(super) struct Exchange<'a> {
-    agent: &'a mut dyn Agent,
+    pub(super) agent: &'a mut dyn Agent,
 }
 
 /// A sum is sent in two parts, so that doubles add them without rounding.
@@ -30,20 +29,6 @@ impl<'a> Exchange<'a> {
         self.agent.all_reduce(&mut parts)?;
         for (value, [high, low]) in values.iter_mut().zip(parts.as_chunks::<2>().0) {
             *value = ((*high as i64) << PART_BITS) + *low as i64;
-        }
-        Ok(())
-    }
-
-    /// Replaces the sums of bins by those over all tasks. They are below 2^53.
-    pub(super) fn sum_bins(&mut self, bins: &mut [BinSums]) -> Result<(), Error> {
-        if self.agent.task_count() == 1 {
-            return Ok(());
-        }
-        let mut values: Vec<f64> =
-            bins.iter().flat_map(|bin| [bin.gradient as f64, bin.hessian as f64, bin.count as f64]).collect();
-        self.agent.all_reduce(&mut values)?;
-        for (bin, [gradient, hessian, count]) in bins.iter_mut().zip(values.as_chunks::<3>().0) {
-            *bin = BinSums { gradient: *gradient as i64, hessian: *hessian as i64, count: *count as i64 };
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Histograms: for each bin the sums of gradients and hessians of the records of a leaf, and their count. Gradients are
 //! integers, so that the sums are the same in any order.
 
+use std::ops::Range;
+
 use multiversion::multiversion;
 
 /// Largest size of a gradient: 15 bits with its sign.
@@ -13,15 +15,15 @@ const PACKED_RECORDS: usize = 2047;
 const HESSIAN_SHIFT: u32 = 12;
 const GRADIENT_SHIFT: u32 = HESSIAN_SHIFT + 26;
 
-/// The sums of the records of a bin.
+/// The sums of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct BinSums {
+pub(super) struct Sums {
     pub(super) gradient: i64,
     pub(super) hessian: i64,
     pub(super) count: i64,
 }
 
-impl std::ops::AddAssign for BinSums {
+impl std::ops::AddAssign for Sums {
     fn add_assign(&mut self, other: Self) {
         self.gradient += other.gradient;
         self.hessian += other.hessian;
@@ -29,7 +31,7 @@ impl std::ops::AddAssign for BinSums {
     }
 }
 
-impl std::ops::Sub for BinSums {
+impl std::ops::Sub for Sums {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -38,6 +40,86 @@ impl std::ops::Sub for BinSums {
             hessian: self.hessian - other.hessian,
             count: self.count - other.count,
         }
+    }
+}
+
+/// The sums of some bins, a list for each kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BinSums<'a> {
+    pub(super) gradients: &'a [i64],
+    pub(super) hessians: &'a [i64],
+    pub(super) counts: &'a [i64],
+}
+
+impl BinSums<'_> {
+    pub(super) fn of(self, bin: usize) -> Sums {
+        Sums { gradient: self.gradients[bin], hessian: self.hessians[bin], count: self.counts[bin] }
+    }
+
+    pub(super) fn slice(self, range: Range<usize>) -> Self {
+        Self {
+            gradients: &self.gradients[range.clone()],
+            hessians: &self.hessians[range.clone()],
+            counts: &self.counts[range],
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.counts.len()
+    }
+}
+
+/// The sums of all bins of a leaf.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Histogram {
+    /// The gradients of all bins, then the hessians, then the counts.
+    sums: Vec<i64>,
+}
+
+impl Histogram {
+    /// Makes this a histogram of so many empty bins.
+    pub(super) fn clear(&mut self, bin_count: usize) {
+        self.sums.clear();
+        self.sums.resize(3 * bin_count, 0);
+    }
+
+    pub(super) fn bins(&self) -> BinSums<'_> {
+        let count = self.sums.len() / 3;
+        let (gradients, rest) = self.sums.split_at(count);
+        let (hessians, counts) = rest.split_at(count);
+        BinSums { gradients, hessians, counts }
+    }
+
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for (own, other) in self.sums.iter_mut().zip(&other.sums) {
+            *own -= other;
+        }
+    }
+
+    /// Adds sums in words to those of the bins from this one on.
+    #[inline]
+    pub(super) fn add_words(&mut self, words: &[u64], first: usize) {
+        let count = self.sums.len() / 3;
+        let (gradients, rest) = self.sums.split_at_mut(count);
+        let (hessians, counts) = rest.split_at_mut(count);
+        let range = first..first + words.len();
+        let bins =
+            gradients[range.clone()].iter_mut().zip(&mut hessians[range.clone()]).zip(&mut counts[range]);
+        for (((gradient, hessian), count), &word) in bins.zip(words) {
+            let sums = unpack(word);
+            *gradient += sums.gradient;
+            *hessian += sums.hessian;
+            *count += sums.count;
+        }
+    }
+}
+
+#[inline]
+fn unpack(word: u64) -> Sums {
+    Sums {
+        gradient: word as i64 >> GRADIENT_SHIFT,
+        hessian: ((word >> HESSIAN_SHIFT) & ((1 << (GRADIENT_SHIFT - HESSIAN_SHIFT)) - 1)) as i64,
+        count: (word & ((1 << HESSIAN_SHIFT) - 1)) as i64,
     }
 }
 
@@ -60,26 +142,13 @@ pub(super) fn packed_chunks(records: &[u32]) -> impl Iterator<Item = &[u32]> {
     records.chunks(PACKED_RECORDS)
 }
 
-/// Adds sums in words to those of the bins.
-#[inline]
-pub(super) fn add_words(words: &[u64], out: &mut [BinSums]) {
-    for (out, &word) in out.iter_mut().zip(words) {
-        *out += BinSums {
-            gradient: word as i64 >> GRADIENT_SHIFT,
-            hessian: ((word >> HESSIAN_SHIFT) & ((1 << (GRADIENT_SHIFT - HESSIAN_SHIFT)) - 1)) as i64,
-            count: (word & ((1 << HESSIAN_SHIFT) - 1)) as i64,
-        };
-    }
-}
-
 /// The sums of these records.
-pub(super) fn total(records: &[u32], packed: &[u64]) -> BinSums {
-    let mut sums = [BinSums::default()];
+pub(super) fn total(records: &[u32], packed: &[u64]) -> Sums {
+    let mut sums = Sums::default();
     for chunk in packed_chunks(records) {
-        let word = chunk.iter().fold(0u64, |sum, record| sum.wrapping_add(packed[*record as usize]));
-        add_words(&[word], &mut sums);
+        sums += unpack(chunk.iter().fold(0u64, |sum, record| sum.wrapping_add(packed[*record as usize])));
     }
-    sums[0]
+    sums
 }
 
 #[cfg(test)]
@@ -91,15 +160,17 @@ mod tests {
         let (gradient, hessian) = (LARGEST_GRADIENT as i64, LARGEST_HESSIAN as u32);
         for parts in [(-gradient, hessian), (gradient, 0), (-1, 1), (gradient, hessian)] {
             let records: Vec<u32> = (0..10_000).collect();
-            let mut sums = [BinSums::default()];
+            let mut histogram = Histogram::default();
+            histogram.clear(2);
             for chunk in packed_chunks(&records) {
                 let mut word = [0];
                 pack(&[parts.0 as f64], &[parts.1.into()], (1.0, 1.0), &mut word);
                 let word = chunk.iter().fold(0u64, |sum, _| sum.wrapping_add(word[0]));
-                add_words(&[word], &mut sums);
+                histogram.add_words(&[word], 1);
             }
             let (gradient, hessian) = (10_000 * parts.0, 10_000 * i64::from(parts.1));
-            assert_eq!(sums[0], BinSums { gradient, hessian, count: 10_000 });
+            assert_eq!(histogram.bins().of(1), Sums { gradient, hessian, count: 10_000 });
+            assert_eq!(histogram.bins().of(0), Sums::default());
         }
     }
 }

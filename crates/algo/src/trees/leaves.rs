@@ -4,13 +4,14 @@
 use math::reduction::FixedPoint;
 
 use super::exchange::Exchange;
+use super::grow::GrownLeaf;
 use super::split::SplitRule;
 use crate::error::Error;
 
-/// The Newton step of each leaf. `leaves` has the nodes with their records of this task; `most` is the largest gradient and
+/// The Newton step of each leaf. `most` is the largest gradient and
 /// the largest hessian of all tasks, `record_count` the number of records of the tree.
 pub(super) fn newton_steps(
-    leaves: &[(usize, &[u32])],
+    leaves: &[GrownLeaf<'_>],
     (gradients, hessians): (&[f64], &[f64]),
     most: [f64; 2],
     record_count: u64,
@@ -19,9 +20,9 @@ pub(super) fn newton_steps(
 ) -> Result<Vec<f64>, Error> {
     let [of_gradients, of_hessians] = most.map(|most| FixedPoint::for_sums(most, record_count));
     let mut sums: Vec<i64> = Vec::with_capacity(2 * leaves.len());
-    for (_, records) in leaves {
+    for leaf in leaves {
         let (mut gradient, mut hessian) = (0, 0);
-        for &r in *records {
+        for &r in leaf.records {
             gradient += of_gradients.steps(gradients[r as usize]);
             hessian += of_hessians.steps(hessians[r as usize]);
         }
@@ -29,8 +30,7 @@ pub(super) fn newton_steps(
     }
     exchange.sum(&mut sums)?;
     let value = |[gradient, hessian]: &[i64; 2]| {
-        let value = rule.leaf_value(of_gradients.value(*gradient), of_hessians.value(*hessian));
-        if value.is_finite() { value } else { 0.0 }
+        rule.leaf_value(of_gradients.value(*gradient), of_hessians.value(*hessian))
     };
     Ok(sums.as_chunks::<2>().0.iter().map(value).collect())
 }

@@ -11,15 +11,21 @@
 //! | `nodes` | (tree x (2 leaves - 1) + node) x 9 | f64 | assign |
 //! | `categories` | (node x 1024 + word) x 1: 64 categories that go left | i64 | assign |
 //!
-//! **An iteration** of a task: gradients and hessians of its records; for each leaf that is split, the histogram of the
-//! smaller child, summed over all tasks; the larger one is the parent without it. All tasks find the same splits.
+//! While several tasks train there is also `histograms`, by column ([`shared`]).
+//!
+//! **An iteration** of a task: gradients and hessians of its records; for leaves that are split, the histogram of the
+//! smaller child, which it pushes; the partitions add them up, subtract them from those of the parents, and find the best
+//! splits. A task alone does the same in its memory.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `bins` | features and their bins |
 //! | `records` | the records of a task as bins |
 //! | `histogram` | sums of the records of a leaf by bins |
-//! | `split` | the best split of a leaf by a feature |
+//! | `split` | the best split of a leaf |
+//! | `histograms` | the histograms of the leaves of a tree, wherever they are |
+//! | `shared`, `add_histogram`, `best_splits` | those at the partitions, and the PS functions on them |
+//! | `sampling` | the features that a leaf may be split by |
 //! | `grow` | a tree, leaf by leaf |
 //! | `leaves` | the values of its leaves |
 //! | `objective` | gradients and hessians |
@@ -28,17 +34,22 @@
 //! | `validation` | the validation records of a task |
 //! | `score`, `train`, `model`, `params` | scoring, a task, the saved model, parameters |
 
+mod add_histogram;
+mod best_splits;
 mod bins;
 mod exchange;
 mod forest;
 mod grow;
 mod histogram;
+mod histograms;
 mod leaves;
 mod model;
 mod objective;
 mod params;
 mod records;
+mod sampling;
 mod score;
+mod shared;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -56,7 +67,7 @@ use params::Params;
 
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, Epochs, Job, Needs, TrainTask};
+use crate::job::{DataFacts, Epochs, Job, Needs, TableLayout, TrainTask};
 use crate::labels::TrainingLabels;
 use crate::loss::Loss;
 use crate::param::CheckedParams;
@@ -75,7 +86,7 @@ pub const FAMILY: Family = Family {
         },
     }],
     load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
-    functions: |_| Ok(()),
+    functions: shared::register,
 };
 
 /// Records that are read at once.
@@ -147,8 +158,14 @@ impl Job for Gbdt {
         Ok(Arc::new(model))
     }
 
-    fn matrices(&self, model: &dyn family::Model, partition_count: u32) -> Result<Vec<MatrixSpec>, Error> {
-        Ok(model.matrices(partition_count))
+    fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        let mut matrices = model.matrices(layout.partition_count);
+        if layout.task_count > 1 {
+            let model: &Model = model.of()?;
+            let slots = histograms::slot_count(model.leaves as usize);
+            matrices.push(shared::spec(&model.features().bin_starts(), slots, layout.partition_count));
+        }
+        Ok(matrices)
     }
 
     fn begin<'a>(

@@ -39,6 +39,8 @@ impl Model {
     pub(super) const ENSEMBLE: MatrixId = MatrixId(1);
     const NODES: MatrixId = MatrixId(2);
     const CATEGORIES: MatrixId = MatrixId(3);
+    /// Number of these matrices.
+    pub(super) const MATRIX_COUNT: u32 = 4;
 
     /// Trees of an iteration, and scores of a record: 1, or one for each class.
     pub fn width(&self) -> usize {

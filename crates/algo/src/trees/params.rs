@@ -21,6 +21,14 @@ crate::choices! {
     }
 }
 
+crate::choices! {
+    /// Which leaf is split next.
+    enum Growth {
+        LeafWise = "leaf_wise": "the one whose split gains most";
+        DepthWise = "depth_wise": "those of a level after those of the level above";
+    }
+}
+
 /// A share above 0.
 const PART: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenLow };
 
@@ -52,6 +60,14 @@ crate::params! {
         RECORD_SHARE = "bagging_fraction": PART, "1";
         /// Share of the features that a tree may split by, drawn anew for each
         FEATURE_SHARE = "feature_fraction": PART, "1";
+        /// Share of the features of a tree that the leaves of a level may split by, drawn anew for each level
+        LEVEL_SHARE = "feature_fraction_bylevel": PART, "1";
+        /// Which leaf is split next
+        GROWTH = "growth": ParamKind::Choice(words::<Growth>), "leaf_wise";
+        /// Of each feature only one split is tried, drawn at random, as in extremely randomized trees (true or false)
+        EXTRA_TREES = "extra_trees": ParamKind::Flag, "false";
+        /// Moves the value of a leaf towards that of its parent: halfway if it has this many records; 0: not at all
+        PATH_SMOOTH = "path_smooth": NOT_NEGATIVE, "0";
         /// Stop after this many iterations without a better validation metric and keep the best trees; 0: off
         STOPPING = "early_stopping": EARLY_STOPPING.kind, "0", "iterations";
         /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows from it
@@ -76,6 +92,8 @@ pub(super) struct Params {
     pub(super) rule: SplitRule,
     pub(super) record_share: f64,
     pub(super) feature_share: f64,
+    pub(super) level_share: f64,
+    pub(super) is_depth_wise: bool,
     pub(super) validation_share: f64,
     pub(super) early_stopping: Option<EarlyStopping>,
     pub(super) positive_label: Option<String>,
@@ -150,11 +168,16 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
             min_gain: checked.real(&MIN_GAIN),
             min_records: checked.integer(&MIN_RECORDS) as i64,
             min_hessian: checked.real(&MIN_HESSIAN),
+            smoothing: checked.real(&PATH_SMOOTH),
+            // The seed of the job takes the place of this one.
+            extra_draws: checked.flag(&EXTRA_TREES).then_some((0, 0)),
             gradient_unit: 1.0,
             hessian_unit: 1.0,
         },
         record_share: checked.real(&RECORD_SHARE),
         feature_share: checked.real(&FEATURE_SHARE),
+        level_share: checked.real(&LEVEL_SHARE),
+        is_depth_wise: checked.choice::<Growth>(&GROWTH) == Growth::DepthWise,
         validation_share: checked.real(&VALIDATION_SHARE),
         early_stopping: early_stopping(&checked, loss)?,
         positive_label: positive_label(&checked, loss)?,

@@ -4,7 +4,7 @@
 use data::{Batch, BatchStream};
 
 use super::bins::{Feature, Features, KeyMeaning};
-use super::histogram::{BinSums, add_words, packed_chunks};
+use super::histogram::{Histogram, packed_chunks};
 use crate::error::Error;
 
 /// Bins of a byte.
@@ -162,9 +162,9 @@ impl Records {
     }
 
     /// Sets `out` to the sums of these records by their bins; `packed` has a word for each record of the task.
-    pub(super) fn histogram(&self, leaf: &[u32], packed: &[u64], words: &mut Vec<u64>, out: &mut [BinSums]) {
-        let width = self.features.list.len();
-        out.fill(BinSums::default());
+    pub(super) fn histogram(&self, leaf: &[u32], packed: &[u64], words: &mut Vec<u64>, out: &mut Histogram) {
+        let (width, bin_count) = (self.features.list.len(), self.starts[self.features.list.len()] as usize);
+        out.clear(bin_count);
         match &self.cells {
             Cells::Bytes(bins) => {
                 words.resize(width * BYTE_BINS, 0);
@@ -180,12 +180,12 @@ impl Records {
                         }
                     }
                     for (range, table) in self.starts.array_windows::<2>().zip(tables) {
-                        add_words(table, &mut out[range[0] as usize..range[1] as usize]);
+                        out.add_words(&table[..(range[1] - range[0]) as usize], range[0] as usize);
                     }
                 }
             }
             Cells::Words(bins) => {
-                words.resize(out.len(), 0);
+                words.resize(bin_count, 0);
                 for chunk in packed_chunks(leaf) {
                     words.fill(0);
                     for &record in chunk {
@@ -195,36 +195,35 @@ impl Records {
                             *sum = sum.wrapping_add(packed[record as usize]);
                         }
                     }
-                    add_words(words, out);
+                    out.add_words(words, 0);
                 }
             }
             Cells::Sparse { offsets, bins } => {
-                words.resize(out.len() + 1, 0);
+                words.resize(bin_count, 0);
                 for chunk in packed_chunks(leaf) {
                     words.fill(0);
+                    let mut total = 0u64;
                     for &record in chunk {
                         let word = packed[record as usize];
                         for &bin in &bins[offsets[record as usize]..offsets[record as usize + 1]] {
                             words[bin as usize] = words[bin as usize].wrapping_add(word);
                         }
-                        words[out.len()] = words[out.len()].wrapping_add(word);
+                        total = total.wrapping_add(word);
                     }
-                    let (all, total) = words.split_at(out.len());
-                    self.add_absent(all, total[0], out);
-                    add_words(all, out);
+                    self.add_absent(words, total);
+                    out.add_words(words, 0);
                 }
             }
         }
     }
 
-    /// Adds to the bin of absent entries of each feature what the other bins have not of the total.
-    fn add_absent(&self, words: &[u64], total: u64, out: &mut [BinSums]) {
+    /// Adds to the bin of absent entries of each feature what its bins have not of the total.
+    fn add_absent(&self, words: &mut [u64], total: u64) {
         for (feature, range) in self.features.list.iter().zip(self.starts.array_windows::<2>()) {
-            let own = &words[range[0] as usize..range[1] as usize];
+            let own = &mut words[range[0] as usize..range[1] as usize];
             let stored = own.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-            let mut rest = [BinSums::default()];
-            add_words(&[total.wrapping_sub(stored)], &mut rest);
-            out[range[0] as usize + feature.absent_bin()] += rest[0];
+            let absent = &mut own[feature.absent_bin()];
+            *absent = absent.wrapping_add(total.wrapping_sub(stored));
         }
     }
 }

@@ -8,10 +8,14 @@ use math::random::{Purpose, stream};
 
 use super::bins::{self, Feature, Features};
 use super::forest::{Forest, ValueRows};
-use super::grow::{Grower, TreeLimits};
-use super::histogram::{BinSums, pack, total};
+use super::grow::{Grower, Shape, TreeInput};
+use super::histogram::{BinSums, Histogram, Sums, pack, total};
+use super::histograms::Histograms;
 use super::records::Records;
-use super::split::{Condition, SplitRule};
+use super::sampling::FeatureSample;
+use super::split::{
+    BinKind, Condition, FeatureBins, LeafQuery, NO_LIMITS, Scratch, Split, SplitRule, SplitSearch,
+};
 use super::tree::Test;
 use crate::test_harness;
 
@@ -21,6 +25,8 @@ const RULE: SplitRule = SplitRule {
     min_gain: 0.0,
     min_records: 1,
     min_hessian: 0.0,
+    smoothing: 0.0,
+    extra_draws: None,
     gradient_unit: 1.0,
     hessian_unit: 1.0,
 };
@@ -97,14 +103,15 @@ fn histograms_are_the_sums_of_the_records_of_each_bin_in_every_layout() {
         let (packed, cells) = (words(&records), cells(&records));
         let leaf: Vec<u32> = (0..records.count() as u32).filter(|r| r % 3 > 0).collect();
         let starts = records.starts().to_vec();
-        let mut found = vec![BinSums::default(); starts[cells.len()] as usize];
+        let mut found = Histogram::default();
         records.histogram(&leaf, &packed, &mut Vec::new(), &mut found);
-        let mut expected = vec![BinSums::default(); found.len()];
+        let mut expected = vec![Sums::default(); starts[cells.len()] as usize];
         for (feature, bins) in cells.iter().enumerate() {
             for &r in &leaf {
                 expected[starts[feature] as usize + bins[r as usize]] += total(&[r], &packed);
             }
         }
+        let found: Vec<Sums> = (0..expected.len()).map(|bin| found.bins().of(bin)).collect();
         assert_eq!(found, expected);
     }
 }
@@ -116,8 +123,8 @@ fn the_best_split_is_that_of_all_that_there_are() {
     let (packed, cells) = (words(&records), cells(&records));
     let leaf: Vec<u32> = (0..records.count() as u32).collect();
     let all = total(&leaf, &packed);
-    let score = |sums: BinSums| (sums.gradient as f64).powi(2) / sums.hessian as f64;
-    let mut histogram = vec![BinSums::default(); *records.starts().last().unwrap() as usize];
+    let score = |sums: Sums| (sums.gradient as f64).powi(2) / sums.hessian as f64;
+    let mut histogram = Histogram::default();
     records.histogram(&leaf, &packed, &mut Vec::new(), &mut histogram);
     for (number, feature) in records.features().iter().enumerate() {
         let Feature::Numbers { bounds, .. } = feature else { panic!("there are only numbers") };
@@ -134,35 +141,76 @@ fn the_best_split_is_that_of_all_that_there_are() {
             }
         }
         let range = records.starts()[number] as usize..records.starts()[number + 1] as usize;
-        let found = RULE.best_of_feature(number, feature, &histogram[range], all).unwrap();
+        let bins = histogram.bins().slice(range);
+        let found = best_of_feature(&RULE, &feature.bins(number as u32, 0), bins, all).unwrap();
         assert!((found.gain - best).abs() < 1e-9 * best, "{number}: {} {best}", found.gain);
         assert!(matches!(found.condition, Condition::UpTo(_)));
     }
 }
 
+/// The best split of a leaf by a feature.
+fn best_of_feature(rule: &SplitRule, feature: &FeatureBins, bins: BinSums<'_>, sums: Sums) -> Option<Split> {
+    let leaf = LeafQuery { sums, output: 0.0, limits: NO_LIMITS, name: 0, allowed: Vec::new() };
+    let mut scratch = Scratch::default();
+    let mut search = SplitSearch::new(rule, &leaf, &mut scratch);
+    search.try_feature(feature, bins);
+    search.end()
+}
+
+fn numbers(number: u32, count: u32) -> FeatureBins {
+    FeatureBins { number, count, kind: BinKind::Numbers { has_missing: false }, monotone: 0 }
+}
+
 #[test]
 fn equal_columns_are_split_at_the_first_and_a_constant_one_never() {
-    let feature = Feature::Numbers { bounds: vec![0.5], has_missing: false };
-    let sums = |gradient, count| BinSums { gradient, hessian: count, count };
-    let bins = [sums(-50, 10), sums(50, 10)];
-    let split = RULE.best_of_feature(3, &feature, &bins, sums(0, 20)).unwrap();
+    let sums = |gradient, count| Sums { gradient, hessian: count, count };
+    let (lists, leaf) = ([[-50, 50], [10, 10]], sums(0, 20));
+    let bins = BinSums { gradients: &lists[0], hessians: &lists[1], counts: &lists[1] };
+    let split = best_of_feature(&RULE, &numbers(3, 2), bins, leaf).unwrap();
     assert_eq!((split.feature, split.condition), (3, Condition::UpTo(0)));
-    let constant = Feature::Numbers { bounds: Vec::new(), has_missing: false };
-    assert_eq!(RULE.best_of_feature(0, &constant, &[sums(-50, 20)], sums(-50, 20)), None);
+    let query = LeafQuery { sums: leaf, output: 0.0, limits: NO_LIMITS, name: 0, allowed: Vec::new() };
+    let mut scratch = Scratch::default();
+    let mut search = SplitSearch::new(&RULE, &query, &mut scratch);
+    (3..6).for_each(|number| search.try_feature(&numbers(number, 2), bins));
+    assert_eq!(search.end().unwrap().feature, 3);
+    assert_eq!(best_of_feature(&RULE, &numbers(0, 1), bins.slice(0..1), sums(-50, 10)), None);
     let rule = SplitRule { min_records: 11, ..RULE };
-    assert_eq!(rule.best_of_feature(0, &feature, &bins, sums(0, 20)), None, "too few records");
+    assert_eq!(best_of_feature(&rule, &numbers(0, 2), bins, leaf), None, "too few records");
+}
+
+#[test]
+fn smoothed_and_limited_gains_are_the_plain_ones_where_nothing_is_smoothed_or_limited() {
+    let lists: [Vec<i64>; 3] = [
+        (0..40).map(|i| (i * 7919 % 501) - 250).collect(),
+        (0..40).map(|i| i * 31 % 17).collect(),
+        (0..40).map(|i| i % 5).collect(),
+    ];
+    let bins = BinSums { gradients: &lists[0], hessians: &lists[1], counts: &lists[2] };
+    let [gradient, hessian, count] = lists.each_ref().map(|list| list.iter().sum());
+    let leaf = Sums { gradient, hessian, count };
+    let plain = best_of_feature(&RULE, &numbers(0, 40), bins, leaf).unwrap();
+    let query = LeafQuery {
+        sums: leaf,
+        output: RULE.output(leaf, 0.0, NO_LIMITS),
+        limits: [-1e9, 1e9],
+        name: 0,
+        allowed: Vec::new(),
+    };
+    let mut scratch = Scratch::default();
+    let mut search = SplitSearch::new(&RULE, &query, &mut scratch);
+    search.try_feature(&numbers(0, 40), bins);
+    let limited = search.end().unwrap();
+    assert_eq!(limited.condition, plain.condition);
+    assert!((limited.gain - plain.gain).abs() < 1e-9 * plain.gain, "{} {}", limited.gain, plain.gain);
 }
 
 #[test]
 fn many_categories_are_divided_by_their_gradients() {
-    let feature = Feature::Categories { count: 6 };
-    let sums = |gradient| BinSums { gradient, hessian: 200, count: 200 };
-    let bins: Vec<BinSums> = [900, -800, 850, -900, 880, 0, 0].map(sums).to_vec();
-    let leaf = bins.iter().fold(BinSums::default(), |mut all, bin| {
-        all += *bin;
-        all
-    });
-    let split = RULE.best_of_feature(0, &feature, &bins, leaf).unwrap();
+    let feature = FeatureBins { number: 0, count: 7, kind: BinKind::Categories, monotone: 0 };
+    let (gradients, counts) = ([900, -800, 850, -900, 880, 0, 0], [200; 7]);
+    let bins = BinSums { gradients: &gradients, hessians: &counts, counts: &counts };
+    let leaf = Sums { gradient: gradients.iter().sum(), hessian: 1400, count: 1400 };
+    let split = best_of_feature(&RULE, &feature, bins, leaf).unwrap();
     assert!([vec![1, 3], vec![0, 2, 4]].map(Condition::Among).contains(&split.condition), "{split:?}");
 }
 
@@ -172,22 +220,32 @@ fn a_grown_tree_sends_records_where_its_leaves_have_them() {
         let batches = table(2000, 3);
         let records = records(&batches, is_table);
         let packed = words(&records);
-        let mut grower = Grower::default();
+        let bins = (0..).zip(records.features()).map(|(number, feature)| feature.bins(number, 0)).collect();
+        let mut grower = Grower::new(Histograms::new(bins, 15, false));
         let store = matrix::LocalStore::with_functions(
             matrix::LocalConfig { task_count: 1, wait_limit: test_harness::WAIT_LIMIT },
             matrix::FunctionTable::builtin(),
         );
         let mut agent = Arc::new(store).agent(0);
         let mut exchange = super::exchange::Exchange::new(&mut agent);
-        let limits = TreeLimits { leaves: 15, depth: usize::MAX };
         let all = 0..records.count() as u32;
-        let grown = grower.grow(&records, &packed, all, (&RULE, limits, &[true; 3]), &mut exchange).unwrap();
+        let sample = FeatureSample {
+            seed: 1,
+            tree: 0,
+            feature_count: 3,
+            tree_share: 1.0,
+            level_share: 1.0,
+            interactions: &[],
+        };
+        let shape = Shape { leaves: 15, depth: usize::MAX, is_depth_wise: false };
+        let input = TreeInput { records: &records, packed: &packed, rule: &RULE, shape, sample: &sample };
+        let grown = grower.grow(input, all, &mut exchange).unwrap();
         assert_eq!((grown.leaves.len(), grown.tree.len()), (15, 29));
         let (mut tree, mut expected) = (grown.tree.clone(), vec![0.0; records.count()]);
-        for (number, (node, own)) in grown.leaves.iter().enumerate() {
-            tree[*node].value = number as f64 + 1.0;
-            assert_eq!(tree[*node].count, own.len() as f64);
-            own.iter().for_each(|r| expected[*r as usize] = number as f64 + 1.0);
+        for (number, leaf) in grown.leaves.iter().enumerate() {
+            tree[leaf.node].value = number as f64 + 1.0;
+            assert_eq!(tree[leaf.node].count, leaf.records.len() as f64);
+            leaf.records.iter().for_each(|r| expected[*r as usize] = number as f64 + 1.0);
         }
         assert!(tree.iter().all(|node| node.is_leaf() || matches!(node.test, Test::UpTo(_))));
         let features = features(&batches, is_table);

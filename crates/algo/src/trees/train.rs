@@ -8,14 +8,17 @@ use matrix::Values;
 
 use super::bins::SavedFeature;
 use super::exchange::Exchange;
-use super::grow::{Grower, TreeLimits};
+use super::grow::{Grower, Shape, TreeInput};
 use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, pack};
+use super::histograms::Histograms;
 use super::leaves;
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::{Slopes, base_scores, slopes};
 use super::params::Params;
 use super::records::Records;
+use super::sampling::FeatureSample;
 use super::score::TreeScorer;
+use super::shared;
 use super::split::SplitRule;
 use super::tree::{Test, Tree};
 use super::validation::Validation;
@@ -70,6 +73,12 @@ pub(super) fn begin<'a>(
         }
         Ok(())
     })?;
+    let features = (0..).zip(records.features()).map(|(number, feature)| feature.bins(number, 0)).collect();
+    let is_shared = task.agent.task_count() > 1;
+    let histograms = Histograms::new(features, model.leaves as usize, is_shared);
+    if is_shared && saved.is_none() && task.agent.task() == 0 {
+        shared::push_features(&mut Exchange::new(task.agent), histograms.features())?;
+    }
     let mut learner = Boosting {
         params,
         model,
@@ -79,7 +88,7 @@ pub(super) fn begin<'a>(
         slopes: Slopes::default(),
         packed: Vec::new(),
         is_drawn: Vec::new(),
-        grower: Grower::default(),
+        grower: Grower::new(histograms),
         first: 0,
         seed: task.seed,
         records_before: 0,
@@ -186,20 +195,6 @@ impl Boosting<'_> {
         }
     }
 
-    /// Whether a tree may split by each feature.
-    fn draw_features(&self, tree: u64) -> Vec<bool> {
-        let count = self.records.features().len();
-        let wanted = ((count as f64 * self.params.feature_share).round() as usize).clamp(1, count);
-        let draws = NamedDraws::new(self.seed, Purpose::Sample, 2 * tree + 1);
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|&feature| (draws.of(feature as u64).next_u64(), feature));
-        let mut is_drawn = vec![false; count];
-        for &feature in &order[..wanted] {
-            is_drawn[feature] = true;
-        }
-        is_drawn
-    }
-
     /// What to tell the user if a few gradients are so large that the integers of the others do not show their differences.
     fn rounding_notice(&self, exchange: &mut Exchange<'_>) -> Result<Option<String>, Error> {
         /// Gradients above this share of the largest one are large.
@@ -234,7 +229,6 @@ impl Boosting<'_> {
 
     /// Grows the tree of a class, sets the values of its leaves and adds them to the scores.
     fn grow(&mut self, exchange: &mut Exchange<'_>, class: usize, tree: u64) -> Result<Tree, Error> {
-        let features = self.draw_features(tree);
         let (count, width) = (self.records.count(), self.model.width());
         let gradients = &self.slopes.gradients[class * count..][..count];
         let hessians = &self.slopes.hessians[class * count..][..count];
@@ -245,6 +239,7 @@ impl Boosting<'_> {
         let rule = SplitRule {
             gradient_unit: unit(most[0], LARGEST_GRADIENT),
             hessian_unit: unit(most[1], LARGEST_HESSIAN),
+            extra_draws: self.params.rule.extra_draws.map(|_| (self.seed, tree)),
             ..self.params.rule
         };
         let (gradient_scale, hessian_scale) = (1.0 / rule.gradient_unit, 1.0 / rule.hessian_unit);
@@ -254,19 +249,34 @@ impl Boosting<'_> {
             // It goes down the tree without counting.
             *word = 0;
         }
-        let limits = TreeLimits { leaves: self.model.leaves as usize, depth: self.params.depth };
         let columns = &self.records.columns;
         let sample =
             (0..count as u32).filter(|&r| columns.weights.is_empty() || columns.weight(r as usize) > 0.0);
-        let how = (&rule, limits, &features[..]);
-        let grown = self.grower.grow(&self.records, &self.packed, sample, how, exchange)?;
+        let shape = Shape {
+            leaves: self.model.leaves as usize,
+            depth: self.params.depth,
+            is_depth_wise: self.params.is_depth_wise,
+        };
+        let features = FeatureSample {
+            seed: self.seed,
+            tree,
+            feature_count: self.records.features().len(),
+            tree_share: self.params.feature_share,
+            level_share: self.params.level_share,
+            interactions: &[],
+        };
+        let (records, packed) = (&self.records, &self.packed[..]);
+        let input = TreeInput { records, packed, rule: &rule, shape, sample: &features };
+        let grown = self.grower.grow(input, sample, exchange)?;
         let mut tree = grown.tree;
         let (leaves, count) = (&grown.leaves, tree[0].count as u64);
         let values = leaves::newton_steps(leaves, (gradients, hessians), most, count, &rule, exchange)?;
-        for ((node, records), value) in leaves.iter().zip(values) {
-            tree[*node].value = self.params.learning_rate * value;
-            for &r in *records {
-                self.scores[r as usize * width + class] += tree[*node].value;
+        for (leaf, value) in leaves.iter().zip(values) {
+            let node = &mut tree[leaf.node];
+            node.value =
+                self.params.learning_rate * rule.bounded(value, node.count, leaf.parent, leaf.limits);
+            for &r in leaf.records {
+                self.scores[r as usize * width + class] += node.value;
             }
         }
         Ok(tree)

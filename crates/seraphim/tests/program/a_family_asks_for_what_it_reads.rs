@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::Folder;
 use algo::param::CheckedParams;
 use algo::{
-    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Needs, Output, Scorer, TaskState,
-    TrainTask,
+    AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Needs, Output, Scorer,
+    TableLayout, TaskState, TrainTask,
 };
 use data::Batch;
 use math::hash::named_key;
@@ -89,8 +89,8 @@ impl Job for Observer {
         Ok(Arc::new(Bins(survey.quantiles(1).expect("column 1 has numbers").bounds(4))))
     }
 
-    fn matrices(&self, model: &dyn Model, count: u32) -> Result<Vec<MatrixSpec>, Error> {
-        Ok(model.matrices(count))
+    fn matrices(&self, model: &dyn Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        Ok(model.matrices(layout.partition_count))
     }
 
     fn begin(&self, _: &mut TrainTask<'_>, _: Option<&TaskState>) -> Result<Box<dyn Learner>, Error> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use algo::TableLayout;
 use data::{BadLinePolicy, BadLineTotal};
 use matrix::{MatrixSpec, Prefetch};
 use rpc::WireType;
@@ -53,8 +54,9 @@ pub(super) fn layout(
     if is_replicated {
         config.parameters.add_standbys(&mut lanes)?;
     }
-    let partitions = config.parameters.partition_count(lanes.len() as u32, task_count);
-    let matrices = job.parameters.training_matrices(model, job.consistency, partitions, job.seed)?;
+    let partition_count = config.parameters.partition_count(lanes.len() as u32, task_count);
+    let tables = TableLayout { partition_count, task_count };
+    let matrices = job.parameters.training_matrices(model, job.consistency, tables, job.seed)?;
     config.parameters.check_memory(&matrices, if is_replicated { 2 } else { 1 })?;
     let owners_of =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);
