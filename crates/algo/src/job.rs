@@ -317,6 +317,8 @@ pub struct DataFacts {
     pub classes: Vec<f32>,
     /// Names in the label column, one per class; empty if labels are numbers.
     pub label_names: Vec<String>,
+    /// Names of the columns of features, in the order of their keys; empty if the data have no columns.
+    pub columns: Vec<String>,
     /// Columns are dense and numbered, as in CSV: the format writes every value.
     pub dense: bool,
     /// Features that have names may have other values than 1, or the columns are not known.

@@ -25,6 +25,7 @@
 //! | `split` | the best split of a leaf |
 //! | `histograms` | the histograms of the leaves of a tree, wherever they are |
 //! | `shared`, `add_histogram`, `best_splits` | those at the partitions, and the PS functions on them |
+//! | `constraints` | directions of features, and which may meet |
 //! | `sampling` | the features that a leaf may be split by |
 //! | `grow` | a tree, leaf by leaf |
 //! | `leaves` | the values of its leaves |
@@ -37,6 +38,7 @@
 mod add_histogram;
 mod best_splits;
 mod bins;
+mod constraints;
 mod exchange;
 mod forest;
 mod grow;
@@ -62,6 +64,7 @@ use std::sync::Arc;
 use data::{BatchSize, LabelRule, Shuffle};
 use matrix::MatrixSpec;
 
+pub use constraints::Constraints;
 pub use model::Model;
 use params::Params;
 
@@ -142,19 +145,23 @@ impl Job for Gbdt {
             Loss::Softmax => facts.classes.clone(),
             _ => Vec::new(),
         };
+        let features = bins::make(survey, facts.dense, self.params.max_bins)?;
         let mut model = Model {
+            constraints: Constraints::default(),
             loss: self.params.loss,
             classes,
             positive_label,
             is_table: facts.dense,
             leaves: self.params.leaves,
-            features: bins::make(survey, facts.dense, self.params.max_bins)?,
+            features,
         };
         if let Some(previous) = previous {
             labels.check_same_positive(positive_label, previous.positive_label)?;
             model.classes.clone_from(&previous.classes);
             model.features.clone_from(&previous.features);
         }
+        let columns = (&params::MONOTONE, &params::INTERACTIONS);
+        model.constraints = Constraints::new(&self.checked, columns, facts, survey, &model.features)?;
         Ok(Arc::new(model))
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bins::{Features, SavedFeature};
+use super::constraints::Constraints;
 use super::score::TreeScorer;
 use super::tree::{NODE_COLUMN_NAMES, NODE_COLUMNS, TreeTables};
 use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
@@ -28,6 +29,9 @@ pub struct Model {
     pub is_table: bool,
     /// Largest number of leaves of a tree.
     pub leaves: u64,
+    /// What its trees were made to obey.
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
     /// The features, in the order of their numbers.
     pub features: Vec<SavedFeature>,
 }

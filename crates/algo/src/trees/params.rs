@@ -68,6 +68,10 @@ crate::params! {
         EXTRA_TREES = "extra_trees": ParamKind::Flag, "false";
         /// Moves the value of a leaf towards that of its parent: halfway if it has this many records; 0: not at all
         PATH_SMOOTH = "path_smooth": NOT_NEGATIVE, "0";
+        /// Columns with which predictions only rise or fall: column:1 or column:-1, with commas between them
+        pub(super) MONOTONE = "monotone_constraints": ParamKind::Text, "";
+        /// Groups of columns in brackets, such as [age,sex],[age,income]: only columns of one group meet in a branch, and others are not used; empty: all may meet
+        pub(super) INTERACTIONS = "interaction_constraints": ParamKind::Text, "";
         /// Stop after this many iterations without a better validation metric and keep the best trees; 0: off
         STOPPING = "early_stopping": EARLY_STOPPING.kind, "0", "iterations";
         /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows from it
@@ -114,6 +118,10 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("l1", &["lambda_l1", "reg_alpha"]),
     ("bagging_fraction", &["subsample", "sub_row", "bagging"]),
     ("feature_fraction", &["colsample_bytree", "sub_feature"]),
+    ("feature_fraction_bylevel", &["colsample_bylevel"]),
+    ("extra_trees", &["extra_tree"]),
+    ("growth", &["grow_policy"]),
+    ("monotone_constraints", &["mc", "monotone_constraint"]),
     ("l2", &["lambda_l2", "reg_lambda", "lambda"]),
     ("early_stopping", &["early_stopping_round", "early_stopping_rounds"]),
 ];
@@ -125,6 +133,8 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("objective", "regression_l2", "squared"),
     ("objective", "mse", "squared"),
     ("max_depth", "-1", "0"),
+    ("growth", "lossguide", "leaf_wise"),
+    ("growth", "depthwise", "depth_wise"),
 ];
 
 /// Replaces names and values of LightGBM. A parameter that is given by two names keeps both, so that the second is refused.

@@ -1,6 +1,10 @@
 //! The best split of a leaf, from its histogram (Ke et al., "LightGBM", NIPS 2017, and its code for categories). Of equal
 //! gains the first counts: by feature, then by bin. Servers and tasks find splits by this code.
 
+#![allow(clippy::inline_always, reason = "only inlined in a loop does it become vector instructions")]
+
+use std::ops::Range;
+
 use math::hash::combine;
 use math::random::{NamedDraws, Purpose};
 use multiversion::multiversion;
@@ -260,12 +264,7 @@ impl<'a> SplitSearch<'a> {
             let Some((bin, gain)) = self.best_bin(feature, bins.slice(0..end), start, drawn) else {
                 continue;
             };
-            let scratch = &*self.scratch;
-            let left = Sums {
-                gradient: scratch.gradients[bin],
-                hessian: scratch.hessians[bin],
-                count: scratch.counts[bin],
-            };
+            let left = self.scratch.sums(bin);
             let is_left = missing_left.unwrap_or(2 * left.count >= self.leaf.sums.count);
             self.offer(feature, (gain, left), || (Condition::UpTo(bin), is_left));
         }
@@ -280,32 +279,31 @@ impl<'a> SplitSearch<'a> {
         drawn: Option<usize>,
     ) -> Option<(usize, f64)> {
         self.scratch.add_up(bins, start);
-        if let Some(bin) = drawn {
-            let left = Sums {
-                gradient: *self.scratch.gradients.get(bin)?,
-                hessian: self.scratch.hessians[bin],
-                count: self.scratch.counts[bin],
-            };
+        if let Some(bin) = drawn.filter(|bin| *bin < bins.len()) {
+            let left = self.scratch.sums(bin);
             return Some((bin, self.gain(feature, left, self.leaf.sums - left, 0.0)));
         }
+        let range = self.scratch.allowed(self.rule, self.leaf.sums);
         let most = if self.is_plain && feature.monotone == 0 && self.rule.l1 == 0.0 {
-            plain_gains(self.rule, self.leaf.sums, self.parent, self.scratch)
+            let leaf = (self.leaf.sums.gradient, self.leaf.sums.hessian);
+            let units = (self.rule.gradient_unit, self.rule.hessian_unit);
+            let sums = (&self.scratch.gradients[range.clone()], &self.scratch.hessians[range.clone()]);
+            plain_gains(sums, leaf, units, self.rule.l2, self.parent, &mut self.scratch.gains[range.clone()])
         } else {
-            let mut gains = std::mem::take(&mut self.scratch.gains);
-            for (bin, gain) in gains.iter_mut().enumerate() {
-                let scratch = &*self.scratch;
-                let left = Sums {
-                    gradient: scratch.gradients[bin],
-                    hessian: scratch.hessians[bin],
-                    count: scratch.counts[bin],
-                };
-                *gain = self.gain(feature, left, self.leaf.sums - left, 0.0);
+            let mut most = f64::NEG_INFINITY;
+            for bin in range.clone() {
+                let left = self.scratch.sums(bin);
+                let gain = self.gain(feature, left, self.leaf.sums - left, 0.0);
+                self.scratch.gains[bin] = gain;
+                most = most.max(gain);
             }
-            self.scratch.gains = gains;
-            self.scratch.gains.iter().fold(f64::NEG_INFINITY, |most, gain| most.max(*gain))
+            most
         };
+        if most <= self.least_gain() {
+            return None;
+        }
         // An empty bin changes nothing, so that the split before it, which has the same gain, counts.
-        let bin = self.scratch.gains.iter().position(|gain| *gain == most)?;
+        let bin = range.start + self.scratch.gains[range].iter().position(|gain| *gain == most)?;
         Some((bin, most))
     }
 
@@ -362,46 +360,66 @@ impl<'a> SplitSearch<'a> {
 impl Scratch {
     /// Sets each sum to that of the bins up to its own, and makes room for the gains.
     fn add_up(&mut self, bins: BinSums<'_>, start: Sums) {
-        let sum = |list: &mut Vec<i64>, bins: &[i64], mut sum: i64| {
-            list.clear();
-            list.extend(bins.iter().map(|own| {
-                sum += own;
-                sum
-            }));
-        };
-        sum(&mut self.gradients, bins.gradients, start.gradient);
-        sum(&mut self.hessians, bins.hessians, start.hessian);
-        sum(&mut self.counts, bins.counts, start.count);
-        self.gains.clear();
-        self.gains.resize(bins.len(), f64::NEG_INFINITY);
+        let count = bins.len();
+        for list in [&mut self.gradients, &mut self.hessians, &mut self.counts] {
+            list.resize(count, 0);
+        }
+        self.gains.resize(count, 0.0);
+        let out = self.gradients.iter_mut().zip(&mut self.hessians).zip(&mut self.counts);
+        let own = bins.gradients.iter().zip(bins.hessians).zip(bins.counts);
+        let mut sum = start;
+        for (((gradients, hessians), counts), ((gradient, hessian), count)) in out.zip(own) {
+            sum += Sums { gradient: *gradient, hessian: *hessian, count: *count };
+            (*gradients, *hessians, *counts) = (sum.gradient, sum.hessian, sum.count);
+        }
+    }
+
+    /// The sums of the bins up to this one.
+    fn sums(&self, bin: usize) -> Sums {
+        Sums { gradient: self.gradients[bin], hessian: self.hessians[bin], count: self.counts[bin] }
+    }
+
+    /// The bins after which a split leaves enough on both sides: counts and hessians only rise.
+    fn allowed(&self, rule: &SplitRule, leaf: Sums) -> Range<usize> {
+        let hessian = |sum: i64| sum as f64 * rule.hessian_unit;
+        let first = self.counts.partition_point(|count| *count < rule.min_records);
+        let end = self.counts.partition_point(|count| leaf.count - count >= rule.min_records);
+        let first = first.max(self.hessians.partition_point(|sum| hessian(*sum) < rule.min_hessian));
+        let end = end.min(self.hessians.partition_point(|sum| hessian(leaf.hessian - sum) >= rule.min_hessian));
+        first..end.max(first)
     }
 }
 
-/// Sets the gains of splits whose sides have the best values, and returns the largest. The sums are below 2^51.
+/// Sets the gains of splits whose sides have the best values, from the sums on the left, and returns the largest. The sums
+/// are below 2^51.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
-fn plain_gains(rule: &SplitRule, leaf: Sums, parent: f64, scratch: &mut Scratch) -> f64 {
-    /// A whole number in its last bits becomes a double by subtraction.
-    const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52
-    let double = |x: i64| f64::from_bits(ROUNDER.to_bits().wrapping_add(x as u64)) - ROUNDER;
-    let (l2, least, hessian) = (rule.l2, rule.min_records, rule.min_hessian);
+fn plain_gains(
+    (gradients, hessians): (&[i64], &[i64]),
+    leaf: (i64, i64),
+    units: (f64, f64),
+    l2: f64,
+    parent: f64,
+    gains: &mut [f64],
+) -> f64 {
     let mut most = f64::NEG_INFINITY;
-    let bins = scratch.gradients.iter().zip(&scratch.hessians).zip(&scratch.counts).zip(&mut scratch.gains);
-    for (((g, h), count), gain) in bins {
-        let sides = [(*g, *h), (leaf.gradient - g, leaf.hessian - h)]
-            .map(|(g, h)| (double(g) * rule.gradient_unit, double(h) * rule.hessian_unit));
-        let score = |(g, h): (f64, f64)| if h + l2 > 0.0 { g * g / (h + l2) } else { 0.0 };
-        let all = score(sides[0]) + score(sides[1]) - parent;
-        // No short circuit, so that there are no branches.
-        #[allow(
-            clippy::needless_bitwise_bool,
-            reason = "a branch would keep this from becoming vector instructions"
-        )]
-        let is_allowed = (*count >= least)
-            & (leaf.count - count >= least)
-            & (sides[0].1 >= hessian)
-            & (sides[1].1 >= hessian);
-        *gain = if is_allowed { all } else { f64::NEG_INFINITY };
-        most = if *gain > most { *gain } else { most };
+    for ((g, h), gain) in gradients.iter().zip(hessians).zip(gains) {
+        let (left_gradient, left_hessian) = (double(*g) * units.0, double(*h) * units.1 + l2);
+        let (right_gradient, right_hessian) = (double(leaf.0 - g) * units.0, double(leaf.1 - h) * units.1 + l2);
+        let (left, right) =
+            (left_gradient * left_gradient / left_hessian, right_gradient * right_gradient / right_hessian);
+        let (left, right) =
+            (if left_hessian > 0.0 { left } else { 0.0 }, if right_hessian > 0.0 { right } else { 0.0 });
+        let all = left + right - parent;
+        *gain = all;
+        most = if all > most { all } else { most };
     }
     most
+}
+
+/// An integer below 2^51 as a double, by vector instructions that every machine has.
+#[inline(always)]
+fn double(x: i64) -> f64 {
+    /// A whole number in its last bits becomes a double by subtraction.
+    const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52
+    f64::from_bits(ROUNDER.to_bits().wrapping_add(x as u64)) - ROUNDER
 }

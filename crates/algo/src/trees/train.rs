@@ -73,7 +73,9 @@ pub(super) fn begin<'a>(
         }
         Ok(())
     })?;
-    let features = (0..).zip(records.features()).map(|(number, feature)| feature.bins(number, 0)).collect();
+    let monotone = |number: u32| model.constraints.monotone.get(number as usize).copied().unwrap_or(0);
+    let features =
+        (0..).zip(records.features()).map(|(number, feature)| feature.bins(number, monotone(number))).collect();
     let is_shared = task.agent.task_count() > 1;
     let histograms = Histograms::new(features, model.leaves as usize, is_shared);
     if is_shared && saved.is_none() && task.agent.task() == 0 {
@@ -263,7 +265,7 @@ impl Boosting<'_> {
             feature_count: self.records.features().len(),
             tree_share: self.params.feature_share,
             level_share: self.params.level_share,
-            interactions: &[],
+            interactions: &self.model.constraints.interactions,
         };
         let (records, packed) = (&self.records, &self.packed[..]);
         let input = TreeInput { records, packed, rule: &rule, shape, sample: &features };

@@ -88,6 +88,7 @@ impl RunInfo<'_> {
             record_count: totals.records,
             classes: classes.into_iter().map(|(label, _)| label).collect(),
             label_names: self.schema.label_names.clone(),
+            columns: self.schema.columns.iter().map(|column| column.name.clone()).collect(),
             dense: !self.schema.columns.is_empty(),
             names_have_values: self.schema.columns.is_empty() || !self.schema.interactions.is_empty(),
             feature_count: totals.features,
