@@ -19,6 +19,7 @@ const PACKAGES: &[&str] = &[
     "pyarrow",
     "vowpalwabbit",
     "xlearn",
+    "lightgbm",
     "psutil",
     "setuptools<81",
 ];
@@ -83,6 +84,21 @@ impl Peers {
         self.run(case, Cores::Two, &words)
     }
 
+    /// Runs `benchmarks/peers/trees.py`: `seconds`, `fit_s`, `peak_mb`, and a metric on `test`.
+    pub(crate) fn trees(
+        &self,
+        root: &Path,
+        train: &Path,
+        test: Option<&Path>,
+        settings: &[&str],
+        cores: Cores,
+    ) -> Result<Value> {
+        let mut words = arguments([root.join("benchmarks/peers/trees.py")]);
+        words.extend([train.into(), test.map_or_else(|| "-".into(), Into::into)]);
+        words.extend(arguments(settings));
+        self.run("trees", cores, &words)
+    }
+
     fn run(&self, case: &str, cores: Cores, words: &[OsString]) -> Result<Value> {
         let threads = cores.count().to_string();
         let mut command = pinned_command(cores, &self.python, words);
@@ -113,7 +129,7 @@ impl Peers {
 }
 
 fn imports(python: &Path) -> bool {
-    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit, xlearn";
+    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit, xlearn, lightgbm";
     let status = Command::new(python).args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

@@ -13,6 +13,7 @@ mod quality;
 mod reliability;
 mod spark;
 mod train;
+mod trees;
 
 use anyhow::{Result, bail};
 
@@ -37,6 +38,7 @@ pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
         LINEAR,
         clusters::BENCHMARKS,
         factorization::BENCHMARKS,
+        trees::BENCHMARKS,
         memory::BENCHMARKS,
         reliability::BENCHMARKS,
         cluster_faults::BENCHMARKS,

@@ -21,6 +21,8 @@ pub enum Purpose {
     Seeding = 6,
     /// The records and the columns that a tree sees.
     Sample = 7,
+    /// Rounding of gradients to few bits.
+    Rounding = 8,
 }
 
 /// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. It has 8 bytes of state, so that a

@@ -7,8 +7,6 @@ use multiversion::multiversion;
 
 /// Largest size of a gradient: 15 bits with its sign.
 pub(super) const LARGEST_GRADIENT: f64 = 16_383.0;
-/// Largest hessian: 15 bits.
-pub(super) const LARGEST_HESSIAN: f64 = 32_767.0;
 
 /// Records whose sums fit a word: 12 bits for the count, 26 for the hessians, 26 for the gradients.
 const PACKED_RECORDS: usize = 2047;
@@ -157,7 +155,7 @@ mod tests {
 
     #[test]
     fn sums_of_words_are_those_of_their_parts() {
-        let (gradient, hessian) = (LARGEST_GRADIENT as i64, LARGEST_HESSIAN as u32);
+        let (gradient, hessian) = (LARGEST_GRADIENT as i64, 32_767u32);
         for parts in [(-gradient, hessian), (gradient, 0), (-1, 1), (gradient, hessian)] {
             let records: Vec<u32> = (0..10_000).collect();
             let mut histogram = Histogram::default();

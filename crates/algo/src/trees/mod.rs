@@ -21,6 +21,7 @@
 //! |---|---|
 //! | `bins` | features and their bins |
 //! | `records` | the records of a task as bins |
+//! | `quantization` | gradients as integers |
 //! | `histogram` | sums of the records of a leaf by bins |
 //! | `split` | the best split of a leaf |
 //! | `histograms` | the histograms of the leaves of a tree, wherever they are |
@@ -48,6 +49,7 @@ mod leaves;
 mod model;
 mod objective;
 mod params;
+mod quantization;
 mod records;
 mod sampling;
 mod score;

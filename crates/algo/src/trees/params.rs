@@ -72,6 +72,8 @@ crate::params! {
         pub(super) MONOTONE = "monotone_constraints": ParamKind::Text, "";
         /// Groups of columns in brackets, such as [age,sex],[age,income]: only columns of one group meet in a branch, and others are not used; empty: all may meet
         pub(super) INTERACTIONS = "interaction_constraints": ParamKind::Text, "";
+        /// Bits of gradients and hessians in the sums that find splits: 15, to the nearest step; fewer, at random up or down, for less traffic
+        GRADIENT_BITS = "gradient_bits": ParamKind::Integer { low: 4, high: 15 }, "15", "bits";
         /// Stop after this many iterations without a better validation metric and keep the best trees; 0: off
         STOPPING = "early_stopping": EARLY_STOPPING.kind, "0", "iterations";
         /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows from it
@@ -98,6 +100,7 @@ pub(super) struct Params {
     pub(super) feature_share: f64,
     pub(super) level_share: f64,
     pub(super) is_depth_wise: bool,
+    pub(super) gradient_bits: u32,
     pub(super) validation_share: f64,
     pub(super) early_stopping: Option<EarlyStopping>,
     pub(super) positive_label: Option<String>,
@@ -187,6 +190,7 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
         record_share: checked.real(&RECORD_SHARE),
         feature_share: checked.real(&FEATURE_SHARE),
         level_share: checked.real(&LEVEL_SHARE),
+        gradient_bits: checked.integer(&GRADIENT_BITS) as u32,
         is_depth_wise: checked.choice::<Growth>(&GROWTH) == Growth::DepthWise,
         validation_share: checked.real(&VALIDATION_SHARE),
         early_stopping: early_stopping(&checked, loss)?,

@@ -9,12 +9,13 @@ use matrix::Values;
 use super::bins::SavedFeature;
 use super::exchange::Exchange;
 use super::grow::{Grower, Shape, TreeInput};
-use super::histogram::{LARGEST_GRADIENT, LARGEST_HESSIAN, pack};
+use super::histogram::LARGEST_GRADIENT;
 use super::histograms::Histograms;
 use super::leaves;
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::{Slopes, base_scores, slopes};
 use super::params::Params;
+use super::quantization::Quantizer;
 use super::records::Records;
 use super::sampling::FeatureSample;
 use super::score::TreeScorer;
@@ -237,16 +238,20 @@ impl Boosting<'_> {
         let largest = |numbers: &[f64]| numbers.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
         let mut most = [largest(gradients), largest(hessians)];
         exchange.max(&mut most)?;
-        let unit = |most: f64, steps: f64| if most > 0.0 { most / steps } else { 1.0 };
+        let quantizer = Quantizer {
+            bits: self.params.gradient_bits,
+            seed: self.seed,
+            tree,
+            records_before: self.records_before,
+        };
+        let units = quantizer.units(most);
         let rule = SplitRule {
-            gradient_unit: unit(most[0], LARGEST_GRADIENT),
-            hessian_unit: unit(most[1], LARGEST_HESSIAN),
+            gradient_unit: units[0],
+            hessian_unit: units[1],
             extra_draws: self.params.rule.extra_draws.map(|_| (self.seed, tree)),
             ..self.params.rule
         };
-        let (gradient_scale, hessian_scale) = (1.0 / rule.gradient_unit, 1.0 / rule.hessian_unit);
-        self.packed.resize(count, 0);
-        pack(gradients, hessians, (gradient_scale, hessian_scale), &mut self.packed);
+        quantizer.pack(gradients, hessians, units, &mut self.packed);
         for (word, _) in self.packed.iter_mut().zip(&self.is_drawn).filter(|(_, is_drawn)| !**is_drawn) {
             // It goes down the tree without counting.
             *word = 0;

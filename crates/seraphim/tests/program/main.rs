@@ -22,6 +22,7 @@ mod clocks_on_servers;
 mod clusters_of_records;
 mod columns_are_scaled_alike;
 mod commands_speak_plainly;
+mod constraints_of_trees;
 mod digits_of_doubles;
 mod epochs_are_chosen_by_a_holdout;
 mod formats_mix;
