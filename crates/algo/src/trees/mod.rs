@@ -171,6 +171,10 @@ impl Job for Gbdt {
         let mut matrices = model.matrices(layout.partition_count);
         if layout.task_count > 1 {
             let model: &Model = model.of()?;
+            if model.leaves > shared::LEAF_LIMIT {
+                let expected = format!("at most {} for several tasks; train with --tasks 1", shared::LEAF_LIMIT);
+                return Err(self.checked.invalid_value(&params::LEAVES, expected));
+            }
             let slots = histograms::slot_count(model.leaves as usize);
             matrices.push(shared::spec(&model.features().bin_starts(), slots, layout.partition_count));
         }

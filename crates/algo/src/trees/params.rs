@@ -41,7 +41,7 @@ crate::params! {
         /// Factor of the values of a new tree
         LEARNING_RATE = "learning_rate": POSITIVE, "0.1";
         /// Largest number of leaves of a tree
-        LEAVES = "leaves": ParamKind::Integer { low: 2, high: 131_072 }, "31", "leaves";
+        pub(super) LEAVES = "leaves": ParamKind::Integer { low: 2, high: 131_072 }, "31", "leaves";
         /// Largest depth of a tree; 0: any
         MAX_DEPTH = "max_depth": ParamKind::Integer { low: 0, high: 131_072 }, "0", "levels";
         /// Largest number of bins of a feature

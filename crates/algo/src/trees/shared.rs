@@ -31,6 +31,9 @@ const GROUP_BINS: u32 = 256;
 /// Rows of a slot.
 pub(super) const SLOT_ROWS: u32 = 3;
 
+/// Largest number of leaves whose slots have rows in one matrix.
+pub(super) const LEAF_LIMIT: u64 = 17_000;
+
 /// The rows of a slot.
 pub(super) fn rows_of_slot(slot: usize) -> [u32; SLOT_ROWS as usize] {
     let first = 1 + SLOT_ROWS * slot as u32;

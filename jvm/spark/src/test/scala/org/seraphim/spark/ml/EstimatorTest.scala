@@ -173,7 +173,7 @@ class EstimatorTest {
       val estimator = new SeraphimEstimator().setAlgorithm(algorithm).setLabelCol(label).setSettings(settings.toArray)
       estimator.fit(frame).transform(frame)
     }
-    for (algorithm <- Seq("svm", "softmax", "fm")) {
+    for (algorithm <- Seq("svm", "softmax", "fm", "gbdt")) {
       val scored = prediction(algorithm, "label", Nil)
       assertTrue(scored.filter("prediction = label").count() > 540, algorithm)
     }
@@ -181,6 +181,8 @@ class EstimatorTest {
       val heights = prediction(algorithm, "height", Nil)
       assertTrue(heights.filter("abs(prediction - height) < 0.1").count() > 590, algorithm)
     }
+    val trees = prediction("gbdt", "height", Seq("objective=squared", "min_records=5"))
+    assertTrue(trees.filter("abs(prediction - height) < 0.5").count() > 540)
     val fields = new SeraphimEstimator().setAlgorithm("ffm").setInputCols(Array("side", "a", "b"))
     assertTrue(fields.fit(frame).transform(frame).filter("prediction = label").count() > 540)
     val clusters = prediction("kmeans", "label", Seq("k=3")).select("prediction").distinct().collect().map(_.getDouble(0))
