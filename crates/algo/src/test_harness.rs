@@ -229,6 +229,11 @@ impl Run {
     }
 }
 
+/// The agent of a single task without matrices.
+pub(crate) fn one_task_agent() -> impl Agent {
+    Arc::new(LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT })).agent(0)
+}
+
 /// A job with one task, whose agent and data a test brings. Nobody interrupts it.
 pub(crate) struct SingleTask {
     job: Arc<dyn Job>,

@@ -17,7 +17,7 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) ->
     let (low, high) = labels.range().unwrap_or((0.0, 0.0));
     match labels.kind() {
         LabelKind::None => NONE.into(),
-        LabelKind::Classes if rule == LabelRule::Real => format!("numbers from {low} to {high}"),
+        LabelKind::Classes if rule.is_real() => format!("numbers from {low} to {high}"),
         LabelKind::Constant => format!("all {low}"),
         LabelKind::ZeroOne => format!("0/1, {positive:.1} % positive"),
         LabelKind::MinusPlusOne => format!("-1/1, {positive:.1} % positive"),

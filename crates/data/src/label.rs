@@ -16,6 +16,49 @@ pub enum LabelRule {
     /// Any finite number, not changed.
     #[default]
     Real,
+    /// Numbers in a range, not changed.
+    Range {
+        /// The range.
+        range: LabelRange,
+        /// The objective that has this range, for messages.
+        objective: &'static str,
+    },
+}
+
+/// A range of labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelRange {
+    /// From 0 on.
+    NotNegative,
+    /// Above 0.
+    Positive,
+    /// Whole numbers from 0 to 31.
+    Grades,
+}
+
+impl LabelRange {
+    fn has(self, label: f64) -> bool {
+        match self {
+            Self::NotNegative => label >= 0.0,
+            Self::Positive => label > 0.0,
+            Self::Grades => (0.0..=31.0).contains(&label) && label.fract() == 0.0,
+        }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::NotNegative => "a label of at least 0",
+            Self::Positive => "a label above 0",
+            Self::Grades => "a grade as the label, a whole number from 0 to 31",
+        }
+    }
+}
+
+impl LabelRule {
+    /// Whether labels are numbers and not classes.
+    pub fn is_real(self) -> bool {
+        matches!(self, Self::Real | Self::Range { .. })
+    }
 }
 
 /// The kind of the labels of an input, for reports.
@@ -164,7 +207,7 @@ impl LabelStats {
                     ),
                 })
             }
-            LabelRule::Binary { .. } | LabelRule::Class | LabelRule::Real => Ok(()),
+            LabelRule::Binary { .. } | LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } => Ok(()),
         }
     }
 
@@ -241,7 +284,10 @@ impl Labeler {
                     "a class number (a whole number up to {EXACT_INTEGER_LIMIT}); label {label} is not one"
                 ));
             }
-            LabelRule::Class | LabelRule::Real => label,
+            LabelRule::Range { range, objective } if !range.has(label) => {
+                return Err(format!("{} for objective={objective}", range.describe()));
+            }
+            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } => label,
         };
         if !(label as f32).is_finite() {
             return Err(format!("a label within the range of f32; {label} is not"));

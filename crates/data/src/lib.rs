@@ -57,7 +57,7 @@ pub use interactions::parse_interaction;
 pub use interruptible::StopFlag;
 pub use key_names::{KeyNames, NameCollector};
 pub use key_set::KeySet;
-pub use label::{LabelKind, LabelRule, LabelStats};
+pub use label::{LabelKind, LabelRange, LabelRule, LabelStats};
 pub use look_ahead::LookAhead;
 pub use quantiles::QuantileSketch;
 pub use quotes::Quotes;

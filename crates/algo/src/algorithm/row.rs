@@ -161,8 +161,8 @@ pub(super) fn accumulate(
         MetricAccumulator::Binary(_) => {
             crate::metric::add_scores(Loss::Hinge, batch, predictions, &mut slopes, metrics);
         }
-        // The loss of a step is added by the loop.
-        MetricAccumulator::Named(_) => {}
+        // The loss of a step is added by the loop. No output makes metrics of ranked records.
+        MetricAccumulator::Named(_) | MetricAccumulator::Ranking(_) => {}
         MetricAccumulator::Classes(parts) => {
             let Output::Classes(classes) = output else {
                 unreachable!("the metrics are those of the output")

@@ -9,6 +9,7 @@
 //! | [`classification`] | accuracy, precision, recall, F1 of two or more classes, confusion matrix |
 //! | [`calibration`] | mean prediction / mean label, in total and in bins |
 //! | [`regression`] | RMSE, MAE, R2 |
+//! | [`ndcg`] | NDCG of groups |
 //! | [`named`] | sums and means that a family names itself |
 
 pub mod auc;
@@ -17,6 +18,7 @@ pub mod classification;
 pub mod gauc;
 pub mod loss;
 pub mod named;
+pub mod ndcg;
 pub mod regression;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ use gauc::GaucAccumulator;
 use loss::LossAccumulator;
 use math::elementary::{ln, sigmoid};
 use named::NamedAccumulator;
+use ndcg::RankingAccumulator;
 use regression::RegressionAccumulator;
 
 use crate::error::Error;
@@ -57,6 +60,9 @@ const fn stopping_metric(name: &'static str, higher: bool, needs: Option<&'stati
     StoppingMetric { name, higher_is_better: higher, requirement: needs }
 }
 
+/// What NDCG requires.
+const GROUPS: &str = "groups (--group), and no more records than auc_record_limit";
+
 /// Every metric that early stopping may use. The kind of model decides which of them it has.
 pub const STOPPING_METRICS: &[StoppingMetric] = &[
     stopping_metric("loss", false, Some("records with a weight above 0")),
@@ -71,6 +77,10 @@ pub const STOPPING_METRICS: &[StoppingMetric] = &[
     stopping_metric("rmse", false, Some("records with a weight above 0")),
     stopping_metric("mae", false, Some("records with a weight above 0")),
     stopping_metric("r2", true, Some("labels that differ")),
+    stopping_metric("ndcg@1", true, Some(GROUPS)),
+    stopping_metric("ndcg@3", true, Some(GROUPS)),
+    stopping_metric("ndcg@5", true, Some(GROUPS)),
+    stopping_metric("ndcg@10", true, Some(GROUPS)),
 ];
 
 /// The metrics of a set of records, for one kind of model. Merging is exact: the accumulators of tasks 0, 1, 2...
@@ -83,6 +93,8 @@ pub enum MetricAccumulator {
     Classes(Box<ClassAccumulator>),
     /// Real numbers.
     Real(RealAccumulator),
+    /// Ranked records of groups.
+    Ranking(RankingAccumulator),
     /// The metrics of a family that predicts no labels.
     Named(NamedAccumulator),
 }
@@ -181,6 +193,7 @@ impl MetricAccumulator {
             Self::Binary(parts) => &parts.loss,
             Self::Classes(parts) => &parts.loss,
             Self::Real(parts) => &parts.loss,
+            Self::Ranking(parts) => &parts.loss,
             Self::Named(parts) => &parts.loss,
         }
     }
@@ -191,6 +204,7 @@ impl MetricAccumulator {
             Self::Binary(parts) => &mut parts.loss,
             Self::Classes(parts) => &mut parts.loss,
             Self::Real(parts) => &mut parts.loss,
+            Self::Ranking(parts) => &mut parts.loss,
             Self::Named(parts) => &mut parts.loss,
         }
     }
@@ -219,6 +233,7 @@ impl MetricAccumulator {
                 a.loss.merge(&b.loss);
                 a.regression.merge(&b.regression);
             }
+            (Self::Ranking(a), Self::Ranking(b)) => a.merge(b),
             (Self::Named(a), Self::Named(b)) => a.merge(b),
             (a, b) => panic!("merge: parts of different models: {a:?} and {b:?}"),
         }
@@ -252,6 +267,9 @@ impl MetricAccumulator {
                 put(&mut out, "mae", parts.regression.mae());
                 put(&mut out, "r2", parts.regression.r2());
             }
+            Self::Ranking(parts) => {
+                out.extend(parts.values().into_iter().map(|(name, value)| (Cow::Borrowed(name), value)));
+            }
             Self::Named(parts) => out.extend(parts.values()),
         }
         out
@@ -263,7 +281,7 @@ impl MetricAccumulator {
         match &mut self {
             Self::Binary(parts) => parts.threshold = threshold,
             Self::Classes(parts) => parts.confusion = Some(Confusion::default()),
-            Self::Real(_) | Self::Named(_) => {}
+            Self::Real(_) | Self::Ranking(_) | Self::Named(_) => {}
         }
         self
     }
@@ -273,7 +291,7 @@ impl MetricAccumulator {
         match self {
             Self::Binary(parts) => Some(parts.counts.confusion()),
             Self::Classes(parts) => parts.confusion.clone(),
-            Self::Real(_) | Self::Named(_) => None,
+            Self::Real(_) | Self::Ranking(_) | Self::Named(_) => None,
         }
     }
 
@@ -281,7 +299,9 @@ impl MetricAccumulator {
     pub fn calibration_table(&self) -> Vec<CalibrationRow> {
         match self {
             Self::Binary(parts) if parts.probabilities => parts.calibration.table(),
-            Self::Binary(_) | Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
+            Self::Binary(_) | Self::Classes(_) | Self::Real(_) | Self::Ranking(_) | Self::Named(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -300,7 +320,7 @@ impl MetricAccumulator {
             }
             Self::Classes(parts) => Some(parts.counts.shares()?.into_iter().map(entropy).sum()),
             // R2 makes this comparison.
-            Self::Real(_) | Self::Named(_) => None,
+            Self::Real(_) | Self::Ranking(_) | Self::Named(_) => None,
         }
     }
 
@@ -308,6 +328,7 @@ impl MetricAccumulator {
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::Binary(parts) => parts.auc.notice().into_iter().chain(parts.gauc.notice()).collect(),
+            Self::Ranking(parts) => parts.notice().into_iter().collect(),
             Self::Classes(_) | Self::Real(_) | Self::Named(_) => Vec::new(),
         }
     }
@@ -389,7 +410,7 @@ pub(crate) fn add_scores(
             parts.loss.add(loss, weight);
             parts.regression.add(scores[r], batch.labels[r], weight);
         }),
-        MetricAccumulator::Classes(_) | MetricAccumulator::Named(_) => {
+        MetricAccumulator::Classes(_) | MetricAccumulator::Ranking(_) | MetricAccumulator::Named(_) => {
             panic!("a model with one score makes metrics of scores")
         }
     }

@@ -34,13 +34,25 @@ pub const VALIDATION: &[ParamSpec] = &[EARLY_STOPPING, EARLY_STOPPING_METRIC, VA
 
 /// The rule for early stopping, by a metric that a model with this loss has; `None` if it is off.
 pub fn early_stopping(checked: &CheckedParams, loss: Loss) -> Result<Option<EarlyStopping>, Error> {
+    early_stopping_by(
+        checked,
+        match loss {
+            Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
+            Loss::Hinge | Loss::SquaredHinge => {
+                &["loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"]
+            }
+            Loss::Softmax => &["loss", "log_loss", "accuracy", "macro_f1"],
+            Loss::Squared | Loss::Huber { .. } => &["loss", "rmse", "mae", "r2"],
+        },
+    )
+}
+
+/// The rule for early stopping, by one of these metrics; `None` if it is off.
+pub fn early_stopping_by(
+    checked: &CheckedParams,
+    available: &[&str],
+) -> Result<Option<EarlyStopping>, Error> {
     let metric: StoppingMetric = checked.choice(&EARLY_STOPPING_METRIC);
-    let available: &[&str] = match loss {
-        Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
-        Loss::Hinge | Loss::SquaredHinge => &["loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
-        Loss::Softmax => &["loss", "log_loss", "accuracy", "macro_f1"],
-        Loss::Squared | Loss::Huber { .. } => &["loss", "rmse", "mae", "r2"],
-    };
     if !available.contains(&metric.name) {
         return Err(checked.invalid_value(&EARLY_STOPPING_METRIC, available.join(" | ")));
     }

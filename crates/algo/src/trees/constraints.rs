@@ -103,7 +103,9 @@ impl<'a> Columns<'a> {
                 "1" | "+1" | "increasing" => 1,
                 "-1" | "decreasing" => -1,
                 "0" => continue,
-                _ => return Err(checked.invalid_value(spec, "column:1 or column:-1, with commas between them")),
+                _ => {
+                    return Err(checked.invalid_value(spec, "column:1 or column:-1, with commas between them"));
+                }
             };
             for &feature in self.find(checked, spec, &column)? {
                 if matches!(self.features[feature as usize], SavedFeature::Categories { .. }) {
@@ -119,11 +121,13 @@ impl<'a> Columns<'a> {
     /// `[a,b],[b,c]`.
     fn interactions(&self, checked: &CheckedParams, spec: &ParamSpec) -> Result<Vec<Vec<u32>>, Error> {
         let text = checked.text(spec).trim();
-        let shape = || checked.invalid_value(spec, "groups of columns in brackets, such as [age,sex],[age,income]");
+        let shape =
+            || checked.invalid_value(spec, "groups of columns in brackets, such as [age,sex],[age,income]");
         let mut groups = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let (group, after) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(shape)?;
+            let (group, after) =
+                rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(shape)?;
             let mut features = Vec::new();
             for column in group.split(',') {
                 features.extend(self.find(checked, spec, column.trim())?);

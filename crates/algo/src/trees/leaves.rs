@@ -1,10 +1,12 @@
 //! The values of the leaves of a grown tree. They come from the gradients of the records and not from their integers: sums
 //! in fixed point, which any division of the records over tasks gives.
 
+use data::Batch;
 use math::reduction::FixedPoint;
 
 use super::exchange::Exchange;
 use super::grow::GrownLeaf;
+use super::objective::percentiles;
 use super::split::SplitRule;
 use crate::error::Error;
 
@@ -33,4 +35,20 @@ pub(super) fn newton_steps(
         rule.leaf_value(of_gradients.value(*gradient), of_hessians.value(*hessian))
     };
     Ok(sums.as_chunks::<2>().0.iter().map(value).collect())
+}
+
+/// The percentile `alpha` of what the scores of the records of each leaf lack. `is_drawn` tells which records are in the
+/// sample; empty: all are.
+pub(super) fn residuals(
+    leaves: &[GrownLeaf<'_>],
+    alpha: f64,
+    (columns, scores, is_drawn): (&Batch, &[f64], &[bool]),
+    exchange: &mut Exchange<'_>,
+) -> Result<Vec<f64>, Error> {
+    let lists = leaves.iter().map(|leaf| {
+        let records = leaf.records.iter().map(|r| *r as usize);
+        let sample = records.filter(|r| is_drawn.get(*r).is_none_or(|is_drawn| *is_drawn));
+        sample.map(|r| (columns.labels[r] - scores[r], f64::from(columns.weight(r))))
+    });
+    percentiles(lists, alpha, exchange)
 }

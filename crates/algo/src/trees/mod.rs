@@ -30,7 +30,7 @@
 //! | `sampling` | the features that a leaf may be split by |
 //! | `grow` | a tree, leaf by leaf |
 //! | `leaves` | the values of its leaves |
-//! | `objective` | gradients and hessians |
+//! | `objective` | what is minimized: labels, gradients and hessians, percentiles, groups |
 //! | `exchange` | sums over all tasks |
 //! | `tree`, `forest` | trees in tables, and laid out for scoring |
 //! | `validation` | the validation records of a task |
@@ -63,18 +63,18 @@ mod validation;
 
 use std::sync::Arc;
 
-use data::{BatchSize, LabelRule, Shuffle};
+use data::{BatchSize, Shuffle};
 use matrix::MatrixSpec;
 
 pub use constraints::Constraints;
 pub use model::Model;
+pub use objective::Objective;
 use params::Params;
 
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
 use crate::job::{DataFacts, Epochs, Job, Needs, TableLayout, TrainTask};
 use crate::labels::TrainingLabels;
-use crate::loss::Loss;
 use crate::param::CheckedParams;
 use crate::task_loop::{Learner, TaskState};
 
@@ -111,11 +111,7 @@ impl Job for Gbdt {
 
     fn needs(&self) -> Needs {
         Needs {
-            label_rule: match self.params.loss {
-                Loss::Logistic => LabelRule::Binary { positive: None },
-                Loss::Softmax => LabelRule::Class,
-                _ => LabelRule::Real,
-            },
+            label_rule: self.params.objective.label_rule(None),
             positive_label: self.params.positive_label.clone(),
             scan: true,
             quantiles: true,
@@ -142,15 +138,15 @@ impl Job for Gbdt {
         let labels = TrainingLabels::new(facts);
         let positive_label = labels.positive(&self.needs())?;
         let survey = facts.survey.as_ref().expect("the job needs quantiles");
-        let classes = match self.params.loss {
-            Loss::Logistic => vec![0.0, 1.0],
-            Loss::Softmax => facts.classes.clone(),
+        let classes = match self.params.objective {
+            Objective::Logistic { .. } => vec![0.0, 1.0],
+            Objective::Softmax => facts.classes.clone(),
             _ => Vec::new(),
         };
         let features = bins::make(survey, facts.dense, self.params.max_bins)?;
         let mut model = Model {
             constraints: Constraints::default(),
-            loss: self.params.loss,
+            objective: self.params.objective,
             classes,
             positive_label,
             is_table: facts.dense,

@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use super::bins::{Features, SavedFeature};
 use super::constraints::Constraints;
+use super::objective::Objective;
 use super::score::TreeScorer;
 use super::tree::{NODE_COLUMN_NAMES, NODE_COLUMNS, TreeTables};
 use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
 use crate::job::{Output, Scorer};
-use crate::loss::Loss;
+use crate::metric::MetricAccumulator;
+use crate::metric::ndcg::RankingAccumulator;
 
 /// Columns of a key in the table `importances`.
 pub(super) const IMPORTANCE_COLUMNS: usize = 3;
@@ -19,8 +21,8 @@ const IMPORTANCE_COLUMN_NAMES: [&str; IMPORTANCE_COLUMNS] = ["splits", "gain", "
 /// Trees without their tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// The loss that was minimized.
-    pub loss: Loss,
+    /// What was minimized.
+    pub objective: Objective,
     /// Labels of the classes, ascending; `[0, 1]` for two classes, empty for real labels.
     pub classes: Vec<f32>,
     /// The label that counts as 1, if it was named: a number, or the number of a name.
@@ -48,12 +50,12 @@ impl Model {
 
     /// Trees of an iteration, and scores of a record: 1, or one for each class.
     pub fn width(&self) -> usize {
-        if self.loss == Loss::Softmax { self.classes.len() } else { 1 }
+        if self.objective == Objective::Softmax { self.classes.len() } else { 1 }
     }
 
-    /// The loss, and the labels of the classes.
-    pub(super) fn labels(&self) -> (Loss, &[f32]) {
-        (self.loss, &self.classes)
+    /// The objective, and the labels of the classes.
+    pub(super) fn labels(&self) -> (Objective, &[f32]) {
+        (self.objective, &self.classes)
     }
 
     pub(super) fn features(&self) -> Features {
@@ -103,19 +105,28 @@ impl family::Model for Model {
     }
 
     fn output(&self) -> Output {
-        match self.loss {
-            Loss::Logistic => Output::Probability,
-            Loss::Softmax => Output::Classes(self.classes.clone()),
-            _ => Output::Value,
-        }
+        self.objective.output(&self.classes)
     }
 
     fn record_needs(&self) -> RecordNeeds {
-        RecordNeeds { keep_zeros: true, ..RecordNeeds::of(&self.output(), self.positive_label) }
+        RecordNeeds {
+            keep_zeros: true,
+            label_rule: self.objective.label_rule(self.positive_label),
+            ..RecordNeeds::of(&self.output(), self.positive_label)
+        }
+    }
+
+    fn metric_accumulator(&self) -> MetricAccumulator {
+        match self.objective {
+            Objective::LambdaRank { truncation } => {
+                MetricAccumulator::Ranking(RankingAccumulator::new(truncation as usize))
+            }
+            _ => MetricAccumulator::of(&self.output()),
+        }
     }
 
     fn fixed_settings(&self) -> Vec<(&'static str, String)> {
-        vec![("objective", self.loss.name().to_owned()), ("leaves", self.leaves.to_string())]
+        vec![("objective", self.objective.name().to_owned()), ("leaves", self.leaves.to_string())]
     }
 
     fn missing_table(&self) -> Option<MissingTable> {

@@ -2,22 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use super::objective::Objective;
 use super::split::SplitRule;
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::param::common::{
     EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, VALIDATION_SHARE,
-    early_stopping, positive_label,
+    early_stopping_by, positive_label,
 };
 use crate::param::{Bounds, CheckedParams, ParamKind, words};
 use crate::stopping::EarlyStopping;
 
 crate::choices! {
     /// What trees minimize.
-    pub(super) enum Objective {
-        Logistic = "logistic": "two classes, the prediction is a probability";
+    pub(super) enum ObjectiveName {
+        Logistic = "logistic": "two classes, the prediction is a probability", reads SCALE_POS_WEIGHT;
         Softmax = "softmax": "several classes, with a tree for each in every iteration";
-        Squared = "squared": "numbers: half the squared error";
+        Squared = "squared": "numbers: half the squared error, which predicts the mean";
+        Absolute = "absolute": "numbers: the absolute error, which predicts the median";
+        Huber = "huber": "numbers: squared for small errors, absolute for large ones", reads ALPHA;
+        Quantile = "quantile": "numbers: predicts the quantile alpha", reads ALPHA;
+        Poisson = "poisson": "counts", reads POISSON_STEP;
+        Gamma = "gamma": "positive numbers whose deviation grows with their mean";
+        Tweedie = "tweedie": "positive numbers with many zeros", reads TWEEDIE_POWER;
+        LambdaRank = "lambdarank": "ranks the records of a group (--group), whose labels are grades from 0 to 31", reads TRUNCATION;
     }
 }
 
@@ -35,7 +43,17 @@ const PART: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Ope
 crate::params! {
     pub(super) const PARAMETERS = [
         /// What is minimized
-        OBJECTIVE = "objective": ParamKind::Choice(words::<Objective>), "logistic";
+        OBJECTIVE = "objective": ParamKind::Choice(words::<ObjectiveName>), "logistic";
+        /// Weight of the records of the positive class
+        SCALE_POS_WEIGHT = "scale_pos_weight": POSITIVE, "1";
+        /// For huber the error from which on it counts as absolute, in units of the label; for quantile the quantile, below 1
+        ALPHA = "alpha": POSITIVE, "0.9";
+        /// The hessian is exp of this times larger, so that steps are short
+        POISSON_STEP = "poisson_max_delta_step": POSITIVE, "0.7";
+        /// The variance is proportional to the mean to this power
+        TWEEDIE_POWER = "tweedie_variance_power": ParamKind::Real { low: 1.0, high: 2.0, open: Bounds::OpenHigh }, "1.5";
+        /// Pairs of records count of which one is among the first so many of its group
+        TRUNCATION = "lambdarank_truncation_level": ParamKind::Integer { low: 1, high: 1_000_000 }, "30", "records";
         /// Largest number of iterations, each of which adds a tree (one for each class, if there are several)
         ITERATIONS = "iterations": ParamKind::Integer { low: 1, high: 1_000_000 }, "100", "iterations";
         /// Factor of the values of a new tree
@@ -88,7 +106,7 @@ crate::params! {
 /// Parameters in force.
 #[derive(Clone, Debug)]
 pub(super) struct Params {
-    pub(super) loss: Loss,
+    pub(super) objective: Objective,
     pub(super) iterations: u64,
     pub(super) learning_rate: f64,
     pub(super) leaves: u64,
@@ -128,13 +146,29 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("l2", &["lambda_l2", "reg_lambda", "lambda"]),
     ("early_stopping", &["early_stopping_round", "early_stopping_rounds"]),
 ];
+/// Objectives of LightGBM that are not here, with the nearest one.
+const UNKNOWN_OBJECTIVES: &[(&str, &str)] = &[
+    ("rank_xendcg", "lambdarank"),
+    ("fair", "huber"),
+    ("mape", "absolute"),
+    ("multiclassova", "softmax"),
+    ("cross_entropy", "logistic"),
+    ("cross_entropy_lambda", "logistic"),
+];
 /// Values of LightGBM for `objective` and `max_depth`.
 const VALUES: &[(&str, &str, &str)] = &[
     ("objective", "binary", "logistic"),
     ("objective", "multiclass", "softmax"),
     ("objective", "regression", "squared"),
     ("objective", "regression_l2", "squared"),
+    ("objective", "l2", "squared"),
+    ("objective", "mean_squared_error", "squared"),
     ("objective", "mse", "squared"),
+    ("objective", "rmse", "squared"),
+    ("objective", "regression_l1", "absolute"),
+    ("objective", "l1", "absolute"),
+    ("objective", "mean_absolute_error", "absolute"),
+    ("objective", "mae", "absolute"),
     ("max_depth", "-1", "0"),
     ("growth", "lossguide", "leaf_wise"),
     ("growth", "depthwise", "depth_wise"),
@@ -157,16 +191,48 @@ fn without_aliases(given: &BTreeMap<String, String>) -> BTreeMap<String, String>
     own
 }
 
+/// The objective with its parameters.
+fn objective(checked: &CheckedParams) -> Result<Objective, Error> {
+    Ok(match checked.choice(&OBJECTIVE) {
+        ObjectiveName::Logistic => Objective::Logistic { positive_weight: checked.real(&SCALE_POS_WEIGHT) },
+        ObjectiveName::Softmax => Objective::Softmax,
+        ObjectiveName::Squared => Objective::Squared,
+        ObjectiveName::Absolute => Objective::Absolute,
+        ObjectiveName::Huber => Objective::Huber { delta: checked.real(&ALPHA) },
+        ObjectiveName::Quantile => match checked.real(&ALPHA) {
+            alpha if alpha < 1.0 => Objective::Quantile { alpha },
+            _ => return Err(checked.invalid_value(&ALPHA, "a number between 0 and 1 for objective=quantile")),
+        },
+        ObjectiveName::Poisson => Objective::Poisson { max_delta_step: checked.real(&POISSON_STEP) },
+        ObjectiveName::Gamma => Objective::Gamma,
+        ObjectiveName::Tweedie => Objective::Tweedie { power: checked.real(&TWEEDIE_POWER) },
+        ObjectiveName::LambdaRank => Objective::LambdaRank { truncation: checked.integer(&TRUNCATION) },
+    })
+}
+
 /// Checks given parameters.
 pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, Params), Error> {
-    let checked = CheckedParams::new("gbdt", &PARAMETERS, &without_aliases(given))?;
-    let loss = match checked.choice(&OBJECTIVE) {
-        Objective::Logistic => Loss::Logistic,
-        Objective::Softmax => Loss::Softmax,
-        Objective::Squared => Loss::Squared,
-    };
+    let given = without_aliases(given);
+    let unknown =
+        UNKNOWN_OBJECTIVES.iter().find(|(name, _)| given.get(OBJECTIVE.name).is_some_and(|x| x == name));
+    if let Some((name, nearest)) = unknown {
+        return Err(Error::Parameter {
+            algorithm: "gbdt",
+            name: OBJECTIVE.name,
+            actual: (*name).to_owned(),
+            expected: format!("{}; the nearest one is {nearest}", OBJECTIVE.kind.describe()),
+        });
+    }
+    let checked = CheckedParams::new("gbdt", &PARAMETERS, &given)?;
+    let objective = objective(&checked)?;
+    for spec in [&MONOTONE, &PATH_SMOOTH] {
+        if objective.percentile().is_some() && checked.text(spec) != spec.default {
+            let reason = "the values of its leaves are percentiles, which have no bounds; use objective=huber, or leave it out";
+            return Err(checked.conflict(checked.pair(spec), &OBJECTIVE, reason));
+        }
+    }
     let params = Params {
-        loss,
+        objective,
         iterations: checked.integer(&ITERATIONS),
         learning_rate: checked.real(&LEARNING_RATE),
         leaves: checked.integer(&LEAVES),
@@ -193,8 +259,8 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
         gradient_bits: checked.integer(&GRADIENT_BITS) as u32,
         is_depth_wise: checked.choice::<Growth>(&GROWTH) == Growth::DepthWise,
         validation_share: checked.real(&VALIDATION_SHARE),
-        early_stopping: early_stopping(&checked, loss)?,
-        positive_label: positive_label(&checked, loss)?,
+        early_stopping: early_stopping_by(&checked, objective.stopping_metrics())?,
+        positive_label: positive_label(&checked, objective.shared_loss().unwrap_or(Loss::Squared))?,
     };
     Ok((checked, params))
 }

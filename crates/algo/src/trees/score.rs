@@ -6,10 +6,10 @@ use matrix::{Agent, ValuesMut};
 use super::bins::Feature;
 use super::forest::{Forest, ValueRows};
 use super::model::{IMPORTANCE_COLUMNS, Model};
+use super::objective::add_to_metrics;
 use crate::error::Error;
 use crate::job::Scorer;
-use crate::loss::{Loss, probabilities, sigmoid_all};
-use crate::metric::{MetricAccumulator, add_to_metrics};
+use crate::metric::MetricAccumulator;
 use crate::rows::{ONE_ROW, rows_of};
 
 /// Scores batches with the trees at the agent.
@@ -75,11 +75,7 @@ impl TreeScorer {
 impl Scorer for TreeScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.score(agent, batch, out)?;
-        match self.model.loss {
-            Loss::Logistic => sigmoid_all(out),
-            Loss::Softmax => out.chunks_exact_mut(self.model.width()).for_each(probabilities),
-            _ => {}
-        }
+        self.model.objective.predict(self.model.width(), out);
         Ok(())
     }
 

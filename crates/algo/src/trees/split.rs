@@ -385,7 +385,8 @@ impl Scratch {
         let first = self.counts.partition_point(|count| *count < rule.min_records);
         let end = self.counts.partition_point(|count| leaf.count - count >= rule.min_records);
         let first = first.max(self.hessians.partition_point(|sum| hessian(*sum) < rule.min_hessian));
-        let end = end.min(self.hessians.partition_point(|sum| hessian(leaf.hessian - sum) >= rule.min_hessian));
+        let end =
+            end.min(self.hessians.partition_point(|sum| hessian(leaf.hessian - sum) >= rule.min_hessian));
         first..end.max(first)
     }
 }
@@ -404,7 +405,8 @@ fn plain_gains(
     let mut most = f64::NEG_INFINITY;
     for ((g, h), gain) in gradients.iter().zip(hessians).zip(gains) {
         let (left_gradient, left_hessian) = (double(*g) * units.0, double(*h) * units.1 + l2);
-        let (right_gradient, right_hessian) = (double(leaf.0 - g) * units.0, double(leaf.1 - h) * units.1 + l2);
+        let (right_gradient, right_hessian) =
+            (double(leaf.0 - g) * units.0, double(leaf.1 - h) * units.1 + l2);
         let (left, right) =
             (left_gradient * left_gradient / left_hessian, right_gradient * right_gradient / right_hessian);
         let (left, right) =

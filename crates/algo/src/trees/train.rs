@@ -13,7 +13,9 @@ use super::histogram::LARGEST_GRADIENT;
 use super::histograms::Histograms;
 use super::leaves;
 use super::model::{IMPORTANCE_COLUMNS, Model};
-use super::objective::{Slopes, base_scores, slopes};
+use super::objective::{
+    Objective, Ranking, Slopes, add_losses, add_to_metrics, percentiles, position_of, slopes,
+};
 use super::params::Params;
 use super::quantization::Quantizer;
 use super::records::Records;
@@ -30,7 +32,7 @@ use crate::family::Model as _;
 use crate::job::TrainTask;
 use crate::labels::class_of;
 use crate::loss::Loss;
-use crate::metric::{MetricAccumulator, add_losses, add_to_metrics};
+use crate::metric::MetricAccumulator;
 use crate::rows::{ONE_ROW, rows_of};
 use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
@@ -43,6 +45,8 @@ struct Boosting<'a> {
     scores: Vec<f64>,
     base: Vec<f64>,
     slopes: Slopes,
+    /// The groups of `lambdarank`.
+    ranking: Option<Ranking>,
     packed: Vec<u64>,
     /// Whether each record is in the sample of the iteration; empty: all are.
     is_drawn: Vec<bool>,
@@ -75,8 +79,10 @@ pub(super) fn begin<'a>(
         Ok(())
     })?;
     let monotone = |number: u32| model.constraints.monotone.get(number as usize).copied().unwrap_or(0);
-    let features =
-        (0..).zip(records.features()).map(|(number, feature)| feature.bins(number, monotone(number))).collect();
+    let features = (0..)
+        .zip(records.features())
+        .map(|(number, feature)| feature.bins(number, monotone(number)))
+        .collect();
     let is_shared = task.agent.task_count() > 1;
     let histograms = Histograms::new(features, model.leaves as usize, is_shared);
     if is_shared && saved.is_none() && task.agent.task() == 0 {
@@ -89,6 +95,7 @@ pub(super) fn begin<'a>(
         scores,
         base: Vec::new(),
         slopes: Slopes::default(),
+        ranking: None,
         packed: Vec::new(),
         is_drawn: Vec::new(),
         grower: Grower::new(histograms),
@@ -108,11 +115,12 @@ pub(super) fn begin<'a>(
 impl Boosting<'_> {
     /// Finds the score before the first tree, or takes over that of the model.
     fn start(&mut self, task: &mut TrainTask<'_>, has_trees: bool) -> Result<(), Error> {
-        let (number, count) = (task.agent.task() as usize, task.agent.task_count() as usize);
-        let mut counts = vec![0i64; count];
-        counts[number] = self.records.count() as i64;
-        Exchange::new(task.agent).sum(&mut counts)?;
-        self.records_before = counts[..number].iter().sum::<i64>() as u64;
+        let own = (task.agent.task() as usize, task.agent.task_count() as usize);
+        let mut exchange = Exchange::new(task.agent);
+        self.records_before = position_of(self.records.count(), own, &mut exchange)?.before as u64;
+        if let Objective::LambdaRank { truncation } = self.model.objective {
+            self.ranking = Some(Ranking::new(truncation, &self.records.columns, own, &mut exchange)?);
+        }
         let means = self.means(task)?;
         let width = self.model.width();
         if has_trees {
@@ -129,15 +137,26 @@ impl Boosting<'_> {
                     .collect();
                 push_importances(task, rows)?;
             }
-            self.base = base_scores(self.model.loss, &means);
+            self.base = self.base_scores(task, &means)?;
             self.scores = self.base.repeat(self.records.count());
         }
         Ok(())
     }
 
+    /// The scores before the first tree.
+    fn base_scores(&self, task: &mut TrainTask<'_>, means: &[f64]) -> Result<Vec<f64>, Error> {
+        let columns = &self.records.columns;
+        let Some(alpha) = self.model.objective.percentile() else {
+            return self.model.objective.base_scores(means);
+        };
+        let all = columns.labels.iter().enumerate().map(|(r, label)| (*label, f64::from(columns.weight(r))));
+        percentiles(std::iter::once(all), alpha, &mut Exchange::new(task.agent))
+    }
+
     /// The mean label, or the share of each class, over all records, exact for any division of them.
     fn means(&self, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
-        let (loss, classes) = self.model.labels();
+        let (objective, classes) = self.model.labels();
+        let is_softmax = objective == Objective::Softmax;
         let columns = &self.records.columns;
         let mut exchange = Exchange::new(task.agent);
         let largest = |numbers: &mut dyn Iterator<Item = f64>| numbers.fold(0.0, |a: f64, b| a.max(b.abs()));
@@ -150,20 +169,20 @@ impl Boosting<'_> {
         let count = counts[0] as u64;
         let (of_weights, of_labels) =
             (FixedPoint::for_sums(most[1], count), FixedPoint::for_sums(most[0] * most[1], count));
-        let width = if loss == Loss::Softmax { classes.len() } else { 1 };
-        let mut sums = vec![0i64; 1 + width];
+        let mut sums = vec![0i64; 1 + self.model.width()];
         for (weight, &label) in weights().zip(&columns.labels) {
             sums[0] += of_weights.steps(weight);
-            match loss {
-                Loss::Softmax => sums[1 + class_of(classes, label)?] += of_weights.steps(weight),
-                _ => sums[1] += of_labels.steps(weight * label),
+            if is_softmax {
+                sums[1 + class_of(classes, label)?] += of_weights.steps(weight);
+            } else {
+                sums[1] += of_labels.steps(weight * label);
             }
         }
         exchange.sum(&mut sums)?;
         let weight = of_weights.value(sums[0]);
         check_weight(count, weight)?;
-        check_classes(count, counts[1] as u64, loss)?;
-        let unit = if loss == Loss::Softmax { of_weights } else { of_labels };
+        check_classes(count, counts[1] as u64, objective.shared_loss().unwrap_or(Loss::Squared))?;
+        let unit = if is_softmax { of_weights } else { of_labels };
         Ok(sums[1..].iter().map(|sum| unit.value(*sum) / weight).collect())
     }
 
@@ -173,8 +192,10 @@ impl Boosting<'_> {
         let mut slopes = Vec::new();
         if is_full {
             add_to_metrics(labels, columns, &self.scores, &mut slopes, &mut parts)?;
+        } else if let Some(ranking) = &self.ranking {
+            ranking.add_losses(&mut parts);
         } else {
-            add_losses(labels, columns, &self.scores, &mut slopes, parts.loss_mut())?;
+            add_losses(labels, columns, &self.scores, &mut slopes, &mut parts)?;
         }
         Ok(parts)
     }
@@ -277,11 +298,21 @@ impl Boosting<'_> {
         let grown = self.grower.grow(input, sample, exchange)?;
         let mut tree = grown.tree;
         let (leaves, count) = (&grown.leaves, tree[0].count as u64);
-        let values = leaves::newton_steps(leaves, (gradients, hessians), most, count, &rule, exchange)?;
+        let percentile = self.model.objective.percentile();
+        let values = match percentile {
+            Some(alpha) => {
+                let records = (columns, &self.scores[..], &self.is_drawn[..]);
+                leaves::residuals(leaves, alpha, records, exchange)?
+            }
+            None => leaves::newton_steps(leaves, (gradients, hessians), most, count, &rule, exchange)?,
+        };
         for (leaf, value) in leaves.iter().zip(values) {
             let node = &mut tree[leaf.node];
-            node.value =
-                self.params.learning_rate * rule.bounded(value, node.count, leaf.parent, leaf.limits);
+            let value = match percentile {
+                Some(_) => value,
+                None => rule.bounded(value, node.count, leaf.parent, leaf.limits),
+            };
+            node.value = self.params.learning_rate * value;
             for &r in leaf.records {
                 self.scores[r as usize * width + class] += node.value;
             }
@@ -337,6 +368,9 @@ impl Learner for Boosting<'_> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let (width, count) = (self.model.width(), self.records.count());
         let is_end = epoch == 0 || epoch + 1 >= self.params.iterations;
+        if let Some(ranking) = &mut self.ranking {
+            ranking.update(&self.scores, &mut Exchange::new(task.agent))?;
+        }
         let training = self.metrics(is_end || task.validation.is_some())?;
         let flow =
             task.coordinator.report_progress(task.agent.task(), count as u64, training.loss().loss_sum);
@@ -348,18 +382,11 @@ impl Learner for Boosting<'_> {
         self.last.clear();
         let mut notice = None;
         if !is_stopped {
-            let columns = &self.records.columns;
-            let (loss, classes) = self.model.labels();
-            let known = |label| class_of(classes, label).expect("labels were looked up at the start");
-            slopes(
-                loss,
-                width,
-                &self.scores,
-                &columns.labels,
-                |r| f64::from(columns.weight(r)),
-                known,
-                &mut self.slopes,
-            );
+            let (columns, (objective, classes)) = (&self.records.columns, self.model.labels());
+            match &self.ranking {
+                Some(ranking) => ranking.slopes(columns, &mut self.slopes),
+                None => slopes(objective, classes, &self.scores, columns, &mut self.slopes)?,
+            }
             if epoch == 0 && self.first == 0 {
                 notice = self.rounding_notice(&mut exchange)?;
             }

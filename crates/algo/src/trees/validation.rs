@@ -4,12 +4,13 @@ use data::Batch;
 
 use super::forest::{Forest, ValueRows};
 use super::model::Model;
+use super::objective::add_to_metrics;
 use super::score::TreeScorer;
 use super::tree::Tree;
 use crate::error::Error;
 use crate::family::Model as _;
 use crate::job::TrainTask;
-use crate::metric::{MetricAccumulator, add_to_metrics};
+use crate::metric::MetricAccumulator;
 
 /// The validation records of a task.
 pub(super) struct Validation {

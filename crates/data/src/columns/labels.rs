@@ -38,7 +38,7 @@ impl<'a> LabelScan<'a> {
 
     fn set_names(&mut self, file: &str) -> Result<(), Error> {
         self.has_names = true;
-        if self.rule != LabelRule::Real {
+        if !self.rule.is_real() {
             return Ok(());
         }
         let reason = format!(
@@ -79,7 +79,7 @@ impl<'a> LabelScan<'a> {
         if !self.has_names {
             return Ok(Vec::new());
         }
-        if self.rule == LabelRule::Real {
+        if self.rule.is_real() {
             let reason = format!(
                 "column '{}' has names, but this algorithm needs numbers; choose another label column, or an algorithm \
                  for classes",

@@ -6,7 +6,6 @@ use super::roles::{is_label_name, label_by_name, label_notice, refuse_duplicate_
 use super::{LabelFallback, NumberForm, TableDescription, ValueKind};
 use crate::Error;
 use crate::interactions::Interactions;
-use crate::label::LabelRule;
 use crate::options::{FormatOptions, InputPurpose};
 use crate::schema::{Column, ColumnKind, PassthroughColumn, Schema};
 
@@ -320,7 +319,7 @@ impl Planner<'_> {
     /// classes.
     fn is_text_label(&self, at: usize) -> bool {
         let column = &self.table.columns[at];
-        let is_class = self.options.label_rule != LabelRule::Real;
+        let is_class = !self.options.label_rule.is_real();
         column.kind == ValueKind::Text || self.table.is_text && is_class && !column.form.is_plain()
     }
 

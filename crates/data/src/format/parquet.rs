@@ -34,7 +34,6 @@ use crate::arrow::{
 use crate::columns::{ColumnPlan, LabelScan, Role, plan};
 use crate::error::Error;
 use crate::input::Input;
-use crate::label::LabelRule;
 use crate::options::FormatOptions;
 use crate::schema::{PassthroughColumn, Schema};
 use crate::split::{RowGroup, Split};
@@ -115,7 +114,7 @@ fn value_features(plan: &ColumnPlan) -> Vec<usize> {
 fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<&str>) -> Result<(), Error> {
     let options = context.options;
     let Some(name) = name else { return Ok(()) };
-    if options.label.is_some() || options.label_rule == LabelRule::Real {
+    if options.label.is_some() || options.label_rule.is_real() {
         return Ok(());
     }
     for (input, file) in context.files.iter().zip(files) {

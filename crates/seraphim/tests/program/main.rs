@@ -43,6 +43,7 @@ mod models_as_tables;
 mod modules_on_a_cluster;
 mod modules_on_servers;
 mod no_model_with_nan;
+mod objectives_of_trees;
 mod one_model_everywhere;
 mod pairs_of_features;
 mod parameter_service;

@@ -1,0 +1,229 @@
+//! Objectives of boosted trees: the same bytes for any number of tasks, predictions in the unit of the labels, and messages
+//! for labels that do not fit.
+
+use std::fmt::Write as _;
+
+use math::random::{Purpose, stream};
+
+use crate::common::{Folder, fail, seraphim, succeed};
+
+/// Numbers from 0 on with a few zeros, in groups that come back later in the file; `grade` is a whole number up to 4.
+fn sales(count: usize, seed: u64) -> String {
+    let mut random = stream(seed, Purpose::Test, 0, 0);
+    let mut text = "a,b,c,kind,session,amount,positive,grade,bought,w\n".to_owned();
+    for r in 0..count {
+        let (a, b, c) = (random.normal(), random.normal(), random.below(9));
+        let kind = random.below(6);
+        let mean = (0.6 * a + 0.3 * b * b + if kind < 2 { 0.8 } else { 0.0 }).exp();
+        let amount = (mean * -random.uniform().ln() - 0.2).max(0.0);
+        let grade = ((2.0 * mean).floor() as u64).min(4);
+        // Groups of about 25 records; every fifth record is in a group that is all over the file.
+        let session = if r % 5 == 0 { 1000 + r % 3 } else { r / 20 };
+        let (bought, weight) = (u8::from(amount > 1.0), 1 + random.below(3));
+        let positive = amount + 0.1;
+        writeln!(
+            text,
+            "{a:.3},{b:.3},{c},kind {kind},{session},{amount:.3},{positive:.3},{grade},{bought},{weight}"
+        )
+        .expect("a string takes all");
+    }
+    text
+}
+
+const LABELS: [&str; 5] = ["session", "amount", "positive", "grade", "bought"];
+
+/// Trains on one of the label columns; the others are no features.
+fn train(folder: &Folder, model: &str, label: &str, more: &[&str]) -> String {
+    let (data, path) = (folder.path("train.csv"), folder.path(model));
+    let others: Vec<&str> =
+        LABELS.into_iter().filter(|name| *name != label && !more.contains(name)).collect();
+    let skip = others.join(",");
+    let fixed =
+        ["train", "gbdt", "--data", &data, "--label", label, "--skip-columns", &skip, "--model", &path];
+    succeed(&[&fixed[..], more].concat())
+}
+
+/// Objectives with their labels, and settings.
+const OBJECTIVES: [(&str, &str, &[&str]); 10] = [
+    ("logistic", "bought", &["--set", "scale_pos_weight=2.5"]),
+    ("softmax", "grade", &[]),
+    ("squared", "amount", &[]),
+    ("absolute", "amount", &["--set", "bagging_fraction=0.7"]),
+    ("huber", "amount", &["--set", "alpha=0.5"]),
+    ("quantile", "amount", &["--set", "alpha=0.8", "--weight", "w"]),
+    ("poisson", "amount", &["--weight", "w"]),
+    ("gamma", "positive", &[]),
+    ("tweedie", "amount", &["--set", "tweedie_variance_power=1.3"]),
+    ("lambdarank", "grade", &["--group", "session"]),
+];
+
+#[test]
+fn every_objective_has_the_same_bytes_for_any_number_of_tasks() {
+    let folder = Folder::new();
+    folder.write("train.csv", sales(2500, 1));
+    for (objective, label, more) in OBJECTIVES {
+        let name = format!("objective={objective}");
+        let fixed = ["--set", &name, "--set", "iterations=6", "--overwrite"];
+        let mut expected = None;
+        for tasks in
+            [&["--tasks", "1"][..], &["--tasks", "3"], &["--tasks", "7", "--servers", "2", "--workers", "2"]]
+        {
+            train(&folder, "model", label, &[&fixed[..], more, tasks].concat());
+            let found = std::fs::read(folder.path("model") + "/weights.safetensors").unwrap();
+            assert!(*expected.get_or_insert(found.clone()) == found, "{objective} {tasks:?}: other bytes");
+        }
+    }
+}
+
+/// The numbers of a column of a table of predictions.
+fn column(folder: &Folder, file: &str, name: &str) -> Vec<f64> {
+    let text = std::fs::read_to_string(folder.path(file)).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let at = lines.next().unwrap().iter().position(|column| *column == name).unwrap();
+    lines.map(|line| line[at].parse().unwrap()).collect()
+}
+
+#[test]
+fn counts_and_positive_numbers_are_predicted_in_their_unit_and_raw_scores_are_logarithms() {
+    /// Of predictions with the digits that the file has.
+    const ROUNDING: f64 = 1e-5;
+    let folder = Folder::new();
+    folder.write("train.csv", sales(1500, 2));
+    let data = folder.path("train.csv");
+    for (objective, label, power) in
+        [("poisson", "amount", 1.0), ("gamma", "positive", 2.0), ("tweedie", "amount", 1.5)]
+    {
+        train(&folder, objective, label, &["--set", &format!("objective={objective}")]);
+        let model = folder.path(objective);
+        let predict = |file: &str, more: &[&str]| {
+            let out = folder.path(file);
+            let fixed = ["predict", "--model", &model, "--data", &data, "--output", &out, "--overwrite"];
+            succeed(&[&fixed[..], more].concat());
+            column(&folder, file, "score")
+        };
+        let (values, raw) = (predict("values.csv", &[]), predict("raw.csv", &["--raw-scores"]));
+        assert!(values.iter().zip(&raw).all(|(value, raw)| (raw.exp() - value).abs() < ROUNDING * value));
+        let labels = column(&folder, "train.csv", label);
+        // The gradients (value - label) / value^(power - 1) of all records sum to about 0.
+        let sum = |numbers: &[f64]| -> f64 {
+            numbers.iter().zip(&values).map(|(number, value)| number * value.powf(1.0 - power)).sum()
+        };
+        let ratio = sum(&values) / sum(&labels);
+        assert!((ratio - 1.0).abs() < 0.05, "{objective}: {ratio}");
+    }
+}
+
+#[test]
+fn a_quantile_is_above_its_share_of_the_labels() {
+    let folder = Folder::new();
+    folder.write("train.csv", sales(3000, 3));
+    let data = folder.path("train.csv");
+    let labels = column(&folder, "train.csv", "amount");
+    for (alpha, low, high) in [("0.5", 0.45, 0.55), ("0.9", 0.87, 0.94)] {
+        let (name, setting) = (format!("q{alpha}"), format!("alpha={alpha}"));
+        train(&folder, &name, "amount", &["--set", "objective=quantile", "--set", &setting]);
+        let out = folder.path("out.csv");
+        succeed(&[
+            "predict",
+            "--model",
+            &folder.path(&name),
+            "--data",
+            &data,
+            "--output",
+            &out,
+            "--overwrite",
+        ]);
+        let scores = column(&folder, "out.csv", "score");
+        let below = scores.iter().zip(&labels).filter(|(score, label)| label <= score).count();
+        let share = below as f64 / labels.len() as f64;
+        assert!((low..=high).contains(&share), "{alpha}: {share}");
+    }
+}
+
+#[test]
+fn ranking_learns_the_order_within_groups_and_stops_by_its_metric() {
+    let folder = Folder::new();
+    folder.write("train.csv", sales(3000, 4));
+    folder.write("test.csv", sales(1000, 5));
+    let (test, model) = (folder.path("test.csv"), folder.path("ranks"));
+    let settings = ["--set", "objective=lambdarank", "--group", "session", "--validate", &test];
+    let stopping = ["--set", "early_stopping=5", "--set", "early_stopping_metric=ndcg@5"];
+    train(&folder, "ranks", "grade", &[&settings[..], &stopping].concat());
+    let shown = succeed(&["evaluate", "--model", &model, "--data", &test]);
+    let metric = |name: &str| -> f64 {
+        let line =
+            shown.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{shown}"));
+        line.trim().parse().unwrap()
+    };
+    assert!(metric("ndcg@10 ") > 0.8 && metric("ndcg@1 ") > 0.6 && metric("loss ") < 0.2, "{shown}");
+    // The same metrics for any division of the records.
+    let divided = succeed(&["evaluate", "--model", &model, "--data", &test, "--threads", "2"]);
+    let numbers =
+        |text: &str| text.lines().filter(|line| line.contains("ndcg")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(numbers(&shown), numbers(&divided));
+    // Groups of one record have nothing to learn.
+    let alone: String = (0..100).fold("a,g,y\n".to_owned(), |text, r| text + &format!("{r},{r},{}\n", r % 3));
+    let (data, single) = (folder.write("alone.csv", alone), folder.path("single"));
+    let words =
+        ["train", "gbdt", "--data", &data, "--label", "y", "--group", "g", "--set", "objective=lambdarank"];
+    let told = seraphim(&[&words[..], &["--model", &single, "--tasks", "3"]].concat());
+    let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
+    assert!(told.contains("no split gains anything"), "{told}");
+}
+
+#[test]
+fn labels_and_settings_that_do_not_fit_an_objective_are_refused() {
+    let folder = Folder::new();
+    let model = folder.path("none");
+    let rows = |labels: &[&str]| {
+        labels
+            .iter()
+            .enumerate()
+            .fold("a,g,y\n".to_owned(), |text, (r, label)| text + &format!("{r},{},{label}\n", r / 2))
+    };
+    for (code, labels, settings, words) in [
+        (
+            3,
+            &["1", "-2", "3"][..],
+            &["objective=poisson"][..],
+            &["bad.csv:3:", "at least 0", "poisson", "-2"][..],
+        ),
+        (3, &["1", "-0.5", "3"], &["objective=tweedie"], &["bad.csv:3:", "at least 0", "tweedie"]),
+        (3, &["1", "2", "0"], &["objective=gamma"], &["bad.csv:4:", "above 0", "gamma"]),
+        (3, &["1", "0.5", "0"], &["objective=logistic"], &["bad.csv:3:", "0.5"]),
+        (3, &["1", "0.5", "0"], &["objective=lambdarank"], &["bad.csv:3:", "whole number from 0 to 31"]),
+        (3, &["1", "32", "0"], &["objective=lambdarank"], &["bad.csv:3:", "32"]),
+        (3, &["1", "-1", "0"], &["objective=lambdarank"], &["bad.csv:3:", "-1"]),
+        (3, &["1", "2", "0"], &["objective=lambdarank"], &["--group", "qid"]),
+        (3, &["0", "0", "0"], &["objective=poisson"], &["all labels are 0"]),
+        (2, &["1", "2", "0"], &["objective=quantile", "alpha=1.5"], &["alpha", "between 0 and 1"]),
+        (2, &["1", "2", "0"], &["objective=squared", "alpha=0.5"], &["alpha", "huber, quantile"]),
+        (
+            2,
+            &["1", "2", "0"],
+            &["objective=mae", "monotone_constraints=1,0"],
+            &["objective=absolute", "percentiles"],
+        ),
+        (2, &["1", "2", "0"], &["objective=rank_xendcg"], &["rank_xendcg", "lambdarank"]),
+        (
+            2,
+            &["1", "2", "0"],
+            &["objective=tweedie", "tweedie_variance_power=2"],
+            &["tweedie_variance_power"],
+        ),
+        (
+            2,
+            &["1", "2", "0"],
+            &["objective=poisson", "early_stopping=5", "early_stopping_metric=auc"],
+            &["rmse"],
+        ),
+    ] {
+        folder.write("bad.csv", rows(labels));
+        let path = folder.path("bad.csv");
+        let mut all = vec!["train", "gbdt", "--data", &path, "--label", "y", "--model", &model];
+        settings.iter().for_each(|setting| all.extend(["--set", setting]));
+        let message = fail(code, &all);
+        assert!(words.iter().all(|word| message.contains(word)), "{settings:?}: {message}");
+        assert!(!std::path::Path::new(&model).exists());
+    }
+}
