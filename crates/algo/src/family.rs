@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use data::{KeyLimit, LabelRule};
-use matrix::{FunctionTable, MatrixSpec};
+use data::{KeyLimit, KeyNames, LabelRule, Schema};
+use matrix::{Agent, FunctionTable, MatrixSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::job::{Job, Output, Scorer};
+use crate::job::{Explanation, Job, Output, Scorer};
 use crate::metric::MetricAccumulator;
 use crate::param::{self, ParamSpec, nearest};
 
@@ -84,6 +84,25 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
+    /// The same model, with an explanation of its scores as its predictions; `None`: it has none.
+    fn explained(
+        &self,
+        _explanation: Explanation,
+        _facts: &ModelFacts<'_>,
+    ) -> Option<Result<Arc<dyn Model>, Error>> {
+        None
+    }
+
+    /// The model as a text of this format, from the tables at the agent; `None`: it has none.
+    fn document(
+        &self,
+        _format: TextFormat,
+        _facts: &ModelFacts<'_>,
+        _agent: &mut dyn Agent,
+    ) -> Option<Result<String, Error>> {
+        None
+    }
+
     /// The names of the `count` columns of a matrix of the model, as in a table.
     fn column_names(&self, _matrix: &str, count: usize) -> Vec<String> {
         match count {
@@ -111,6 +130,28 @@ pub trait Model: Any + Debug + Send + Sync {
     fn metric_accumulator(&self) -> MetricAccumulator {
         MetricAccumulator::of(&self.output())
     }
+}
+
+/// What a saved model has besides its family's own fields.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelFacts<'a> {
+    /// The columns of the training data.
+    pub schema: &'a Schema,
+    /// The names of keys.
+    pub names: &'a KeyNames,
+    /// The tables that have a single row, by their names.
+    pub single_rows: &'a BTreeMap<String, Vec<f64>>,
+}
+
+/// Formats of a whole model as a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// The text model of LightGBM.
+    LightGbm,
+    /// Trees for people: all of them, or one.
+    Text { tree: Option<u64> },
+    /// Trees as graphs in the language of Graphviz.
+    Graphviz { tree: Option<u64> },
 }
 
 /// What scoring requires of the records.

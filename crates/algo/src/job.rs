@@ -374,6 +374,15 @@ impl Output {
     }
 }
 
+/// What a prediction can say of a record besides its score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explanation {
+    /// The number of the leaf that the record reaches in each tree.
+    Leaves,
+    /// What each feature adds to the raw score, and the raw score that is expected of any record.
+    Contributions,
+}
+
 /// Scores batches. Validation, evaluation and prediction share this code path, so that their scores are equal to the
 /// bit.
 pub trait Scorer: Send {

@@ -84,6 +84,11 @@ pub(crate) fn class_of(classes: &[f32], label: f64) -> Result<usize, Error> {
     })
 }
 
+/// Returns a label as the user writes it: as its name where labels have names.
+pub fn text(label: f64, names: &[String]) -> String {
+    names.get(label as usize).cloned().unwrap_or_else(|| label.to_string())
+}
+
 /// The labels that occur in the training data.
 pub(crate) struct TrainingLabels<'a> {
     names: &'a [String],
@@ -98,7 +103,7 @@ impl<'a> TrainingLabels<'a> {
 
     /// The label with this number, as the user writes it.
     pub(crate) fn text(&self, value: f32) -> String {
-        self.names.get(value as usize).cloned().unwrap_or_else(|| value.to_string())
+        text(value.into(), self.names)
     }
 
     /// The number of a label, which `parameter` names.

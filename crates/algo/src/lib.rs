@@ -55,10 +55,11 @@ pub use check::check;
 pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
 pub use family::{
-    AlgorithmRow, DerivedTable, Families, Family, MissingTable, Model, RecordNeeds, SavedModel,
+    AlgorithmRow, DerivedTable, Families, Family, MissingTable, Model, ModelFacts, RecordNeeds, SavedModel,
+    TextFormat,
 };
 pub use job::{
-    DataFacts, DataProfile, Epochs, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TableLayout,
+    DataFacts, DataProfile, Epochs, Explanation, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TableLayout,
     TrainTask, evaluate,
 };
 pub use metric::MetricAccumulator;

@@ -1,6 +1,7 @@
 //! Descriptions of labels for people: the output shows how labels were recognized, so that a wrong label column is
 //! noticed.
 
+pub(crate) use algo::labels::text;
 use algo::{Model, Output};
 use data::{LabelKind, LabelRule, LabelStats, Schema};
 
@@ -32,11 +33,6 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) ->
 fn number(value: f64) -> String {
     let is_plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
     if is_plain { value.to_string() } else { format!("{value:e}") }
-}
-
-/// Returns a label as the user writes it: as its name where labels have names.
-pub(crate) fn text(label: f64, names: &[String]) -> String {
-    names.get(label as usize).cloned().unwrap_or_else(|| label.to_string())
 }
 
 /// Returns the label that a model of two classes counts as 1, as the user writes it; none for other models.

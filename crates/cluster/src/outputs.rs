@@ -25,6 +25,8 @@ pub enum OutputKind<'a> {
     Generated,
     /// A table of `export`.
     Table,
+    /// A whole model as a text, by `export`.
+    ModelText,
 }
 
 impl OutputKind<'_> {
@@ -34,6 +36,7 @@ impl OutputKind<'_> {
             Self::Report => "a report",
             Self::Generated => "a file of an earlier `generate`",
             Self::Table => "a table of an earlier `export`",
+            Self::ModelText => "a text of an earlier `export`",
         }
     }
 
@@ -58,6 +61,11 @@ impl OutputKind<'_> {
                     return in_parquet(b"\x07feature") || in_parquet(b"\x03row");
                 }
                 [&b"feature,key,"[..], b"row,"].iter().any(|head| start.starts_with(head))
+            }),
+            Self::ModelText => head_and_tail(path).is_ok_and(|(start, _)| {
+                let heads =
+                    [&b"tree\nversion="[..], b"tree ", b"digraph tree_", b"scores before the first tree"];
+                heads.iter().any(|head| start.starts_with(head))
             }),
             Self::Report => json_of(path).is_some_and(|value| {
                 ["program_version", "algorithm", "epochs"].iter().all(|name| value.get(name).is_some())

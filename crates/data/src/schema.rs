@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::columns::NumberForm;
+use crate::key_names::KeyNames;
 
 /// How an input was read. Formats whose keys are in the lines (libsvm, libffm, VW) have no columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,20 @@ pub struct Schema {
     /// are centred. False in models of older versions.
     #[serde(default)]
     pub mark_missing: bool,
+}
+
+impl Schema {
+    /// The name of a feature: from the dictionary, from the columns, or the key itself.
+    pub fn feature_name(&self, names: &KeyNames, key: u64) -> String {
+        if let Some(name) = names.get(key) {
+            return name.to_owned();
+        }
+        let column = usize::try_from(key).ok().and_then(|key| self.columns.get(key));
+        match column {
+            Some(column) if column.kind == ColumnKind::Numeric => column.name.clone(),
+            _ => key.to_string(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

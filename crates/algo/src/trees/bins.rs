@@ -54,11 +54,6 @@ impl Feature {
         }
     }
 
-    /// Whether a record without an entry has the number 0, and not none.
-    pub(super) fn is_zero_absent(&self) -> bool {
-        matches!(self, Self::Numbers { has_missing: false, .. })
-    }
-
     /// The bin of a number.
     pub(super) fn bin_of(&self, number: f32) -> usize {
         match self {
@@ -91,6 +86,8 @@ pub enum SavedFeature {
     },
     /// Names with these keys.
     Categories { keys: Vec<u64> },
+    /// Categories that are numbers from 0 on, in a column of numbers with this key. Only imported models have them.
+    Codes { key: u64, count: u32 },
 }
 
 /// Makes bins. `is_table`: a record without a number of a column has none; otherwise it has 0.
@@ -145,6 +142,8 @@ pub(super) struct KeyMeaning {
 pub(super) struct Features {
     pub(super) list: Vec<Feature>,
     pub(super) by_key: HashMap<u64, KeyMeaning>,
+    /// The value of each feature in a record without an entry; NaN if it is missing there.
+    pub(super) absent: Vec<f32>,
 }
 
 impl Features {
@@ -155,16 +154,23 @@ impl Features {
             let mut insert = |key, category| {
                 features.by_key.insert(key, KeyMeaning { feature: number, category });
             };
-            features.list.push(match saved {
+            let (feature, is_zero_absent) = match saved {
                 SavedFeature::Numbers { key, bounds, is_count } => {
                     insert(*key, None);
-                    Feature::Numbers { bounds: bounds.clone(), has_missing: is_table && !is_count }
+                    let has_missing = is_table && !is_count;
+                    (Feature::Numbers { bounds: bounds.clone(), has_missing }, !has_missing)
                 }
                 SavedFeature::Categories { keys } => {
                     (0..).zip(keys).for_each(|(category, key)| insert(*key, Some(category)));
-                    Feature::Categories { count: keys.len() as u32 }
+                    (Feature::Categories { count: keys.len() as u32 }, false)
                 }
-            });
+                SavedFeature::Codes { key, count } => {
+                    insert(*key, None);
+                    (Feature::Categories { count: *count }, !is_table)
+                }
+            };
+            features.list.push(feature);
+            features.absent.push(if is_zero_absent { 0.0 } else { f32::NAN });
         }
         features
     }

@@ -2,6 +2,7 @@
 //! blocks, and each tree for all records of a block, so that the top of the tree stays in the cache.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use data::Batch;
 
@@ -9,7 +10,7 @@ use super::bins::{Feature, Features, KeyMeaning};
 use super::tree::{Test, Tree};
 
 /// Records of a block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 /// Records that go down a tree side by side.
 const LANES: usize = 8;
 
@@ -67,12 +68,13 @@ impl Forest {
     #[inline]
     fn next(&self, node: FlatNode, value: f32) -> u32 {
         let is_missing = value.is_nan();
-        let goes_left = if node.flags > 1 && !is_missing {
+        // A code below 0 is no category.
+        let goes_left = if node.flags > 1 && value > -1.0 {
             let (first, category) = ((node.flags >> 1) as usize - 1, value as usize);
             category / 64 < self.word_counts[node.feature as usize]
                 && (self.words[first + category / 64] >> (category % 64)) & 1 == 1
         } else {
-            value <= node.threshold || (is_missing && node.flags & 1 == 1)
+            (value <= node.threshold && node.flags <= 1) || (is_missing && node.flags & 1 == 1)
         };
         node.left + u32::from(!goes_left)
     }
@@ -114,19 +116,27 @@ pub(super) struct ValueRows {
 
 impl ValueRows {
     pub(super) fn new(features: &Features) -> Self {
-        let absent =
-            features.list.iter().map(|feature| if feature.is_zero_absent() { 0.0 } else { f32::NAN });
-        Self { absent: absent.collect(), by_key: features.by_key.clone() }
+        Self { absent: features.absent.clone(), by_key: features.by_key.clone() }
     }
 
     /// Adds the leaves of the trees to the scores (records x width) of a batch.
     pub(super) fn add_scores(&self, forest: &Forest, batch: &Batch, width: usize, scores: &mut [f64]) {
+        let feature_count = self.absent.len();
+        self.for_each_block(batch, |records, values| {
+            let scores = &mut scores[records.start * width..records.end * width];
+            forest.add(&values[..records.len() * feature_count], feature_count, width, scores);
+        });
+    }
+
+    /// Visits blocks of records with the values of all features (records x features); the last block is followed by values of
+    /// no record.
+    pub(super) fn for_each_block(&self, batch: &Batch, mut visit: impl FnMut(Range<usize>, &[f32])) {
         let meanings: Vec<Option<KeyMeaning>> =
             batch.columns.iter().map(|key| self.by_key.get(key).copied()).collect();
         let feature_count = self.absent.len();
         let mut values = self.absent.repeat(BLOCK);
-        for (block, scores) in scores.chunks_mut(BLOCK * width).enumerate() {
-            let records = block * BLOCK..block * BLOCK + scores.len() / width;
+        for start in (0..batch.record_count()).step_by(BLOCK) {
+            let records = start..batch.record_count().min(start + BLOCK);
             for (row, r) in values.chunks_exact_mut(feature_count).zip(records.clone()) {
                 for i in batch.entries(r) {
                     if let Some(KeyMeaning { feature, category }) = meanings[batch.indices[i] as usize] {
@@ -135,7 +145,7 @@ impl ValueRows {
                     }
                 }
             }
-            forest.add(&values[..records.len() * feature_count], feature_count, width, scores);
+            visit(records.clone(), &values);
             for (row, r) in values.chunks_exact_mut(feature_count).zip(records) {
                 for i in batch.entries(r) {
                     if let Some(KeyMeaning { feature, .. }) = meanings[batch.indices[i] as usize] {

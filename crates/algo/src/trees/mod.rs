@@ -34,24 +34,34 @@
 //! | `exchange` | sums over all tasks |
 //! | `tree`, `forest` | trees in tables, and laid out for scoring |
 //! | `validation` | the validation records of a task |
+//! | `importances` | what trees say of their features |
+//! | `contributions`, `quadrature`, `explain` | what each feature adds to a score, and the leaves of a record |
+//! | `names`, `render`, `lightgbm` | trees for people, and for LightGBM and back |
 //! | `score`, `train`, `model`, `params` | scoring, a task, the saved model, parameters |
 
 mod add_histogram;
 mod best_splits;
 mod bins;
 mod constraints;
+mod contributions;
 mod exchange;
+mod explain;
 mod forest;
 mod grow;
 mod histogram;
 mod histograms;
 mod leaves;
+mod importances;
+pub mod lightgbm;
 mod model;
+mod names;
 mod objective;
 mod params;
 mod quantization;
+mod quadrature;
 mod records;
 mod sampling;
+mod render;
 mod score;
 mod shared;
 mod split;
@@ -152,8 +162,14 @@ impl Job for Gbdt {
             is_table: facts.dense,
             leaves: self.params.leaves,
             features,
+            is_imported: false,
         };
         if let Some(previous) = previous {
+            if previous.is_imported {
+                let reason = "training cannot go on from an imported model, whose bins are not known: train without --from"
+                    .to_owned();
+                return Err(Error::UnsuitableData { reason });
+            }
             labels.check_same_positive(positive_label, previous.positive_label)?;
             model.classes.clone_from(&previous.classes);
             model.features.clone_from(&previous.features);

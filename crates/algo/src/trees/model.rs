@@ -1,16 +1,21 @@
 //! What scoring with trees needs besides their tables; saved with them as JSON.
 
-use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use std::sync::Arc;
+
+use matrix::{Agent, ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bins::{Features, SavedFeature};
 use super::constraints::Constraints;
+use super::explain::explained;
 use super::objective::Objective;
-use super::score::TreeScorer;
+use super::render::render;
+use super::score::{TreeScorer, pull_trees};
 use super::tree::{NODE_COLUMN_NAMES, NODE_COLUMNS, TreeTables};
-use crate::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
-use crate::job::{Output, Scorer};
+use crate::error::Error;
+use crate::family::{self, MissingTable, ModelFacts, NO_COEFFICIENTS, RecordNeeds, TextFormat};
+use crate::job::{Explanation, Output, Scorer};
 use crate::metric::MetricAccumulator;
 use crate::metric::ndcg::RankingAccumulator;
 
@@ -36,6 +41,9 @@ pub struct Model {
     pub constraints: Constraints,
     /// The features, in the order of their numbers.
     pub features: Vec<SavedFeature>,
+    /// The model was read from another program's, so that its bins are not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_imported: bool,
 }
 
 impl Model {
@@ -127,6 +135,25 @@ impl family::Model for Model {
 
     fn fixed_settings(&self) -> Vec<(&'static str, String)> {
         vec![("objective", self.objective.name().to_owned()), ("leaves", self.leaves.to_string())]
+    }
+
+    fn explained(
+        &self,
+        explanation: Explanation,
+        facts: &ModelFacts<'_>,
+    ) -> Option<Result<Arc<dyn family::Model>, Error>> {
+        Some(explained(self, explanation, facts))
+    }
+
+    fn document(
+        &self,
+        format: TextFormat,
+        facts: &ModelFacts<'_>,
+        agent: &mut dyn Agent,
+    ) -> Option<Result<String, Error>> {
+        let mut trees = Vec::new();
+        let base = pull_trees(self, agent, |tree| trees.push(tree.clone()));
+        Some(base.and_then(|base| render(self, facts, format, (&base, &trees))))
     }
 
     fn missing_table(&self) -> Option<MissingTable> {

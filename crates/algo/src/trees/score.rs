@@ -7,6 +7,7 @@ use super::bins::Feature;
 use super::forest::{Forest, ValueRows};
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::add_to_metrics;
+use super::tree::Tree;
 use crate::error::Error;
 use crate::job::Scorer;
 use crate::metric::MetricAccumulator;
@@ -14,7 +15,7 @@ use crate::rows::{ONE_ROW, rows_of};
 
 /// Scores batches with the trees at the agent.
 pub(super) struct TreeScorer {
-    model: Model,
+    pub(super) model: Model,
     rows: ValueRows,
     /// The scores before the first tree and the trees, once they are pulled.
     pulled: Option<(Vec<f64>, Forest)>,
@@ -38,17 +39,21 @@ impl TreeScorer {
     /// The scores before the first tree, and all trees that the agent may see when it is first called.
     fn pull(&mut self, agent: &mut dyn Agent) -> Result<&(Vec<f64>, Forest), Error> {
         if self.pulled.is_none() {
-            let width = self.model.width();
-            let mut row = vec![0.0; 1 + width];
-            agent.pull(Model::ENSEMBLE, ONE_ROW, ValuesMut::F64(&mut row))?;
-            let features = self.model.features();
-            let mut forest = Forest::new(&features);
-            let words: Vec<usize> = features.list.iter().map(Feature::word_count).collect();
-            let count = row[0] as u64 * width as u64;
-            self.model.tables().pull(agent, 0..count, &words, |tree| forest.push(tree))?;
-            self.pulled = Some((row.split_off(1), forest));
+            let mut forest = Forest::new(&self.model.features());
+            let base = pull_trees(&self.model, agent, |tree| forest.push(tree))?;
+            self.pulled = Some((base, forest));
         }
         Ok(self.pulled.as_ref().expect("they were just pulled"))
+    }
+
+    /// Reads the rows of the features of a batch: what is not there is unknown, and counted as such.
+    pub(super) fn count_unknown(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        if !batch.columns.is_empty() {
+            self.importances.resize(IMPORTANCE_COLUMNS * batch.columns.len(), 0.0);
+            let rows = ValuesMut::F64(&mut self.importances);
+            agent.pull(Model::IMPORTANCES, rows_of(&batch.columns), rows)?;
+        }
+        Ok(())
     }
 
     /// Sets `out` to the scores, records x width.
@@ -58,18 +63,27 @@ impl TreeScorer {
         batch: &Batch,
         out: &mut Vec<f64>,
     ) -> Result<(), Error> {
-        if !batch.columns.is_empty() {
-            // What is not there is unknown, and counted as such.
-            self.importances.resize(IMPORTANCE_COLUMNS * batch.columns.len(), 0.0);
-            let rows = ValuesMut::F64(&mut self.importances);
-            agent.pull(Model::IMPORTANCES, rows_of(&batch.columns), rows)?;
-        }
+        self.count_unknown(agent, batch)?;
         let (count, width) = (batch.record_count(), self.model.width());
         *out = self.pull(agent)?.0.repeat(count);
         let Some((_, forest)) = &self.pulled else { return Ok(()) };
         self.rows.add_scores(forest, batch, width, out);
         Ok(())
     }
+}
+
+/// Visits all trees that the agent may see, in their order, and returns the scores before the first one.
+pub(super) fn pull_trees(
+    model: &Model,
+    agent: &mut dyn Agent,
+    visit: impl FnMut(&Tree),
+) -> Result<Vec<f64>, Error> {
+    let width = model.width();
+    let mut row = vec![0.0; 1 + width];
+    agent.pull(Model::ENSEMBLE, ONE_ROW, ValuesMut::F64(&mut row))?;
+    let words: Vec<usize> = model.features().list.iter().map(Feature::word_count).collect();
+    model.tables().pull(agent, 0..row[0] as u64 * width as u64, &words, visit)?;
+    Ok(row.split_off(1))
 }
 
 impl Scorer for TreeScorer {

@@ -1,18 +1,16 @@
 //! A task: it keeps its records as bins, and grows the trees of an iteration together with the other tasks.
 
-use std::collections::BTreeMap;
-
 use math::random::{NamedDraws, Purpose};
 use math::reduction::FixedPoint;
 use matrix::Values;
 
-use super::bins::SavedFeature;
 use super::exchange::Exchange;
 use super::grow::{Grower, Shape, TreeInput};
 use super::histogram::LARGEST_GRADIENT;
 use super::histograms::Histograms;
+use super::importances::{Importances, add_importances};
 use super::leaves;
-use super::model::{IMPORTANCE_COLUMNS, Model};
+use super::model::Model;
 use super::objective::{
     Objective, Ranking, Slopes, add_losses, add_to_metrics, percentiles, position_of, slopes,
 };
@@ -23,7 +21,7 @@ use super::sampling::FeatureSample;
 use super::score::TreeScorer;
 use super::shared;
 use super::split::SplitRule;
-use super::tree::{Test, Tree};
+use super::tree::Tree;
 use super::validation::Validation;
 use crate::batch_loop::{check_classes, check_weight};
 use crate::coordinator::StepDecision;
@@ -131,7 +129,7 @@ impl Boosting<'_> {
         } else {
             if task.agent.task() == 0 {
                 let by_key = self.model.features().by_key;
-                let rows: BTreeMap<u64, [f64; IMPORTANCE_COLUMNS]> = by_key
+                let rows: Importances = by_key
                     .iter()
                     .map(|(&key, meaning)| (key, [0.0, 0.0, 1.0 + f64::from(meaning.feature)]))
                     .collect();
@@ -329,33 +327,14 @@ impl Boosting<'_> {
         let mut row = vec![(iteration + 1) as f64];
         row.extend_from_slice(&self.base);
         task.agent.push(Model::ENSEMBLE, ONE_ROW, Values::F64(&row))?;
-        let mut importances = BTreeMap::<u64, [f64; IMPORTANCE_COLUMNS]>::new();
-        for node in trees.iter().flatten().filter(|node| !node.is_leaf()) {
-            let mut add = |key: u64| {
-                let sums = importances.entry(key).or_default();
-                sums[0] += 1.0;
-                sums[1] += node.gain;
-            };
-            match (&self.model.features[node.feature as usize], &node.test) {
-                (SavedFeature::Numbers { key, .. }, _) => add(*key),
-                (SavedFeature::Categories { keys }, Test::Among(words)) => {
-                    let is_left = |category: usize| words[category / 64] >> (category % 64) & 1 == 1;
-                    (0..keys.len())
-                        .filter(|category| is_left(*category))
-                        .for_each(|category| add(keys[category]));
-                }
-                (SavedFeature::Categories { .. }, Test::UpTo(_)) => {}
-            }
-        }
+        let mut importances = Importances::new();
+        trees.iter().for_each(|tree| add_importances(&self.model.features, tree, &mut importances));
         push_importances(task, importances)
     }
 }
 
 /// Adds to the importances of keys.
-fn push_importances(
-    task: &mut TrainTask<'_>,
-    rows: BTreeMap<u64, [f64; IMPORTANCE_COLUMNS]>,
-) -> Result<(), Error> {
+fn push_importances(task: &mut TrainTask<'_>, rows: Importances) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }

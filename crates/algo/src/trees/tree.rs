@@ -59,6 +59,19 @@ impl Node {
         self.left == 0
     }
 
+    /// Whether a record with this value of the feature goes to the left child; NaN is missing.
+    pub(super) fn goes_left(&self, value: f32) -> bool {
+        match &self.test {
+            Test::UpTo(threshold) => value <= *threshold || (value.is_nan() && self.missing_left),
+            // A code below 0 is no category.
+            Test::Among(words) if value > -1.0 => {
+                let category = value as usize;
+                words.get(category / 64).is_some_and(|word| word >> (category % 64) & 1 == 1)
+            }
+            Test::Among(_) => value.is_nan() && self.missing_left,
+        }
+    }
+
     fn to_row(&self) -> [f64; NODE_COLUMNS] {
         let feature = if self.is_leaf() { NO_FEATURE } else { self.feature.into() };
         let threshold = match &self.test {
@@ -89,6 +102,26 @@ impl Node {
 /// The nodes of a tree; the first is the root.
 pub(super) type Tree = Vec<Node>;
 
+/// The rows of trees in their tables, with ascending keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TreeRows {
+    pub(super) node_keys: Vec<u64>,
+    pub(super) nodes: Vec<f64>,
+    pub(super) word_keys: Vec<u64>,
+    pub(super) words: Vec<i64>,
+}
+
+/// The numbers of the leaves of a tree, by their nodes, as LightGBM counts them: when a leaf is split, the left child keeps its
+/// number and the right one gets the next. Other nodes have the number of a leaf below.
+pub(super) fn leaf_numbers(tree: &Tree) -> Vec<u32> {
+    let mut numbers = vec![0; tree.len()];
+    for (position, node) in tree.iter().enumerate().filter(|(_, node)| !node.is_leaf()) {
+        numbers[node.left as usize] = numbers[position];
+        numbers[node.right as usize] = node.right / 2;
+    }
+    numbers
+}
+
 /// Where trees are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreeTables {
@@ -101,21 +134,29 @@ pub(super) struct TreeTables {
 impl TreeTables {
     /// Pushes a tree with this number.
     pub(super) fn push(&self, agent: &mut dyn Agent, number: u64, tree: &Tree) -> Result<(), Error> {
-        let first = number * self.stride;
-        let keys: Vec<u64> = (first..first + tree.len() as u64).collect();
-        let rows: Vec<f64> = tree.iter().flat_map(Node::to_row).collect();
-        agent.push(self.nodes, rows_of(&keys), Values::F64(&rows))?;
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
-        for (key, node) in (first..).zip(tree) {
-            if let Test::Among(words) = &node.test {
-                keys.extend((key * NODE_WORDS..).take(words.len()));
-                values.extend(words.iter().map(|word| *word as i64));
-            }
-        }
-        if !keys.is_empty() {
-            agent.push(self.categories, rows_of(&keys), Values::I64(&values))?;
+        let rows = self.rows(number, tree);
+        agent.push(self.nodes, rows_of(&rows.node_keys), Values::F64(&rows.nodes))?;
+        if !rows.word_keys.is_empty() {
+            agent.push(self.categories, rows_of(&rows.word_keys), Values::I64(&rows.words))?;
         }
         Ok(())
+    }
+
+    /// The rows of a tree with this number: those of its nodes, and of their categories.
+    pub(super) fn rows(&self, number: u64, tree: &Tree) -> TreeRows {
+        let first = number * self.stride;
+        let mut rows = TreeRows {
+            node_keys: (first..first + tree.len() as u64).collect(),
+            nodes: tree.iter().flat_map(Node::to_row).collect(),
+            ..TreeRows::default()
+        };
+        for (key, node) in (first..).zip(tree) {
+            if let Test::Among(words) = &node.test {
+                rows.word_keys.extend((key * NODE_WORDS..).take(words.len()));
+                rows.words.extend(words.iter().map(|word| *word as i64));
+            }
+        }
+        rows
     }
 
     /// Pulls the trees with these numbers, in order; `word_counts` has the words of the categories of each feature, 0 for numbers.

@@ -233,6 +233,20 @@ pub const KEYS: &[Key] = &[
         "Write the scores from which probabilities are computed: log odds, or one score for each class",
     ),
     key(
+        "leaves",
+        KeyKind::Switch,
+        "",
+        &[JobCommand::Predict],
+        "Write the number of the leaf that each record reaches in each tree, instead of scores (gbdt)",
+    ),
+    key(
+        "contributions",
+        KeyKind::Switch,
+        "",
+        &[JobCommand::Predict],
+        "Write what each feature adds to the raw score of each record, and the expected score, instead of scores (gbdt)",
+    ),
+    key(
         "keep_columns",
         KeyKind::Names,
         "COLUMNS",

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use algo::Explanation;
 use data::InputPurpose;
 
 use super::check::Checker;
@@ -23,6 +24,8 @@ pub struct PredictJob {
     pub overwrite: bool,
     /// Whether the scores are those before they become probabilities.
     pub raw_scores: bool,
+    /// What is written instead of scores.
+    pub explanation: Option<Explanation>,
     pub manner: RunOptions,
 }
 
@@ -73,8 +76,32 @@ impl PredictJob {
             output: checker.required_path("output", "a file for the scores")?,
             overwrite: checker.switch("overwrite")?,
             raw_scores: checker.switch("raw_scores")?,
+            explanation: explanation(&checker)?,
             manner: manner(&checker)?,
         })
+    }
+}
+
+/// What is written instead of scores; at most one of the flags is given.
+fn explanation(checker: &Checker<'_>) -> Result<Option<Explanation>, Error> {
+    let switches = [
+        ("raw_scores", None),
+        ("leaves", Some(Explanation::Leaves)),
+        ("contributions", Some(Explanation::Contributions)),
+    ];
+    let mut given = Vec::new();
+    for (name, explanation) in switches {
+        if checker.switch(name)? {
+            given.push((name, explanation));
+        }
+    }
+    match &given[..] {
+        [] => Ok(None),
+        [(_, explanation)] => Ok(*explanation),
+        [(first, _), (second, _), ..] => Err(Error::InvalidRequest {
+            what: format!("{first} and {second} are different outputs").replace('_', "-"),
+            advice: "give one of them".into(),
+        }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use algo::{DerivedTable, Families, MissingTable, Model};
-use data::{ColumnKind, KeyNames, Schema};
+use data::{KeyNames, Schema};
 use matrix::{ElementType, ExportedRows, OwnedValues};
 use model::ModelFiles;
 
@@ -226,19 +226,7 @@ impl<'a> TableLayout<'a> {
 
     /// Returns the name of a feature: from the dictionary, from the columns, or the key itself.
     fn name_of(&self, names: &KeyNames, key: u64) -> String {
-        if key == LAST_KEY { self.last_name.to_owned() } else { feature_name(self.schema, names, key) }
-    }
-}
-
-/// Returns the name of a feature: from the dictionary, from the columns, or the key itself.
-pub fn feature_name(schema: &Schema, names: &KeyNames, key: u64) -> String {
-    if let Some(name) = names.get(key) {
-        return name.to_owned();
-    }
-    let column = usize::try_from(key).ok().and_then(|key| schema.columns.get(key));
-    match column {
-        Some(column) if column.kind == ColumnKind::Numeric => column.name.clone(),
-        _ => key.to_string(),
+        if key == LAST_KEY { self.last_name.to_owned() } else { self.schema.feature_name(names, key) }
     }
 }
 

@@ -7,8 +7,10 @@ pub mod coverage;
 mod coverage_agent;
 pub mod driver;
 pub mod evaluate;
+mod explain;
 pub mod export;
 pub mod failure;
+pub mod import;
 mod input;
 pub mod local;
 #[cfg(feature = "parquet")]
@@ -23,6 +25,7 @@ pub mod task_streams;
 pub mod totals;
 pub mod worker;
 
+pub use self::explain::{TextJob, export_text};
 pub use self::run_info::data_digests;
 pub use self::worker::data_files::SAMPLED_BYTES;
 

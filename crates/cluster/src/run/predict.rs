@@ -8,6 +8,7 @@ use matrix::Agent;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::KnownFeatures;
+use super::explain::model_for;
 use super::score::{LoadedModel, OpenedInput, ScoredPiece};
 use super::score_output::{Destination, ScoreSink};
 use super::totals::Totals;
@@ -157,7 +158,10 @@ pub(crate) struct ScoredNumbers {
 }
 
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let loaded = LoadedModel::of_command(&job.model, &job.manner, job.members.servers, environment)?;
+    let mut loaded = LoadedModel::of_command(&job.model, &job.manner, job.members.servers, environment)?;
+    if let Some(explanation) = job.explanation {
+        loaded.explain(explanation)?;
+    }
     let LoadedModel { model, scoring, scorer } = &loaded;
     let destination = checked_destination(job, &**scoring)?;
     let opened = OpenedInput::for_prediction(job, &model.manifest, &**scoring, environment)?;
@@ -213,7 +217,7 @@ impl PredictionFacts {
 /// process.
 pub(super) fn check_workers_output(job: &ScoringJob, families: &Families) -> Result<(), Error> {
     let manifest = model::read_manifest(job.model())?;
-    let scoring = load_model(job.model(), &manifest, families)?;
+    let scoring = model_for(load_model(job.model(), &manifest, families)?, job)?;
     let ScoringJob::Predict(job) = job else { return Ok(()) };
     checked_destination(job, &*scoring)?.place_of_parts().map(drop)
 }

@@ -13,7 +13,6 @@ use model::manifest::DataDigest;
 use model::{Manifest, MatrixSource, ModelFiles, TrainingPosition, TrainingRecord, WriteResult, manifest};
 
 use super::driver::epoch_monitor::{StopReason, TrainingSummary};
-use super::export::feature_name;
 use super::totals::Totals;
 use super::worker::data_files::data_files;
 use super::{Environment, input};
@@ -237,7 +236,7 @@ pub(super) fn with_job_context(
     if let Error::Algo(error) = &mut error
         && let Some(feature) = error.feature_mut()
     {
-        feature.name = Some(feature_name(schema, names, feature.key));
+        feature.name = Some(schema.feature_name(names, feature.key));
     }
     match error {
         Error::Algo(algo::Error::NoRecords) if holdout.is_some() => all_held_out_error(holdout),
@@ -324,7 +323,7 @@ fn save(
     written.map_err(|error| match error {
         Error::Model(model::Error::NotFinite { matrix, key, value, .. }) => {
             let is_of_features = specs.iter().any(|spec| spec.name == matrix && spec.rows != 1);
-            let feature = if is_of_features { feature_name(&schema, dictionary, key) } else { String::new() };
+            let feature = if is_of_features { schema.feature_name(dictionary, key) } else { String::new() };
             let of = if feature.is_empty() { feature } else { format!(" for the feature '{feature}'") };
             let after = position.map_or_else(String::new, |at| {
                 format!(" after epoch {}, step {}", at.epochs, at.clock)

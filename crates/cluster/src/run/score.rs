@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use algo::{Families, Output, Scorer};
+use algo::{Explanation, Families, Output, Scorer};
 use data::{Batch, KeyNames, LabelRule, Schema, Source, Split};
 use matrix::{Agent, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixSpec};
 use model::{Manifest, ModelFiles};
@@ -19,7 +19,7 @@ use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
 use super::coverage::{CoverageRecorder, KnownFeatures, feature_matrices};
 use super::coverage_agent::CoverageAgent;
-use super::export::feature_name;
+use super::explain::explained;
 use super::local::LocalMatrices;
 use super::predict::{ScoreColumns, without_label};
 use super::resume::import_matrix;
@@ -146,7 +146,8 @@ impl ModelScorer {
         Self { parameters, model: scoring, workers: tasks.len() }
     }
 
-    fn agent(&self, worker: u32) -> Result<Box<dyn Agent>, Error> {
+    /// The access of a thread to the tables.
+    pub(super) fn agent(&self, worker: u32) -> Result<Box<dyn Agent>, Error> {
         Ok(match &self.parameters {
             Parameters::Process(store) => Box::new(store.agent(worker)),
             Parameters::Servers { layout, processes, functions } => {
@@ -342,6 +343,13 @@ impl LoadedModel {
         Ok(Self { model, scoring, scorer })
     }
 
+    /// Makes explanations the predictions of the model.
+    pub(super) fn explain(&mut self, explanation: Explanation) -> Result<(), Error> {
+        self.scoring = explained(&mut self.model, &*self.scoring, explanation)?;
+        self.scorer.model = Arc::clone(&self.scoring);
+        Ok(())
+    }
+
     /// The numbers of all records, in the order of the input.
     pub fn predict(&self, input: &Input, environment: Environment<'_>) -> Result<Scores, Error> {
         let (manifest, scoring) = (&self.model.manifest, &*self.scoring);
@@ -420,7 +428,7 @@ fn read_chunk<T>(
             }
         }
         let names = if coverage.has_unknown() { reader.take_dictionary() } else { KeyNames::default() };
-        let coverage = coverage.take(|key| feature_name(source.schema(), &names, key));
+        let coverage = coverage.take(|key| source.schema().feature_name(&names, key));
         let summary = ChunkSummary { read: reader.summary().clone(), coverage };
         Ok(sender.send(Ok(ScoredPiece::ChunkEnd(Box::new(summary)))).is_ok())
     };

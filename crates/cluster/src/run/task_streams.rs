@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use data::{Batch, BatchStream, MemoryStream, Schema, TaskData};
 
 use super::coverage::{CoverageRecorder, FeatureCoverage};
-use super::export::feature_name;
 use super::failure::ReadTracker;
 use super::totals::ChunkSummary;
 
@@ -125,7 +124,7 @@ impl<'a> TimedValidation<'a> {
         let ValidationSource::File(data) = &mut self.stream else { return None };
         let names = data.reader_mut().take_dictionary();
         let coverage = match &self.coverage {
-            Some((recorder, schema)) => recorder.take(|key| feature_name(schema, &names, key)),
+            Some((recorder, schema)) => recorder.take(|key| schema.feature_name(&names, key)),
             None => FeatureCoverage::default(),
         };
         Some(ChunkSummary { read: data.reader().summary().clone(), coverage })

@@ -12,7 +12,6 @@ use crate::exit::Exit;
 use crate::labels;
 use crate::progress::{bytes, counted, decimal};
 use crate::run::driver::epoch_monitor::metrics_text;
-use crate::run::export::feature_name;
 
 /// Default number of weights that are shown.
 const SHOWN_WEIGHTS: &str = "20";
@@ -82,7 +81,7 @@ fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     let weight = |row: usize| {
         let key = rows.keys[row];
         Weight {
-            name: feature_name(&model.manifest.schema, &model.dictionary, key),
+            name: model.manifest.schema.feature_name(&model.dictionary, key),
             key,
             values: row_of(rows, row, columns).collect(),
         }
@@ -108,16 +107,25 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
     let mut text =
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
-    text += &format!(
-        "trained on   {} ({}, {}{}, {}, {}, seed {})\n",
-        trained.data.join(", "),
-        counted(trained.records, "record"),
-        counted(trained.epochs, "epoch"),
-        if trained.interrupted { ", interrupted" } else { "" },
-        counted(u64::from(trained.tasks), "task"),
-        trained.consistency,
-        trained.seed
-    );
+    if trained.tasks == 0 {
+        text += &format!(
+            "imported     from {} ({}, {})\n",
+            trained.data.join(", "),
+            counted(trained.records, "record"),
+            counted(trained.epochs, "iteration")
+        );
+    } else {
+        text += &format!(
+            "trained on   {} ({}, {}{}, {}, {}, seed {})\n",
+            trained.data.join(", "),
+            counted(trained.records, "record"),
+            counted(trained.epochs, "epoch"),
+            if trained.interrupted { ", interrupted" } else { "" },
+            counted(u64::from(trained.tasks), "task"),
+            trained.consistency,
+            trained.seed
+        );
+    }
     if let Some(unfinished) = &trained.unfinished {
         let clocks = &unfinished.clocks;
         text += &format!(

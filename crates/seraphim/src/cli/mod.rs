@@ -13,6 +13,7 @@ mod export;
 mod flags;
 mod functions;
 mod generate;
+mod import;
 mod inspect;
 mod master;
 mod predict;
@@ -136,6 +137,7 @@ fn command() -> Command {
         .subcommand(reproduce::command())
         .subcommand(inspect::command())
         .subcommand(export::command())
+        .subcommand(import::command())
         .subcommand(checkpoints::command())
         .subcommand(algorithms::command())
         .subcommand(functions::command())
@@ -160,6 +162,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("reproduce", matches)) => reproduce::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches, environment.families),
         Some(("export", matches)) => export::run(matches, environment),
+        Some(("import", matches)) => import::run(matches, environment),
         Some(("checkpoints", matches)) => checkpoints::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches, environment.families),
         Some(("functions", matches)) => functions::run(matches, environment.functions),

@@ -21,6 +21,7 @@ use crate::labels;
 use crate::run::coverage::KnownFeatures;
 use crate::run::driver::messages::{ChunkShare, DataExtent, FromWorker, ScoringFacts, ScoringShare};
 use crate::run::evaluate::{EvaluationFacts, MetricParts, batch_metrics, empty_metrics, threshold};
+use crate::run::explain::model_for;
 use crate::run::predict::{PredictionFacts, ScoredBatch, checked_destination};
 use crate::run::resume::import_matrix;
 use crate::run::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
@@ -49,7 +50,7 @@ impl ScoringTask {
             return Err(Error::Cluster { text, exit: Exit::Internal });
         };
         let manifest = model::read_manifest(job.model())?;
-        let scoring = load_model(job.model(), &manifest, environment.families)?;
+        let scoring = model_for(load_model(job.model(), &manifest, environment.families)?, &job)?;
         let opened = match &job {
             ScoringJob::Predict(job) => OpenedInput::for_prediction(job, &manifest, &*scoring, environment)?,
             ScoringJob::Evaluate(job) => OpenedInput::for_evaluation(job, &manifest, &*scoring, environment)?,
