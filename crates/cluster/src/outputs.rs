@@ -52,7 +52,10 @@ impl OutputKind<'_> {
                 let in_parquet = |name: &str| end.windows(name.len()).any(|window| window == name.as_bytes());
                 let is_parquet = start.starts_with(b"PAR1");
                 let has = |name: &str| if is_parquet { in_parquet(name) } else { fields.contains(&name) };
-                has("score") || has("predicted") || names.iter().all(|name| has(name))
+                let is_explanation = ["expected_value", "tree_0"]
+                    .iter()
+                    .any(|name| if is_parquet { in_parquet(name) } else { line.contains(name) });
+                has("score") || has("predicted") || is_explanation || names.iter().all(|name| has(name))
             }),
             Self::Table => head_and_tail(path).is_ok_and(|(start, end)| {
                 let in_parquet = |name: &[u8]| end.windows(name.len()).any(|window| window == name);

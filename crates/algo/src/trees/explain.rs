@@ -28,6 +28,8 @@ struct ExplainedModel {
     model: Model,
     explanation: Explanation,
     columns: Vec<String>,
+    /// The features in the order of their contributions: as the data have their columns.
+    order: Vec<usize>,
 }
 
 /// Makes explanations the predictions of a model.
@@ -36,12 +38,18 @@ pub(super) fn explained(
     explanation: Explanation,
     facts: &ModelFacts<'_>,
 ) -> Result<Arc<dyn family::Model>, Error> {
+    let named = named_features(&model.features, facts);
+    let mut order: Vec<usize> = (0..named.len()).collect();
+    order.sort_by_key(|&feature| (named[feature].position.unwrap_or(u64::MAX), feature));
     let columns = match explanation {
         Explanation::Leaves => {
             let iterations = facts.single_rows.get("ensemble").map_or(0.0, |row| row[0]);
             (0..iterations as usize * model.width()).map(|tree| format!("tree_{tree}")).collect()
         }
-        Explanation::Contributions => contribution_columns(model, facts),
+        Explanation::Contributions => {
+            let names = order.iter().map(|feature| named[*feature].name.clone());
+            contribution_columns(model, facts, names.collect())
+        }
     };
     if columns.len() > COLUMN_LIMIT {
         let reason = format!(
@@ -53,13 +61,12 @@ pub(super) fn explained(
     if columns.is_empty() {
         return Err(Error::UnsuitableData { reason: "the model has no trees to explain".to_owned() });
     }
-    Ok(Arc::new(ExplainedModel { model: model.clone(), explanation, columns }))
+    Ok(Arc::new(ExplainedModel { model: model.clone(), explanation, columns, order }))
 }
 
 /// The features and the expected value, for each class.
-fn contribution_columns(model: &Model, facts: &ModelFacts<'_>) -> Vec<String> {
-    let features = named_features(&model.features, facts).into_iter().map(|feature| feature.name);
-    let names: Vec<String> = features.chain([EXPECTED.to_owned()]).collect();
+fn contribution_columns(model: &Model, facts: &ModelFacts<'_>, features: Vec<String>) -> Vec<String> {
+    let names: Vec<String> = features.into_iter().chain([EXPECTED.to_owned()]).collect();
     if model.width() == 1 {
         return names;
     }
@@ -99,7 +106,8 @@ impl family::Model for ExplainedModel {
         match self.explanation {
             Explanation::Leaves => Box::new(LeafScorer { known, rows, leaves: None }),
             Explanation::Contributions => {
-                Box::new(ContributionScorer { known, rows, trees: None, scratch: Scratch::default() })
+                let (order, scratch) = (self.order.clone(), Scratch::default());
+                Box::new(ContributionScorer { known, rows, order, trees: None, scratch })
             }
         }
     }
@@ -139,6 +147,7 @@ impl Scorer for LeafScorer {
 struct ContributionScorer {
     known: TreeScorer,
     rows: ValueRows,
+    order: Vec<usize>,
     /// For each class the expected score and its trees.
     trees: Option<Vec<(f64, Vec<TreeContributions>)>>,
     scratch: Scratch,
@@ -176,7 +185,7 @@ impl Scorer for ContributionScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         self.known.count_unknown(agent, batch)?;
         self.pull(agent)?;
-        let Some(classes) = &self.trees else { return Ok(()) };
+        let (Some(classes), order) = (&self.trees, &self.order) else { return Ok(()) };
         let feature_count = self.known.model.features.len();
         let width = classes.len() * (feature_count + 1);
         out.clear();
@@ -192,7 +201,7 @@ impl Scorer for ContributionScorer {
                     trees.iter().for_each(|tree| tree.add(values, feature_count, scratch, &mut sums));
                     for lane in 0..LANES.min(records.len() - first) {
                         let row = &mut out[lane * width + class * (feature_count + 1)..][..=feature_count];
-                        row.iter_mut().zip(&sums).for_each(|(out, sums)| *out = sums[lane]);
+                        row.iter_mut().zip(order).for_each(|(out, feature)| *out = sums[*feature][lane]);
                         row[feature_count] = *expected;
                     }
                 }

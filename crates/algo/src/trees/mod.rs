@@ -46,6 +46,8 @@ mod constraints;
 mod contributions;
 mod exchange;
 mod explain;
+#[cfg(test)]
+mod explain_tests;
 mod forest;
 mod grow;
 mod histogram;

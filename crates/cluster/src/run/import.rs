@@ -26,6 +26,8 @@ pub struct ImportJob {
     pub first_feature: Option<u64>,
     /// The column of the labels.
     pub label: Option<String>,
+    /// The names of the classes, in the order of their numbers.
+    pub classes: Vec<String>,
 }
 
 /// What was imported.
@@ -91,5 +93,6 @@ fn checked_options(job: &ImportJob, environment: Environment<'_>) -> Result<Impo
         format: job.format.clone(),
         first_feature: job.first_feature.unwrap_or(0),
         label: job.label.clone(),
+        classes: job.classes.clone(),
     })
 }

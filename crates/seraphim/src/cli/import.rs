@@ -42,6 +42,13 @@ pub(super) fn command() -> Command {
                 .help("The label column of the data to score, by name or number from 0"),
         )
         .arg(
+            Arg::new("classes")
+                .long("classes")
+                .value_name("NAMES")
+                .value_delimiter(',')
+                .help("The names of the classes in the label column, separated by commas, in the order of their numbers in the file"),
+        )
+        .arg(
             Arg::new("first-feature")
                 .long("first-feature")
                 .value_name("N")
@@ -65,6 +72,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         format: text("format").expect("it has a default"),
         first_feature: matches.get_one::<u64>("first-feature").copied(),
         label: text("label"),
+        classes: matches.get_many::<String>("classes").into_iter().flatten().cloned().collect(),
     };
     let summary = import(&job, environment)?;
     print_text(&format!(

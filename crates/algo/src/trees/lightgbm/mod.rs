@@ -49,6 +49,8 @@ pub struct ImportOptions {
     pub first_feature: u64,
     /// The column of the labels.
     pub label: Option<String>,
+    /// The names of the classes, in the order of their numbers; empty if the data have numbers.
+    pub classes: Vec<String>,
 }
 
 /// A model that was read, with everything that a model directory has of it.

@@ -42,6 +42,10 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error>
             "num_tree_per_iteration={width} does not fit the objective {of:?} and {trees} trees"
         ));
     }
+    if !options.classes.is_empty() && options.classes.len() != classes.len() {
+        let (given, count) = (options.classes.len(), classes.len());
+        return bad(format!("{given} names of classes are given, and the model has {count} classes"));
+    }
     let mut trees = text.trees.iter().map(|tree| read_tree(tree, factor)).collect::<Result<Vec<_>, _>>()?;
     let columns = Columns::new(&text, &trees, options)?;
     columns.widen(&mut trees);
@@ -125,7 +129,9 @@ fn read_tree(fields: &Fields<'_>, factor: f64) -> Result<Tree, Error> {
             match slot {
                 Some(slot) if slot.is_none() => *slot = Some(at),
                 _ => {
-                    return bad(format!("{place}: node {split} has the child {child}, which cannot be there"));
+                    return bad(format!(
+                        "{place}: node {split} has the child {child}, which cannot be there"
+                    ));
                 }
             }
         }
@@ -351,7 +357,8 @@ impl Columns {
     }
 
     fn schema(&self, options: &ImportOptions) -> Schema {
-        let plain = Schema { format: options.format.clone(), ..Schema::default() };
+        let (format, label_names) = (options.format.clone(), options.classes.clone());
+        let plain = Schema { format, label_names, ..Schema::default() };
         if options.is_numbered {
             return plain;
         }

@@ -14,11 +14,15 @@ pub(super) fn to_double(threshold: f32) -> f64 {
     if middle as f32 <= threshold { middle } else { middle.next_down() }
 }
 
-/// The largest number of single precision that is not above this one. Numbers of single precision are on the same side of both.
+/// The number of single precision for a threshold of LightGBM, which is in the middle of two neighbouring values of its training
+/// data, or just above: the nearest one, so that decimal numbers, which are rounded to single precision when they are read, are
+/// on the same side, also such as the middle itself. Between two values of single precision that are neighbours there, the
+/// smaller one.
 pub(super) fn to_single(threshold: f64) -> f32 {
-    let nearest = threshold as f32;
-    let below = if f64::from(nearest) > threshold { nearest.next_down() } else { nearest };
-    below.clamp(f32::MIN, f32::MAX)
+    let nearest = threshold.clamp(f32::MIN.into(), f32::MAX.into()) as f32;
+    let middle = f64::midpoint(nearest.next_down().into(), nearest.into());
+    let is_between_neighbours = f64::from(nearest) > threshold && threshold <= middle.next_up().next_up();
+    if is_between_neighbours { nearest.next_down() } else { nearest }
 }
 
 #[cfg(test)]
@@ -39,11 +43,17 @@ mod tests {
     }
 
     #[test]
-    fn doubles_between_two_numbers_become_the_smaller_one() {
-        for (double, single) in
-            [(0.1, 0.1f32.next_down()), (f64::from(0.1f32), 0.1), (1e300, f32::MAX), (-1e300, f32::MIN)]
-        {
-            assert_eq!(to_single(double), single);
+    fn thresholds_in_the_middle_of_decimal_numbers_divide_them_as_their_rounded_values() {
+        for (a, b) in [(0.644, 0.645), (0.1, 0.2), (-7.3, -7.1), (3.0, 4.0), (1e-3, 2e-3)] {
+            let middle = f64::midpoint(a, b);
+            for threshold in [middle, middle.next_up()] {
+                let single = to_single(threshold);
+                assert!(a as f32 <= single && middle as f32 <= single && b as f32 > single, "{a} {b}");
+            }
         }
+        let (a, b) = (0.7f32, 0.7f32.next_up());
+        let middle = f64::midpoint(a.into(), b.into());
+        assert_eq!([middle, middle.next_up()].map(to_single), [a, a]);
+        assert_eq!([1e300, -1e300].map(to_single), [f32::MAX, f32::MIN]);
     }
 }
