@@ -59,8 +59,8 @@ pub use family::{
     TextFormat,
 };
 pub use job::{
-    DataFacts, DataProfile, Epochs, Explanation, Job, Needs, Output, Resolution, ResolvedSettings, Scorer, TableLayout,
-    TrainTask, evaluate,
+    DataFacts, DataProfile, Epochs, Explanation, Job, Needs, Output, Resolution, ResolvedSettings, Scorer,
+    TableLayout, TrainTask, evaluate,
 };
 pub use metric::MetricAccumulator;
 pub use param::{ParamKind, ParamSpec};

@@ -1,5 +1,6 @@
-//! Trees laid out for scoring: all nodes in one list, the children of a node beside each other. Records are scored in
-//! blocks, and each tree for all records of a block, so that the top of the tree stays in the cache.
+//! Trees laid out for scoring. Small ones are scored by features ([`TreeGroup`]). Of large ones all nodes are in one list, the
+//! children of a node beside each other. Records are scored in blocks, and each tree for all records of a block, so that the top
+//! of the tree stays in the cache.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,6 +8,7 @@ use std::ops::Range;
 use data::Batch;
 
 use super::bins::{Feature, Features, KeyMeaning};
+use super::quick::{self, TreeGroup, WORD_LEAVES};
 use super::tree::{Test, Tree};
 
 /// Records of a block.
@@ -24,13 +26,22 @@ struct FlatNode {
     flags: u32,
 }
 
+/// Trees that follow each other and are scored in the same way.
+#[derive(Clone, Debug)]
+enum Part {
+    Small(TreeGroup),
+    /// One tree with this root.
+    Large(u32),
+}
+
 /// Trees in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forest {
+    parts: Vec<Part>,
+    /// The nodes of large trees.
     nodes: Vec<FlatNode>,
     /// Of leaves.
     values: Vec<f64>,
-    roots: Vec<u32>,
     words: Vec<u64>,
     /// Words of the categories of a feature.
     word_counts: Vec<usize>,
@@ -43,8 +54,19 @@ impl Forest {
     }
 
     pub(super) fn push(&mut self, tree: &Tree) {
+        if tree.len() / 2 < WORD_LEAVES {
+            match self.parts.last_mut() {
+                Some(Part::Small(group)) if !group.is_full() => group.push(tree),
+                _ => {
+                    let mut group = TreeGroup::default();
+                    group.push(tree);
+                    self.parts.push(Part::Small(group));
+                }
+            }
+            return;
+        }
         let root = self.nodes.len() as u32;
-        self.roots.push(root);
+        self.parts.push(Part::Large(root));
         for (i, node) in (root..).zip(tree) {
             self.values.push(node.value);
             self.nodes.push(if node.is_leaf() {
@@ -79,28 +101,54 @@ impl Forest {
         node.left + u32::from(!goes_left)
     }
 
-    /// Adds the leaves of the trees to the scores (records x width) of records with these values (records x features).
+    /// Adds the leaves of the trees to the scores (records x width) of records with these values (records x features), which are
+    /// followed by those of no record up to a whole block.
     fn add(&self, values: &[f32], feature_count: usize, width: usize, scores: &mut [f64]) {
-        for (number, &root) in self.roots.iter().enumerate() {
-            let lanes = values.chunks(feature_count * LANES).zip(scores.chunks_mut(width * LANES));
-            for (values, scores) in lanes {
-                let mut at = [root; LANES];
-                let count = values.len() / feature_count;
-                loop {
-                    let mut moved = 0;
-                    for lane in 0..count {
-                        let node = self.nodes[at[lane] as usize];
-                        let next = self.next(node, values[lane * feature_count + node.feature as usize]);
-                        moved |= next ^ at[lane];
-                        at[lane] = next;
+        let (mut number, mut words) = (0, Vec::new());
+        for part in &self.parts {
+            match part {
+                Part::Small(group) => {
+                    let lanes = values.chunks_exact(feature_count * quick::LANES);
+                    for (values, scores) in lanes.zip(scores.chunks_mut(width * quick::LANES)) {
+                        group.add(values, feature_count, (number, width), &mut words, scores);
                     }
-                    if moved == 0 {
-                        break;
-                    }
+                    number += group.tree_count();
                 }
+                Part::Large(root) => {
+                    self.walk(*root, values, feature_count, (number % width, width), scores);
+                    number += 1;
+                }
+            }
+        }
+    }
+
+    /// Adds the leaves of a large tree to the scores of a class.
+    fn walk(
+        &self,
+        root: u32,
+        values: &[f32],
+        feature_count: usize,
+        (class, width): (usize, usize),
+        scores: &mut [f64],
+    ) {
+        let lanes = values.chunks_exact(feature_count * LANES).zip(scores.chunks_mut(width * LANES));
+        for (values, scores) in lanes {
+            let mut at = [root; LANES];
+            let count = scores.len() / width;
+            loop {
+                let mut moved = 0;
                 for lane in 0..count {
-                    scores[lane * width + number % width] += self.values[at[lane] as usize];
+                    let node = self.nodes[at[lane] as usize];
+                    let next = self.next(node, values[lane * feature_count + node.feature as usize]);
+                    moved |= next ^ at[lane];
+                    at[lane] = next;
                 }
+                if moved == 0 {
+                    break;
+                }
+            }
+            for lane in 0..count {
+                scores[lane * width + class] += self.values[at[lane] as usize];
             }
         }
     }
@@ -124,12 +172,12 @@ impl ValueRows {
         let feature_count = self.absent.len();
         self.for_each_block(batch, |records, values| {
             let scores = &mut scores[records.start * width..records.end * width];
-            forest.add(&values[..records.len() * feature_count], feature_count, width, scores);
+            forest.add(values, feature_count, width, scores);
         });
     }
 
-    /// Visits blocks of records with the values of all features (records x features); the last block is followed by values of
-    /// no record.
+    /// Visits blocks of records with the values of all features (records x features), which are followed by those of no record up
+    /// to a whole block.
     pub(super) fn for_each_block(&self, batch: &Batch, mut visit: impl FnMut(Range<usize>, &[f32])) {
         let meanings: Vec<Option<KeyMeaning>> =
             batch.columns.iter().map(|key| self.by_key.get(key).copied()).collect();
@@ -152,6 +200,39 @@ impl ValueRows {
                         row[feature as usize] = self.absent[feature as usize];
                     }
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use math::random::{Purpose, stream};
+
+    use super::super::explain_tests::{random_tree, random_value, walk};
+    use super::*;
+
+    #[test]
+    fn small_and_large_trees_of_numbers_and_categories_give_the_values_of_their_leaves() {
+        const FEATURES: usize = 6;
+        let mut random = stream(4, Purpose::Test, 0, 0);
+        // More small trees than a group has, some large ones between them, and trees without a split.
+        let sizes = [1, 2, 31, 64, 65, 200, 31, 1].into_iter().chain(std::iter::repeat_n(9, 300));
+        let trees: Vec<Tree> =
+            sizes.map(|leaves| random_tree(&mut random, FEATURES as u32, leaves)).collect();
+        let mut forest = Forest { word_counts: vec![1; FEATURES], ..Forest::default() };
+        trees.iter().for_each(|tree| forest.push(tree));
+        let values: Vec<f32> =
+            (0..BLOCK * FEATURES).map(|at| random_value(&mut random, at % FEATURES)).collect();
+        for (count, width) in [(BLOCK, 1), (13, 1), (13, 4)] {
+            let mut found = vec![0.5; count * width];
+            forest.add(&values, FEATURES, width, &mut found);
+            for (r, found) in found.chunks(width).enumerate() {
+                let mut expected = vec![0.5; width];
+                for (number, tree) in trees.iter().enumerate() {
+                    expected[number % width] += walk(tree, &values[r * FEATURES..][..FEATURES]);
+                }
+                assert_eq!(found, expected);
             }
         }
     }

@@ -32,7 +32,7 @@
 //! | `leaves` | the values of its leaves |
 //! | `objective` | what is minimized: labels, gradients and hessians, percentiles, groups |
 //! | `exchange` | sums over all tasks |
-//! | `tree`, `forest` | trees in tables, and laid out for scoring |
+//! | `tree`, `forest`, `quick` | trees in tables, and laid out for scoring |
 //! | `validation` | the validation records of a task |
 //! | `importances` | what trees say of their features |
 //! | `contributions`, `quadrature`, `explain` | what each feature adds to a score, and the leaves of a record |
@@ -52,8 +52,8 @@ mod forest;
 mod grow;
 mod histogram;
 mod histograms;
-mod leaves;
 mod importances;
+mod leaves;
 pub mod lightgbm;
 mod model;
 mod names;
@@ -61,9 +61,10 @@ mod objective;
 mod params;
 mod quantization;
 mod quadrature;
+mod quick;
 mod records;
-mod sampling;
 mod render;
+mod sampling;
 mod score;
 mod shared;
 mod split;

@@ -62,6 +62,7 @@ mod the_logs_of_processes_join;
 mod the_users_labels;
 mod train_predict_evaluate;
 mod training_continues_from_a_checkpoint;
+mod trees_leave_and_come_back;
 mod two_trainings_with_one_name;
 mod unknown_features;
 mod values_travel_rounded;

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::super::bins::SavedFeature;
 use super::super::importances::{Importances, add_importances};
+use super::super::constraints::Constraints;
 use super::super::model::{IMPORTANCE_COLUMNS, Model};
+use super::super::objective::Objective;
 use super::super::tree::{NODE_WORDS, Node, Test, Tree, TreeRows};
 use super::parse::{Fields, TextModel, bad};
 use super::{
@@ -18,7 +20,6 @@ use super::{
     objective, threshold,
 };
 use crate::error::Error;
-use crate::loss::Loss;
 
 /// Codes of categories are below this number.
 const CODE_LIMIT: usize = 64 * NODE_WORDS as usize;
@@ -29,14 +30,14 @@ const CODE_LIMIT: usize = 64 * NODE_WORDS as usize;
 /// [`Error::UnsuitableData`] with what is wrong or not supported.
 pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error> {
     let text = TextModel::parse(text)?;
-    let (loss, factor) = objective::parse(text.header.get("objective").unwrap_or_default())?;
+    let (objective, factor) = objective::parse(text.header.get("objective").unwrap_or_default())?;
     let width: usize = text.header.number("num_tree_per_iteration")?;
-    let classes = match loss {
-        Loss::Softmax => (0..width).map(|class| class as f32).collect(),
-        Loss::Logistic => vec![0.0, 1.0],
+    let classes = match objective {
+        Objective::Softmax => (0..width).map(|class| class as f32).collect(),
+        Objective::Logistic { .. } => vec![0.0, 1.0],
         _ => Vec::new(),
     };
-    if width == 0 || (width > 1) != (loss == Loss::Softmax) || !text.trees.len().is_multiple_of(width) {
+    if width == 0 || (width > 1) != (objective == Objective::Softmax) || !text.trees.len().is_multiple_of(width) {
         let (trees, of) = (text.trees.len(), text.header.get("objective").unwrap_or_default());
         return bad(format!(
             "num_tree_per_iteration={width} does not fit the objective {of:?} and {trees} trees"
@@ -53,10 +54,10 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error>
     let is_table = !options.is_numbered;
     let (features, schema, names) = columns.finish(&trees, options);
     let feature_count = features.len();
-    let model = Model { loss, classes, positive_label: None, is_table, leaves, features, is_imported: true };
+    let model = Model { objective, constraints: Constraints::default(), classes, positive_label: None, is_table, leaves, features, is_imported: true };
     let iterations = (trees.len() / width) as u64;
     let settings = [
-        ("objective", loss.name().to_owned()),
+        ("objective", objective.name().to_owned()),
         ("iterations", iterations.to_string()),
         ("leaves", leaves.to_string()),
     ];

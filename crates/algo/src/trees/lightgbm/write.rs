@@ -45,7 +45,7 @@ pub(in super::super) fn write(
         .map(|(number, tree)| Ok(format!("Tree={number}\n{}\n\n\n", tree_text(tree, &features)?)))
         .collect::<Result<Vec<_>, Error>>()?;
     let sizes: Vec<String> = texts.iter().map(|text| text.len().to_string()).collect();
-    let objective = objective::line(model.loss, width);
+    let objective = objective::line(model.objective, width);
     let mut out = format!(
         "tree\nversion=v4\nnum_class={width}\nnum_tree_per_iteration={width}\nlabel_index=0\nmax_feature_idx={}\n\
          objective={objective}\nfeature_names={}\nfeature_infos={}\ntree_sizes={}\n\n",
