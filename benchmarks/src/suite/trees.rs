@@ -78,7 +78,9 @@ fn table(context: &Context, name: &str, objective: &str, cores: Cores) -> Result
         context.options.rounds,
         || Ok(context.seraphim(cores, &words)?.into()),
         || {
-            let Some(value) = peer(context, &data, Some(&test), objective, &[], cores)? else { return Ok(None) };
+            let Some(value) = peer(context, &data, Some(&test), objective, &[], cores)? else {
+                return Ok(None);
+            };
             peer_metric = value[metric].as_f64();
             Ok(value["seconds"].as_f64().map(Sample::time))
         },
@@ -144,7 +146,8 @@ fn large(context: &Context, data: &Path, leaves: &str, peer_leaves: &str) -> Res
 fn servers(context: &Context) -> Result<Figures> {
     let data = dense_data(context)?;
     let settings = ["leaves=255", "objective=logistic", "iterations=20"];
-    let on = |model: &str, more: &[&str]| train("gbdt", &data, &context.scratch_path(model), 2, &settings, more);
+    let on =
+        |model: &str, more: &[&str]| train("gbdt", &data, &context.scratch_path(model), 2, &settings, more);
     let (spread, alone) = (on("model_spread", &["--servers", "2", "--workers", "2"]), on("model_alone", &[]));
     let race = Comparison::run(
         context.options.rounds,
@@ -189,12 +192,14 @@ fn make(
 }
 
 fn dense_data(context: &Context) -> Result<PathBuf> {
-    let mut header: String = (0..DENSE_COLUMNS).fold(String::new(), |text, column| text + &format!("x{column},"));
+    let mut header: String =
+        (0..DENSE_COLUMNS).fold(String::new(), |text, column| text + &format!("x{column},"));
     header.push_str("label\n");
     let record = |random: &mut RandomStream, text: &mut String| {
         let x: [f64; DENSE_COLUMNS] = std::array::from_fn(|_| random.normal());
         x.iter().for_each(|x| write!(text, "{x:.4},").expect("a string takes all"));
-        let bumps: f64 = (0..DENSE_COLUMNS / 4).map(|i| x[i] * x[i + 7] * if x[i + 14] > 0.3 { 1.0 } else { -0.2 }).sum();
+        let bumps: f64 =
+            (0..DENSE_COLUMNS / 4).map(|i| x[i] * x[i + 7] * if x[i + 14] > 0.3 { 1.0 } else { -0.2 }).sum();
         0.6 * bumps + 0.5 * x[0] - 0.4 * (x[1] * x[1] - 1.0) + if x[2] > 1.0 { x[3] } else { 0.0 }
     };
     make(context, "trees_dense.csv", &header, record, false)
@@ -211,7 +216,13 @@ fn sparse_data(context: &Context) -> Result<PathBuf> {
         for &column in &columns {
             let value = 1.0 + random.below(8) as f64 / 4.0;
             write!(text, " {column}:{value}").expect("a string takes all");
-            score += value * 0.3 * match column % 7 { 0 => 1.0, 1 => -1.0, _ => 0.0 };
+            score += value
+                * 0.3
+                * match column % 7 {
+                    0 => 1.0,
+                    1 => -1.0,
+                    _ => 0.0,
+                };
         }
         score
     };

@@ -63,7 +63,9 @@ impl<'a> Columns<'a> {
         let mut by_column: HashMap<u64, Vec<u32>> = HashMap::new();
         for (number, feature) in (0..).zip(features) {
             let column = match feature {
-                SavedFeature::Numbers { key, is_count: false, .. } => Some(*key),
+                SavedFeature::Numbers { key, is_count: false, .. } | SavedFeature::Codes { key, .. } => {
+                    Some(*key)
+                }
                 SavedFeature::Numbers { key, .. } => fields.get(key).copied(),
                 SavedFeature::Categories { keys } => keys.first().and_then(|key| fields.get(key).copied()),
             };
@@ -104,7 +106,9 @@ impl<'a> Columns<'a> {
                 "-1" | "decreasing" => -1,
                 "0" => continue,
                 _ => {
-                    return Err(checked.invalid_value(spec, "column:1 or column:-1, with commas between them"));
+                    return Err(
+                        checked.invalid_value(spec, "column:1 or column:-1, with commas between them")
+                    );
                 }
             };
             for &feature in self.find(checked, spec, &column)? {

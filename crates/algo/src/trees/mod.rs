@@ -59,8 +59,8 @@ mod model;
 mod names;
 mod objective;
 mod params;
-mod quantization;
 mod quadrature;
+mod quantization;
 mod quick;
 mod records;
 mod render;
@@ -187,7 +187,8 @@ impl Job for Gbdt {
         if layout.task_count > 1 {
             let model: &Model = model.of()?;
             if model.leaves > shared::LEAF_LIMIT {
-                let expected = format!("at most {} for several tasks; train with --tasks 1", shared::LEAF_LIMIT);
+                let expected =
+                    format!("at most {} for several tasks; train with --tasks 1", shared::LEAF_LIMIT);
                 return Err(self.checked.invalid_value(&params::LEAVES, expected));
             }
             let slots = histograms::slot_count(model.leaves as usize);

@@ -21,7 +21,8 @@ fn waves(count: usize) -> String {
 
 fn train(folder: &Folder, model: &str, more: &[&str]) {
     let (data, path) = (folder.path("train.csv"), folder.path(model));
-    let fixed = ["train", "gbdt", "--data", &data, "--label", "y", "--model", &path, "--set", "objective=squared"];
+    let fixed =
+        ["train", "gbdt", "--data", &data, "--label", "y", "--model", &path, "--set", "objective=squared"];
     succeed(&[&fixed[..], &["--set", "iterations=20", "--set", "leaves=15"], more].concat());
 }
 
@@ -55,7 +56,9 @@ fn predictions_rise_and_fall_as_they_must() {
     train(&folder, "free", &[]);
     let free = on_grid(&folder, "free");
     assert!((0..40).any(|b| !never_falls((0..40).map(|a| free[a][b]))), "the data are no test");
-    for (name, more) in [("leaf_wise", &[][..]), ("smooth", &["--set", "path_smooth=5", "--set", "growth=depth_wise"])] {
+    for (name, more) in
+        [("leaf_wise", &[][..]), ("smooth", &["--set", "path_smooth=5", "--set", "growth=depth_wise"])]
+    {
         let settings = [&["--set", "monotone_constraints=a:1,b:-1", "--tasks", "1"], more].concat();
         train(&folder, name, &settings);
         let grid = on_grid(&folder, name);

@@ -9,8 +9,8 @@ use matrix::{ExportedRows, OwnedValues};
 use serde_json::Value;
 
 use super::super::bins::SavedFeature;
-use super::super::importances::{Importances, add_importances};
 use super::super::constraints::Constraints;
+use super::super::importances::{Importances, add_importances};
 use super::super::model::{IMPORTANCE_COLUMNS, Model};
 use super::super::objective::Objective;
 use super::super::tree::{NODE_WORDS, Node, Test, Tree, TreeRows};
@@ -37,7 +37,10 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error>
         Objective::Logistic { .. } => vec![0.0, 1.0],
         _ => Vec::new(),
     };
-    if width == 0 || (width > 1) != (objective == Objective::Softmax) || !text.trees.len().is_multiple_of(width) {
+    if width == 0
+        || (width > 1) != (objective == Objective::Softmax)
+        || !text.trees.len().is_multiple_of(width)
+    {
         let (trees, of) = (text.trees.len(), text.header.get("objective").unwrap_or_default());
         return bad(format!(
             "num_tree_per_iteration={width} does not fit the objective {of:?} and {trees} trees"
@@ -54,7 +57,16 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error>
     let is_table = !options.is_numbered;
     let (features, schema, names) = columns.finish(&trees, options);
     let feature_count = features.len();
-    let model = Model { objective, constraints: Constraints::default(), classes, positive_label: None, is_table, leaves, features, is_imported: true };
+    let model = Model {
+        objective,
+        constraints: Constraints::default(),
+        classes,
+        positive_label: None,
+        is_table,
+        leaves,
+        features,
+        is_imported: true,
+    };
     let iterations = (trees.len() / width) as u64;
     let settings = [
         ("objective", objective.name().to_owned()),
