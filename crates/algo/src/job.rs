@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use data::{Batch, BatchSize, BatchStream, FormatOptions, KeyLimit, LabelRule, Shuffle, Survey};
+use data::{Batch, BatchSize, BatchStream, FormatOptions, KeyLimit, LabelRule, LabelStats, Shuffle, Survey};
 use matrix::{Agent, Consistency, MatrixSpec};
 
 use crate::advice::{Remedies, TrainingReport};
@@ -236,6 +236,11 @@ impl Needs {
             LabelRule::Binary { .. } => {
                 LabelRule::Binary { positive: labels::positive(self.positive_label.as_deref(), names)? }
             }
+            LabelRule::Any => match names.len() {
+                0 => LabelRule::Any,
+                1 | 2 => LabelRule::Binary { positive: labels::positive(None, names)? },
+                _ => LabelRule::Class,
+            },
             rule => rule,
         })
     }
@@ -288,6 +293,10 @@ pub struct DataProfile<'a> {
     pub survey: Option<&'a Survey>,
     /// Number of distinct labels, once they have been scanned; 0 if labels are not classes.
     pub class_count: u64,
+    /// Number of names in the label column; 0 if labels are numbers.
+    pub label_name_count: usize,
+    /// The labels as they are in the data, once they have been scanned.
+    pub labels: Option<&'a LabelStats>,
 }
 
 /// The result of resolving the settings for a [`DataProfile`].

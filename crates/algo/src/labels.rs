@@ -122,7 +122,7 @@ impl<'a> TrainingLabels<'a> {
         self.check_positive(needs.positive_label.as_deref())?;
         match needs.label_rule(self.names)? {
             LabelRule::Binary { positive } => Ok(positive),
-            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } => Ok(None),
+            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } | LabelRule::Any => Ok(None),
         }
     }
 

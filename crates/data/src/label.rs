@@ -23,6 +23,8 @@ pub enum LabelRule {
         /// The objective that has this range, for messages.
         objective: &'static str,
     },
+    /// Any finite number, not changed, or names: the algorithm chooses by what there is.
+    Any,
 }
 
 /// A range of labels.
@@ -207,7 +209,11 @@ impl LabelStats {
                     ),
                 })
             }
-            LabelRule::Binary { .. } | LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } => Ok(()),
+            LabelRule::Binary { .. }
+            | LabelRule::Class
+            | LabelRule::Real
+            | LabelRule::Range { .. }
+            | LabelRule::Any => Ok(()),
         }
     }
 
@@ -287,7 +293,7 @@ impl Labeler {
             LabelRule::Range { range, objective } if !range.has(label) => {
                 return Err(format!("{} for objective={objective}", range.describe()));
             }
-            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } => label,
+            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } | LabelRule::Any => label,
         };
         if !(label as f32).is_finite() {
             return Err(format!("a label within the range of f32; {label} is not"));

@@ -400,6 +400,8 @@ fn chosen_of(settings: &str, is_table: bool, records: &[Record]) -> (BTreeMap<St
         has_validation: true,
         survey: Some(&survey),
         class_count: 2,
+        label_name_count: 0,
+        labels: None,
     };
     match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
         Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
@@ -449,6 +451,8 @@ fn step_sizes_and_scaling_follow_from_the_records() {
             has_validation: true,
             survey: None,
             class_count: 0,
+            label_name_count: 0,
+            labels: None,
         };
         job("fm", "").unwrap().resolve_settings(&known, None).unwrap()
     };

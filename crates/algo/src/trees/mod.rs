@@ -19,6 +19,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `auto` | the objective that suits the labels |
 //! | `bins` | features and their bins |
 //! | `records` | the records of a task as bins |
 //! | `quantization` | gradients as integers |
@@ -40,6 +41,7 @@
 //! | `score`, `train`, `model`, `params` | scoring, a task, the saved model, parameters |
 
 mod add_histogram;
+mod auto;
 mod best_splits;
 mod bins;
 mod constraints;
@@ -76,7 +78,7 @@ mod validation;
 
 use std::sync::Arc;
 
-use data::{BatchSize, Shuffle};
+use data::{BatchSize, LabelRule, Shuffle};
 use matrix::MatrixSpec;
 
 pub use constraints::Constraints;
@@ -86,7 +88,7 @@ use params::Params;
 
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};
-use crate::job::{DataFacts, Epochs, Job, Needs, TableLayout, TrainTask};
+use crate::job::{DataFacts, DataProfile, Epochs, Job, Needs, Resolution, TableLayout, TrainTask};
 use crate::labels::TrainingLabels;
 use crate::param::CheckedParams;
 use crate::task_loop::{Learner, TaskState};
@@ -122,9 +124,22 @@ impl Job for Gbdt {
         &self.checked
     }
 
+    fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&dyn family::Model>,
+    ) -> Result<Resolution, Error> {
+        Ok(auto::resolve_settings(
+            &self.checked,
+            &self.params,
+            known,
+            previous.map(|model| model.of()).transpose()?,
+        ))
+    }
+
     fn needs(&self) -> Needs {
         Needs {
-            label_rule: self.params.objective.label_rule(None),
+            label_rule: self.params.objective.map_or(LabelRule::Any, |objective| objective.label_rule(None)),
             positive_label: self.params.positive_label.clone(),
             scan: true,
             quantiles: true,
@@ -151,7 +166,8 @@ impl Job for Gbdt {
         let labels = TrainingLabels::new(facts);
         let positive_label = labels.positive(&self.needs())?;
         let survey = facts.survey.as_ref().expect("the job needs quantiles");
-        let classes = match self.params.objective {
+        let objective = self.params.objective.expect("the settings are resolved before a model is made");
+        let classes = match objective {
             Objective::Logistic { .. } => vec![0.0, 1.0],
             Objective::Softmax => facts.classes.clone(),
             _ => Vec::new(),
@@ -159,7 +175,7 @@ impl Job for Gbdt {
         let features = bins::make(survey, facts.dense, self.params.max_bins)?;
         let mut model = Model {
             constraints: Constraints::default(),
-            objective: self.params.objective,
+            objective,
             classes,
             positive_label,
             is_table: facts.dense,

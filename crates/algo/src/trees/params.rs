@@ -6,6 +6,7 @@ use super::objective::Objective;
 use super::split::SplitRule;
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::metric::STOPPING_METRICS;
 use crate::param::common::{
     EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, VALIDATION_SHARE,
     early_stopping_by, positive_label,
@@ -42,8 +43,8 @@ const PART: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Ope
 
 crate::params! {
     pub(super) const PARAMETERS = [
-        /// What is minimized
-        OBJECTIVE = "objective": ParamKind::Choice(words::<ObjectiveName>), "logistic";
+        /// What is minimized; auto: logistic for two labels, softmax for more names, squared for other numbers
+        pub(super) OBJECTIVE = "objective": ParamKind::AutoChoice(words::<ObjectiveName>), "auto";
         /// Weight of the records of the positive class
         SCALE_POS_WEIGHT = "scale_pos_weight": POSITIVE, "1";
         /// For huber the error from which on it counts as absolute, in units of the label; for quantile the quantile, below 1
@@ -106,7 +107,8 @@ crate::params! {
 /// Parameters in force.
 #[derive(Clone, Debug)]
 pub(super) struct Params {
-    pub(super) objective: Objective,
+    /// `None`: it is chosen from the labels.
+    pub(super) objective: Option<Objective>,
     pub(super) iterations: u64,
     pub(super) learning_rate: f64,
     pub(super) leaves: u64,
@@ -192,8 +194,15 @@ fn without_aliases(given: &BTreeMap<String, String>) -> BTreeMap<String, String>
 }
 
 /// The objective with its parameters.
-fn objective(checked: &CheckedParams) -> Result<Objective, Error> {
-    Ok(match checked.choice(&OBJECTIVE) {
+fn objective(checked: &CheckedParams) -> Result<Option<Objective>, Error> {
+    let is_binary =
+        [&POSITIVE_NAME, &SCALE_POS_WEIGHT].into_iter().any(|spec| checked.text(spec) != spec.default);
+    let name = match checked.auto_choice(&OBJECTIVE) {
+        None if is_binary => ObjectiveName::Logistic,
+        None => return Ok(None),
+        Some(name) => name,
+    };
+    Ok(Some(match name {
         ObjectiveName::Logistic => Objective::Logistic { positive_weight: checked.real(&SCALE_POS_WEIGHT) },
         ObjectiveName::Softmax => Objective::Softmax,
         ObjectiveName::Squared => Objective::Squared,
@@ -207,7 +216,7 @@ fn objective(checked: &CheckedParams) -> Result<Objective, Error> {
         ObjectiveName::Gamma => Objective::Gamma,
         ObjectiveName::Tweedie => Objective::Tweedie { power: checked.real(&TWEEDIE_POWER) },
         ObjectiveName::LambdaRank => Objective::LambdaRank { truncation: checked.integer(&TRUNCATION) },
-    })
+    }))
 }
 
 /// Checks given parameters.
@@ -226,11 +235,17 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
     let checked = CheckedParams::new("gbdt", &PARAMETERS, &given)?;
     let objective = objective(&checked)?;
     for spec in [&MONOTONE, &PATH_SMOOTH] {
-        if objective.percentile().is_some() && checked.text(spec) != spec.default {
+        if objective.and_then(Objective::percentile).is_some() && checked.text(spec) != spec.default {
             let reason = "the values of its leaves are percentiles, which have no bounds; use objective=huber, or leave it out";
             return Err(checked.conflict(checked.pair(spec), &OBJECTIVE, reason));
         }
     }
+    let all: Vec<&str> = STOPPING_METRICS.iter().map(|metric| metric.name).collect();
+    let metrics: &[&str] = match objective {
+        Some(objective) => objective.stopping_metrics(),
+        None => &all,
+    };
+    let loss = objective.and_then(Objective::shared_loss).unwrap_or(Loss::Squared);
     let params = Params {
         objective,
         iterations: checked.integer(&ITERATIONS),
@@ -259,8 +274,8 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
         gradient_bits: checked.integer(&GRADIENT_BITS) as u32,
         is_depth_wise: checked.choice::<Growth>(&GROWTH) == Growth::DepthWise,
         validation_share: checked.real(&VALIDATION_SHARE),
-        early_stopping: early_stopping_by(&checked, objective.stopping_metrics())?,
-        positive_label: positive_label(&checked, objective.shared_loss().unwrap_or(Loss::Squared))?,
+        early_stopping: early_stopping_by(&checked, metrics)?,
+        positive_label: positive_label(&checked, loss)?,
     };
     Ok((checked, params))
 }

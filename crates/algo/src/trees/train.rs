@@ -69,13 +69,14 @@ pub(super) fn begin<'a>(
     let has_trees = saved.is_some() || task.resumed;
     let (mut scores, mut batch_scores, mut scorer) = (Vec::new(), Vec::new(), TreeScorer::new(model));
     let agent = &mut *task.agent;
-    let records = Records::read(task.data, model.features(), |batch| {
+    let mut records = Records::read(task.data, model.features(), |batch| {
         if has_trees {
             scorer.score(agent, batch, &mut batch_scores)?;
             scores.extend_from_slice(&batch_scores);
         }
         Ok(())
     })?;
+    model.objective.read_labels(&mut records.columns.labels)?;
     let monotone = |number: u32| model.constraints.monotone.get(number as usize).copied().unwrap_or(0);
     let features = (0..)
         .zip(records.features())

@@ -30,7 +30,9 @@ impl Validation {
         while let Some(batch) = stream.next()? {
             let mut scores = Vec::new();
             scorer.score(task.agent, batch, &mut scores)?;
-            batches.push((batch.clone(), scores));
+            let mut batch = batch.clone();
+            model.objective.read_labels(&mut batch.labels)?;
+            batches.push((batch, scores));
         }
         let features = model.features();
         Ok(Some(Self { batches, rows: ValueRows::new(&features), empty: Forest::new(&features) }))

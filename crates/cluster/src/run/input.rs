@@ -78,9 +78,14 @@ pub(super) fn open(
 }
 
 impl TrainingInput {
-    /// Updates the needs of the data when the open settings of the algorithm have been chosen.
-    pub(super) fn apply_settings(&mut self, algorithm: &dyn Job) {
-        self.needs = Needs { label_rule: self.needs.label_rule, ..algorithm.needs() };
+    /// Updates the needs of the data when the open settings of the algorithm have been chosen. Readers that exist keep their
+    /// rule for labels.
+    pub(super) fn apply_settings(&mut self, algorithm: &dyn Job) -> Result<(), Error> {
+        let label_rule = algorithm.label_rule(&self.source.schema().label_names)?;
+        self.source.set_label_rule(label_rule);
+        self.validation.iter_mut().for_each(|validation| validation.set_label_rule(label_rule));
+        self.needs = Needs { label_rule, ..algorithm.needs() };
+        Ok(())
     }
 }
 

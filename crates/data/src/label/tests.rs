@@ -141,3 +141,22 @@ fn a_label_beyond_f32_is_refused() {
     assert!(labeler.apply(-3e38, 1.0).is_ok());
     assert_eq!(labeler.stats.count(), 1, "a refused label is not counted");
 }
+
+#[test]
+fn labels_outside_of_the_range_of_an_objective_are_refused() {
+    for (range, inside, outside) in [
+        (LabelRange::NotNegative, [0.0, 0.5, 7.0], [-0.5, -3.0]),
+        (LabelRange::Positive, [1e-30, 0.5, 7.0], [0.0, -3.0]),
+        (LabelRange::Grades, [0.0, 1.0, 31.0], [0.5, 32.0]),
+    ] {
+        let mut labeler = Labeler::new(LabelRule::Range { range, objective: "own" });
+        for label in inside {
+            assert_eq!(labeler.apply(label, 1.0), Ok(label), "{range:?}");
+        }
+        for label in outside {
+            let error = labeler.apply(label, 1.0).unwrap_err();
+            assert!(error.contains("objective=own"), "{range:?} {label}: {error}");
+        }
+        assert_eq!(labeler.stats.count(), 3);
+    }
+}

@@ -132,7 +132,7 @@ fn data_that_cannot_be_learned_are_refused_and_odd_ones_are_not() {
     let folder = Folder::new();
     let model = folder.path("none");
     for (code, data, settings, words) in [
-        (3, "a,y\n1,2.5\n2,1\n", &[][..], "2.5"),
+        (3, "a,y\n1,2.5\n2,1\n", &["--set", "objective=logistic"][..], "2.5"),
         (3, "a,y\n1,1\n2,1\n3,1\n", &[], "class"),
         (2, "a,y\n1,1\n2,0\n3,1\n", &["--consistency", "asp"], "bsp"),
         (3, "a,y\n1e39,1\n2,0\n", &[], "1e39"),

@@ -227,3 +227,69 @@ fn labels_and_settings_that_do_not_fit_an_objective_are_refused() {
         assert!(!std::path::Path::new(&model).exists());
     }
 }
+
+#[test]
+fn the_objective_follows_from_the_labels_and_the_reason_is_told() {
+    let folder = Folder::new();
+    let mut random = stream(6, Purpose::Test, 0, 0);
+    let rows: Vec<(f64, f64, u64)> =
+        (0..400).map(|_| (random.normal(), random.normal(), random.below(3))).collect();
+    let table = |label: &dyn Fn(f64) -> String| {
+        rows.iter().fold("a,b,c,y\n".to_owned(), |text, (a, b, c)| {
+            text + &format!("{a},{b},{c},{}\n", label(a * b + a))
+        })
+    };
+    let model = folder.path("auto");
+    let weights = |name: &str| std::fs::read(folder.path(name) + "/weights.safetensors").unwrap();
+    let data = folder.path("data.csv");
+    let words = |more: &[&str]| {
+        let fixed =
+            ["train", "gbdt", "--data", &data, "--label", "y", "--overwrite", "--set", "iterations=5"];
+        fixed.iter().chain(more).map(|word| (*word).to_owned()).collect::<Vec<_>>()
+    };
+    let run = |more: &[&str]| {
+        let words = words(more);
+        let done = seraphim(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let shown = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        assert!(done.status.success(), "{shown}");
+        shown
+    };
+    let two =
+        |low: &'static str, high: &'static str| move |s: f64| if s > 0.0 { high } else { low }.to_owned();
+    let names = |s: f64| ["low", "middle", "high"][(s + 1.0).clamp(0.0, 2.0) as usize].to_owned();
+    let grades = |s: f64| (s + 1.0).clamp(0.0, 2.0).floor().to_string();
+    for (label, objective, told) in [
+        (&two("0", "1") as &dyn Fn(f64) -> String, "logistic", "objective=logistic: the labels are 0 and 1"),
+        (&two("-1", "1"), "logistic", "objective=logistic: the labels are -1 and 1"),
+        (&two("no", "yes"), "logistic", "objective=logistic: the labels are two names"),
+        (&two("1", "2"), "squared", "2 whole numbers from 1 to 2; set positive_label=2"),
+        (&names, "softmax", "objective=softmax: the labels are 3 names"),
+        (&grades, "squared", "3 whole numbers from 0 to 2; set objective=softmax"),
+        (&|s: f64| s.to_string(), "squared", "objective=squared: the labels are numbers from"),
+    ] {
+        folder.write("data.csv", table(label));
+        let shown = run(&["--model", &model]);
+        assert!(shown.contains(told), "{shown}");
+        let inspected = succeed(&["inspect", &model]);
+        assert!(inspected.contains(objective), "{inspected}");
+        let given = format!("objective={objective}");
+        run(&["--model", &folder.path("given"), "--set", &given]);
+        assert!(weights("auto") == weights("given"), "{told}: other bytes than {given}");
+        for more in [&["--tasks", "3"][..], &["--servers", "2", "--workers", "2"], &["--keep", "disk"]] {
+            run(&[&["--model", &folder.path("many")], more].concat());
+            assert!(weights("auto") == weights("many"), "{told} {more:?}: other bytes");
+        }
+    }
+    // Settings of two classes say what the labels are, and a model says what it has learned.
+    folder.write("data.csv", table(&two("1", "2")));
+    assert!(run(&["--model", &model, "--set", "positive_label=2"]).contains("objective=logistic"));
+    folder.write("data.csv", table(&two("0", "1")));
+    run(&["--model", &model, "--set", "objective=squared"]);
+    let more = run(&["--model", &folder.path("more"), "--from", &model]);
+    assert!(more.contains("objective=squared: as in the model"), "{more}");
+    // Validation data with another label are refused.
+    let other = folder.write("other.csv", "a,b,c,y\n1,2,0,1\n1,2,0,7\n");
+    let words = words(&["--model", &folder.path("none"), "--validate", &other]);
+    let message = fail(3, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(message.contains('7'), "{message}");
+}

@@ -13,6 +13,8 @@ const TABLE: DataProfile<'static> = DataProfile {
     has_validation: true,
     survey: None,
     class_count: 2,
+    label_name_count: 0,
+    labels: None,
 };
 const NUMBERED: DataProfile<'static> = DataProfile { is_table: false, ..TABLE };
 

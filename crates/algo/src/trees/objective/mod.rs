@@ -137,6 +137,22 @@ impl Objective {
         }
     }
 
+    /// Makes labels 0 and 1, if they were read before the objective was chosen.
+    pub(super) fn read_labels(self, labels: &mut [f64]) -> Result<(), Error> {
+        if matches!(self, Self::Logistic { .. }) {
+            for label in labels {
+                *label = match *label {
+                    1.0 => 1.0,
+                    0.0 | -1.0 => 0.0,
+                    label => {
+                        return Err(Error::UnknownClass { label, class_count: 2, first: 0.0, last: 1.0 });
+                    }
+                };
+            }
+        }
+        Ok(())
+    }
+
     /// What the numbers of a prediction are.
     pub(super) fn output(self, classes: &[f32]) -> Output {
         match self {

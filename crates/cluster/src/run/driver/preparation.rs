@@ -164,7 +164,7 @@ impl Driver {
         let settings = self.settings_chooser(&plan).choose()?;
         let survey = settings.is_none();
         if let Some(settings) = settings {
-            self.apply_settings(settings)?;
+            self.apply_settings(settings, &mut plan)?;
         }
         self.prepare_data(now, plan, survey);
         Ok(())
@@ -180,13 +180,14 @@ impl Driver {
         }
     }
 
-    fn apply_settings(&mut self, resolved: ResolvedSettings) -> Result<(), Error> {
+    fn apply_settings(&mut self, resolved: ResolvedSettings, plan: &mut Plan) -> Result<(), Error> {
         let ResolvedSettings { settings, reasons } = resolved;
         for reason in &reasons {
             self.progress.print_line(reason);
         }
         self.raw = std::mem::take(&mut self.raw).with_settings(&settings);
         self.job.apply_settings(settings)?;
+        plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
         self.reasons = reasons;
         Ok(())
     }
@@ -224,11 +225,11 @@ impl Driver {
         let Phase::Preparing(preparing) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return Ok(());
         };
-        let Preparing { plan, survey, since, answers } = *preparing;
+        let Preparing { mut plan, survey, since, answers } = *preparing;
         let summaries: Vec<TaskSummary> = answers.into_values().flatten().collect();
         let scanned = if survey {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
-            self.apply_settings(settings)?;
+            self.apply_settings(settings, &mut plan)?;
             let needs = self.job.parameters.needs();
             needs.scan || needs.quantiles || self.job.holdout().is_some()
         } else {

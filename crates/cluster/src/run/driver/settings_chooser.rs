@@ -2,7 +2,7 @@
 //! servers.
 
 use algo::{DataProfile, Job, Resolution, ResolvedSettings};
-use data::{ColumnKind, Schema, Survey};
+use data::{ColumnKind, LabelStats, Schema, Survey};
 use matrix::Consistency;
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(super) fn merged_survey(tasks: &[TaskSummary]) -> Option<Survey> {
 impl SettingsChooser<'_> {
     /// Returns the settings; none if the data must be surveyed first.
     pub(super) fn choose(self) -> Result<Option<ResolvedSettings>, Error> {
-        match self.resolve(None, 0)? {
+        match self.resolve(None, None)? {
             Resolution::Resolved(settled) => Ok(Some(settled)),
             Resolution::NeedsSurvey => Ok(None),
         }
@@ -41,27 +41,29 @@ impl SettingsChooser<'_> {
     pub(super) fn choose_after_survey(self, tasks: &[TaskSummary]) -> Result<ResolvedSettings, Error> {
         let survey = merged_survey(tasks).unwrap_or_default();
         let totals = Totals::of(tasks);
-        let class_count = totals.labels.classes().map_or(0, |classes| classes.len() as u64);
         if survey.record_count == 0 {
             return Err(match totals.records {
                 0 => totals.no_records(&self.job.input),
                 _ => all_held_out_error(self.job.holdout()),
             });
         }
-        match self.resolve(Some(&survey), class_count)? {
+        match self.resolve(Some(&survey), Some(&totals.labels))? {
             Resolution::Resolved(settled) => Ok(settled),
             Resolution::NeedsSurvey => unreachable!("a survey is asked for once"),
         }
     }
 
-    fn resolve(self, survey: Option<&Survey>, class_count: u64) -> Result<Resolution, Error> {
+    fn resolve(self, survey: Option<&Survey>, labels: Option<&LabelStats>) -> Result<Resolution, Error> {
+        let classes = labels.and_then(LabelStats::classes);
         let known = DataProfile {
             is_table: self.schema.columns.iter().any(|column| column.kind == ColumnKind::Numeric),
             size_bytes: self.size_bytes,
             is_bsp: self.job.consistency == Consistency::Bsp,
             has_validation: !self.job.validate.is_empty() || self.job.validate_from.is_some(),
             survey,
-            class_count,
+            class_count: classes.map_or(0, |classes| classes.len() as u64),
+            label_name_count: self.schema.label_names.len(),
+            labels,
         };
         Ok(self.algorithm.resolve_settings(&known, self.previous)?)
     }

@@ -325,7 +325,7 @@ impl WorkerJob {
             Some(input) => input,
             None => open(&job, job.parameters.as_ref(), Some(schema), self.environment())?,
         };
-        input.apply_settings(job.parameters.as_ref());
+        input.apply_settings(job.parameters.as_ref())?;
         let first_epoch = start.epochs;
         let plan = TaskDataPlan {
             job: &job,
@@ -378,7 +378,7 @@ impl WorkerJob {
         begun: Option<BusyGuard>,
     ) -> Result<(), Error> {
         let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
-        input.apply_settings(job.parameters.as_ref());
+        input.apply_settings(job.parameters.as_ref())?;
         let model = self.context().families.load(model)?;
         let first_epoch = start.epochs;
         let plan =
