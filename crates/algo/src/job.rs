@@ -279,7 +279,7 @@ impl Default for Needs {
 
 /// What is known of a job's data when its open settings are resolved. It does not depend on the machine, nor on the
 /// number of threads, workers or servers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DataProfile<'a> {
     /// The input is a table with columns of numbers.
     pub is_table: bool,

@@ -400,8 +400,7 @@ fn chosen_of(settings: &str, is_table: bool, records: &[Record]) -> (BTreeMap<St
         has_validation: true,
         survey: Some(&survey),
         class_count: 2,
-        label_name_count: 0,
-        labels: None,
+        ..DataProfile::default()
     };
     match job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
         Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
@@ -444,16 +443,7 @@ fn step_sizes_and_scaling_follow_from_the_records() {
         ]
     );
     let unread = |size_bytes| {
-        let known = DataProfile {
-            is_table: false,
-            size_bytes,
-            is_bsp: true,
-            has_validation: true,
-            survey: None,
-            class_count: 0,
-            label_name_count: 0,
-            labels: None,
-        };
+        let known = DataProfile { size_bytes, is_bsp: true, has_validation: true, ..DataProfile::default() };
         job("fm", "").unwrap().resolve_settings(&known, None).unwrap()
     };
     assert_eq!(unread(Some(1 << 20)), Resolution::NeedsSurvey);
