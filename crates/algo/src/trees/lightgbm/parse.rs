@@ -130,6 +130,9 @@ impl<'a> TextModel<'a> {
                 "the first line is not \"tree\", as in a text model of LightGBM (Booster.save_model)",
             );
         }
+        if text.lines().all(|line| line != END) {
+            return bad(format!("the file is cut off: the line \"{END}\" is missing"));
+        }
         let mut model =
             Self { header: Fields { place: "header".to_owned(), ..Fields::default() }, ..Self::default() };
         let (mut starts, mut offset, mut is_ended) = (Vec::new(), 0, false);
