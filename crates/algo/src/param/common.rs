@@ -56,7 +56,8 @@ pub fn early_stopping_by(
     if !available.contains(&metric.name) {
         return Err(checked.invalid_value(&EARLY_STOPPING_METRIC, available.join(" | ")));
     }
-    match checked.integer(&EARLY_STOPPING) {
+    let Some(patience) = checked.auto_integer(&EARLY_STOPPING) else { return Ok(None) };
+    match patience {
         0 if metric.name != "loss" => {
             let expected = "nothing while early_stopping is 0; set early_stopping to a number of passes";
             Err(checked.invalid_value(&EARLY_STOPPING_METRIC, expected))

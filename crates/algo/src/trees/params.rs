@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use super::auto;
 use super::objective::Objective;
+use super::sampling::RecordSample;
 use super::split::SplitRule;
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::metric::STOPPING_METRICS;
 use crate::param::common::{
-    EARLY_STOPPING, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, VALIDATION_SHARE,
-    early_stopping_by, positive_label,
+    AUTO_POSITIVE, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, SHARE as PART_BELOW_ONE,
+    VALIDATION_SHARE, early_stopping_by, positive_label,
 };
 use crate::param::{Bounds, CheckedParams, ParamKind, words};
 use crate::stopping::EarlyStopping;
@@ -56,11 +58,11 @@ crate::params! {
         /// Pairs of records count of which one is among the first so many of its group
         TRUNCATION = "lambdarank_truncation_level": ParamKind::Integer { low: 1, high: 1_000_000 }, "30", "records";
         /// Largest number of iterations, each of which adds a tree (one for each class, if there are several)
-        ITERATIONS = "iterations": ParamKind::Integer { low: 1, high: 1_000_000 }, "100", "iterations";
+        pub(super) ITERATIONS = "iterations": ParamKind::AutoInteger { low: 1, high: 1_000_000 }, "auto", "iterations";
         /// Factor of the values of a new tree
-        LEARNING_RATE = "learning_rate": POSITIVE, "0.1";
+        pub(super) LEARNING_RATE = "learning_rate": AUTO_POSITIVE, "auto";
         /// Largest number of leaves of a tree
-        pub(super) LEAVES = "leaves": ParamKind::Integer { low: 2, high: 131_072 }, "31", "leaves";
+        pub(super) LEAVES = "leaves": ParamKind::AutoInteger { low: 2, high: 131_072 }, "auto", "leaves";
         /// Largest depth of a tree; 0: any
         MAX_DEPTH = "max_depth": ParamKind::Integer { low: 0, high: 131_072 }, "0", "levels";
         /// Largest number of bins of a feature
@@ -77,8 +79,12 @@ crate::params! {
         L2 = "l2": NOT_NEGATIVE, "0";
         /// Share of the records that an iteration learns from, drawn anew for each
         RECORD_SHARE = "bagging_fraction": PART, "1";
+        /// Share of the records, those with the largest gradients, that every iteration learns from (GOSS), beside a part of the others; 0: off
+        TOP_RATE = "top_rate": PART_BELOW_ONE, "0";
+        /// With top_rate: share of the records that are drawn from the others, and count for all of them
+        OTHER_RATE = "other_rate": PART, "0.1";
         /// Share of the features that a tree may split by, drawn anew for each
-        FEATURE_SHARE = "feature_fraction": PART, "1";
+        pub(super) FEATURE_SHARE = "feature_fraction": ParamKind::AutoReal { low: 0.0, high: 1.0, open: Bounds::OpenLow }, "auto";
         /// Share of the features of a tree that the leaves of a level may split by, drawn anew for each level
         LEVEL_SHARE = "feature_fraction_bylevel": PART, "1";
         /// Which leaf is split next
@@ -94,7 +100,7 @@ crate::params! {
         /// Bits of gradients and hessians in the sums that find splits: 15, to the nearest step; fewer, at random up or down, for less traffic
         GRADIENT_BITS = "gradient_bits": ParamKind::Integer { low: 4, high: 15 }, "15", "bits";
         /// Stop after this many iterations without a better validation metric and keep the best trees; 0: off
-        STOPPING = "early_stopping": EARLY_STOPPING.kind, "0", "iterations";
+        pub(super) STOPPING = "early_stopping": ParamKind::AutoInteger { low: 0, high: 1_000_000 }, "auto", "iterations";
         /// Validation metric of early_stopping, one of those that the algorithm reports; whether larger is better follows from it
         STOPPING_METRIC = "early_stopping_metric": EARLY_STOPPING_METRIC.kind, "loss";
         /// Share of the training records held out for validation
@@ -116,7 +122,7 @@ pub(super) struct Params {
     pub(super) max_bins: usize,
     /// Without the units of the gradients.
     pub(super) rule: SplitRule,
-    pub(super) record_share: f64,
+    pub(super) records: RecordSample,
     pub(super) feature_share: f64,
     pub(super) level_share: f64,
     pub(super) is_depth_wise: bool,
@@ -219,6 +225,21 @@ fn objective(checked: &CheckedParams) -> Result<Option<Objective>, Error> {
     }))
 }
 
+/// Which records an iteration learns from.
+fn record_sample(checked: &CheckedParams) -> Result<RecordSample, Error> {
+    let [share, top, other] = [&RECORD_SHARE, &TOP_RATE, &OTHER_RATE].map(|spec| checked.real(spec));
+    match (share, top) {
+        (1.0, 0.0) => Ok(RecordSample::All),
+        (share, 0.0) => Ok(RecordSample::Share(share)),
+        (1.0, top) if top + other <= 1.0 => Ok(RecordSample::LargeGradients { top, other }),
+        (1.0, _) => Err(checked.invalid_value(&OTHER_RATE, "at most 1 with top_rate together")),
+        _ => {
+            let reason = "both choose the records of an iteration; leave one of them out";
+            Err(checked.conflict(checked.pair(&RECORD_SHARE), &TOP_RATE, reason))
+        }
+    }
+}
+
 /// Checks given parameters.
 pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, Params), Error> {
     let given = without_aliases(given);
@@ -248,9 +269,9 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
     let loss = objective.and_then(Objective::shared_loss).unwrap_or(Loss::Squared);
     let params = Params {
         objective,
-        iterations: checked.integer(&ITERATIONS),
-        learning_rate: checked.real(&LEARNING_RATE),
-        leaves: checked.integer(&LEAVES),
+        iterations: checked.auto_integer(&ITERATIONS).unwrap_or(auto::PLAIN_ITERATIONS),
+        learning_rate: checked.auto_real(&LEARNING_RATE).unwrap_or(auto::PLAIN_RATE),
+        leaves: checked.auto_integer(&LEAVES).unwrap_or(auto::PLAIN_LEAVES),
         depth: match checked.integer(&MAX_DEPTH) {
             0 => usize::MAX,
             depth => depth as usize,
@@ -268,8 +289,8 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
             gradient_unit: 1.0,
             hessian_unit: 1.0,
         },
-        record_share: checked.real(&RECORD_SHARE),
-        feature_share: checked.real(&FEATURE_SHARE),
+        records: record_sample(&checked)?,
+        feature_share: checked.auto_real(&FEATURE_SHARE).unwrap_or(1.0),
         level_share: checked.real(&LEVEL_SHARE),
         gradient_bits: checked.integer(&GRADIENT_BITS) as u32,
         is_depth_wise: checked.choice::<Growth>(&GROWTH) == Growth::DepthWise,

@@ -1,4 +1,4 @@
-//! Gradients and hessians as integers ("Quantized training of gradient boosting decision trees", Shi et al., NeurIPS 2022):
+//! Gradients and hessians as integers ("Quantized training of gradient boosting decision trees", Shi et al., 2022):
 //! sums of integers are the same in any order.
 
 use math::random::{NamedDraws, Purpose};

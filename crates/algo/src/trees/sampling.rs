@@ -1,7 +1,67 @@
-//! Which features a leaf may be split by: samples of each tree and of each level, and the groups of features that may
-//! meet. Draws are by the numbers of trees, levels and features, so that they are the same for any number of tasks.
+//! Which records an iteration learns from, and which features a leaf may be split by: samples of each tree and of each
+//! level, and the groups of features that may meet. Draws are by the numbers of records, trees, levels and features, so that
+//! they are the same for any number of tasks.
 
+use data::Batch;
 use math::random::{NamedDraws, Purpose};
+
+use super::exchange::Exchange;
+use super::objective::{Slopes, percentiles};
+use crate::error::Error;
+
+/// The records of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RecordSample {
+    All,
+    /// This share of them.
+    Share(f64),
+    /// The share `top` with the largest gradients, and a share of all that is drawn from the others, which counts for all of
+    /// these (gradient-based one-side sampling: Ke et al., "LightGBM", NIPS 2017).
+    LargeGradients {
+        top: f64,
+        other: f64,
+    },
+}
+
+impl RecordSample {
+    /// Sets whether each record is drawn (empty: all are), and the gradients of those that are not to 0. `draws` comes with
+    /// the number of records of the tasks before this one.
+    pub(super) fn draw(
+        self,
+        (draws, records_before): (NamedDraws, u64),
+        columns: &Batch,
+        slopes: &mut Slopes,
+        is_drawn: &mut Vec<bool>,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), Error> {
+        is_drawn.clear();
+        let count = columns.labels.len();
+        let draw = |r: usize| draws.of(records_before + r as u64).uniform();
+        match self {
+            Self::All => return Ok(()),
+            Self::Share(share) => is_drawn.extend((0..count).map(|r| draw(r) < share)),
+            Self::LargeGradients { top, other } => {
+                let sizes: Vec<f64> = (0..count).map(|r| slopes.size(r, count)).collect();
+                // Each record counts once, whatever its weight; those of weight 0 are not there.
+                let present = |r: usize| f64::from(u8::from(columns.weight(r) > 0.0));
+                let all = sizes.iter().enumerate().map(|(r, size)| (*size, present(r)));
+                let bound = percentiles(std::iter::once(all), 1.0 - top, exchange)?[0];
+                let factor = (1.0 - top) / other;
+                for (r, &size) in sizes.iter().enumerate() {
+                    let is_large = size >= bound;
+                    is_drawn.push(is_large || draw(r) * factor < 1.0);
+                    if !is_large {
+                        slopes.scale(r, count, factor);
+                    }
+                }
+            }
+        }
+        for (r, _) in is_drawn.iter().enumerate().filter(|(_, is_drawn)| !**is_drawn) {
+            slopes.scale(r, count, 0.0);
+        }
+        Ok(())
+    }
+}
 
 /// The features of a tree.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use super::objective::{
 use super::params::Params;
 use super::quantization::Quantizer;
 use super::records::Records;
-use super::sampling::FeatureSample;
+use super::sampling::{FeatureSample, RecordSample};
 use super::score::TreeScorer;
 use super::shared;
 use super::split::SplitRule;
@@ -200,22 +200,17 @@ impl Boosting<'_> {
     }
 
     /// Takes the records that are not in the sample of an iteration out of the gradients.
-    fn draw_records(&mut self, iteration: u64) {
-        if self.params.record_share >= 1.0 {
-            return;
-        }
-        let (count, width) = (self.records.count(), self.model.width());
+    fn draw_records(&mut self, iteration: u64, exchange: &mut Exchange<'_>) -> Result<(), Error> {
+        // The first gradients do not say which records are hard.
+        let is_early = (iteration as f64) * self.params.learning_rate < 1.0;
+        let sample = match self.params.records {
+            RecordSample::LargeGradients { .. } if is_early => RecordSample::All,
+            sample => sample,
+        };
         let draws = NamedDraws::new(self.seed, Purpose::Sample, 2 * iteration);
-        self.is_drawn.clear();
-        self.is_drawn.extend(
-            (0..count as u64).map(|r| draws.of(self.records_before + r).uniform() < self.params.record_share),
-        );
-        for class in 0..width {
-            for (r, _) in self.is_drawn.iter().enumerate().filter(|(_, is_drawn)| !**is_drawn) {
-                self.slopes.gradients[class * count + r] = 0.0;
-                self.slopes.hessians[class * count + r] = 0.0;
-            }
-        }
+        let columns = &self.records.columns;
+        let (slopes, is_drawn) = (&mut self.slopes, &mut self.is_drawn);
+        sample.draw((draws, self.records_before), columns, slopes, is_drawn, exchange)
     }
 
     /// What to tell the user if a few gradients are so large that the integers of the others do not show their differences.
@@ -371,7 +366,7 @@ impl Learner for Boosting<'_> {
                 notice = self.rounding_notice(&mut exchange)?;
             }
             let iteration = self.first + epoch;
-            self.draw_records(iteration);
+            self.draw_records(iteration, &mut exchange)?;
             let number = |class: usize| iteration * width as u64 + class as u64;
             let trees = (0..width)
                 .map(|class| self.grow(&mut exchange, class, number(class)))

@@ -97,6 +97,7 @@ fn every_way_to_grow_gives_the_same_bytes_everywhere() {
         "feature_fraction_bylevel=0.5",
         "max_depth=3",
         "gradient_bits=5",
+        "top_rate=0.2",
         "l1=2",
         "interaction_constraints=[a],[b]",
     ] {

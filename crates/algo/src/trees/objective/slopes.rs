@@ -32,6 +32,22 @@ pub(in super::super) struct Slopes {
     pub(in super::super) hessians: Vec<f64>,
 }
 
+impl Slopes {
+    /// How much a record has to say: the sum over classes of the size of gradient times hessian.
+    pub(in super::super) fn size(&self, record: usize, record_count: usize) -> f64 {
+        let own = (record..self.gradients.len()).step_by(record_count);
+        own.map(|i| (self.gradients[i] * self.hessians[i]).abs()).sum()
+    }
+
+    /// Multiplies what a record has.
+    pub(in super::super) fn scale(&mut self, record: usize, record_count: usize, factor: f64) {
+        for i in (record..self.gradients.len()).step_by(record_count) {
+            self.gradients[i] *= factor;
+            self.hessians[i] *= factor;
+        }
+    }
+}
+
 /// Scores are `record x classes + class`.
 ///
 /// # Panics
