@@ -1,6 +1,6 @@
 //! What each feature adds to the score of a record: the Shapley values of the game in which a feature that is not in the
 //! coalition is replaced by its share of the training records (Lundberg et al., "From local explanations to global
-//! understanding with explainable AI for trees", Nature Machine Intelligence 2020, path-dependent TreeSHAP).
+//! understanding with explainable AI for trees", Nature Machine Intelligence 2020, path-dependent `TreeSHAP`).
 //!
 //! A leaf of value v whose path tests the features j gives feature i
 //!

@@ -198,7 +198,9 @@ impl Scorer for ContributionScorer {
                 let out = &mut out[(records.start + first) * width..];
                 for (class, (expected, trees)) in classes.iter().enumerate() {
                     sums.fill([0.0; LANES]);
-                    trees.iter().for_each(|tree| tree.add(values, feature_count, scratch, &mut sums));
+                    for tree in trees {
+                        tree.add(values, feature_count, scratch, &mut sums);
+                    }
                     for lane in 0..LANES.min(records.len() - first) {
                         let row = &mut out[lane * width + class * (feature_count + 1)..][..=feature_count];
                         row.iter_mut().zip(order).for_each(|(out, feature)| *out = sums[*feature][lane]);

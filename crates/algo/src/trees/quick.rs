@@ -1,4 +1,4 @@
-//! Small trees laid out for scoring by features (QuickScorer: Lucchese et al., SIGIR 2015, with several records side by side):
+//! Small trees laid out for scoring by features (`QuickScorer`: Lucchese et al., SIGIR 2015, with several records side by side):
 //! of each tree a word has a bit for each leaf, from left to right. A test that sends a record to the right clears the leaves
 //! on its left, in any order of the tests, and the first bit that is left is the leaf of the record. The tests of a feature are
 //! sorted by their thresholds, so that those of a record are the first ones, and nothing depends on a node before it.

@@ -1,7 +1,5 @@
 //! Trees for people: as indented text, and as graphs for Graphviz.
 
-use std::fmt::Write as _;
-
 use super::model::Model;
 use super::names::{NamedFeature, named_features};
 use super::tree::{Node, Test, Tree, leaf_numbers};
@@ -35,39 +33,33 @@ pub(super) fn render(
             format!(", class {}", labels::text(class.into(), &facts.schema.label_names))
         }
     };
-    let mut out = String::new();
+    let mut lines = Vec::new();
     if matches!(format, TextFormat::Text { tree: None }) {
         let base: Vec<String> = base.iter().map(|score| short(*score)).collect();
-        writeln!(out, "scores before the first tree: {}", base.join(" ")).expect("a string takes all");
+        lines.push(format!("scores before the first tree: {}", base.join(" ")));
     }
     for (number, tree) in trees.iter().enumerate().filter(|(number, _)| is_shown(*number)) {
-        match format {
-            TextFormat::Graphviz { .. } => {
-                out += &format!(
-                    "digraph tree_{number} {{\n  label=\"tree {number}{}\"\n",
-                    escaped(&class_of(number))
-                );
-                out += "  node [shape=box]\n";
-                graph(tree, &features, &mut out);
-                out += "}\n";
-            }
-            _ => {
-                out += &format!("tree {number}{}\n", class_of(number));
-                indent(tree, &features, &mut out);
-            }
+        if matches!(format, TextFormat::Graphviz { .. }) {
+            lines.push(format!("digraph tree_{number} {{"));
+            lines.push(format!("  label=\"tree {number}{}\"", escaped(&class_of(number))));
+            lines.push("  node [shape=box]".to_owned());
+            graph(tree, &features, &mut lines);
+            lines.push("}".to_owned());
+        } else {
+            lines.push(format!("tree {number}{}", class_of(number)));
+            indent(tree, &features, &mut lines);
         }
     }
-    Ok(out)
+    Ok(lines.join("\n") + "\n")
 }
 
 /// A line for each node, below its parent.
-fn indent(tree: &Tree, features: &[NamedFeature], out: &mut String) {
+fn indent(tree: &Tree, features: &[NamedFeature], out: &mut Vec<String>) {
     let numbers = leaf_numbers(tree);
     let mut open = vec![(0usize, 1, "")];
     while let Some((at, depth, side)) = open.pop() {
-        let line = describe(&tree[at], numbers[at], features);
-        out.extend(std::iter::repeat_n("  ", depth));
-        *out += &format!("{side}{}\n", line.join(", "));
+        let line = describe(&tree[at], numbers[at], features).join(", ");
+        out.push(format!("{}{side}{line}", "  ".repeat(depth)));
         if !tree[at].is_leaf() {
             open.push((tree[at].right as usize, depth + 1, "no: "));
             open.push((tree[at].left as usize, depth + 1, "yes: "));
@@ -76,17 +68,15 @@ fn indent(tree: &Tree, features: &[NamedFeature], out: &mut String) {
 }
 
 /// Nodes and edges.
-fn graph(tree: &Tree, features: &[NamedFeature], out: &mut String) {
+fn graph(tree: &Tree, features: &[NamedFeature], out: &mut Vec<String>) {
     let numbers = leaf_numbers(tree);
     for (at, node) in tree.iter().enumerate() {
         let lines: Vec<String> =
             describe(node, numbers[at], features).iter().map(|line| escaped(line)).collect();
-        *out += &format!("  n{at} [label=\"{}\"]\n", lines.join("\\n"));
+        out.push(format!("  n{at} [label=\"{}\"]", lines.join("\\n")));
         if !node.is_leaf() {
-            *out += &format!(
-                "  n{at} -> n{} [label=\"yes\"]\n  n{at} -> n{} [label=\"no\"]\n",
-                node.left, node.right
-            );
+            out.push(format!("  n{at} -> n{} [label=\"yes\"]", node.left));
+            out.push(format!("  n{at} -> n{} [label=\"no\"]", node.right));
         }
     }
 }

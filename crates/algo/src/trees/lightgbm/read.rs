@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use data::{Column, ColumnKind, KeyNames, Schema};
+use data::{Column, ColumnKind, KeyNames, NumberForm, Schema};
 use math::hash::named_key;
 use matrix::{ExportedRows, OwnedValues};
 use serde_json::Value;
@@ -91,7 +91,9 @@ fn tables(model: &Model, trees: &[Tree], iterations: u64) -> Vec<ExportedRows> {
     let mut importances: Importances = (model.features().by_key.iter())
         .map(|(key, meaning)| (*key, [0.0, 0.0, 1.0 + f64::from(meaning.feature)]))
         .collect();
-    trees.iter().for_each(|tree| add_importances(&model.features, tree, &mut importances));
+    for tree in trees {
+        add_importances(&model.features, tree, &mut importances);
+    }
     let mut ensemble = vec![0.0; 1 + model.width()];
     ensemble[0] = iterations as f64;
     let mut all = TreeRows::default();
@@ -382,7 +384,7 @@ impl Columns {
         let column = |(at, kind): (usize, &Kind)| Column {
             name: if is_named { self.names[at].clone() } else { (at + skipped(at)).to_string() },
             kind: if matches!(kind, Kind::Names(_)) { ColumnKind::Text } else { ColumnKind::Numeric },
-            form: Default::default(),
+            form: NumberForm::default(),
             origin: 0.0,
             is_required: false,
         };

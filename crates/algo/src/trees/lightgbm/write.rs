@@ -62,7 +62,7 @@ pub(in super::super) fn write(
     }
     let mut order: Vec<usize> = (0..counts.len()).filter(|place| counts[*place] > 0).collect();
     order.sort_by_key(|place| (std::cmp::Reverse(counts[*place]), *place));
-    order.iter().for_each(|&place| out += &format!("{}={}\n", features.names[place], counts[place]));
+    out.extend(order.iter().map(|&place| format!("{}={}\n", features.names[place], counts[place])));
     let name = objective.split(' ').next().unwrap_or_default();
     let categories = if features.categories.is_empty() { Value::Null } else { features.categories.into() };
     write!(
@@ -150,8 +150,12 @@ fn tree_text(tree: &Tree, features: &TextFeatures) -> Result<String, Error> {
         leaf_numbers(tree).into_iter().zip(0..).filter(|(_, at)| tree[*at].is_leaf()).collect();
     leaves.sort_unstable();
     let mut codes = vec![0i64; tree.len()];
-    splits.iter().zip(0..).for_each(|(at, number)| codes[*at] = number);
-    leaves.iter().for_each(|(number, at)| codes[*at] = !i64::from(*number));
+    for (at, number) in splits.iter().zip(0..) {
+        codes[*at] = number;
+    }
+    for (number, at) in &leaves {
+        codes[*at] = !i64::from(*number);
+    }
     let (mut boundaries, mut words) = (vec![0], Vec::new());
     let (mut thresholds, mut decisions) = (Vec::new(), Vec::new());
     for &at in &splits {
@@ -176,8 +180,8 @@ fn tree_text(tree: &Tree, features: &TextFeatures) -> Result<String, Error> {
         decisions.push(decision);
     }
     let values = inner_values(tree);
-    let mut out = format!("num_leaves={}\nnum_cat={}", leaves.len(), boundaries.len() - 1);
-    let mut line = |name: &str, values: Vec<String>| out += &format!("\n{name}={}", values.join(" "));
+    let mut lines = vec![format!("num_leaves={}\nnum_cat={}", leaves.len(), boundaries.len() - 1)];
+    let mut line = |name: &str, values: Vec<String>| lines.push(format!("{name}={}", values.join(" ")));
     let of_splits = |of: &dyn Fn(usize) -> String| splits.iter().map(|at| of(*at)).collect::<Vec<_>>();
     let of_leaves = |of: &dyn Fn(usize) -> String| leaves.iter().map(|(_, at)| of(*at)).collect::<Vec<_>>();
     line("split_feature", of_splits(&|at| features.places[tree[at].feature as usize].to_string()));
@@ -198,7 +202,7 @@ fn tree_text(tree: &Tree, features: &TextFeatures) -> Result<String, Error> {
     }
     line("is_linear", vec!["0".to_owned()]);
     line("shrinkage", vec!["1".to_owned()]);
-    Ok(out)
+    Ok(lines.join("\n"))
 }
 
 /// The mean of the leaves below each node, by their records.
