@@ -324,7 +324,9 @@ impl Boosting<'_> {
         row.extend_from_slice(&self.base);
         task.agent.push(Model::ENSEMBLE, ONE_ROW, Values::F64(&row))?;
         let mut importances = Importances::new();
-        trees.iter().for_each(|tree| add_importances(&self.model.features, tree, &mut importances));
+        for tree in trees {
+            add_importances(&self.model.features, tree, &mut importances);
+        }
         push_importances(task, importances)
     }
 }
