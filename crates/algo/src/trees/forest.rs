@@ -221,7 +221,9 @@ mod tests {
         let trees: Vec<Tree> =
             sizes.map(|leaves| random_tree(&mut random, FEATURES as u32, leaves)).collect();
         let mut forest = Forest { word_counts: vec![1; FEATURES], ..Forest::default() };
-        trees.iter().for_each(|tree| forest.push(tree));
+        for tree in &trees {
+            forest.push(tree);
+        }
         let values: Vec<f32> =
             (0..BLOCK * FEATURES).map(|at| random_value(&mut random, at % FEATURES)).collect();
         for (count, width) in [(BLOCK, 1), (13, 1), (13, 4)] {
