@@ -28,7 +28,7 @@ struct FlatNode {
 
 /// Trees that follow each other and are scored in the same way.
 #[derive(Clone, Debug)]
-enum Part {
+enum Section {
     Small(TreeGroup),
     /// One tree with this root.
     Large(u32),
@@ -37,7 +37,7 @@ enum Part {
 /// Trees in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forest {
-    parts: Vec<Part>,
+    sections: Vec<Section>,
     /// The nodes of large trees.
     nodes: Vec<FlatNode>,
     /// Of leaves.
@@ -55,18 +55,18 @@ impl Forest {
 
     pub(super) fn push(&mut self, tree: &Tree) {
         if tree.len() / 2 < WORD_LEAVES {
-            match self.parts.last_mut() {
-                Some(Part::Small(group)) if !group.is_full() => group.push(tree),
+            match self.sections.last_mut() {
+                Some(Section::Small(group)) if !group.is_full() => group.push(tree),
                 _ => {
                     let mut group = TreeGroup::default();
                     group.push(tree);
-                    self.parts.push(Part::Small(group));
+                    self.sections.push(Section::Small(group));
                 }
             }
             return;
         }
         let root = self.nodes.len() as u32;
-        self.parts.push(Part::Large(root));
+        self.sections.push(Section::Large(root));
         for (i, node) in (root..).zip(tree) {
             self.values.push(node.value);
             self.nodes.push(if node.is_leaf() {
@@ -105,16 +105,16 @@ impl Forest {
     /// followed by those of no record up to a whole block.
     fn add(&self, values: &[f32], feature_count: usize, width: usize, scores: &mut [f64]) {
         let (mut number, mut words) = (0, Vec::new());
-        for part in &self.parts {
-            match part {
-                Part::Small(group) => {
+        for section in &self.sections {
+            match section {
+                Section::Small(group) => {
                     let lanes = values.chunks_exact(feature_count * quick::LANES);
                     for (values, scores) in lanes.zip(scores.chunks_mut(width * quick::LANES)) {
                         group.add(values, feature_count, (number, width), &mut words, scores);
                     }
                     number += group.tree_count();
                 }
-                Part::Large(root) => {
+                Section::Large(root) => {
                     self.walk(*root, values, feature_count, (number % width, width), scores);
                     number += 1;
                 }

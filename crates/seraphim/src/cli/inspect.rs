@@ -3,7 +3,7 @@
 use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use matrix::{ExportedRows, OwnedValues};
-use model::{Manifest, Model};
+use model::{Manifest, Model, TrainingRecord};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
@@ -107,25 +107,7 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
     let mut text =
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
-    if trained.tasks == 0 {
-        text += &format!(
-            "imported     from {} ({}, {})\n",
-            trained.data.join(", "),
-            counted(trained.records, "record"),
-            counted(trained.epochs, "iteration")
-        );
-    } else {
-        text += &format!(
-            "trained on   {} ({}, {}{}, {}, {}, seed {})\n",
-            trained.data.join(", "),
-            counted(trained.records, "record"),
-            counted(trained.epochs, "epoch"),
-            if trained.interrupted { ", interrupted" } else { "" },
-            counted(u64::from(trained.tasks), "task"),
-            trained.consistency,
-            trained.seed
-        );
-    }
+    text += &origin(trained);
     if let Some(unfinished) = &trained.unfinished {
         let clocks = &unfinished.clocks;
         text += &format!(
@@ -174,4 +156,20 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
         text += &format!("  {:<30} {}\n", weight.name, values.join(" "));
     }
     text
+}
+
+/// What the model was made of.
+fn origin(trained: &TrainingRecord) -> String {
+    let (data, records) = (trained.data.join(", "), counted(trained.records, "record"));
+    if trained.tasks == 0 {
+        return format!("imported     from {data} ({records}, {})\n", counted(trained.epochs, "iteration"));
+    }
+    format!(
+        "trained on   {data} ({records}, {}{}, {}, {}, seed {})\n",
+        counted(trained.epochs, "epoch"),
+        if trained.interrupted { ", interrupted" } else { "" },
+        counted(u64::from(trained.tasks), "task"),
+        trained.consistency,
+        trained.seed
+    )
 }
