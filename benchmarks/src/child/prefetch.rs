@@ -57,7 +57,8 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let job = algo::Families::default().configure("lr", &[("epochs".to_owned(), "1".to_owned())].into())?;
     let model = job.model(&algo::DataFacts::default(), None)?;
-    let matrices = job.training_matrices(&*model, consistency, PARTITIONS, 1)?;
+    let tables = algo::TableLayout { partition_count: PARTITIONS, task_count: TASKS };
+    let matrices = job.training_matrices(&*model, consistency, tables, 1)?;
     let mut layout = open_job(JOB, &servers, matrices, TASKS)?;
     layout.prefetch = prefetch;
     for (lane, server) in layout.lanes.iter_mut().zip(&servers) {
