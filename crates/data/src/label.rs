@@ -57,6 +57,11 @@ impl LabelRange {
 }
 
 impl LabelRule {
+    /// Whether labels must be classes.
+    pub(crate) fn is_class(self) -> bool {
+        matches!(self, Self::Binary { .. } | Self::Class)
+    }
+
     /// Whether labels are numbers and not classes.
     pub fn is_real(self) -> bool {
         matches!(self, Self::Real | Self::Range { .. })

@@ -262,7 +262,7 @@ pub const KEYS: &[Key] = &[
          for svm]",
     ),
     key("weight", KeyKind::Text, "COLUMN", ALL, "Column of record weights"),
-    key("group", KeyKind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
+    key("group", KeyKind::Text, "COLUMN", ALL, "Column of groups, for gauc and ranking; qid for libsvm"),
     key(
         "time",
         KeyKind::Text,

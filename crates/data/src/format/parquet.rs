@@ -114,7 +114,7 @@ fn value_features(plan: &ColumnPlan) -> Vec<usize> {
 fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<&str>) -> Result<(), Error> {
     let options = context.options;
     let Some(name) = name else { return Ok(()) };
-    if options.label.is_some() || options.label_rule.is_real() {
+    if options.label.is_some() || !options.label_rule.is_class() {
         return Ok(());
     }
     for (input, file) in context.files.iter().zip(files) {

@@ -280,6 +280,10 @@ fn the_objective_follows_from_the_labels_and_the_reason_is_told() {
             assert!(weights("auto") == weights("many"), "{told} {more:?}: other bytes");
         }
     }
+    // A label column that nobody has named may have numbers.
+    folder.write("data.csv", table(&|s: f64| s.to_string()));
+    let guessed = succeed(&["train", "gbdt", "--data", &data, "--model", &model, "--overwrite"]);
+    assert!(guessed.contains("rmse"), "{guessed}");
     // Settings of two classes say what the labels are, and a model says what it has learned.
     folder.write("data.csv", table(&two("1", "2")));
     assert!(run(&["--model", &model, "--set", "positive_label=2"]).contains("objective=logistic"));

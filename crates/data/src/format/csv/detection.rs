@@ -167,7 +167,7 @@ pub(super) fn label_names(
     let has_names = options.text_columns.contains(name) || csv.plan.label_is_text;
     let scan = LabelScan::new(name, options, has_names.then_some(file))?;
     let named = csv.schema.named;
-    if options.label.is_none() && !options.label_rule.is_real() {
+    if options.label.is_none() && options.label_rule.is_class() {
         let rows: Vec<_> = sample.rows_from(usize::from(named)).collect();
         let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !field.is_empty());
         let values = fields.map(AsRef::as_ref).collect();
