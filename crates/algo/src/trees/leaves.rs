@@ -37,18 +37,17 @@ pub(super) fn newton_steps(
     Ok(sums.as_chunks::<2>().0.iter().map(value).collect())
 }
 
-/// The percentile `alpha` of what the scores of the records of each leaf lack. `is_drawn` tells which records are in the
-/// sample; empty: all are.
+/// The percentile `alpha` of what the scores of the records of each leaf lack. All records count, also those that are not in
+/// the sample of the iteration: a sample by gradients would move percentiles.
 pub(super) fn residuals(
     leaves: &[GrownLeaf<'_>],
     alpha: f64,
-    (columns, scores, is_drawn): (&Batch, &[f64], &[bool]),
+    (columns, scores): (&Batch, &[f64]),
     exchange: &mut Exchange<'_>,
 ) -> Result<Vec<f64>, Error> {
     let lists = leaves.iter().map(|leaf| {
         let records = leaf.records.iter().map(|r| *r as usize);
-        let sample = records.filter(|r| is_drawn.get(*r).is_none_or(|is_drawn| *is_drawn));
-        sample.map(|r| (columns.labels[r] - scores[r], f64::from(columns.weight(r))))
+        records.map(|r| (columns.labels[r] - scores[r], f64::from(columns.weight(r))))
     });
     percentiles(lists, alpha, exchange)
 }

@@ -294,10 +294,7 @@ impl Boosting<'_> {
         let (leaves, count) = (&grown.leaves, tree[0].count as u64);
         let percentile = self.model.objective.percentile();
         let values = match percentile {
-            Some(alpha) => {
-                let records = (columns, &self.scores[..], &self.is_drawn[..]);
-                leaves::residuals(leaves, alpha, records, exchange)?
-            }
+            Some(alpha) => leaves::residuals(leaves, alpha, (columns, &self.scores[..]), exchange)?,
             None => leaves::newton_steps(leaves, (gradients, hessians), most, count, &rule, exchange)?,
         };
         for (leaf, value) in leaves.iter().zip(values) {

@@ -119,9 +119,13 @@ fn a_quantile_is_above_its_share_of_the_labels() {
     folder.write("train.csv", sales(3000, 3));
     let data = folder.path("train.csv");
     let labels = column(&folder, "train.csv", "amount");
-    for (alpha, low, high) in [("0.5", 0.45, 0.55), ("0.9", 0.87, 0.94)] {
-        let (name, setting) = (format!("q{alpha}"), format!("alpha={alpha}"));
-        train(&folder, &name, "amount", &["--set", "objective=quantile", "--set", &setting]);
+    // Also where iterations learn from a sample by gradients.
+    for (alpha, low, high, rate) in
+        [("0.5", 0.45, 0.55, "0"), ("0.9", 0.87, 0.94, "0"), ("0.9", 0.87, 0.94, "0.05")]
+    {
+        let (name, setting) = (format!("q{alpha}{rate}"), format!("alpha={alpha}"));
+        let rate = format!("top_rate={rate}");
+        train(&folder, &name, "amount", &["--set", "objective=quantile", "--set", &setting, "--set", &rate]);
         let out = folder.path("out.csv");
         succeed(&[
             "predict",
