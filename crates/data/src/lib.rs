@@ -50,6 +50,7 @@ pub use batch::{Batch, BatchBuilder, PassthroughTexts};
 pub use batch_size::BatchSize;
 pub use cache::{CacheConfig, CacheMode, CacheStats};
 pub use columns::NumberForm;
+pub use columns::missing::is_missing;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
 pub use error::{BadLine, Error, LineError};
 pub use format::{FormatRow, FormatTable};

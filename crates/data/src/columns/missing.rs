@@ -2,7 +2,7 @@
 
 /// Whether a field is a missing value.
 #[inline]
-pub(crate) fn is_missing(field: &[u8]) -> bool {
+pub fn is_missing(field: &[u8]) -> bool {
     match field.len() {
         0 => true,
         1 => field == b"?",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use data::{Column, ColumnKind, KeyNames, NumberForm, Schema};
+use data::{Column, ColumnKind, KeyNames, NumberForm, Schema, is_missing};
 use math::hash::named_key;
 use matrix::{ExportedRows, OwnedValues};
 use serde_json::Value;
@@ -244,6 +244,16 @@ enum Kind {
     Names(Vec<String>),
 }
 
+impl Kind {
+    /// The category that is missing in the data.
+    fn missing_code(&self) -> Option<usize> {
+        match self {
+            Self::Names(names) => names.iter().position(|name| is_missing(name.as_bytes())),
+            Self::Numbers | Self::Codes(_) => None,
+        }
+    }
+}
+
 /// The features of a text.
 struct Columns {
     names: Vec<String>,
@@ -324,8 +334,10 @@ impl Columns {
         Ok(())
     }
 
-    /// Gives all sets of categories of a feature the same length.
+    /// Gives all sets of categories of a feature the same length, and sends missing names where a name goes that counts as missing
+    /// in the data, such as `?`.
     fn widen(&self, trees: &mut [Tree]) {
+        let missing: Vec<Option<usize>> = self.kinds.iter().map(Kind::missing_code).collect();
         for node in trees.iter_mut().flatten() {
             let count = match &self.kinds[node.feature as usize] {
                 Kind::Numbers => continue,
@@ -334,6 +346,8 @@ impl Columns {
             };
             if let Test::Among(words) = &mut node.test {
                 words.resize(count.div_ceil(64), 0);
+                node.missing_left =
+                    missing[node.feature as usize].is_some_and(|code| node.goes_left(code as f32));
             }
         }
     }

@@ -144,6 +144,19 @@ fn categories_have_the_names_of_pandas() {
 }
 
 #[test]
+fn a_category_that_counts_as_missing_in_the_data_goes_where_its_name_goes() {
+    for (code, missing) in [(1, 1.0), (2, 300.0)] {
+        let name = |at: u32| if at == code { "?".to_owned() } else { format!("town {at}") };
+        let list = format!("[{:?}]", (0..40).map(name).collect::<Vec<_>>());
+        let first = read(&text("regression", 1, &[tree("8 9")], &list), &csv()).unwrap();
+        assert_eq!(scores(&first, &[&[(0, 0.0)]]), [missing]);
+        let facts = ModelFacts { schema: &first.schema, names: &first.names, single_rows: &BTreeMap::new() };
+        let document = first.model.document(TextFormat::LightGbm, &facts, &mut *agent(&first)).unwrap();
+        assert_eq!(read(&document.unwrap(), &csv()).unwrap().tables, first.tables);
+    }
+}
+
+#[test]
 fn objectives_say_what_scores_mean() {
     let of = |objective: &str, width: usize| {
         let trees: Vec<String> = (0..2 * width).map(|_| tree("8 9")).collect();

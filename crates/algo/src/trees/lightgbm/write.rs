@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use data::is_missing;
 use serde_json::Value;
 
 use super::super::bins::SavedFeature;
 use super::super::model::Model;
 use super::super::names::{NamedFeature, named_features};
-use super::super::tree::{Test, Tree, leaf_numbers};
+use super::super::tree::{Node, Test, Tree, leaf_numbers};
 use super::{CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_SHIFT, objective, threshold};
 use crate::error::Error;
 use crate::family::ModelFacts;
@@ -24,6 +25,8 @@ struct TextFeatures {
     infos: Vec<String>,
     /// The names of the categories of each column that has some, in the order of the columns.
     categories: Vec<Value>,
+    /// Of each feature of the model the category whose name counts as missing in our data.
+    missing: Vec<Option<usize>>,
 }
 
 /// The text of a model, from its trees and the scores before the first one.
@@ -35,7 +38,7 @@ pub(in super::super) fn write(
 ) -> Result<String, Error> {
     let width = model.width();
     if trees.is_empty() {
-        trees = vec![vec![super::super::tree::Node::leaf(0.0, 0.0)]; width];
+        trees = vec![vec![Node::leaf(0.0, 0.0)]; width];
     }
     for (class, tree) in trees.iter_mut().take(width).enumerate() {
         tree.iter_mut().filter(|node| node.is_leaf()).for_each(|leaf| leaf.value += base[class]);
@@ -107,7 +110,21 @@ impl TextFeatures {
             }
         }
         categories.sort_by_key(|(place, _)| *place);
-        Self { places, names, infos, categories: categories.into_iter().map(|(_, names)| names).collect() }
+        let missing =
+            |feature: &NamedFeature| feature.categories.iter().position(|name| is_missing(name.as_bytes()));
+        let missing = named.iter().map(missing).collect();
+        Self {
+            places,
+            names,
+            infos,
+            missing,
+            categories: categories.into_iter().map(|(_, names)| names).collect(),
+        }
+    }
+
+    /// Whether a split of categories has that of missing names on the left, as in a model of LightGBM.
+    fn sends_missing_left(&self, node: &Node) -> bool {
+        self.missing[node.feature as usize].is_some_and(|code| node.goes_left(code as f32))
     }
 }
 
@@ -166,7 +183,7 @@ fn tree_text(tree: &Tree, features: &TextFeatures) -> Result<String, Error> {
                 decision |= if node.missing_left { DEFAULT_LEFT } else { 0 };
                 thresholds.push(threshold::to_double(*number));
             }
-            Test::Among(_) if node.missing_left => {
+            Test::Among(_) if node.missing_left && !features.sends_missing_left(node) => {
                 let reason = "a split sends missing categories to the left, which LightGBM cannot".to_owned();
                 return Err(Error::UnsuitableData { reason });
             }
