@@ -15,6 +15,7 @@ use super::relay;
 use super::wire::{ChildServer, close, open_job};
 
 const TASKS: u32 = 2;
+const TABLES: algo::TableLayout = algo::TableLayout { partition_count: PARTITIONS, task_count: TASKS };
 const JOB: u32 = 1;
 const PARTITIONS: u32 = 8;
 
@@ -57,8 +58,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let job = algo::Families::default().configure("lr", &[("epochs".to_owned(), "1".to_owned())].into())?;
     let model = job.model(&algo::DataFacts::default(), None)?;
-    let tables = algo::TableLayout { partition_count: PARTITIONS, task_count: TASKS };
-    let matrices = job.training_matrices(&*model, consistency, tables, 1)?;
+    let matrices = job.training_matrices(&*model, consistency, TABLES, 1)?;
     let mut layout = open_job(JOB, &servers, matrices, TASKS)?;
     layout.prefetch = prefetch;
     for (lane, server) in layout.lanes.iter_mut().zip(&servers) {
