@@ -2,17 +2,53 @@
 
 use std::ops::Range;
 
-use matrix::function::{Arity, Block, Shape};
+use matrix::function::{Arity, Block, FunctionValue, Shape};
 use matrix::{ElementType, FunctionFault, PushFunction};
 
 use super::histogram::{Histogram, Sums};
 use super::shared::{SLOT_ROWS, groups};
 
-/// Some bins: the first, and their sums as [`encode`] writes them.
-type BinGroup = (u32, u32, Vec<u8>);
+/// Some bins of a histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BinGroup {
+    /// The first bin, and the end.
+    bins: Range<u32>,
+    /// Their sums as [`encode`] writes them.
+    bytes: Vec<u8>,
+}
+
+impl BinGroup {
+    fn meets(&self, columns: &Range<u64>) -> bool {
+        u64::from(self.bins.start) < columns.end && u64::from(self.bins.end) > columns.start
+    }
+}
 
 /// A histogram as it is pushed: the mean gradient and hessian of a record, and groups of bins.
 pub(super) type SentHistogram = (i64, i64, Vec<BinGroup>);
+
+impl FunctionValue for BinGroup {
+    fn pack(&self, out: &mut Vec<u8>) {
+        (self.bins.start, self.bins.end, self.bytes.len() as u32).pack(out);
+        out.extend_from_slice(&self.bytes);
+    }
+
+    fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
+        let (start, end, len) = <(u32, u32, u32)>::unpack(bytes)?;
+        let Some((own, rest)) = bytes.split_at_checked(len as usize) else {
+            return Err(bad_bytes(format!("{} bytes", bytes.len()), format!("{len} bytes of bins")));
+        };
+        *bytes = rest;
+        Ok(Self { bins: start..end, bytes: own.to_vec() })
+    }
+
+    fn is_finite(&self) -> bool {
+        true
+    }
+}
+
+fn bad_bytes(actual: impl Into<String>, expected: impl Into<String>) -> FunctionFault {
+    FunctionFault::argument("histogram", actual, expected)
+}
 
 /// Adds the sums of a task to the three rows of a slot. The argument has the bins in groups, as bytes: of each bin its count,
 /// and by how much gradients and hessians differ from the count times a mean, as numbers of seven bits a byte. A 0 is a
@@ -39,9 +75,9 @@ pub(super) fn encode(histogram: &Histogram, sums: Sums, starts: &[u32]) -> SentH
                 put(&mut bytes, zigzag(own.gradient - own.count * means.0));
                 put(&mut bytes, zigzag(own.hessian - own.count * means.1));
             }
-            (group.start, group.end, bytes)
+            BinGroup { bins: group, bytes }
         })
-        .filter(|group| !group.2.is_empty());
+        .filter(|group| !group.bytes.is_empty());
     (means.0, means.1, groups.collect())
 }
 
@@ -84,8 +120,8 @@ fn signed(number: u64) -> i64 {
 }
 
 /// Calls `add` with each bin that is not empty.
-fn decode((start, end, bytes): &BinGroup, means: (i64, i64), mut add: impl FnMut(u64, Sums)) -> Option<()> {
-    let (mut bin, mut bytes) = (u64::from(*start), &bytes[..]);
+fn decode(group: &BinGroup, means: (i64, i64), mut add: impl FnMut(u64, Sums)) -> Option<()> {
+    let (mut bin, mut bytes) = (u64::from(group.bins.start), &group.bytes[..]);
     while !bytes.is_empty() {
         let count = take(&mut bytes)?;
         if count == 0 {
@@ -95,7 +131,7 @@ fn decode((start, end, bytes): &BinGroup, means: (i64, i64), mut add: impl FnMut
         let count = count as i64;
         let gradient = signed(take(&mut bytes)?).wrapping_add(count.wrapping_mul(means.0));
         let hessian = signed(take(&mut bytes)?).wrapping_add(count.wrapping_mul(means.1));
-        (bin < u64::from(*end)).then(|| add(bin, Sums { gradient, hessian, count }))?;
+        (bin < u64::from(group.bins.end)).then(|| add(bin, Sums { gradient, hessian, count }))?;
         bin += 1;
     }
     Some(())
@@ -117,14 +153,11 @@ impl PushFunction for AddHistogram {
     }
 
     fn check(&self, (_, _, groups): &SentHistogram, shape: &Shape) -> Result<(), FunctionFault> {
-        let fits = |group: &BinGroup| {
-            u64::from(group.1) <= shape.columns && decode(group, (0, 0), |_, _| {}).is_some()
-        };
-        if shape.element == ElementType::I64 && groups.iter().all(fits) {
+        let fits = groups.iter().all(|group| u64::from(group.bins.end) <= shape.columns);
+        if shape.element == ElementType::I64 && fits {
             return Ok(());
         }
-        let expected = format!("bins below {} of a matrix of i64", shape.columns);
-        Err(FunctionFault::argument("histogram", "other bins", expected))
+        Err(bad_bytes("other bins", format!("bins below {} of a matrix of i64", shape.columns)))
     }
 
     fn split(
@@ -132,10 +165,7 @@ impl PushFunction for AddHistogram {
         (gradient, hessian, groups): &SentHistogram,
         columns: Range<u64>,
     ) -> Option<SentHistogram> {
-        let own = groups
-            .iter()
-            .filter(|group| u64::from(group.0) < columns.end && u64::from(group.1) > columns.start)
-            .cloned();
+        let own = groups.iter().filter(|group| group.meets(&columns)).cloned();
         Some((*gradient, *hessian, own.collect()))
     }
 
@@ -149,11 +179,8 @@ impl PushFunction for AddHistogram {
         let [gradients, hessians, counts] = &mut block.into[..] else {
             unreachable!("a slot has three rows")
         };
-        for group in
-            groups.iter().filter(|group| u64::from(group.0) < range.end && u64::from(group.1) > range.start)
-        {
-            // The check has decoded it.
-            let _ = decode(group, (*gradient, *hessian), |bin, sums| {
+        for group in groups.iter().filter(|group| group.meets(&range)) {
+            let decoded = decode(group, (*gradient, *hessian), |bin, sums| {
                 if range.contains(&bin) {
                     let at = (bin - range.start) as usize;
                     gradients[at] = gradients[at].wrapping_add(sums.gradient);
@@ -161,6 +188,7 @@ impl PushFunction for AddHistogram {
                     counts[at] = counts[at].wrapping_add(sums.count);
                 }
             });
+            decoded.ok_or_else(|| bad_bytes("other bytes", "the sums of its bins"))?;
         }
         Ok(())
     }
@@ -186,7 +214,7 @@ mod tests {
             all += histogram.bins().of(bin as usize);
         }
         let sent = encode(&histogram, all, &starts);
-        assert!(sent.2.iter().map(|group| group.2.len()).sum::<usize>() < 702 * 6);
+        assert!(sent.2.iter().map(|group| group.bytes.len()).sum::<usize>() < 702 * 6);
         let mut found = vec![Sums::default(); 702];
         for columns in [0..300, 300..700, 700..702] {
             let own = AddHistogram.split(&sent, columns.clone()).unwrap();
@@ -205,12 +233,20 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_histogram_are_refused() {
-        let shape = Shape { element: ElementType::I64, columns: 10, from: 0, into: 3 };
-        let check = |group| AddHistogram.check(&(0, 0, vec![group]), &shape);
-        assert!(check((0, 10, vec![1, 2, 3])).is_ok());
-        for bytes in [vec![1, 2], vec![1, 2, 128], vec![0, 10, 1, 2, 3], vec![255; 30]] {
-            assert!(check((0, 10, bytes.clone())).is_err(), "{bytes:?}");
+        let count = |bytes: &[u8]| {
+            let mut found = 0;
+            let group = BinGroup { bins: 0..10, bytes: bytes.to_vec() };
+            decode(&group, (0, 0), |_, _| found += 1).map(|()| found)
+        };
+        assert_eq!(count(&[1, 2, 3]), Some(1));
+        for bytes in [&[1, 2][..], &[1, 2, 128], &[0, 10, 1, 2, 3], &[255; 30]] {
+            assert_eq!(count(bytes), None, "{bytes:?}");
         }
-        assert!(check((0, 11, Vec::new())).is_err());
+        let shape = Shape { element: ElementType::I64, columns: 9, from: 0, into: 3 };
+        let group = BinGroup { bins: 0..10, bytes: Vec::new() };
+        assert!(AddHistogram.check(&(0, 0, vec![group.clone()]), &shape).is_err());
+        let bytes = matrix::function::pack(&group);
+        assert_eq!(matrix::function::unpack(&bytes), Ok(group));
+        assert!(matrix::function::unpack::<BinGroup>(&[0; 11]).is_err());
     }
 }
