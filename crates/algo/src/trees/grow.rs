@@ -197,7 +197,7 @@ impl Growth<'_, '_> {
         let rest = self.input.shape.leaves - self.leaves.len();
         // Every split to come must find a slot.
         let spare = (self.histograms.capacity() - self.slots).saturating_sub(rest);
-        let likely = if self.input.shape.is_depth_wise { rest } else { rest.div_ceil(2).min(1 + spare) };
+        let likely = if self.input.shape.is_depth_wise { rest } else { rest.div_ceil(4).min(1 + spare) };
         let count = if self.histograms.is_shared() { likely } else { 1 };
         self.ranking().into_iter().filter(is_open).take(count).collect()
     }
