@@ -8,7 +8,7 @@ use algo::param::{Bounds, CheckedParams};
 use algo::{
     AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, Scorer,
 };
-use algo::{StepDecision, TaskState, TrainTask};
+use algo::{StepDecision, TableLayout, TaskState, TrainTask};
 use data::Batch;
 use matrix::{Agent, ElementType, Keys, MatrixId, MatrixSpec};
 use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
@@ -88,7 +88,8 @@ impl Job for Means {
         Ok(Arc::new(LabelSums { smoothing: self.0.real(&SMOOTHING) }))
     }
 
-    fn matrices(&self, model: &dyn Model, count: u32) -> Result<Vec<MatrixSpec>, Error> {
+    fn matrices(&self, model: &dyn Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
+        let count = layout.partition_count;
         let partitioner = Partitioner::Own { name: BLOCKS.name.into(), partition_count: count };
         Ok(vec![MatrixSpec { partitioner, ..model.matrices(count).remove(0) }])
     }

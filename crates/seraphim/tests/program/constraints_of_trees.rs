@@ -39,8 +39,8 @@ fn on_grid(folder: &Folder, model: &str) -> Vec<Vec<f64>> {
     folder.write("grid.csv", text);
     let (data, model, out) = (folder.path("grid.csv"), folder.path(model), folder.path("grid.out.csv"));
     succeed(&["predict", "--no-label", "--data", &data, "--model", &model, "--output", &out, "--overwrite"]);
-    let scores = std::fs::read_to_string(out).unwrap();
-    let scores: Vec<f64> = scores.lines().skip(1).map(|line| line.parse().unwrap()).collect();
+    let scores = std::fs::read_to_string(out).expect("predictions");
+    let scores: Vec<f64> = scores.lines().skip(1).map(|line| line.parse().expect("a number")).collect();
     scores.chunks(40).map(<[f64]>::to_vec).collect()
 }
 

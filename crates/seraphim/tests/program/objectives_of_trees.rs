@@ -77,10 +77,11 @@ fn every_objective_has_the_same_bytes_for_any_number_of_tasks() {
 
 /// The numbers of a column of a table of predictions.
 fn column(folder: &Folder, file: &str, name: &str) -> Vec<f64> {
-    let text = std::fs::read_to_string(folder.path(file)).unwrap();
+    let text = std::fs::read_to_string(folder.path(file)).expect("predictions");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let at = lines.next().unwrap().iter().position(|column| *column == name).unwrap();
-    lines.map(|line| line[at].parse().unwrap()).collect()
+    let at =
+        lines.next().and_then(|header| header.iter().position(|column| *column == name)).expect("the column");
+    lines.map(|line| line[at].parse().expect("a number")).collect()
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn labels_and_settings_that_do_not_fit_an_objective_are_refused() {
         folder.write("bad.csv", rows(labels));
         let path = folder.path("bad.csv");
         let mut all = vec!["train", "gbdt", "--data", &path, "--label", "y", "--model", &model];
-        settings.iter().for_each(|setting| all.extend(["--set", setting]));
+        all.extend(settings.iter().flat_map(|setting| ["--set", setting]));
         let message = fail(code, &all);
         assert!(words.iter().all(|word| message.contains(word)), "{settings:?}: {message}");
         assert!(!std::path::Path::new(&model).exists());

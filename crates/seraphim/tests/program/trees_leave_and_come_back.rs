@@ -30,7 +30,8 @@ fn predict(folder: &Folder, model: &str, more: &[&str]) -> (Vec<String>, Vec<Vec
     let mut lines = text.lines();
     let names: Vec<String> = lines.next().expect("a header").split(',').map(str::to_owned).collect();
     let first = names.iter().position(|name| !["label", "predicted"].contains(&name.as_str())).unwrap_or(0);
-    let numbers = |line: &str| line.split(',').skip(first).map(|field| field.parse().unwrap()).collect();
+    let numbers =
+        |line: &str| line.split(',').skip(first).map(|field| field.parse().expect("a number")).collect();
     (names[first..].to_vec(), lines.map(numbers).collect())
 }
 
