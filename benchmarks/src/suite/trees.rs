@@ -197,7 +197,9 @@ fn dense_data(context: &Context) -> Result<PathBuf> {
     header.push_str("label\n");
     let record = |random: &mut RandomStream, text: &mut String| {
         let x: [f64; DENSE_COLUMNS] = std::array::from_fn(|_| random.normal());
-        x.iter().for_each(|x| write!(text, "{x:.4},").expect("a string takes all"));
+        for x in x {
+            write!(text, "{x:.4},").expect("a string takes all");
+        }
         let bumps: f64 =
             (0..DENSE_COLUMNS / 4).map(|i| x[i] * x[i + 7] * if x[i + 14] > 0.3 { 1.0 } else { -0.2 }).sum();
         0.6 * bumps + 0.5 * x[0] - 0.4 * (x[1] * x[1] - 1.0) + if x[2] > 1.0 { x[3] } else { 0.0 }
