@@ -23,8 +23,9 @@ impl BinGroup {
     }
 }
 
-/// A histogram as it is pushed: the mean gradient and hessian of a record, and groups of bins.
-pub(super) type SentHistogram = (i64, i64, Vec<BinGroup>);
+/// A histogram as it is pushed: whether it replaces what the slot has, the mean gradient and hessian of a record, and groups
+/// of bins.
+pub(super) type SentHistogram = (bool, i64, i64, Vec<BinGroup>);
 
 impl FunctionValue for BinGroup {
     fn pack(&self, out: &mut Vec<u8>) {
@@ -50,63 +51,88 @@ fn bad_bytes(actual: impl Into<String>, expected: impl Into<String>) -> Function
     FunctionFault::argument("histogram", actual, expected)
 }
 
-/// Adds the sums of a task to the three rows of a slot. The argument has the bins in groups, as bytes: of each bin its count,
-/// and by how much gradients and hessians differ from the count times a mean, as numbers of seven bits a byte. A 0 is a
-/// run of empty bins, whose length follows.
+/// Adds the sums of a task to the three rows of a slot. The argument has the bins in groups ([`BinGroup`]): a bit for each bin
+/// that is not empty, and of these the counts, and by how much gradients and hessians differ from the count times a mean. The
+/// numbers of a kind have as many bytes as the largest one of the group needs, so that no branch depends on a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AddHistogram;
 
-/// Makes the argument of [`AddHistogram`]; `sums`: those of all records of the histogram.
-pub(super) fn encode(histogram: &Histogram, sums: Sums, starts: &[u32]) -> SentHistogram {
-    let bins = histogram.bins();
+/// Kinds of numbers: counts, gradients, hessians. A group begins with the bytes that a number of each kind has.
+const KINDS: usize = 3;
+
+/// Makes the argument of [`AddHistogram`]; `sums`: those of all records of the histogram. The first of the tasks replaces what
+/// the slot has.
+pub(super) fn encode(histogram: &Histogram, sums: Sums, starts: &[u32], is_first: bool) -> SentHistogram {
+    let all = histogram.bins();
     let mean = |sum: i64| if sums.count > 0 { sum / sums.count } else { 0 };
     let means = (mean(sums.gradient), mean(sums.hessian));
+    let mut numbers: [Vec<u64>; KINDS] = Default::default();
     let groups = groups(starts)
-        .map(|group| {
-            let (mut bytes, mut empty) = (Vec::new(), 0);
-            for bin in group.start as usize..group.end as usize {
-                let own = bins.of(bin);
-                if own.count == 0 {
-                    empty += 1;
-                    continue;
-                }
-                put_empty(&mut bytes, &mut empty);
-                put(&mut bytes, own.count as u64);
-                put(&mut bytes, zigzag(own.gradient - own.count * means.0));
-                put(&mut bytes, zigzag(own.hessian - own.count * means.1));
+        .map(|bins| {
+            let own = all.slice(bins.start as usize..bins.end as usize);
+            let mut bits = vec![0u8; bins.len().div_ceil(8)];
+            numbers.iter_mut().for_each(Vec::clear);
+            for (bin, &count) in own.counts.iter().enumerate().filter(|(_, count)| **count != 0) {
+                bits[bin / 8] |= 1 << (bin % 8);
+                numbers[0].push(count as u64);
+                numbers[1].push(zigzag(own.gradients[bin] - count * means.0));
+                numbers[2].push(zigzag(own.hessians[bin] - count * means.1));
             }
-            BinGroup { bins: group, bytes }
+            let mut bytes = Vec::new();
+            if !numbers[0].is_empty() {
+                let widths = numbers.each_ref().map(|list| width_of(list));
+                bytes.extend(widths.map(|width| width as u8));
+                bytes.extend(bits);
+                for (list, width) in numbers.iter().zip(widths) {
+                    put(list, width, &mut bytes);
+                }
+            }
+            BinGroup { bins, bytes }
         })
         .filter(|group| !group.bytes.is_empty());
-    (means.0, means.1, groups.collect())
+    (is_first, means.0, means.1, groups.collect())
 }
 
-fn put_empty(bytes: &mut Vec<u8>, empty: &mut u64) {
-    if *empty > 0 {
-        bytes.push(0);
-        put(bytes, std::mem::take(empty));
-    }
+/// Bytes of the largest of these numbers; 0 if all are 0.
+fn width_of(numbers: &[u64]) -> usize {
+    let all = numbers.iter().fold(0, |all, number| all | number);
+    (u64::BITS - all.leading_zeros()).div_ceil(8) as usize
 }
 
-/// Writes a number in groups of seven bits, the lowest first; the high bit says that more follow.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number > 127 {
-        bytes.push(number as u8 | 128);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (mut number, mut shift) = (0u64, 0);
-    loop {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 127).checked_shl(shift)?;
-        if byte < 128 {
-            return Some(number);
+/// Calls a function whose constant is the number of bytes.
+macro_rules! with_width {
+    ($width:expr, $function:ident($($argument:expr),*)) => {
+        match $width {
+            0 => {}
+            1 => $function::<1>($($argument),*),
+            2 => $function::<2>($($argument),*),
+            3 => $function::<3>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            5 => $function::<5>($($argument),*),
+            6 => $function::<6>($($argument),*),
+            7 => $function::<7>($($argument),*),
+            _ => $function::<8>($($argument),*),
         }
-        shift += 7;
+    };
+}
+
+fn put(numbers: &[u64], width: usize, bytes: &mut Vec<u8>) {
+    let first = bytes.len();
+    bytes.resize(first + width * numbers.len(), 0);
+    with_width!(width, put_all(numbers, &mut bytes[first..]));
+}
+
+fn put_all<const WIDTH: usize>(numbers: &[u64], bytes: &mut [u8]) {
+    for (bytes, number) in bytes.as_chunks_mut::<WIDTH>().0.iter_mut().zip(numbers) {
+        bytes.copy_from_slice(&number.to_le_bytes()[..WIDTH]);
+    }
+}
+
+fn take_all<const WIDTH: usize>(bytes: &[u8], numbers: &mut [u64]) {
+    for (bytes, number) in bytes.as_chunks::<WIDTH>().0.iter().zip(numbers) {
+        let mut all = [0; 8];
+        all[..WIDTH].copy_from_slice(bytes);
+        *number = u64::from_le_bytes(all);
     }
 }
 
@@ -119,22 +145,30 @@ fn signed(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Calls `add` with each bin that is not empty.
+/// Calls `add` with each bin that is not empty; `None` if the bytes are not those of the bins.
 fn decode(group: &BinGroup, means: (i64, i64), mut add: impl FnMut(u64, Sums)) -> Option<()> {
-    let (mut bin, mut bytes) = (u64::from(group.bins.start), &group.bytes[..]);
-    while !bytes.is_empty() {
-        let count = take(&mut bytes)?;
-        if count == 0 {
-            bin += take(&mut bytes)?;
-            continue;
-        }
-        let count = count as i64;
-        let gradient = signed(take(&mut bytes)?).wrapping_add(count.wrapping_mul(means.0));
-        let hessian = signed(take(&mut bytes)?).wrapping_add(count.wrapping_mul(means.1));
-        (bin < u64::from(group.bins.end)).then(|| add(bin, Sums { gradient, hessian, count }))?;
-        bin += 1;
+    let (widths, rest) = group.bytes.split_first_chunk::<KINDS>()?;
+    let (bits, mut rest) = rest.split_at_checked(group.bins.len().div_ceil(8))?;
+    let count: usize = bits.iter().map(|byte| byte.count_ones() as usize).sum();
+    let mut numbers: [Vec<u64>; KINDS] = Default::default();
+    for (list, &width) in numbers.iter_mut().zip(widths) {
+        let width = usize::from(width);
+        let (own, after) = rest.split_at_checked(width * count)?;
+        list.resize(count, 0);
+        with_width!(width.min(8), take_all(own, list));
+        rest = after;
     }
-    Some(())
+    let is_valid = rest.is_empty() && widths.iter().all(|width| *width <= 8);
+    let bins = (0..8 * bits.len()).filter(|bin| bits[bin / 8] >> (bin % 8) & 1 == 1);
+    let [counts, gradients, hessians] = &numbers;
+    for (i, bin) in bins.enumerate().take_while(|_| is_valid) {
+        let count = counts[i] as i64;
+        let gradient = signed(gradients[i]).wrapping_add(count.wrapping_mul(means.0));
+        let hessian = signed(hessians[i]).wrapping_add(count.wrapping_mul(means.1));
+        (bin < group.bins.len()).then_some(())?;
+        add(u64::from(group.bins.start) + bin as u64, Sums { gradient, hessian, count });
+    }
+    is_valid.then_some(())
 }
 
 impl PushFunction for AddHistogram {
@@ -152,7 +186,7 @@ impl PushFunction for AddHistogram {
         Arity::Exactly(SLOT_ROWS as usize)
     }
 
-    fn check(&self, (_, _, groups): &SentHistogram, shape: &Shape) -> Result<(), FunctionFault> {
+    fn check(&self, (.., groups): &SentHistogram, shape: &Shape) -> Result<(), FunctionFault> {
         let fits = groups.iter().all(|group| u64::from(group.bins.end) <= shape.columns);
         if shape.element == ElementType::I64 && fits {
             return Ok(());
@@ -162,16 +196,16 @@ impl PushFunction for AddHistogram {
 
     fn split(
         &self,
-        (gradient, hessian, groups): &SentHistogram,
+        (is_first, gradient, hessian, groups): &SentHistogram,
         columns: Range<u64>,
     ) -> Option<SentHistogram> {
         let own = groups.iter().filter(|group| group.meets(&columns)).cloned();
-        Some((*gradient, *hessian, own.collect()))
+        Some((*is_first, *gradient, *hessian, own.collect()))
     }
 
     fn change(
         &self,
-        (gradient, hessian, groups): &SentHistogram,
+        (is_first, gradient, hessian, groups): &SentHistogram,
         block: &mut Block<'_>,
     ) -> Result<(), FunctionFault> {
         let Block::I64(block) = block else { unreachable!("the check allows no other elements") };
@@ -179,6 +213,11 @@ impl PushFunction for AddHistogram {
         let [gradients, hessians, counts] = &mut block.into[..] else {
             unreachable!("a slot has three rows")
         };
+        if *is_first {
+            for row in [&mut *gradients, hessians, counts] {
+                row.fill(0);
+            }
+        }
         for group in groups.iter().filter(|group| group.meets(&range)) {
             let decoded = decode(group, (*gradient, *hessian), |bin, sums| {
                 if range.contains(&bin) {
@@ -213,13 +252,13 @@ mod tests {
             (0..=bin % 40).for_each(|_| histogram.add_words(&word, bin as usize));
             all += histogram.bins().of(bin as usize);
         }
-        let sent = encode(&histogram, all, &starts);
-        assert!(sent.2.iter().map(|group| group.bytes.len()).sum::<usize>() < 702 * 6);
+        let sent = encode(&histogram, all, &starts, false);
+        assert!(sent.3.iter().map(|group| group.bytes.len()).sum::<usize>() < 702 * 6);
         let mut found = vec![Sums::default(); 702];
         for columns in [0..300, 300..700, 700..702] {
             let own = AddHistogram.split(&sent, columns.clone()).unwrap();
-            for group in &own.2 {
-                decode(group, (own.0, own.1), |bin, sums| {
+            for group in &own.3 {
+                decode(group, (own.1, own.2), |bin, sums| {
                     if columns.contains(&bin) {
                         found[bin as usize] += sums;
                     }
@@ -238,13 +277,19 @@ mod tests {
             let group = BinGroup { bins: 0..10, bytes: bytes.to_vec() };
             decode(&group, (0, 0), |_, _| found += 1).map(|()| found)
         };
-        assert_eq!(count(&[1, 2, 3]), Some(1));
-        for bytes in [&[1, 2][..], &[1, 2, 128], &[0, 10, 1, 2, 3], &[255; 30]] {
+        assert_eq!(count(&[1, 1, 0, 0b101, 0, 7, 8, 2, 3]), Some(2));
+        for bytes in [
+            &[1, 1][..],
+            &[1, 1, 0, 0b101, 0, 7, 8, 2],
+            &[1, 1, 0, 0b101, 0, 7, 8, 2, 3, 4],
+            &[1, 1, 0, 0, 0b1000_0000, 7, 8],
+            &[9, 0, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        ] {
             assert_eq!(count(bytes), None, "{bytes:?}");
         }
         let shape = Shape { element: ElementType::I64, columns: 9, from: 0, into: 3 };
         let group = BinGroup { bins: 0..10, bytes: Vec::new() };
-        assert!(AddHistogram.check(&(0, 0, vec![group.clone()]), &shape).is_err());
+        assert!(AddHistogram.check(&(false, 0, 0, vec![group.clone()]), &shape).is_err());
         let bytes = matrix::function::pack(&group);
         assert_eq!(matrix::function::unpack(&bytes), Ok(group));
         assert!(matrix::function::unpack::<BinGroup>(&[0; 11]).is_err());

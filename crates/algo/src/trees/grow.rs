@@ -113,7 +113,6 @@ impl Grower {
             }
             growth.take_children(next);
         }
-        growth.histograms.clear(growth.slots, growth.exchange)?;
         let (tree, leaves) = (growth.tree, growth.leaves);
         let leaves = leaves.into_iter().map(|leaf| GrownLeaf {
             node: leaf.node,

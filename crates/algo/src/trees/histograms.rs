@@ -108,9 +108,4 @@ impl Histograms {
         }
         Ok(best)
     }
-
-    /// Empties the first slots for the next tree.
-    pub(super) fn clear(&self, slots: usize, exchange: &mut Exchange<'_>) -> Result<(), Error> {
-        if self.is_shared { shared::clear(slots, exchange) } else { Ok(()) }
-    }
 }

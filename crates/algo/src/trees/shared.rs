@@ -8,7 +8,6 @@
 use std::ops::Range;
 
 use matrix::function::call::call_pull;
-use matrix::function::map::Set;
 use matrix::function::zip::Zip;
 use matrix::{
     Axis, Consistency, ElementType, FunctionCall, FunctionFault, FunctionTable, Initializer, Keys, MatrixId,
@@ -129,13 +128,13 @@ pub(super) fn fill(
 ) -> Result<(), Error> {
     let agent = &mut *exchange.agent;
     // Pushes of one clock are merged in the order of tasks: when those of the last come, the histograms are complete.
-    let is_last = agent.task() + 1 == agent.task_count();
+    let (is_first, is_last) = (agent.task() == 0, agent.task() + 1 == agent.task_count());
     let (mut histogram, mut calls) = (Histogram::default(), Vec::new());
     for leaf in leaves {
         let own = rows_of_slot(leaf.slot);
-        if !leaf.records.is_empty() {
+        if is_first || !leaf.records.is_empty() {
             records.histogram(leaf.records, packed, words, &mut histogram);
-            let sent = encode(&histogram, total(leaf.records, packed), records.starts());
+            let sent = encode(&histogram, total(leaf.records, packed), records.starts(), is_first);
             calls.push(FunctionCall::push(&AddHistogram, &[], &own, &sent));
         }
         if let Some(parent) = leaf.parent.filter(|_| is_last) {
@@ -170,16 +169,6 @@ pub(super) fn best_splits(
     }
     exchange.agent.all_reduce(&mut rows)?;
     Ok(rows.as_chunks::<SPLIT_WIDTH>().0.iter().map(of_row).collect())
-}
-
-/// Empties the first slots. One task does so.
-pub(super) fn clear(slots: usize, exchange: &mut Exchange<'_>) -> Result<(), Error> {
-    let agent = &mut *exchange.agent;
-    if agent.task() > 0 {
-        return Ok(());
-    }
-    let rows: Vec<u32> = (0..slots).flat_map(rows_of_slot).collect();
-    Ok(agent.push_function(HISTOGRAMS, &[FunctionCall::push(&Set, &[], &rows, &0.0)])?)
 }
 
 /// Numbers of a split that tasks tell each other, before its categories.
