@@ -21,7 +21,7 @@ def read(path, categories=None):
         return *load_svmlight_file(path, n_features=10_001), None
     frame = pd.read_csv(path)
     y = frame.pop(frame.columns[-1])
-    if y.dtype == object:
+    if not pd.api.types.is_numeric_dtype(y):
         y = (y == sorted(y.unique())[1]).astype(int)
     names = {c: sorted(frame[c].dropna().unique()) for c in frame.select_dtypes(exclude="number")} if categories is None else categories
     for column, known in names.items():
