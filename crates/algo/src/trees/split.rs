@@ -236,7 +236,10 @@ impl<'a> SplitSearch<'a> {
     }
 
     fn least_gain(&self) -> f64 {
-        self.best.as_ref().map_or(self.rule.min_gain.max(0.0), |best| best.gain)
+        /// A share of the gain of a leaf that is nothing but rounding.
+        const ROUNDING: f64 = 1e-12;
+        let least = self.rule.min_gain.max(ROUNDING * self.parent.abs());
+        self.best.as_ref().map_or(least, |best| best.gain)
     }
 
     fn offer(
