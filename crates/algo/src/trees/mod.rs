@@ -11,7 +11,7 @@
 //! | `nodes` | (tree x (2 leaves - 1) + node) x 9 | f64 | assign |
 //! | `categories` | (node x 1024 + word) x 1: 64 categories that go left | i64 | assign |
 //!
-//! While several tasks train there is also `histograms`, by column ([`shared`]).
+//! While several tasks train there is also `histograms`, by column (`shared`).
 //!
 //! **An iteration** of a task: gradients and hessians of its records; for leaves that are split, the histogram of the
 //! smaller child, which it pushes; the partitions add them up, subtract them from those of the parents, and find the best
