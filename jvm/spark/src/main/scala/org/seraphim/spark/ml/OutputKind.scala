@@ -5,8 +5,10 @@ import org.apache.spark.ml.linalg.{DenseVector, Vector, Vectors}
 /** What the raw scores of a model mean. */
 private[ml] sealed trait OutputKind extends Serializable
 
-/** The first number is the prediction: a value, or the number of a cluster. */
-private[ml] case object ValueOutput extends OutputKind
+/** The first number is the prediction: a value, or the number of a cluster; or the logarithm of the prediction. */
+private[ml] final case class ValueOutput(isLogarithm: Boolean) extends OutputKind {
+  def predict(score: Double): Double = if (isLogarithm) math.exp(score) else score
+}
 
 /** Scores of classes. */
 private[ml] sealed trait ClassOutput extends OutputKind {
@@ -100,7 +102,7 @@ private[ml] final case class OutputColumns(
     thresholds: Option[Array[Double]]) {
 
   def values(scores: Array[Double]): Seq[Any] = kind match {
-    case ValueOutput => if (hasPrediction) Seq(scores(0)) else Nil
+    case value: ValueOutput => if (hasPrediction) Seq(value.predict(scores(0))) else Nil
     case classes: ClassOutput =>
       val raw = classes.raw(scores)
       (if (hasRaw) Seq(raw) else Nil) ++ (if (hasProbability) Seq(classes.toProbability(raw.copy.toDense)) else Nil) ++

@@ -55,7 +55,7 @@ private[ml] final class Scoring(
       // The name of the predicted class comes first, and may be any text.
       case ClassesOutput(classes) => fields.takeRight(classes.size)
       // Other numbers, such as the distance of a cluster, follow the prediction.
-      case _: TwoClassOutput | ValueOutput => fields.take(1)
+      case _: TwoClassOutput | _: ValueOutput => fields.take(1)
     }
     numbers.map(_.toDouble)
   }

@@ -74,13 +74,16 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
 
   private lazy val output: OutputKind = {
     val model = manifest.path("model")
-    model.path("loss").path("kind").asText match {
+    // Trees name their loss after what they are trained for.
+    val loss = if (model.has("loss")) model.path("loss") else model.path("objective")
+    loss.path("kind").asText match {
       case "logistic" => twoClasses(model, hasProbability = true)
       case "hinge" | "squared_hinge" => twoClasses(model, hasProbability = false)
       case "softmax" =>
         val classes = model.path("classes")
         ClassesOutput((0 until classes.size).map(classes.get(_).asDouble))
-      case _ => ValueOutput
+      case "poisson" | "gamma" | "tweedie" => ValueOutput(isLogarithm = true)
+      case _ => ValueOutput(isLogarithm = false)
     }
   }
 
@@ -98,14 +101,14 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
 
   private def classes: ClassOutput = output match {
     case classes: ClassOutput => classes
-    case ValueOutput => throw new UnsupportedOperationException(s"a model of $algorithm has no classes")
+    case _: ValueOutput => throw new UnsupportedOperationException(s"a model of $algorithm has no classes")
   }
 
   override def numClasses: Int = classes.numClasses
 
   /** Predicts one record. It starts the program for it: use `transform` for many. */
   override def predict(features: Vector): Double = output match {
-    case ValueOutput => scoresOf(features)(0)
+    case value: ValueOutput => value.predict(scoresOf(features)(0))
     case classes: ClassOutput => classes.predict(predictRaw(features), get(threshold), get(thresholds))
   }
 
@@ -126,7 +129,7 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
   private def outputColumns: OutputColumns = {
     val hasProbability = output match {
       case classes: ClassOutput => classes.hasProbability
-      case ValueOutput => false
+      case _: ValueOutput => false
     }
     if (hasProbability && get(threshold).exists(value => !(value >= 0 && value <= 1))) {
       throw new IllegalArgumentException(s"threshold is ${$(threshold)}, expected a probability from 0 to 1")
@@ -137,7 +140,7 @@ final class SeraphimModel private[ml] (override val uid: String, private[ml] val
         throw new IllegalArgumentException(s"thresholds has ${$(thresholds).length} values, expected one for each of $numClasses classes")
       }
     }
-    OutputColumns(output, hasRaw = output != ValueOutput && $(rawPredictionCol).nonEmpty,
+    OutputColumns(output, hasRaw = !output.isInstanceOf[ValueOutput] && $(rawPredictionCol).nonEmpty,
       hasProbability && $(probabilityCol).nonEmpty, $(predictionCol).nonEmpty, get(threshold), get(thresholds))
   }
 

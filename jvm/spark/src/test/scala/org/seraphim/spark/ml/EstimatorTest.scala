@@ -11,7 +11,7 @@ import org.apache.spark.ml.evaluation.BinaryClassificationEvaluator
 import org.apache.spark.ml.feature.{Tokenizer, VectorAssembler}
 import org.apache.spark.ml.linalg.{Vector, Vectors}
 import org.apache.spark.ml.tuning.{CrossValidator, ParamGridBuilder}
-import org.apache.spark.sql.functions.{array, col, lit, rand, when}
+import org.apache.spark.sql.functions.{array, col, exp, lit, rand, when}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.junit.jupiter.api.Assertions.{assertArrayEquals, assertEquals, assertThrows, assertTrue}
 import org.junit.jupiter.api.{AfterAll, BeforeAll, Test, TestInstance}
@@ -183,6 +183,10 @@ class EstimatorTest {
     }
     val trees = prediction("gbdt", "height", Seq("objective=squared", "min_records=5"))
     assertTrue(trees.filter("abs(prediction - height) < 0.5").count() > 540)
+    val positive = vectors(points(600, 4)).withColumn("height", exp(col("height")))
+    val counts = new SeraphimEstimator().setAlgorithm("gbdt").setLabelCol("height").setSettings(Array("objective=gamma"))
+    // Its scores are logarithms, half of which are below 0.
+    assertEquals(600, counts.fit(positive).transform(positive).filter("prediction > 0").count())
     val fields = new SeraphimEstimator().setAlgorithm("ffm").setInputCols(Array("side", "a", "b"))
     assertTrue(fields.fit(frame).transform(frame).filter("prediction = label").count() > 540)
     val clusters = prediction("kmeans", "label", Seq("k=3")).select("prediction").distinct().collect().map(_.getDouble(0))
