@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use super::train::train;
-use crate::comparison::{Comparison, median};
+use super::train::{against_itself, train};
+use crate::comparison::median;
 use crate::context::Context;
 use crate::process::{self, Cores, arguments};
 use crate::target::{Figure, Figures};
@@ -102,10 +102,5 @@ pub(super) fn whole_job(context: &Context) -> Result<Figures> {
     let data = folder.join("train.libsvm");
     let on = |model: &std::path::Path, more: &[&str]| train("lr", &data, model, 2, &["epochs=1"], more);
     let (spread, alone) = (on(&spread, &["--servers", "2", "--workers", "2"]), on(&alone, &[]));
-    let race = Comparison::run(
-        context.options.rounds,
-        || Ok(context.seraphim(Cores::Two, &spread)?.into()),
-        || Ok(Some(context.seraphim(Cores::Two, &alone)?.into())),
-    )?;
-    Ok(Figures::from([("time", race.time())]))
+    against_itself(context, &spread, &alone)
 }

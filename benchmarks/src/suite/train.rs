@@ -1,9 +1,14 @@
-//! The command that most benchmarks run.
+//! The command that most benchmarks run, alone or against itself.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::process::arguments;
+use anyhow::Result;
+
+use crate::comparison::Comparison;
+use crate::context::Context;
+use crate::process::{Cores, arguments};
+use crate::target::Figures;
 
 /// Arguments of a `train` command: algorithm, data, model, number of tasks, parameters for `--set`, further flags.
 pub(super) fn train(
@@ -22,4 +27,14 @@ pub(super) fn train(
     words.extend(set.iter().flat_map(|pair| arguments(["--set", pair])));
     words.extend(arguments(more.iter().copied()));
     words
+}
+
+/// The time of a command on two cores; the peer is another command of ours.
+pub(super) fn against_itself(context: &Context, ours: &[OsString], peer: &[OsString]) -> Result<Figures> {
+    let race = Comparison::run(
+        context.options.rounds,
+        || Ok(context.seraphim(Cores::Two, ours)?.into()),
+        || Ok(Some(context.seraphim(Cores::Two, peer)?.into())),
+    )?;
+    Ok(Figures::from([("time", race.time())]))
 }

@@ -11,7 +11,7 @@ use math::random::{Purpose, RandomStream, stream};
 use serde_json::Value;
 
 use super::Benchmark;
-use super::train::train;
+use super::train::{against_itself, train};
 use crate::comparison::{Comparison, Sample, median};
 use crate::context::Context;
 use crate::process::Cores;
@@ -149,12 +149,7 @@ fn servers(context: &Context) -> Result<Figures> {
     let on =
         |model: &str, more: &[&str]| train("gbdt", &data, &context.scratch_path(model), 2, &settings, more);
     let (spread, alone) = (on("model_spread", &["--servers", "2", "--workers", "2"]), on("model_alone", &[]));
-    let race = Comparison::run(
-        context.options.rounds,
-        || Ok(context.seraphim(Cores::Two, &spread)?.into()),
-        || Ok(Some(context.seraphim(Cores::Two, &alone)?.into())),
-    )?;
-    Ok(Figures::from([("time", race.time())]))
+    against_itself(context, &spread, &alone)
 }
 
 /// A file of records, made if it is not there. `record` writes the features and returns the log odds of label 1.

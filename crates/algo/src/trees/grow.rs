@@ -10,8 +10,8 @@ use math::hash::combine;
 
 use super::bins::Feature;
 use super::exchange::Exchange;
+use super::histogram::store::{Histograms, NewHistogram};
 use super::histogram::{Sums, total};
-use super::histograms::{Histograms, NewHistogram};
 use super::records::Records;
 use super::sampling::FeatureSample;
 use super::split::{Condition, LeafQuery, NO_LIMITS, Split, SplitRule};
@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// How a tree grows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct TreeSize {
     pub(super) leaves: usize,
     pub(super) depth: usize,
     /// Level by level; otherwise the leaf whose split gains most is next.
@@ -34,7 +34,7 @@ pub(super) struct TreeInput<'a> {
     /// A word for each record of the task.
     pub(super) packed: &'a [u64],
     pub(super) rule: &'a SplitRule,
-    pub(super) shape: Shape,
+    pub(super) size: TreeSize,
     pub(super) sample: &'a FeatureSample<'a>,
 }
 
@@ -95,7 +95,7 @@ impl Grower {
         self.order.clear();
         self.order.extend(records);
         let Self { order, moved, histograms } = self;
-        let mut growth = Growth {
+        let mut growing = GrowingTree {
             input,
             order,
             moved,
@@ -105,15 +105,15 @@ impl Grower {
             tree: Vec::new(),
             slots: 1,
         };
-        growth.add_root()?;
-        while growth.leaves.len() < input.shape.leaves {
-            let Some(&next) = growth.ranking().first() else { break };
-            if growth.leaves[next].children.is_none() {
-                growth.split(&growth.batch())?;
+        growing.add_root()?;
+        while growing.leaves.len() < input.size.leaves {
+            let Some(&next) = growing.ranking().first() else { break };
+            if growing.leaves[next].children.is_none() {
+                growing.split(&growing.batch())?;
             }
-            growth.take_children(next);
+            growing.take_children(next);
         }
-        let (tree, leaves) = (growth.tree, growth.leaves);
+        let (tree, leaves) = (growing.tree, growing.leaves);
         let leaves = leaves.into_iter().map(|leaf| GrownLeaf {
             node: leaf.node,
             records: &self.order[leaf.range],
@@ -125,7 +125,7 @@ impl Grower {
 }
 
 /// A growing tree.
-struct Growth<'a, 'b> {
+struct GrowingTree<'a, 'b> {
     input: TreeInput<'a>,
     order: &'a mut Vec<u32>,
     moved: &'a mut Vec<u32>,
@@ -137,7 +137,7 @@ struct Growth<'a, 'b> {
     slots: usize,
 }
 
-impl Growth<'_, '_> {
+impl GrowingTree<'_, '_> {
     fn add_root(&mut self) -> Result<(), Error> {
         let TreeInput { records, packed, rule, sample, .. } = self.input;
         let own = total(self.order, packed);
@@ -174,7 +174,7 @@ impl Growth<'_, '_> {
     }
 
     fn may_split(&self, leaf: &Leaf) -> bool {
-        leaf.depth < self.input.shape.depth && self.input.rule.allows_split(leaf.query.sums)
+        leaf.depth < self.input.size.depth && self.input.rule.allows_split(leaf.query.sums)
     }
 
     /// The leaves that have a split, the one that is next first; of equal ones the first.
@@ -182,7 +182,7 @@ impl Growth<'_, '_> {
         let gain = |i: &usize| self.leaves[*i].split.as_ref().map_or(0.0, |split| split.gain);
         let mut order: Vec<usize> =
             (0..self.leaves.len()).filter(|i| self.leaves[*i].split.is_some()).collect();
-        if self.input.shape.is_depth_wise {
+        if self.input.size.is_depth_wise {
             order.sort_by_key(|i| (self.leaves[*i].depth, self.leaves[*i].node));
         } else {
             order.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then(a.cmp(b)));
@@ -193,21 +193,17 @@ impl Growth<'_, '_> {
     /// The leaves to split now: the next one, and where tasks wait for each other those that will probably follow it.
     fn batch(&self) -> Vec<usize> {
         let is_open = |i: &usize| self.leaves[*i].children.is_none();
-        let rest = self.input.shape.leaves - self.leaves.len();
+        let rest = self.input.size.leaves - self.leaves.len();
         // Every split to come must find a slot.
         let spare = (self.histograms.capacity() - self.slots).saturating_sub(rest);
-        let likely = if self.input.shape.is_depth_wise { rest } else { rest.div_ceil(4).min(1 + spare) };
+        let likely = if self.input.size.is_depth_wise { rest } else { rest.div_ceil(4).min(1 + spare) };
         let count = if self.histograms.is_shared() { likely } else { 1 };
         self.ranking().into_iter().filter(is_open).take(count).collect()
     }
 
     /// Makes the children of some leaves.
     fn split(&mut self, batch: &[usize]) -> Result<(), Error> {
-        let mut children: Vec<[Leaf; 2]> = Vec::with_capacity(batch.len());
-        for &i in batch {
-            let own = self.divide(i);
-            children.push(own);
-        }
+        let mut children: Vec<[Leaf; 2]> = batch.iter().map(|&leaf| self.divide(leaf)).collect();
         let small = |pair: &[Leaf; 2]| usize::from(pair[0].query.sums.count > pair[1].query.sums.count);
         let new: Vec<NewHistogram<'_>> = children
             .iter()
@@ -219,16 +215,13 @@ impl Growth<'_, '_> {
             .collect();
         let TreeInput { records, packed, rule, .. } = self.input;
         self.histograms.fill(records, packed, &new, self.exchange)?;
-        let leaves = || children.iter().flatten().filter(|leaf| self.may_split(leaf));
-        let queries: Vec<_> = leaves().map(|leaf| (leaf.slot, &leaf.query)).collect();
-        let found = if queries.is_empty() {
-            Vec::new()
-        } else {
-            self.histograms.best_splits(rule, &queries, self.exchange)?
-        };
-        let asked: Vec<bool> = children.iter().flatten().map(|leaf| self.may_split(leaf)).collect();
-        let asked_leaves = children.iter_mut().flatten().zip(asked).filter(|(_, is_asked)| *is_asked);
-        asked_leaves.zip(found).for_each(|((leaf, _), split)| leaf.split = split);
+        let mut open: Vec<&mut Leaf> =
+            children.iter_mut().flatten().filter(|leaf| self.may_split(leaf)).collect();
+        let queries: Vec<_> = open.iter().map(|leaf| (leaf.slot, &leaf.query)).collect();
+        let found = self.histograms.best_splits(rule, &queries, self.exchange)?;
+        for (leaf, split) in open.iter_mut().zip(found) {
+            leaf.split = split;
+        }
         for (&i, pair) in batch.iter().zip(children) {
             self.leaves[i].children = Some(Box::new(pair));
         }

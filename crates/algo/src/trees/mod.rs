@@ -11,7 +11,7 @@
 //! | `nodes` | (tree x (2 leaves - 1) + node) x 9 | f64 | assign |
 //! | `categories` | (node x 1024 + word) x 1: 64 categories that go left | i64 | assign |
 //!
-//! While several tasks train there is also `histograms`, by column (`shared`).
+//! While several tasks train there is also `histograms`, by column (`histogram/partitions`).
 //!
 //! **An iteration** of a task: gradients and hessians of its records; for leaves that are split, the histogram of the
 //! smaller child, which it pushes; the partitions add them up, subtract them from those of the parents, and find the best
@@ -19,41 +19,25 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `auto` | the objective that suits the labels |
-//! | `bins` | features and their bins |
-//! | `records` | the records of a task as bins |
-//! | `quantization` | gradients as integers |
-//! | `histogram` | sums of the records of a leaf by bins |
-//! | `split` | the best split of a leaf |
-//! | `histograms` | the histograms of the leaves of a tree, wherever they are |
-//! | `shared`, `add_histogram`, `best_splits` | those at the partitions, and the PS functions on them |
-//! | `constraints` | directions of features, and which may meet |
-//! | `sampling` | the features that a leaf may be split by |
-//! | `grow` | a tree, leaf by leaf |
-//! | `leaves` | the values of its leaves |
+//! | `params`, `auto`, `constraints` | parameters, those that are left open, directions of features and which may meet |
+//! | `bins`, `records` | features and their bins; the records of a task as bins |
 //! | `objective` | what is minimized: labels, gradients and hessians, percentiles, groups |
-//! | `exchange` | sums over all tasks |
-//! | `tree`, `forest`, `quick` | trees in tables, and laid out for scoring |
-//! | `validation` | the validation records of a task |
-//! | `importances` | what trees say of their features |
-//! | `contributions`, `quadrature`, `explain` | what each feature adds to a score, and the leaves of a record |
+//! | `histogram` | gradients as integers, and their sums by bins: of a leaf, of a tree in memory, at the partitions |
+//! | `split`, `sampling` | the best split of a leaf; the records of an iteration, and the features of a leaf |
+//! | `grow`, `leaves` | a tree, leaf by leaf; the values of its leaves |
+//! | `exchange`, `train` | sums over all tasks; a task |
+//! | `tree`, `model`, `importances` | trees in tables, the saved model, what trees say of their features |
+//! | `scoring`, `validation` | trees laid out for scoring; the validation records of a task |
+//! | `explain` | what each feature adds to a score, and the leaves of a record |
 //! | `names`, `render`, `lightgbm` | trees for people, and for LightGBM and back |
-//! | `score`, `train`, `model`, `params` | scoring, a task, the saved model, parameters |
 
-mod add_histogram;
 mod auto;
-mod best_splits;
 mod bins;
 mod constraints;
-mod contributions;
 mod exchange;
 mod explain;
-#[cfg(test)]
-mod explain_tests;
-mod forest;
 mod grow;
 mod histogram;
-mod histograms;
 mod importances;
 mod leaves;
 pub mod lightgbm;
@@ -61,14 +45,10 @@ mod model;
 mod names;
 mod objective;
 mod params;
-mod quadrature;
-mod quantization;
-mod quick;
 mod records;
 mod render;
 mod sampling;
-mod score;
-mod shared;
+mod scoring;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -82,6 +62,7 @@ use data::{BatchSize, LabelRule, Shuffle};
 use matrix::MatrixSpec;
 
 pub use constraints::Constraints;
+use histogram::{partitions, store};
 pub use model::Model;
 pub use objective::Objective;
 use params::Params;
@@ -106,7 +87,7 @@ pub const FAMILY: Family = Family {
         },
     }],
     load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
-    functions: shared::register,
+    functions: partitions::register,
 };
 
 /// Records that are read at once.
@@ -202,13 +183,13 @@ impl Job for Gbdt {
         let mut matrices = model.matrices(layout.partition_count);
         if layout.task_count > 1 {
             let model: &Model = model.of()?;
-            if model.leaves > shared::LEAF_LIMIT {
+            if model.leaves > partitions::LEAF_LIMIT {
                 let expected =
-                    format!("at most {} for several tasks; train with --tasks 1", shared::LEAF_LIMIT);
+                    format!("at most {} for several tasks; train with --tasks 1", partitions::LEAF_LIMIT);
                 return Err(self.checked.invalid_value(&params::LEAVES, expected));
             }
-            let slots = histograms::slot_count(model.leaves as usize);
-            matrices.push(shared::spec(&model.features().bin_starts(), slots, layout.partition_count));
+            let slots = store::slot_count(model.leaves as usize);
+            matrices.push(partitions::spec(&model.features().bin_starts(), slots, layout.partition_count));
         }
         Ok(matrices)
     }

@@ -11,7 +11,7 @@ use super::constraints::Constraints;
 use super::explain::explained;
 use super::objective::Objective;
 use super::render::render;
-use super::score::{TreeScorer, pull_trees};
+use super::scoring::{TreeScorer, pull_trees};
 use super::tree::{NODE_COLUMN_NAMES, NODE_COLUMNS, TreeTables};
 use crate::error::Error;
 use crate::family::{self, MissingTable, ModelFacts, NO_COEFFICIENTS, RecordNeeds, TextFormat};

@@ -7,12 +7,12 @@ use data::{Batch, BatchBuilder, MemoryStream, Survey};
 use math::random::{Purpose, stream};
 
 use super::bins::{self, Feature, Features};
-use super::forest::{Forest, ValueRows};
-use super::grow::{Grower, Shape, TreeInput};
+use super::grow::{Grower, TreeInput, TreeSize};
+use super::histogram::store::Histograms;
 use super::histogram::{BinSums, Histogram, Sums, pack, total};
-use super::histograms::Histograms;
 use super::records::Records;
 use super::sampling::FeatureSample;
+use super::scoring::forest::{Forest, ValueRows};
 use super::split::{
     BinKind, Condition, FeatureBins, LeafQuery, NO_LIMITS, Scratch, Split, SplitRule, SplitSearch,
 };
@@ -237,8 +237,8 @@ fn a_grown_tree_sends_records_where_its_leaves_have_them() {
             level_share: 1.0,
             interactions: &[],
         };
-        let shape = Shape { leaves: 15, depth: usize::MAX, is_depth_wise: false };
-        let input = TreeInput { records: &records, packed: &packed, rule: &RULE, shape, sample: &sample };
+        let size = TreeSize { leaves: 15, depth: usize::MAX, is_depth_wise: false };
+        let input = TreeInput { records: &records, packed: &packed, rule: &RULE, size, sample: &sample };
         let grown = grower.grow(input, all, &mut exchange).unwrap();
         assert_eq!((grown.leaves.len(), grown.tree.len()), (15, 29));
         let (mut tree, mut expected) = (grown.tree.clone(), vec![0.0; records.count()]);

@@ -5,9 +5,11 @@ use math::reduction::FixedPoint;
 use matrix::Values;
 
 use super::exchange::Exchange;
-use super::grow::{Grower, Shape, TreeInput};
+use super::grow::{Grower, TreeInput, TreeSize};
 use super::histogram::LARGEST_GRADIENT;
-use super::histograms::Histograms;
+use super::histogram::partitions;
+use super::histogram::quantization::Quantizer;
+use super::histogram::store::Histograms;
 use super::importances::{Importances, add_importances};
 use super::leaves;
 use super::model::Model;
@@ -15,11 +17,9 @@ use super::objective::{
     Objective, Ranking, Slopes, add_losses, add_to_metrics, percentiles, position_of, slopes,
 };
 use super::params::Params;
-use super::quantization::Quantizer;
 use super::records::Records;
 use super::sampling::{FeatureSample, RecordSample};
-use super::score::TreeScorer;
-use super::shared;
+use super::scoring::TreeScorer;
 use super::split::SplitRule;
 use super::tree::Tree;
 use super::validation::Validation;
@@ -85,7 +85,7 @@ pub(super) fn begin<'a>(
     let is_shared = task.agent.task_count() > 1;
     let histograms = Histograms::new(features, model.leaves as usize, is_shared);
     if is_shared && saved.is_none() && task.agent.task() == 0 {
-        shared::push_features(&mut Exchange::new(task.agent), histograms.features())?;
+        partitions::push_features(&mut Exchange::new(task.agent), histograms.features())?;
     }
     let mut learner = Boosting {
         params,
@@ -274,7 +274,7 @@ impl Boosting<'_> {
         let columns = &self.records.columns;
         let sample =
             (0..count as u32).filter(|&r| columns.weights.is_empty() || columns.weight(r as usize) > 0.0);
-        let shape = Shape {
+        let size = TreeSize {
             leaves: self.model.leaves as usize,
             depth: self.params.depth,
             is_depth_wise: self.params.is_depth_wise,
@@ -288,7 +288,7 @@ impl Boosting<'_> {
             interactions: &self.model.constraints.interactions,
         };
         let (records, packed) = (&self.records, &self.packed[..]);
-        let input = TreeInput { records, packed, rule: &rule, shape, sample: &features };
+        let input = TreeInput { records, packed, rule: &rule, size, sample: &features };
         let grown = self.grower.grow(input, sample, exchange)?;
         let mut tree = grown.tree;
         let (leaves, count) = (&grown.leaves, tree[0].count as u64);

@@ -2,10 +2,10 @@
 
 use data::Batch;
 
-use super::forest::{Forest, ValueRows};
 use super::model::Model;
 use super::objective::add_to_metrics;
-use super::score::TreeScorer;
+use super::scoring::TreeScorer;
+use super::scoring::forest::{Forest, ValueRows};
 use super::tree::Tree;
 use crate::error::Error;
 use crate::family::Model as _;

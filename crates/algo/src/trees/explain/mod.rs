@@ -1,21 +1,26 @@
 //! Explanations of scores: the leaf that a record reaches in each tree, and what each feature adds to the score.
 
+mod contributions;
+mod quadrature;
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::sync::Arc;
 
 use data::Batch;
 use matrix::{Agent, MatrixSpec};
 use serde_json::Value;
 
-use super::contributions::{LANES, Scratch, TreeContributions, has_counts};
-use super::forest::{Forest, ValueRows};
 use super::model::Model;
 use super::names::named_features;
-use super::score::{TreeScorer, pull_trees};
+use super::scoring::forest::{Forest, ValueRows};
+use super::scoring::{TreeScorer, pull_trees};
 use super::tree::leaf_numbers;
 use crate::error::Error;
 use crate::family::{self, ModelFacts, RecordNeeds};
 use crate::job::{Explanation, Output, Scorer};
 use crate::labels;
+use contributions::{LANES, Scratch, TreeContributions, has_counts};
 
 /// The last contribution: what is expected of any record.
 const EXPECTED: &str = "expected_value";

@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use data::Batch;
 
-use super::bins::{Feature, Features, KeyMeaning};
-use super::quick::{self, TreeGroup, WORD_LEAVES};
-use super::tree::{Test, Tree};
+use super::super::bins::{Feature, Features, KeyMeaning};
+use super::super::tree::{Test, Tree};
+use super::quick_scorer::{self, TreeGroup, WORD_LEAVES};
 
 /// Records of a block.
-pub(super) const BLOCK: usize = 64;
+pub(in super::super) const BLOCK: usize = 64;
 /// Records that go down a tree side by side.
 const LANES: usize = 8;
 
@@ -36,7 +36,7 @@ enum Section {
 
 /// Trees in the order of their numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Forest {
+pub(in super::super) struct Forest {
     sections: Vec<Section>,
     /// The nodes of large trees.
     nodes: Vec<FlatNode>,
@@ -48,12 +48,12 @@ pub(super) struct Forest {
 }
 
 impl Forest {
-    pub(super) fn new(features: &Features) -> Self {
+    pub(in super::super) fn new(features: &Features) -> Self {
         let word_counts = features.list.iter().map(Feature::word_count).collect();
         Self { word_counts, ..Self::default() }
     }
 
-    pub(super) fn push(&mut self, tree: &Tree) {
+    pub(in super::super) fn push(&mut self, tree: &Tree) {
         if tree.len() / 2 < WORD_LEAVES {
             match self.sections.last_mut() {
                 Some(Section::Small(group)) if !group.is_full() => group.push(tree),
@@ -108,8 +108,8 @@ impl Forest {
         for section in &self.sections {
             match section {
                 Section::Small(group) => {
-                    let lanes = values.chunks_exact(feature_count * quick::LANES);
-                    for (values, scores) in lanes.zip(scores.chunks_mut(width * quick::LANES)) {
+                    let lanes = values.chunks_exact(feature_count * quick_scorer::LANES);
+                    for (values, scores) in lanes.zip(scores.chunks_mut(width * quick_scorer::LANES)) {
                         group.add(values, feature_count, (number, width), &mut words, scores);
                     }
                     number += group.tree_count();
@@ -156,19 +156,25 @@ impl Forest {
 
 /// Makes rows of values of batches.
 #[derive(Clone, Debug)]
-pub(super) struct ValueRows {
+pub(in super::super) struct ValueRows {
     by_key: HashMap<u64, KeyMeaning>,
     /// The value of each feature in a record without an entry.
     absent: Vec<f32>,
 }
 
 impl ValueRows {
-    pub(super) fn new(features: &Features) -> Self {
+    pub(in super::super) fn new(features: &Features) -> Self {
         Self { absent: features.absent.clone(), by_key: features.by_key.clone() }
     }
 
     /// Adds the leaves of the trees to the scores (records x width) of a batch.
-    pub(super) fn add_scores(&self, forest: &Forest, batch: &Batch, width: usize, scores: &mut [f64]) {
+    pub(in super::super) fn add_scores(
+        &self,
+        forest: &Forest,
+        batch: &Batch,
+        width: usize,
+        scores: &mut [f64],
+    ) {
         let feature_count = self.absent.len();
         self.for_each_block(batch, |records, values| {
             let scores = &mut scores[records.start * width..records.end * width];
@@ -178,7 +184,11 @@ impl ValueRows {
 
     /// Visits blocks of records with the values of all features (records x features), which are followed by those of no record up
     /// to a whole block.
-    pub(super) fn for_each_block(&self, batch: &Batch, mut visit: impl FnMut(Range<usize>, &[f32])) {
+    pub(in super::super) fn for_each_block(
+        &self,
+        batch: &Batch,
+        mut visit: impl FnMut(Range<usize>, &[f32]),
+    ) {
         let meanings: Vec<Option<KeyMeaning>> =
             batch.columns.iter().map(|key| self.by_key.get(key).copied()).collect();
         let feature_count = self.absent.len();
@@ -209,7 +219,7 @@ impl ValueRows {
 mod tests {
     use math::random::{Purpose, stream};
 
-    use super::super::explain_tests::{random_tree, random_value, walk};
+    use super::super::super::explain::tests::{random_tree, random_value, walk};
     use super::*;
 
     #[test]

@@ -3,14 +3,14 @@
 use matrix::function::{Arity, Columns, FunctionValue, Shape};
 use matrix::{ElementType, FunctionFault, PullFunction};
 
-use super::histogram::{BinSums, Sums};
-use super::shared::{SLOT_ROWS, described};
-use super::split::{Condition, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
+use super::super::split::{Condition, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
+use super::partitions::{SLOT_ROWS, described};
+use super::{BinSums, Sums};
 
 /// Finds the best split of each leaf, of equal ones the first. It reads the row of the features, then the rows of the slot
 /// of each leaf.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BestSplits;
+pub(in super::super) struct BestSplits;
 
 impl PullFunction for BestSplits {
     type Argument = (SplitRule, Vec<LeafQuery>);

@@ -2,11 +2,11 @@
 
 use math::random::{Purpose, RandomStream, stream};
 
+use super::super::tree::{Node, Test, Tree, leaf_numbers};
 use super::contributions::{LANES, Scratch, TreeContributions, has_counts};
-use super::tree::{Node, Test, Tree, leaf_numbers};
 
 /// A tree that is split at random leaves by random features: numbers, and categories if the feature is odd.
-pub(super) fn random_tree(random: &mut RandomStream, features: u32, leaves: usize) -> Tree {
+pub(in super::super) fn random_tree(random: &mut RandomStream, features: u32, leaves: usize) -> Tree {
     let mut tree = vec![Node::leaf(0.0, 1000.0 + random.below(1000) as f64)];
     let mut open = vec![0];
     while open.len() < leaves {
@@ -30,7 +30,7 @@ pub(super) fn random_tree(random: &mut RandomStream, features: u32, leaves: usiz
 }
 
 /// A value of a feature: a number, a category (also such that no tree knows), or none.
-pub(super) fn random_value(random: &mut RandomStream, feature: usize) -> f32 {
+pub(in super::super) fn random_value(random: &mut RandomStream, feature: usize) -> f32 {
     match random.below(6) {
         0 => f32::NAN,
         _ if feature % 2 == 1 => random.below(80) as f32 - 2.0,
@@ -131,7 +131,7 @@ fn contributions_of_long_paths_add_up_to_the_score() {
 }
 
 /// The value of the leaf that a record reaches.
-pub(super) fn walk(tree: &Tree, values: &[f32]) -> f64 {
+pub(in super::super) fn walk(tree: &Tree, values: &[f32]) -> f64 {
     let mut at = 0;
     while !tree[at].is_leaf() {
         let node = &tree[at];

@@ -14,27 +14,27 @@ use matrix::{
     MatrixSpec, Partitioner, PushRule, Selection, Storage, Values,
 };
 
+use super::super::exchange::Exchange;
+use super::super::model::Model;
+use super::super::records::Records;
+use super::super::split::{BinKind, Condition, FeatureBins, LEFT_CATEGORIES, LeafQuery, Split, SplitRule};
 use super::add_histogram::{AddHistogram, encode};
 use super::best_splits::BestSplits;
-use super::exchange::Exchange;
-use super::histogram::{Histogram, Sums, total};
-use super::histograms::NewHistogram;
-use super::model::Model;
-use super::records::Records;
-use super::split::{BinKind, Condition, FeatureBins, LEFT_CATEGORIES, LeafQuery, Split, SplitRule};
+use super::store::NewHistogram;
+use super::{Histogram, Sums, total};
 use crate::error::Error;
 
 /// Bins of features that travel together, at least, and after which a partition may end.
 const GROUP_BINS: u32 = 256;
 
 /// Rows of a slot.
-pub(super) const SLOT_ROWS: u32 = 3;
+pub(in super::super) const SLOT_ROWS: u32 = 3;
 
 /// Largest number of leaves whose slots have rows in one matrix.
-pub(super) const LEAF_LIMIT: u64 = 17_000;
+pub(in super::super) const LEAF_LIMIT: u64 = 17_000;
 
 /// The rows of a slot.
-pub(super) fn rows_of_slot(slot: usize) -> [u32; SLOT_ROWS as usize] {
+pub(in super::super) fn rows_of_slot(slot: usize) -> [u32; SLOT_ROWS as usize] {
     let first = 1 + SLOT_ROWS * slot as u32;
     [first, first + 1, first + 2]
 }
@@ -43,16 +43,16 @@ pub(super) fn rows_of_slot(slot: usize) -> [u32; SLOT_ROWS as usize] {
 const HISTOGRAMS: MatrixId = MatrixId(Model::MATRIX_COUNT);
 
 /// The row that describes the features.
-pub(super) const FEATURE_ROW: u32 = 0;
+pub(in super::super) const FEATURE_ROW: u32 = 0;
 
 /// Adds the functions of histograms to a table.
-pub(super) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
+pub(in super::super) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     table.add_push(AddHistogram)?.add_pull(BestSplits)?;
     Ok(())
 }
 
 /// The matrix of histograms of so many slots; `starts`: the first bin of each feature, and the end.
-pub(super) fn spec(starts: &[u32], slots: usize, partition_count: u32) -> MatrixSpec {
+pub(in super::super) fn spec(starts: &[u32], slots: usize, partition_count: u32) -> MatrixSpec {
     let columns = u64::from(starts[starts.len() - 1]);
     let groups: Vec<u64> = groups(starts).map(|group| u64::from(group.start)).collect();
     let count = (partition_count as usize).clamp(1, groups.len());
@@ -73,7 +73,7 @@ pub(super) fn spec(starts: &[u32], slots: usize, partition_count: u32) -> Matrix
 }
 
 /// The bins of features that travel together.
-pub(super) fn groups(starts: &[u32]) -> impl Iterator<Item = Range<u32>> {
+pub(in super::super) fn groups(starts: &[u32]) -> impl Iterator<Item = Range<u32>> {
     let (mut first, last) = (0, starts[starts.len() - 1]);
     starts[1..].iter().filter_map(move |&end| {
         let is_full = end - first >= GROUP_BINS || end == last;
@@ -82,7 +82,7 @@ pub(super) fn groups(starts: &[u32]) -> impl Iterator<Item = Range<u32>> {
 }
 
 /// The number in the row of features at the first bin of a feature; at its other bins it is 0.
-pub(super) fn describe(feature: &FeatureBins) -> i64 {
+pub(in super::super) fn describe(feature: &FeatureBins) -> i64 {
     let kind = match feature.kind {
         BinKind::Numbers { has_missing } => i64::from(has_missing),
         BinKind::Categories => 2,
@@ -93,7 +93,7 @@ pub(super) fn describe(feature: &FeatureBins) -> i64 {
 }
 
 /// The feature of such a number; `None` for 0.
-pub(super) fn described(code: i64) -> Option<FeatureBins> {
+pub(in super::super) fn described(code: i64) -> Option<FeatureBins> {
     if code == 0 {
         return None;
     }
@@ -106,7 +106,10 @@ pub(super) fn described(code: i64) -> Option<FeatureBins> {
 }
 
 /// Describes the features at the partitions. One task does so before the first tree.
-pub(super) fn push_features(exchange: &mut Exchange<'_>, features: &[FeatureBins]) -> Result<(), Error> {
+pub(in super::super) fn push_features(
+    exchange: &mut Exchange<'_>,
+    features: &[FeatureBins],
+) -> Result<(), Error> {
     let mut column = 0;
     let (mut columns, mut codes) = (Vec::new(), Vec::new());
     for feature in features {
@@ -119,7 +122,7 @@ pub(super) fn push_features(exchange: &mut Exchange<'_>, features: &[FeatureBins
 }
 
 /// Adds the histograms of all tasks in their slots, and subtracts them from those of the parents.
-pub(super) fn fill(
+pub(in super::super) fn fill(
     records: &Records,
     packed: &[u64],
     leaves: &[NewHistogram<'_>],
@@ -151,7 +154,7 @@ pub(super) fn fill(
 }
 
 /// The best splits of leaves. Each task asks for some of them, and tells the others.
-pub(super) fn best_splits(
+pub(in super::super) fn best_splits(
     rule: &SplitRule,
     leaves: &[(usize, &LeafQuery)],
     exchange: &mut Exchange<'_>,

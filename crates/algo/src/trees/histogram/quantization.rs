@@ -3,25 +3,25 @@
 
 use math::random::{NamedDraws, Purpose};
 
-use super::histogram::pack;
+use super::pack;
 
 /// Bits of a gradient with its sign, and of a hessian, that are rounded to the nearest integer.
-pub(super) const EXACT_BITS: u32 = 15;
+pub(in super::super) const EXACT_BITS: u32 = 15;
 
 /// How the gradients of a tree become integers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quantizer {
+pub(in super::super) struct Quantizer {
     /// From [`EXACT_BITS`] on to the nearest integer; fewer at random up or down, so that sums are right on average.
-    pub(super) bits: u32,
-    pub(super) seed: u64,
-    pub(super) tree: u64,
+    pub(in super::super) bits: u32,
+    pub(in super::super) seed: u64,
+    pub(in super::super) tree: u64,
     /// Records of the tasks before this one.
-    pub(super) records_before: u64,
+    pub(in super::super) records_before: u64,
 }
 
 impl Quantizer {
     /// The values of a step, for the largest gradient and the largest hessian of all records.
-    pub(super) fn units(&self, most: [f64; 2]) -> [f64; 2] {
+    pub(in super::super) fn units(&self, most: [f64; 2]) -> [f64; 2] {
         let bits = i32::try_from(self.bits).expect("there are few bits");
         // Steps of a gradient, which has a sign, and of a hessian.
         let steps = [2f64.powi(bits - 1) - 1.0, 2f64.powi(bits) - 1.0];
@@ -29,7 +29,13 @@ impl Quantizer {
     }
 
     /// Sets `packed` to a word for each record.
-    pub(super) fn pack(&self, gradients: &[f64], hessians: &[f64], units: [f64; 2], packed: &mut Vec<u64>) {
+    pub(in super::super) fn pack(
+        &self,
+        gradients: &[f64],
+        hessians: &[f64],
+        units: [f64; 2],
+        packed: &mut Vec<u64>,
+    ) {
         packed.resize(gradients.len(), 0);
         let scales = units.map(|unit| 1.0 / unit);
         if self.bits >= EXACT_BITS {

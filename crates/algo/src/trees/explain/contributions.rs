@@ -13,11 +13,11 @@
 
 use multiversion::multiversion;
 
+use super::super::tree::{Node, Tree};
 use super::quadrature::{self, Point};
-use super::tree::{Node, Tree};
 
 /// Records that are explained side by side.
-pub(super) const LANES: usize = 8;
+pub(in super::super) const LANES: usize = 8;
 
 /// Numbers of an edge at a point of the quadrature, by the record: it has left the path of the feature above the edge, at the
 /// edge, or not at all.
@@ -35,7 +35,7 @@ struct Split {
 
 /// A tree, prepared for contributions.
 #[derive(Clone, Debug)]
-pub(super) struct TreeContributions {
+pub(in super::super) struct TreeContributions {
     /// From the root down.
     splits: Vec<Split>,
     point_count: usize,
@@ -46,18 +46,18 @@ pub(super) struct TreeContributions {
     /// The values of leaves; 1 for other nodes.
     values: Vec<f64>,
     /// The score that is expected of any record.
-    pub(super) expected: f64,
+    pub(in super::super) expected: f64,
 }
 
 /// Scratch memory: for each node and point the products, then the sums; for each node whether the records follow its path.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(in super::super) struct Scratch {
     products: Vec<[f64; LANES]>,
     follows: Vec<[u64; LANES]>,
 }
 
 /// Whether the nodes of a tree say how many records they have had.
-pub(super) fn has_counts(tree: &Tree) -> bool {
+pub(in super::super) fn has_counts(tree: &Tree) -> bool {
     tree.iter().filter(|node| !node.is_leaf()).all(|node| {
         let children = tree[node.left as usize].count + tree[node.right as usize].count;
         node.count > 0.0 && children > 0.0
@@ -66,7 +66,7 @@ pub(super) fn has_counts(tree: &Tree) -> bool {
 
 impl TreeContributions {
     /// Prepares a tree that has counts.
-    pub(super) fn new(tree: &Tree) -> Self {
+    pub(in super::super) fn new(tree: &Tree) -> Self {
         let mut splits: Vec<Split> = Vec::new();
         // Of the path to each node: the last child of each feature, and the number of features.
         let mut paths: Vec<Vec<(u32, usize)>> = vec![Vec::new(); tree.len()];
@@ -116,7 +116,7 @@ impl TreeContributions {
     }
 
     /// Adds to the contributions (features x lanes) of records with these values (lanes x features).
-    pub(super) fn add(
+    pub(in super::super) fn add(
         &self,
         values: &[f32],
         feature_count: usize,

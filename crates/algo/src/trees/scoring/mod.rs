@@ -1,10 +1,12 @@
 //! Scores: the sum of the leaves that a record reaches.
 
+pub(super) mod forest;
+mod quick_scorer;
+
 use data::Batch;
 use matrix::{Agent, ValuesMut};
 
 use super::bins::Feature;
-use super::forest::{Forest, ValueRows};
 use super::model::{IMPORTANCE_COLUMNS, Model};
 use super::objective::add_to_metrics;
 use super::tree::Tree;
@@ -12,6 +14,7 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::metric::MetricAccumulator;
 use crate::rows::{ONE_ROW, rows_of};
+use forest::{Forest, ValueRows};
 
 /// Scores batches with the trees at the agent.
 pub(super) struct TreeScorer {

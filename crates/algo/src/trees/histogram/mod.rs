@@ -1,6 +1,12 @@
 //! Histograms: for each bin the sums of gradients and hessians of the records of a leaf, and their count. Gradients are
 //! integers, so that the sums are the same in any order.
 
+pub(super) mod add_histogram;
+pub(super) mod best_splits;
+pub(super) mod partitions;
+pub(super) mod quantization;
+pub(super) mod store;
+
 use std::ops::Range;
 
 use multiversion::multiversion;

@@ -1,24 +1,24 @@
 //! The histograms of the leaves of a growing tree: in the memory of the only task, or at the partitions, which add up
-//! what the tasks push and find the splits ([`super::shared`]).
+//! what the tasks push and find the splits ([`super::partitions`]).
 
-use super::exchange::Exchange;
-use super::histogram::Histogram;
-use super::records::Records;
-use super::shared;
-use super::split::{FeatureBins, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
+use super::super::exchange::Exchange;
+use super::super::records::Records;
+use super::super::split::{FeatureBins, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
+use super::Histogram;
+use super::partitions;
 use crate::error::Error;
 
 /// A leaf that gets a histogram.
-pub(super) struct NewHistogram<'a> {
-    pub(super) slot: usize,
+pub(in super::super) struct NewHistogram<'a> {
+    pub(in super::super) slot: usize,
     /// The slot of the leaf that is split: its histogram becomes that of the other child. `None` for the root.
-    pub(super) parent: Option<usize>,
-    pub(super) records: &'a [u32],
+    pub(in super::super) parent: Option<usize>,
+    pub(in super::super) records: &'a [u32],
 }
 
 /// Histograms by slots.
 #[derive(Debug)]
-pub(super) struct Histograms {
+pub(in super::super) struct Histograms {
     features: Vec<FeatureBins>,
     /// Slots that there are.
     capacity: usize,
@@ -30,13 +30,13 @@ pub(super) struct Histograms {
 }
 
 /// Slots for trees with so many leaves: one for each leaf, and some for leaves that are split in vain.
-pub(super) fn slot_count(leaves: usize) -> usize {
+pub(in super::super) fn slot_count(leaves: usize) -> usize {
     leaves + leaves / 4 + 1
 }
 
 impl Histograms {
     /// Histograms of these features for trees with so many leaves; `is_shared`: at the partitions.
-    pub(super) fn new(features: Vec<FeatureBins>, leaves: usize, is_shared: bool) -> Self {
+    pub(in super::super) fn new(features: Vec<FeatureBins>, leaves: usize, is_shared: bool) -> Self {
         Self {
             features,
             capacity: slot_count(leaves),
@@ -47,21 +47,21 @@ impl Histograms {
         }
     }
 
-    pub(super) fn features(&self) -> &[FeatureBins] {
+    pub(in super::super) fn features(&self) -> &[FeatureBins] {
         &self.features
     }
 
-    pub(super) fn capacity(&self) -> usize {
+    pub(in super::super) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Whether several leaves should be split at a time, because the tasks wait for each other.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(in super::super) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
     /// Makes histograms of some leaves.
-    pub(super) fn fill(
+    pub(in super::super) fn fill(
         &mut self,
         records: &Records,
         packed: &[u64],
@@ -69,7 +69,7 @@ impl Histograms {
         exchange: &mut Exchange<'_>,
     ) -> Result<(), Error> {
         if self.is_shared {
-            return shared::fill(records, packed, leaves, &mut self.words, exchange);
+            return partitions::fill(records, packed, leaves, &mut self.words, exchange);
         }
         for leaf in leaves {
             if self.own.len() <= leaf.slot {
@@ -86,14 +86,17 @@ impl Histograms {
     }
 
     /// The best splits of leaves whose histograms are in these slots.
-    pub(super) fn best_splits(
+    pub(in super::super) fn best_splits(
         &mut self,
         rule: &SplitRule,
         leaves: &[(usize, &LeafQuery)],
         exchange: &mut Exchange<'_>,
     ) -> Result<Vec<Option<Split>>, Error> {
+        if leaves.is_empty() {
+            return Ok(Vec::new());
+        }
         if self.is_shared {
-            return shared::best_splits(rule, leaves, exchange);
+            return partitions::best_splits(rule, leaves, exchange);
         }
         let mut best = Vec::with_capacity(leaves.len());
         for (slot, leaf) in leaves {

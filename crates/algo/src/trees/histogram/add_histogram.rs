@@ -5,12 +5,12 @@ use std::ops::Range;
 use matrix::function::{Arity, Block, FunctionValue, Shape};
 use matrix::{ElementType, FunctionFault, PushFunction};
 
-use super::histogram::{Histogram, Sums};
-use super::shared::{SLOT_ROWS, groups};
+use super::partitions::{SLOT_ROWS, groups};
+use super::{Histogram, Sums};
 
 /// Some bins of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct BinGroup {
+pub(in super::super) struct BinGroup {
     /// The first bin, and the end.
     bins: Range<u32>,
     /// Their sums as [`encode`] writes them.
@@ -25,7 +25,7 @@ impl BinGroup {
 
 /// A histogram as it is pushed: whether it replaces what the slot has, the mean gradient and hessian of a record, and groups
 /// of bins.
-pub(super) type SentHistogram = (bool, i64, i64, Vec<BinGroup>);
+pub(in super::super) type SentHistogram = (bool, i64, i64, Vec<BinGroup>);
 
 impl FunctionValue for BinGroup {
     fn pack(&self, out: &mut Vec<u8>) {
@@ -55,14 +55,19 @@ fn bad_bytes(actual: impl Into<String>, expected: impl Into<String>) -> Function
 /// that is not empty, and of these the counts, and by how much gradients and hessians differ from the count times a mean. The
 /// numbers of a kind have as many bytes as the largest one of the group needs, so that no branch depends on a number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AddHistogram;
+pub(in super::super) struct AddHistogram;
 
 /// Kinds of numbers: counts, gradients, hessians. A group begins with the bytes that a number of each kind has.
 const KINDS: usize = 3;
 
 /// Makes the argument of [`AddHistogram`]; `sums`: those of all records of the histogram. The first of the tasks replaces what
 /// the slot has.
-pub(super) fn encode(histogram: &Histogram, sums: Sums, starts: &[u32], is_first: bool) -> SentHistogram {
+pub(in super::super) fn encode(
+    histogram: &Histogram,
+    sums: Sums,
+    starts: &[u32],
+    is_first: bool,
+) -> SentHistogram {
     let all = histogram.bins();
     let mean = |sum: i64| if sums.count > 0 { sum / sums.count } else { 0 };
     let means = (mean(sums.gradient), mean(sums.hessian));

@@ -5,12 +5,12 @@
 
 use multiversion::multiversion;
 
-use super::tree::{Node, Test, Tree};
+use super::super::tree::{Node, Test, Tree};
 
 /// Leaves of a tree whose bits fit a word.
-pub(super) const WORD_LEAVES: usize = 64;
+pub(in super::super) const WORD_LEAVES: usize = 64;
 /// Records side by side.
-pub(super) const LANES: usize = 8;
+pub(in super::super) const LANES: usize = 8;
 /// Trees of a group, whose words for all lanes stay in the cache.
 const GROUP_TREES: usize = 256;
 
@@ -48,7 +48,7 @@ struct FeatureTests {
 
 /// Trees that follow each other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TreeGroup {
+pub(in super::super) struct TreeGroup {
     /// By feature, ascending.
     tests: Vec<FeatureTests>,
     /// The first value of each tree.
@@ -58,16 +58,16 @@ pub(super) struct TreeGroup {
 }
 
 impl TreeGroup {
-    pub(super) fn is_full(&self) -> bool {
+    pub(in super::super) fn is_full(&self) -> bool {
         self.starts.len() == GROUP_TREES
     }
 
-    pub(super) fn tree_count(&self) -> usize {
+    pub(in super::super) fn tree_count(&self) -> usize {
         self.starts.len()
     }
 
     /// Adds a tree of at most 64 leaves.
-    pub(super) fn push(&mut self, tree: &Tree) {
+    pub(in super::super) fn push(&mut self, tree: &Tree) {
         let number = self.starts.len() as u32;
         self.starts.push(self.values.len());
         // The leaves below each node: the first one, and how many.
@@ -109,7 +109,7 @@ impl TreeGroup {
 
     /// Adds the leaves of the trees to the scores (records x width) of at most as many records as there are lanes; `values`
     /// (lanes x features) has all lanes. The first tree has a number.
-    pub(super) fn add(
+    pub(in super::super) fn add(
         &self,
         values: &[f32],
         feature_count: usize,

@@ -4,13 +4,13 @@ use std::f64::consts::PI;
 
 /// A point with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
-    pub(super) at: f64,
-    pub(super) weight: f64,
+pub(in super::super) struct Point {
+    pub(in super::super) at: f64,
+    pub(in super::super) weight: f64,
 }
 
 /// The points of the rule, ascending.
-pub(super) fn points(count: usize) -> Vec<Point> {
+pub(in super::super) fn points(count: usize) -> Vec<Point> {
     /// Newton's method doubles the digits of a root in each step; the first guess has at least two.
     const STEPS: usize = 8;
     let mut points = vec![Point { at: 0.5, weight: 1.0 }; count];
