@@ -137,6 +137,7 @@ fn data_that_cannot_be_learned_are_refused_and_odd_ones_are_not() {
         (3, "a,y\n1,1\n2,1\n3,1\n", &[], "class"),
         (2, "a,y\n1,1\n2,0\n3,1\n", &["--consistency", "asp"], "bsp"),
         (3, "a,y\n1e39,1\n2,0\n", &[], "1e39"),
+        (3, "a,y\ninf,1\n2,0\n", &[], "inf"),
     ] {
         folder.write("bad.csv", data);
         let path = folder.path("bad.csv");

@@ -122,9 +122,14 @@ fn constraints_that_cannot_be_are_refused() {
         ("interaction_constraints=[a,c]", "'c'"),
         ("interaction_constraints=a,b", "brackets"),
         ("interaction_constraints=[a],", "brackets"),
+        ("leaves=20000", "--tasks 1"),
+        ("top_rate=0.95", "at most 1 with top_rate"),
+        ("bagging_fraction=0.5", "top_rate=0.2"),
     ] {
         let fixed = ["train", "gbdt", "--data", &data, "--label", "y", "--set", "objective=squared"];
-        let message = fail(2, &[&fixed[..], &["--model", &model, "--set", setting]].concat());
+        let others =
+            if setting.starts_with("bagging") { &["--set", "top_rate=0.2"][..] } else { &["--tasks", "2"] };
+        let message = fail(2, &[&fixed[..], &["--model", &model, "--set", setting], others].concat());
         assert!(message.contains(words), "{setting}: {message}");
         assert!(!std::path::Path::new(&model).exists());
     }

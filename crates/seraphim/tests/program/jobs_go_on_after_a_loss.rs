@@ -14,11 +14,20 @@ use crate::common::{bytes_of, fail, succeed};
 
 #[test]
 fn a_killed_server_or_worker_is_started_again_and_the_bytes_are_the_same() {
-    let world = World::new();
+    survives_kills(&World::new());
+}
+
+/// Their histograms are at the servers, and tasks wait for each other many times in a tree.
+#[test]
+fn trees_of_a_killed_server_or_worker_have_the_same_bytes() {
+    survives_kills(&World::of("gbdt", &["--set", "iterations=150", "--set", "objective=logistic"]));
+}
+
+fn survives_kills(world: &World) {
     for (name, victims) in
         [("server", &["server-1"][..]), ("worker", &["worker-0"]), ("two", &["server-0", "worker-1"])]
     {
-        let mut job = Local::start(&world, name, &[]);
+        let mut job = Local::start(world, name, &[]);
         job.wait_for_checkpoint(2);
         for victim in victims {
             signal(job.pid(victim), "-KILL");

@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) whole: Vec<(PathBuf, Vec<u8>)>,
     /// Number of servers.
     pub(crate) servers: &'static str,
+    pub(crate) algorithm: &'static str,
+    pub(crate) settings: &'static [&'static str],
 }
 
 /// The time between two checkpoints.
@@ -42,21 +44,25 @@ pub(crate) const EPOCHS: &str = "epochs=500";
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::of("lr", &["--set", EPOCHS, "--set", "batch_size=100"])
+    }
+
+    /// A job of another algorithm.
+    pub(crate) fn of(algorithm: &'static str, settings: &'static [&'static str]) -> Self {
         let folder = Folder::new();
         let data = folder.write("train.libsvm", clicks(3000, 1));
         let model = folder.path("whole");
-        let fixed = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "3", "--quiet"];
-        succeed(&[&fixed[..], &["--set", EPOCHS, "--set", "batch_size=100"]].concat());
+        let fixed = ["train", algorithm, "--data", &data, "--model", &model, "--tasks", "3", "--quiet"];
+        succeed(&[&fixed[..], settings].concat());
         let whole = bytes_of(&model);
-        Self { folder, data, whole, servers: "2" }
+        Self { folder, data, whole, servers: "2", algorithm, settings }
     }
 
     pub(crate) fn words<'a>(&'a self, model: &'a str, folder: &'a str) -> Vec<&'a str> {
-        let fixed = ["lr", "--data", &self.data, "--model", model, "--tasks", "3"];
+        let fixed = [self.algorithm, "--data", &self.data, "--model", model, "--tasks", "3"];
         let checkpoints = ["--checkpoints", folder, "--checkpoint-every", CHECKPOINT_EVERY];
-        let settings =
-            ["--set", EPOCHS, "--set", "batch_size=100", "--servers", self.servers, "--workers", "2"];
-        [&fixed[..], &checkpoints, &settings].concat()
+        let members = ["--servers", self.servers, "--workers", "2"];
+        [&fixed[..], &checkpoints, self.settings, &members].concat()
     }
 }
 
