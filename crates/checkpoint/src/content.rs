@@ -1,6 +1,5 @@
 //! What the blocks of a file contain. The states come first, so that a task finds its own without reading the rows.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{Read, Write};
 
@@ -82,14 +81,10 @@ impl<W: Write> PartWriter<W> {
         start.extend(u32::from(of == RowsOf::Best).to_le_bytes());
         start.extend((rows.keys.len() as u64).to_le_bytes());
         let values = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
-        let values = values.map(|values| match values {
-            OwnedValues::F32(values) => little_endian(values, f32::to_le_bytes),
-            OwnedValues::F64(values) => little_endian(values, f64::to_le_bytes),
-            OwnedValues::I64(values) => little_endian(values, i64::to_le_bytes),
-        });
-        let keys = little_endian(&rows.keys, u64::to_le_bytes);
-        let parts: Vec<Cow<'_, [u8]>> = [Cow::from(start), keys].into_iter().chain(values).collect();
-        self.0.write(ROWS, &parts.iter().map(|part| &**part).collect::<Vec<_>>())
+        let keys: &[u8] = bytemuck::cast_slice(&rows.keys);
+        let parts: Vec<&[u8]> =
+            [&start[..], keys].into_iter().chain(values.map(|part| part.as_values().bytes())).collect();
+        self.0.write(ROWS, &parts)
     }
 
     /// Writes the end; returns `out` and the number of bytes of the file.
@@ -98,17 +93,8 @@ impl<W: Write> PartWriter<W> {
     }
 }
 
-/// Numbers in little-endian order: as they are in memory, where that is the same.
-fn little_endian<T: bytemuck::NoUninit, const N: usize>(
-    values: &[T],
-    encode: fn(T) -> [u8; N],
-) -> Cow<'_, [u8]> {
-    if cfg!(target_endian = "little") {
-        Cow::from(bytemuck::cast_slice(values))
-    } else {
-        values.iter().flat_map(|value| encode(*value)).collect()
-    }
-}
+#[cfg(not(target_endian = "little"))]
+compile_error!("numbers are written as they are in memory, and the format is little-endian");
 
 const OTHER_CONTENT: &str = "a block does not have the content of its kind";
 
@@ -198,17 +184,16 @@ impl<'a> Fields<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn numbers<T, const N: usize>(&mut self, count: usize, decode: fn([u8; N]) -> T) -> Option<Vec<T>> {
-        let bytes = self.take(count.checked_mul(N)?)?;
-        Some(bytes.as_chunks().0.iter().map(|bytes| decode(*bytes)).collect())
+    fn keys(&mut self, count: usize) -> Option<Vec<u64>> {
+        let bytes = self.take(count.checked_mul(size_of::<u64>())?)?;
+        Some(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
     }
 
     fn values(&mut self, element: ElementType, count: usize) -> Option<OwnedValues> {
-        Some(match element {
-            ElementType::F32 => OwnedValues::F32(self.numbers(count, f32::from_le_bytes)?),
-            ElementType::F64 => OwnedValues::F64(self.numbers(count, f64::from_le_bytes)?),
-            ElementType::I64 => OwnedValues::I64(self.numbers(count, i64::from_le_bytes)?),
-        })
+        let bytes = self.take(count.checked_mul(element.size())?)?;
+        let mut values = OwnedValues::zeros(element, count);
+        values.bytes_mut().copy_from_slice(bytes);
+        Some(values)
     }
 }
 
@@ -249,7 +234,7 @@ impl<'a> RowsBlock<'a> {
 
 fn rows(specs: &[MatrixSpec], bytes: &[u8]) -> Option<Content> {
     let RowsBlock { matrix, of, spec, count, mut fields } = RowsBlock::of(specs, bytes)?;
-    let keys = fields.numbers(count, u64::from_le_bytes)?;
+    let keys = fields.keys(count)?;
     let columns = spec.columns_of_table();
     let values = fields.values(spec.element, count.checked_mul(columns)?)?;
     let mut slots = Vec::new();

@@ -64,6 +64,12 @@ pub enum Error {
     )]
     NonFinite { matrix: String, key: u64, column: u64, value: f64 },
 
+    /// A sum of pushes does not fit a 32-bit integer.
+    #[error(
+        "matrix {matrix:?}: the sum for key {key}, column {column} has left the range of {element}; use i64 for sums as large"
+    )]
+    Overflow { matrix: String, key: u64, column: u64, element: &'static str },
+
     /// The rows to import do not fit the matrix.
     #[error("import into matrix {matrix:?}: {what} is {actual}, expected {expected}")]
     Import { matrix: String, what: String, actual: String, expected: String },

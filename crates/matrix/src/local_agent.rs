@@ -70,7 +70,10 @@ impl LocalAgent {
         let purpose = || format!("to pull from matrix {:?}", spec.name);
         let minimum = self.wait_for_clock(spec.consistency.pull_needs(self.clock), purpose)?;
         counters.record_pull(keys.runs().key_count(), self.clock, minimum);
-        matrix.pull_shared(self.visit_order(), keys, self.clock, out)
+        let mut out = out;
+        let len = out.len();
+        matrix.pull_shared(self.visit_order(), keys, self.clock, out.slice_mut(0..len))?;
+        spec.check_overflow(out.as_values(), |i| keys.runs().key(i))
     }
 
     fn push_keys(&self, id: MatrixId, keys: &mut PositionedKeys, values: Values<'_>) -> Result<(), Error> {

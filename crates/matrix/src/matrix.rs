@@ -30,6 +30,8 @@ enum AnyPartitions {
     F32(Partitions<f32>),
     F64(Partitions<f64>),
     I64(Partitions<i64>),
+    I32(Partitions<i32>),
+    U32(Partitions<u32>),
 }
 
 /// Expands to the same expression for the partitions of each element type.
@@ -39,6 +41,8 @@ macro_rules! with_partitions {
             AnyPartitions::F32($partitions) => $then,
             AnyPartitions::F64($partitions) => $then,
             AnyPartitions::I64($partitions) => $then,
+            AnyPartitions::I32($partitions) => $then,
+            AnyPartitions::U32($partitions) => $then,
         }
     };
 }
@@ -63,6 +67,8 @@ impl Matrix {
             ElementType::F32 => AnyPartitions::F32(Partitions::new(&spec, &placement, owned)),
             ElementType::F64 => AnyPartitions::F64(Partitions::new(&spec, &placement, owned)),
             ElementType::I64 => AnyPartitions::I64(Partitions::new(&spec, &placement, owned)),
+            ElementType::I32 => AnyPartitions::I32(Partitions::new(&spec, &placement, owned)),
+            ElementType::U32 => AnyPartitions::U32(Partitions::new(&spec, &placement, owned)),
         };
         Ok(Self { spec, placement, partitions })
     }
@@ -266,6 +272,8 @@ impl Matrix {
             AnyPartitions::F32(partitions) => AnySnapshot::F32(partitions.snapshot(bound, records_changes)?),
             AnyPartitions::F64(partitions) => AnySnapshot::F64(partitions.snapshot(bound, records_changes)?),
             AnyPartitions::I64(partitions) => AnySnapshot::I64(partitions.snapshot(bound, records_changes)?),
+            AnyPartitions::I32(partitions) => AnySnapshot::I32(partitions.snapshot(bound, records_changes)?),
+            AnyPartitions::U32(partitions) => AnySnapshot::U32(partitions.snapshot(bound, records_changes)?),
         };
         Ok(Snapshot::new(self.spec.clone(), partitions))
     }
@@ -295,6 +303,8 @@ impl Matrix {
             (AnyPartitions::F32(partitions), AnySnapshot::F32(taken)) => partitions.restore(taken),
             (AnyPartitions::F64(partitions), AnySnapshot::F64(taken)) => partitions.restore(taken),
             (AnyPartitions::I64(partitions), AnySnapshot::I64(taken)) => partitions.restore(taken),
+            (AnyPartitions::I32(partitions), AnySnapshot::I32(taken)) => partitions.restore(taken),
+            (AnyPartitions::U32(partitions), AnySnapshot::U32(taken)) => partitions.restore(taken),
             _ => panic!("{OTHER_MATRIX}"),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) enum AnySnapshot {
     F32(Arc<SnapshotPartitions<f32>>),
     F64(Arc<SnapshotPartitions<f64>>),
     I64(Arc<SnapshotPartitions<i64>>),
+    I32(Arc<SnapshotPartitions<i32>>),
+    U32(Arc<SnapshotPartitions<u32>>),
 }
 
 /// Expands to the same expression for each element type.
@@ -47,6 +49,8 @@ macro_rules! with_partitions {
             AnySnapshot::F32($partitions) => $then,
             AnySnapshot::F64($partitions) => $then,
             AnySnapshot::I64($partitions) => $then,
+            AnySnapshot::I32($partitions) => $then,
+            AnySnapshot::U32($partitions) => $then,
         }
     };
 }

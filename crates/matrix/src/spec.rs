@@ -146,6 +146,17 @@ impl MatrixSpec {
         Err(Error::NonFinite { matrix: self.name.clone(), key, column, value })
     }
 
+    /// Refuses values that were read if a sum among them has overflowed. The error names the row; `key` gives its key.
+    pub fn check_overflow(&self, values: Values<'_>, key: impl Fn(usize) -> u64) -> Result<(), Error> {
+        if !self.element.may_overflow() {
+            return Ok(());
+        }
+        let Some((at, _)) = values.first_non_finite() else { return Ok(()) };
+        let columns = self.columns_of_table();
+        let (key, column) = (key(at / columns), (at % columns) as u64);
+        Err(Error::Overflow { matrix: self.name.clone(), key, column, element: self.element.name() })
+    }
+
     /// Selects keys. By column: `table` is the row.
     pub fn selection<'a>(&self, table: u32, keys: Keys<'a>) -> Selection<'a> {
         match self.axis {
@@ -189,11 +200,12 @@ impl MatrixSpec {
         if let Some((actual, expected)) = self.initializer.fault() {
             return self.fault("initializer", actual, expected);
         }
-        if self.element == ElementType::I64 && self.rule.is_optimizer() {
+        if self.element.is_integer() && self.rule.is_optimizer() {
+            let element = self.element.name();
             return self.fault(
                 "rule",
-                format!("{} on i64", self.rule.name()),
-                "add, assign, min or max on i64",
+                format!("{} on {element}", self.rule.name()),
+                format!("add, assign, min or max on {element}"),
             );
         }
         match self.rule.fault() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use matrix::{ElementType, ExportedRows, Initializer, MatrixSpec, OwnedValues, RowCounts, Storage};
+use matrix::{ElementType, ExportedRows, Initializer, MatrixSpec, RowCounts, Storage};
 
 use super::manifest::MatrixEntry;
 use super::tensor_file::{PlannedTensor, TensorFile};
@@ -93,13 +93,14 @@ impl<'a> MatrixPlan<'a> {
             weights.append(&keys_tensor(&self.spec.name), &select(keys, kept.as_deref(), KEY_BYTES))?;
         }
         let row_bytes = columns * self.spec.element.size();
-        weights.append(&self.spec.name, &select(bytes_of(&rows.values), kept.as_deref(), row_bytes))?;
+        weights
+            .append(&self.spec.name, &select(rows.values.as_values().bytes(), kept.as_deref(), row_bytes))?;
         let Some(optimizer) = optimizer.filter(|_| !self.slots.is_empty()) else { return Ok(()) };
         if self.optimizer_has_keys() {
             optimizer.append(&keys_tensor(&self.spec.name), keys)?;
         }
         for (name, values) in &rows.slots {
-            optimizer.append(&format!("{}.{name}", self.spec.name), bytes_of(values))?;
+            optimizer.append(&format!("{}.{name}", self.spec.name), values.as_values().bytes())?;
         }
         Ok(())
     }
@@ -122,19 +123,13 @@ impl<'a> MatrixPlan<'a> {
     }
 }
 
-fn dtype_of(element: ElementType) -> Dtype {
+pub(crate) fn dtype_of(element: ElementType) -> Dtype {
     match element {
         ElementType::F32 => Dtype::F32,
         ElementType::F64 => Dtype::F64,
         ElementType::I64 => Dtype::I64,
-    }
-}
-
-fn bytes_of(values: &OwnedValues) -> &[u8] {
-    match values {
-        OwnedValues::F32(x) => bytemuck::cast_slice(x),
-        OwnedValues::F64(x) => bytemuck::cast_slice(x),
-        OwnedValues::I64(x) => bytemuck::cast_slice(x),
+        ElementType::I32 => Dtype::I32,
+        ElementType::U32 => Dtype::U32,
     }
 }
 

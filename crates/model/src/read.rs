@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use data::KeyNames;
-use matrix::{ExportedRows, FunctionTable, OwnedValues};
+use matrix::{Element, ExportedRows, FunctionTable, with_values};
 
 use super::dictionary::{self, DictionaryError};
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
@@ -322,11 +322,10 @@ impl MatrixFiles {
         // Weights that are not stored are zero.
         weight_keys.truncate(keys.last().map_or(0, |last| weight_keys.partition_point(|key| key <= last)));
         let range = range.start..range.start + weight_keys.len() as u64;
-        let values = match self.values.values(range.start * columns..range.end * columns)? {
-            OwnedValues::F32(x) => OwnedValues::F32(scatter(&weight_keys, &x, &keys, columns as usize)),
-            OwnedValues::F64(x) => OwnedValues::F64(scatter(&weight_keys, &x, &keys, columns as usize)),
-            OwnedValues::I64(x) => OwnedValues::I64(scatter(&weight_keys, &x, &keys, columns as usize)),
-        };
+        let stored = self.values.values(range.start * columns..range.end * columns)?;
+        let values = with_values!(stored.as_values(), x => {
+            Element::owned(scatter(&weight_keys, x, &keys, columns as usize))
+        });
         let slot = |(name, tensor, width): &(String, StoredTensor, u64)| {
             Ok((name.clone(), tensor.values(slot_rows.start * width..slot_rows.end * width)?))
         };
@@ -360,8 +359,8 @@ impl SlotFiles {
 }
 
 /// Returns the rows of `from` at the keys of `to`, both ascending; zero where `from` has no row.
-fn scatter<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
-    let mut out = vec![T::default(); to.len() * columns];
+fn scatter<T: Element>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
+    let mut out = vec![T::ZERO; to.len() * columns];
     let mut next = 0;
     for (row, key) in out.chunks_mut(columns).zip(to) {
         while next < from.len() && from[next] < *key {

@@ -9,10 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use matrix::OwnedValues;
+use matrix::{ElementType, OwnedValues};
 
-use super::tensors::{Dtype, TensorInfo, elements, entries};
+use super::tensors::{Dtype, TensorInfo, entries};
 use crate::error::Error;
+use crate::matrix_plan::dtype_of;
 
 /// Bytes of the length of the header.
 const LENGTH_BYTES: u64 = 8;
@@ -32,23 +33,20 @@ pub(crate) struct StoredTensor {
 }
 
 impl StoredTensor {
-    /// The bytes of these elements.
-    fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
-        let size = self.dtype.bitsize() as u64 / 8;
-        let mut bytes = vec![0; ((range.end - range.start) * size) as usize];
-        let start = self.start + range.start * size;
-        self.file.read_exact_at(&mut bytes, start).map_err(Error::io("read", &self.path))?;
-        Ok(bytes)
+    /// Fills `bytes` with those of the elements from `first` on.
+    fn read(&self, first: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let start = self.start + first * self.dtype.bitsize() as u64 / 8;
+        self.file.read_exact_at(bytes, start).map_err(Error::io("read", &self.path))
     }
 
     /// These elements as values of a matrix or a slot.
     pub(crate) fn values(&self, range: Range<u64>) -> Result<OwnedValues, Error> {
-        Ok(match self.dtype {
-            Dtype::F32 => OwnedValues::F32(elements(&self.bytes(range)?, f32::from_le_bytes)),
-            Dtype::F64 => OwnedValues::F64(elements(&self.bytes(range)?, f64::from_le_bytes)),
-            Dtype::I64 => OwnedValues::I64(elements(&self.bytes(range)?, i64::from_le_bytes)),
-            _ => return Err(self.unfit("must be F32, F64 or I64")),
-        })
+        let Some(element) = ElementType::ALL.iter().find(|element| dtype_of(**element) == self.dtype) else {
+            return Err(self.unfit("must be F32, F64, I64, I32 or U32"));
+        };
+        let mut values = OwnedValues::zeros(*element, (range.end - range.start) as usize);
+        self.read(range.start, values.bytes_mut())?;
+        Ok(values)
     }
 
     /// These elements as keys of rows, which must ascend.
@@ -58,7 +56,8 @@ impl StoredTensor {
         }
         // The key before them is compared too.
         let before = u64::from(range.start > 0);
-        let mut keys = elements(&self.bytes(range.start - before..range.end)?, u64::from_le_bytes);
+        let mut keys = vec![0u64; (range.end - range.start + before) as usize];
+        self.read(range.start - before, bytemuck::cast_slice_mut(&mut keys))?;
         if !keys.is_sorted_by(|a, b| a < b) {
             let what = format!("keys of tensor {:?} must ascend", self.name);
             return Err(Error::BadModel { path: self.path.clone(), what });
@@ -130,7 +129,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         let tensors = open(file.path(), bytes.len() as u64)?;
-        tensors.values().map(|tensor| tensor.bytes(0..tensor.len)).collect()
+        let bytes = |tensor: &StoredTensor| {
+            let mut bytes = vec![0; (tensor.len * tensor.dtype.bitsize() as u64 / 8) as usize];
+            tensor.read(0, &mut bytes).map(|()| bytes)
+        };
+        tensors.values().map(bytes).collect()
     }
 
     #[test]

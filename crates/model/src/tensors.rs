@@ -68,11 +68,6 @@ fn check_entries(entries: &BTreeMap<String, TensorInfo>, data_bytes: u64) -> Res
     Err(format!("its tensors have {end} bytes, and the file has {data_bytes} after its header"))
 }
 
-/// The numbers that are stored in these bytes.
-pub(crate) fn elements<T, const N: usize>(bytes: &[u8], of_bytes: impl Fn([u8; N]) -> T) -> Vec<T> {
-    bytes.as_chunks().0.iter().map(|chunk| of_bytes(*chunk)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

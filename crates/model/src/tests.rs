@@ -179,6 +179,8 @@ fn every_type_of_elements_comes_back() {
         of(ElementType::F32, OwnedValues::F32(vec![0.1, -0.0, 3.5, f32::MIN_POSITIVE])),
         of(ElementType::F64, OwnedValues::F64(vec![0.1, 1e300, 0.0, -7.0])),
         of(ElementType::I64, OwnedValues::I64(vec![i64::MIN, 0, 1 << 60, -1])),
+        of(ElementType::I32, OwnedValues::I32(vec![i32::MAX, 0, -3, 1])),
+        of(ElementType::U32, OwnedValues::U32(vec![u32::MAX - 1, 0, 3, 1])),
     ] {
         let path = folder.path().join(format!("{:?}", spec.element));
         save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();

@@ -295,12 +295,7 @@ impl<'a> NameFilter<'a> {
 }
 
 pub(crate) fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
-    let range = row * columns..(row + 1) * columns;
-    match values {
-        OwnedValues::F32(x) => x[range].iter().all(|&v| v == 0.0),
-        OwnedValues::F64(x) => x[range].iter().all(|&v| v == 0.0),
-        OwnedValues::I64(x) => x[range].iter().all(|&v| v == 0),
-    }
+    values.as_values().slice(row * columns..(row + 1) * columns).are_zero()
 }
 
 /// Syncs files to disk and measures the time.

@@ -141,7 +141,7 @@ impl Header {
         let flags = u32_at(bytes, 8);
         let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
         let (Some(value_type), 0) = (value_type, flags & !DEFINED_FLAGS) else {
-            let expected = "bit 0, a type of values of 0 to 4 in bits 4 to 6";
+            let expected = "bit 0, a type of values of 0 to 6 in bits 4 to 6";
             return Err(field(kind, "flags", flags, expected));
         };
         let header = Self {
@@ -187,7 +187,12 @@ impl Header {
             return Err(field(self.kind, "type of values", code, "0: this kind has none"));
         }
         if self.value_type.is_rounded() && !rounds {
-            return Err(field(self.kind, "type of values", code, "0 to 2: this kind has exact values only"));
+            return Err(field(
+                self.kind,
+                "type of values",
+                code,
+                "0 to 2, 5 or 6: this kind has exact values only",
+            ));
         }
         if !self.checksum && self.body_sum != 0 {
             return Err(field(

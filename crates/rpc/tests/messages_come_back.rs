@@ -52,6 +52,8 @@ fn values() -> impl Strategy<Value = OwnedValues> {
         vec(-1e30f32..1e30, 0..5000).prop_map(OwnedValues::F32),
         vec(-1e300f64..1e300, 0..3000).prop_map(OwnedValues::F64),
         vec(any::<i64>(), 0..3000).prop_map(OwnedValues::I64),
+        vec(any::<i32>(), 0..3000).prop_map(OwnedValues::I32),
+        vec(any::<u32>(), 0..3000).prop_map(OwnedValues::U32),
     ]
 }
 
@@ -302,14 +304,14 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("tick", 4, 3, "protocol version 3, this process uses 2"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
         ("tick", 10, 1, "frame Tick: flags is 65536"),
-        ("pulled_f32", 8, 80, "frame Pulled: flags is 80, expected bit 0, a type of values of 0 to 4"),
+        ("pulled_f32", 8, 112, "frame Pulled: flags is 112, expected bit 0, a type of values of 0 to 6"),
         ("pull_listed", 8, 16, "frame Pull: type of values is 1, expected 0 exact, 3 bf16, 4 int8"),
         ("tick", 8, 48, "frame Tick: type of values is 3, expected 0: this kind has none"),
         (
             "import",
             8,
             48,
-            "frame Import: type of values is 3, expected 0 to 2: this kind has exact values only",
+            "frame Import: type of values is 3, expected 0 to 2, 5 or 6: this kind has exact values only",
         ),
         ("released", 8, 64, "frame Released: type of values is 4, expected 0 to 2"),
         ("pulled_bf16", 86, 1, "frame Pulled: padding is not zero"),

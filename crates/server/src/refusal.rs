@@ -50,7 +50,7 @@ impl From<matrix::Error> for Refusal {
             Error::NoSuchMatrix { .. } | Error::NoSuchRow { .. } | Error::NoSuchPartition { .. } => {
                 FaultKind::NotFound
             }
-            Error::NonFinite { .. } => FaultKind::NonFinite,
+            Error::NonFinite { .. } | Error::Overflow { .. } => FaultKind::NonFinite,
             Error::WaitTimeout { .. } => FaultKind::WaitedTooLong,
             Error::Stopped { .. } => FaultKind::Stopped,
             Error::Panicked { .. } | Error::Server { .. } => FaultKind::Internal,

@@ -31,22 +31,12 @@ pub type MergeArguments = (u32, u32, u32, u32, u32, u32);
 /// Arguments of an `answer` export.
 pub type AnswerArguments = (u32, u32, u32, u32);
 
-/// The element types that a module can have code for, in the order of [`type_index`].
-pub const TYPES: [(ElementType, &str); 3] =
-    [(ElementType::F32, "f32"), (ElementType::F64, "f64"), (ElementType::I64, "i64")];
+/// Number of element types. A module can have code for each of them.
+pub const TYPE_COUNT: usize = ElementType::ALL.len();
 
-/// The index of an element type in [`TYPES`].
+/// The index of an element type in [`ElementType::ALL`].
 pub fn type_index(element: ElementType) -> usize {
-    match element {
-        ElementType::F32 => 0,
-        ElementType::F64 => 1,
-        ElementType::I64 => 2,
-    }
-}
-
-/// Bytes of an element.
-pub fn size_of(element: ElementType) -> usize {
-    if element == ElementType::F32 { 4 } else { 8 }
+    element as usize
 }
 
 /// What a function does. The prefix of its export says it.
@@ -104,7 +94,7 @@ pub fn parse_export(export: &str) -> Result<ParsedExport<'_>, Error> {
         return checked_name(export, rest).map(ParsedExport::Property);
     };
     let typed = rest.rsplit_once(':').and_then(|(name, element)| {
-        TYPES.iter().find(|(_, text)| *text == element).map(|(element, _)| (name, *element))
+        ElementType::ALL.iter().find(|known| known.name() == element).map(|element| (name, *element))
     });
     let Some((name, element)) = typed else {
         let expected = format!("{word}:NAME:TYPE, TYPE f32, f64 or i64");

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use matrix::function::{Arity, Shape};
-use matrix::{FunctionFault, FunctionTable};
+use matrix::{ElementType, FunctionFault, FunctionTable};
 use wasmtime::{Config, Engine, ExternType, Linker, TypedFunc, WasmParams, WasmResults};
 
 use crate::exports::{
-    AnswerArguments, ChangeArguments, ExportKind, MEMORY, MergeArguments, ParsedExport, ReadArguments, TYPES,
-    TermsArguments, parse_export, type_index,
+    AnswerArguments, ChangeArguments, ExportKind, MEMORY, MergeArguments, ParsedExport, ReadArguments,
+    TYPE_COUNT, TermsArguments, parse_export, type_index,
 };
 use crate::push::missing_code;
 use crate::sandbox::{Sandbox, SandboxFactory};
@@ -44,8 +44,8 @@ pub(crate) struct FunctionSignature {
     pub(crate) tries_first: bool,
     /// Whether the function writes all values of its rows without reading the old ones.
     pub(crate) overwrites: bool,
-    /// For each of [`TYPES`], whether the module has code.
-    pub(crate) types: [bool; 3],
+    /// For each of [`ElementType::ALL`], whether the module has code.
+    pub(crate) types: [bool; TYPE_COUNT],
     /// Whether the module has an `answer` export, which makes the answer from the last partial answer.
     pub(crate) has_answer: bool,
 }
@@ -140,12 +140,12 @@ fn engine() -> Result<Engine, Error> {
 
 /// Reads the functions that the exports define and checks each of them.
 fn read_signatures(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<FunctionSignature>, Error> {
-    let mut kinds: BTreeMap<&str, (ExportKind, [bool; 3])> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, (ExportKind, [bool; TYPE_COUNT])> = BTreeMap::new();
     let meanings = exports.iter().map(|export| Ok((*export, parse_export(export)?)));
     let meanings = meanings.collect::<Result<Vec<_>, Error>>()?;
     for (export, meaning) in &meanings {
         let ParsedExport::Code(kind, name, element) = meaning else { continue };
-        let (first, types) = kinds.entry(name).or_insert((*kind, [false; 3]));
+        let (first, types) = kinds.entry(name).or_insert((*kind, [false; TYPE_COUNT]));
         if first != kind {
             let actual =
                 format!("{} code of {name}, which has {} code as well", kind.prefix(), first.prefix());
@@ -183,10 +183,10 @@ impl ExportReader<'_> {
         &mut self,
         name: &str,
         kind: ExportKind,
-        types: [bool; 3],
+        types: [bool; TYPE_COUNT],
     ) -> Result<FunctionSignature, Error> {
-        for (has_code, (_, element)) in types.iter().zip(TYPES) {
-            let export = format!("{}:{name}:{element}", kind.prefix());
+        for (has_code, element) in types.iter().zip(ElementType::ALL) {
+            let export = format!("{}:{name}:{}", kind.prefix(), element.name());
             match kind {
                 _ if !has_code => {}
                 ExportKind::Change => self.check_type::<ChangeArguments, i32>(&export)?,
@@ -268,11 +268,11 @@ impl FunctionSignature {
         &self,
         sandbox: &mut Sandbox,
         kind: ExportKind,
-    ) -> Result<[Option<TypedFunc<P, R>>; 3], FunctionFault> {
-        let mut code = [const { None }; 3];
-        for (i, (_, element)) in TYPES.iter().enumerate() {
+    ) -> Result<[Option<TypedFunc<P, R>>; TYPE_COUNT], FunctionFault> {
+        let mut code = [const { None }; TYPE_COUNT];
+        for (i, element) in ElementType::ALL.iter().enumerate() {
             if self.types[i] {
-                let export = format!("{}:{}:{element}", kind.prefix(), self.name);
+                let export = format!("{}:{}:{}", kind.prefix(), self.name, element.name());
                 let function = sandbox.function(&export);
                 code[i] = Some(function.map_err(|error| FunctionFault::user(error.to_string()))?);
             }
@@ -284,10 +284,18 @@ impl FunctionSignature {
     pub(crate) fn check(&self, argument: &[f64], shape: &Shape) -> Result<(), FunctionFault> {
         let element = type_index(shape.element);
         if !self.types[element] {
-            let known: Vec<&str> =
-                TYPES.iter().zip(self.types).filter(|(_, has)| *has).map(|((_, text), _)| *text).collect();
+            let known: Vec<&str> = ElementType::ALL
+                .iter()
+                .zip(self.types)
+                .filter(|(_, has)| *has)
+                .map(|(element, _)| element.name())
+                .collect();
             let expected = format!("{}, for which the module has code", known.join(" or "));
-            return Err(FunctionFault::argument("element type of the matrix", TYPES[element].1, expected));
+            return Err(FunctionFault::argument(
+                "element type of the matrix",
+                ElementType::ALL[element].name(),
+                expected,
+            ));
         }
         if let Some(count) = self.arguments
             && !accepts(count, argument.len())
@@ -300,7 +308,7 @@ impl FunctionSignature {
 
     /// The fault of a call with an element type that the module has no code for.
     pub(crate) fn missing_code(&self, element: usize) -> FunctionFault {
-        missing_code(&self.name, TYPES[element].1)
+        missing_code(&self.name, ElementType::ALL[element].name())
     }
 }
 

@@ -11,14 +11,14 @@ use std::iter;
 use bytemuck::Pod;
 use matrix::function::value::FunctionValue;
 use matrix::function::{Arity, Columns, Shape};
-use matrix::{FunctionFault, PullFunction};
+use matrix::{ElementType, FunctionFault, PullFunction, with_element_type};
 use wasmtime::TypedFunc;
 
-use crate::exports::{AnswerArguments, ExportKind, MergeArguments, ReadArguments, type_index};
+use crate::exports::{AnswerArguments, ExportKind, MergeArguments, ReadArguments, TYPE_COUNT, type_index};
 use crate::module::{FunctionSignature, signature_methods};
 use crate::push::{put_argument, put_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory};
-use crate::sum::{TypedRows, typed_rows};
+use crate::sum::typed_rows;
 
 /// Number of columns that one call reads.
 pub const BLOCK_COLUMNS: u64 = 4096;
@@ -51,7 +51,7 @@ impl FunctionValue for OpaquePartial {
 /// An instance with its exported functions.
 struct PullInstance {
     sandbox: Sandbox,
-    read: [Option<TypedFunc<ReadArguments, u64>>; 3],
+    read: [Option<TypedFunc<ReadArguments, u64>>; TYPE_COUNT],
     merge: TypedFunc<MergeArguments, u64>,
     answer: Option<TypedFunc<AnswerArguments, u64>>,
 }
@@ -191,17 +191,13 @@ impl PullFunction for WasmPull {
     signature_methods!();
 
     fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<OpaquePartial, FunctionFault> {
-        let element = columns.element_type().map_or(1, type_index);
-        let facts = &self.signature;
-        let rows = typed_rows(columns)?;
-        self.pool.with(
-            || self.instantiate(),
-            |ready| match &rows {
-                TypedRows::F32(rows) => ready.partial(facts, element, argument, columns, rows),
-                TypedRows::F64(rows) => ready.partial(facts, element, argument, columns, rows),
-                TypedRows::I64(rows) => ready.partial(facts, element, argument, columns, rows),
-            },
-        )
+        // A function that reads no rows gets an empty list of doubles.
+        let element = columns.element_type().unwrap_or(ElementType::F64);
+        let (facts, index) = (&self.signature, type_index(element));
+        with_element_type!(element, E => {
+            let rows = typed_rows::<E>(columns)?;
+            self.pool.with(|| self.instantiate(), |ready| ready.partial(facts, index, argument, columns, &rows))
+        })
     }
 
     fn merge(

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use matrix::function::{Arity, Block, Shape, TypedBlock};
-use matrix::{FunctionFault, PushFunction};
+use matrix::{FunctionFault, PushFunction, with_block};
 use wasmtime::TypedFunc;
 
-use crate::exports::{ChangeArguments, ExportKind, type_index};
+use crate::exports::{ChangeArguments, ExportKind, TYPE_COUNT, type_index};
 use crate::module::{FunctionSignature, signature_methods};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
 
@@ -26,7 +26,7 @@ pub struct WasmPush {
 /// An instance with its exported functions.
 struct PushInstance {
     sandbox: Sandbox,
-    change: [Option<TypedFunc<ChangeArguments, i32>>; 3],
+    change: [Option<TypedFunc<ChangeArguments, i32>>; TYPE_COUNT],
 }
 
 impl WasmPush {
@@ -148,10 +148,6 @@ impl PushFunction for WasmPush {
 
     fn change(&self, argument: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         let element = type_index(block.element_type());
-        match block {
-            Block::F32(block) => self.change_block(argument, block, element),
-            Block::F64(block) => self.change_block(argument, block, element),
-            Block::I64(block) => self.change_block(argument, block, element),
-        }
+        with_block!(block, block => self.change_block(argument, block, element))
     }
 }

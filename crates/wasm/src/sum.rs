@@ -4,10 +4,10 @@
 use bytemuck::Pod;
 use matrix::function::sum::RangeSum;
 use matrix::function::{Arity, Columns, Shape};
-use matrix::{FunctionFault, PullFunction, Values};
+use matrix::{Element, ElementType, FunctionFault, PullFunction, with_element_type};
 use wasmtime::TypedFunc;
 
-use crate::exports::{ExportKind, TermsArguments, type_index};
+use crate::exports::{ExportKind, TYPE_COUNT, TermsArguments, type_index};
 use crate::module::{FunctionSignature, signature_methods};
 use crate::push::{put_argument, put_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
@@ -22,7 +22,7 @@ pub struct WasmSum {
 /// An instance with its exported functions.
 struct SumInstance {
     sandbox: Sandbox,
-    terms: [Option<TypedFunc<TermsArguments, i32>>; 3],
+    terms: [Option<TypedFunc<TermsArguments, i32>>; TYPE_COUNT],
 }
 
 impl WasmSum {
@@ -97,26 +97,9 @@ impl SumInstance {
     }
 }
 
-/// The rows of a call, all of one element type.
-pub(crate) enum TypedRows<'a> {
-    F32(Vec<&'a [f32]>),
-    F64(Vec<&'a [f64]>),
-    I64(Vec<&'a [i64]>),
-}
-
-/// Returns the rows of a call. A function that reads no rows gets an empty list of doubles.
-pub(crate) fn typed_rows<'a>(columns: &Columns<'a>) -> Result<TypedRows<'a>, FunctionFault> {
-    let count = columns.row_count();
-    let first = (count > 0).then(|| columns.row(0));
-    Ok(match first {
-        Some(Values::F32(_)) => {
-            TypedRows::F32((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?)
-        }
-        Some(Values::I64(_)) => {
-            TypedRows::I64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?)
-        }
-        _ => TypedRows::F64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?),
-    })
+/// The rows of a call as slices of one type.
+pub(crate) fn typed_rows<'a, E: Element>(columns: &Columns<'a>) -> Result<Vec<&'a [E]>, FunctionFault> {
+    (0..columns.row_count()).map(|i| columns.typed(i)).collect()
 }
 
 impl PullFunction for WasmSum {
@@ -127,17 +110,13 @@ impl PullFunction for WasmSum {
     signature_methods!();
 
     fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
-        let element = columns.element_type().map_or(1, type_index);
-        let facts = &self.signature;
-        let rows = typed_rows(columns)?;
-        self.pool.with(
-            || self.instantiate(),
-            |ready| match &rows {
-                TypedRows::F32(rows) => ready.sum(facts, element, argument, columns, rows),
-                TypedRows::F64(rows) => ready.sum(facts, element, argument, columns, rows),
-                TypedRows::I64(rows) => ready.sum(facts, element, argument, columns, rows),
-            },
-        )
+        // A function that reads no rows gets an empty list of doubles.
+        let element = columns.element_type().unwrap_or(ElementType::F64);
+        let (facts, index) = (&self.signature, type_index(element));
+        with_element_type!(element, E => {
+            let rows = typed_rows::<E>(columns)?;
+            self.pool.with(|| self.instantiate(), |ready| ready.sum(facts, index, argument, columns, &rows))
+        })
     }
 
     fn merge(

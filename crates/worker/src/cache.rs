@@ -12,7 +12,6 @@ use matrix::{
     with_values,
 };
 
-use crate::lane_keys::element_size;
 use crate::pending_pull::CachedRows;
 
 /// Approximate bytes of a row beside its values: its slot and its index entry.
@@ -59,7 +58,7 @@ impl Cache {
     /// A cache of at most `limit_bytes`. `None` if no row could ever be reused, or no row fits.
     pub(crate) fn new(spec: &MatrixSpec, limit_bytes: u64) -> Option<Self> {
         let columns = spec.columns_of_table();
-        let row_bytes = ROW_OVERHEAD_BYTES + (columns * element_size(spec.element)) as u64;
+        let row_bytes = ROW_OVERHEAD_BYTES + (columns * spec.element.size()) as u64;
         let limit = (limit_bytes / row_bytes).min(u64::from(u32::MAX)) as usize;
         if limit == 0 || spec.consistency == Consistency::Asp {
             return None;

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use matrix::{
-    Element, ElementType, KeyRuns, Keys, MatrixSpec, OwnedValues, RoutedKeys, Values, ValuesMut, with_values,
-};
+use matrix::{Element, KeyRuns, Keys, MatrixSpec, OwnedValues, RoutedKeys, Values, ValuesMut, with_values};
 use rpc::Message;
 use rpc::message::{KeyList, PartitionRun};
 
@@ -35,7 +33,7 @@ pub(crate) struct LaneKeys {
 /// Splits a route into lane keys. They are ordered as the first frames of all lanes, then the second frames, so that
 /// all lanes begin at once. `parts` is the partitions of each lane, ascending.
 pub(crate) fn split_by_lane(route: &KeyRuns, spec: &MatrixSpec, parts: &[Vec<u32>]) -> Vec<LaneKeys> {
-    let limit = (LANE_KEYS_BYTES / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
+    let limit = (LANE_KEYS_BYTES / (spec.columns_of_table() * spec.element.size()).max(8)).max(1);
     let mut pieces = Vec::new();
     for (lane, partitions) in (0u16..).zip(parts) {
         let mut piece = LaneKeys { lane, slices: Vec::new(), key_count: 0 };
@@ -73,13 +71,6 @@ fn interleave_lanes(pieces: &mut Vec<LaneKeys>, lane_count: usize) {
         .collect();
     ordered.sort_by_key(|(turn, piece)| (*turn, piece.lane));
     pieces.extend(ordered.into_iter().map(|(_, piece)| piece));
-}
-
-pub(crate) fn element_size(element: ElementType) -> usize {
-    match element {
-        ElementType::F32 => 4,
-        ElementType::F64 | ElementType::I64 => 8,
-    }
 }
 
 /// The runs of lane keys, and the digest of the keys if it may stand for them.

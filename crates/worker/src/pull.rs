@@ -11,7 +11,7 @@ use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::call::Call;
 use crate::lane::{PendingRequest, RequestOwner};
-use crate::lane_keys::{LaneKeys, element_size, split_by_lane};
+use crate::lane_keys::{LaneKeys, split_by_lane};
 use crate::pending_pull::{PendingPull, PrefetchPurpose};
 use crate::state::AgentState;
 
@@ -58,14 +58,16 @@ impl AgentState {
         let (expected, actual) = (spec.element, out.element_type());
         let mut fits = expected == actual;
         if fits && self.matrices[pending.matrix].cache.is_some() {
-            fits = self.read_through_cache(&mut pending, columns, out);
+            fits = self.read_through_cache(&mut pending, columns, out.slice_mut(0..len));
         } else if fits {
             fits = Self::scatter(&pending, columns, &mut out);
         }
-        let name = &self.layout.matrices[pending.matrix].name;
+        let spec = &self.layout.matrices[pending.matrix];
+        let checked = spec.check_overflow(out.as_values(), |i| pending.full_route().key(i));
+        let name = &spec.name;
         let of_part = matches!(pending.prefetch, Some(PrefetchPurpose::LongPull(_)));
         self.matrices[pending.matrix].recycle_route(pending.route, of_part);
-        if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
+        if fits { checked } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 
     fn scatter(pending: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
@@ -89,8 +91,8 @@ impl AgentState {
             }
         }
         let all = 0..out.len() / columns.max(1);
-        match pending.cached_rows.take() {
-            Some(mut filled) => {
+        match &mut pending.cached_rows {
+            Some(filled) => {
                 let len = filled.values.len();
                 let places = (0u32..).zip(filled.missing_rows.iter().copied());
                 copy_values(columns, asked.as_values(), filled.values.slice_mut(0..len), places);
@@ -189,7 +191,7 @@ impl AgentState {
             wire: self.layout.wire_of(pending.matrix),
         };
         let outgoing = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
-        let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);
+        let answer = piece.key_count * spec.columns_of_table() * spec.element.size();
         let bytes = outgoing.bytes + answer as u64;
         let owner = RequestOwner::Pull { pull_id: pending.id, reply_index: i };
         lane.requests.insert(

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use matrix::function::Arity;
 use matrix::{
-    Agent, Consistency, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool,
+    Agent, Consistency, Element, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
+    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool, with_values,
 };
 use model::manifest::AppliedFunction;
 use model::{MatrixSource, Model, ModelFiles, RowsInMemory};
@@ -199,16 +199,10 @@ impl TransposedMatrix {
         let is_packed = last >= KEY_LIMIT;
         let columns = if is_packed { stored.keys.len() as u64 } else { last + 1 };
         let place = |i: usize| if is_packed { i } else { stored.keys[i] as usize };
-        let rows = (0..width).map(|output| match &stored.values {
-            OwnedValues::F32(values) => {
-                OwnedValues::F32(transposed_row(values, width, output, columns, place))
-            }
-            OwnedValues::F64(values) => {
-                OwnedValues::F64(transposed_row(values, width, output, columns, place))
-            }
-            OwnedValues::I64(values) => {
-                OwnedValues::I64(transposed_row(values, width, output, columns, place))
-            }
+        let rows = (0..width).map(|output| {
+            with_values!(stored.values.as_values(), values => {
+                Element::owned(transposed_row(values, width, output, columns, place))
+            })
         });
         let rows: Vec<OwnedValues> = rows.collect();
         let mut spec =
@@ -255,12 +249,10 @@ impl TransposedMatrix {
     }
 
     fn changed_count(&self, rows: &[OwnedValues]) -> u64 {
-        let count = |(old, new): (&OwnedValues, &OwnedValues)| match (old, new) {
-            (OwnedValues::F32(a), OwnedValues::F32(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
-            (OwnedValues::F64(a), OwnedValues::F64(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
-            (OwnedValues::I64(a), OwnedValues::I64(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
-            _ => 0,
-        };
+        fn differing<E: Element>(old: &[E], new: Option<&[E]>) -> usize {
+            old.iter().zip(new.unwrap_or_default()).filter(|(old, new)| old != new).count()
+        }
+        let count = |(old, new): (&OwnedValues, &OwnedValues)| with_values!(old.as_values(), old => differing(old, Element::slice(new.as_values())));
         self.rows.iter().zip(rows).map(count).sum::<usize>() as u64
     }
 
@@ -279,14 +271,14 @@ impl TransposedMatrix {
 }
 
 /// Returns the values of one output, each in the column of its key.
-fn transposed_row<T: Copy + Default>(
+fn transposed_row<T: Element>(
     values: &[T],
     width: usize,
     output: usize,
     columns: u64,
     place: impl Fn(usize) -> usize,
 ) -> Vec<T> {
-    let mut row = vec![T::default(); columns as usize];
+    let mut row = vec![T::ZERO; columns as usize];
     for (i, values) in values.chunks_exact(width).enumerate() {
         row[place(i)] = values[output];
     }

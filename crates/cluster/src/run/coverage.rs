@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use algo::Model;
 use data::{Batch, Schema};
-use matrix::{MatrixId, ValuesMut};
+use matrix::{Element, MatrixId, ValuesMut, with_values};
 use model::ModelFiles;
 use serde::{Deserialize, Serialize};
 
@@ -226,16 +226,12 @@ impl CoverageRecorder {
     /// Notes rows of features that were read, for ascending keys.
     pub(super) fn add_rows(&self, keys: &[u64], values: &ValuesMut<'_>) {
         let mut recording = self.recording();
-        match values {
-            ValuesMut::F32(values) => recording.add_rows(keys, values),
-            ValuesMut::F64(values) => recording.add_rows(keys, values),
-            ValuesMut::I64(values) => recording.add_rows(keys, values),
-        }
+        with_values!(values.as_values(), values => recording.add_rows(keys, values));
     }
 }
 
 impl Recording {
-    fn add_rows<T: Copy + Default + PartialEq>(&mut self, keys: &[u64], values: &[T]) {
+    fn add_rows<T: Element>(&mut self, keys: &[u64], values: &[T]) {
         if self.columns.is_empty() || keys.is_empty() || values.is_empty() {
             return;
         }
@@ -247,7 +243,7 @@ impl Recording {
                 at += 1;
             }
             if self.columns.get(at) == Some(key) {
-                self.known[at] = self.known[at] || row.iter().any(|value| *value != T::default());
+                self.known[at] = self.known[at] || row.iter().any(|value| *value != T::ZERO);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use algo::{DerivedTable, Families, MissingTable, Model};
 use data::{KeyNames, Schema};
-use matrix::{ElementType, ExportedRows, OwnedValues};
+use matrix::{ElementType, ExportedRows, OwnedValues, with_elements};
 use model::ModelFiles;
 
 use super::predict::{header, quote};
@@ -161,11 +161,7 @@ fn derive_table(
 }
 
 fn numbers(values: &OwnedValues) -> Vec<f64> {
-    match values {
-        OwnedValues::F32(values) => values.iter().map(|&value| f64::from(value)).collect(),
-        OwnedValues::F64(values) => values.clone(),
-        OwnedValues::I64(values) => values.iter().map(|&value| value as f64).collect(),
-    }
+    values.as_values().to_f64()
 }
 
 /// Reads rows of ascending keys.
@@ -264,7 +260,7 @@ impl TableWriter {
         let value = match kind {
             ElementType::F32 => ColumnType::F32,
             ElementType::F64 => ColumnType::F64,
-            ElementType::I64 => ColumnType::I64,
+            ElementType::I64 | ElementType::I32 | ElementType::U32 => ColumnType::I64,
         };
         let kind_of = |name: &str| match name {
             FEATURE => ColumnType::Text,
@@ -330,11 +326,7 @@ fn write_text(
         }
         write!(line, "{}", *key as i64)?;
         for at in row * width..(row + 1) * width {
-            match &rows.values {
-                OwnedValues::F32(values) => write!(line, ",{}", values[at])?,
-                OwnedValues::F64(values) => write!(line, ",{}", values[at])?,
-                OwnedValues::I64(values) => write!(line, ",{}", values[at])?,
-            }
+            with_elements!(OwnedValues, &rows.values, values => write!(line, ",{}", values[at])?);
         }
         line.push(b'\n');
         out.write_all(&line)?;
@@ -364,6 +356,12 @@ fn write_parquet(
             OwnedValues::F32(values) => Column::F32(column(values, width, at)),
             OwnedValues::F64(values) => Column::F64(column(values, width, at)),
             OwnedValues::I64(values) => Column::I64(column(values, width, at)),
+            OwnedValues::I32(values) => {
+                Column::I64(column(values, width, at).into_iter().map(i64::from).collect())
+            }
+            OwnedValues::U32(values) => {
+                Column::I64(column(values, width, at).into_iter().map(i64::from).collect())
+            }
         })
         .collect();
     let features: Vec<String> = if layout.has_features {

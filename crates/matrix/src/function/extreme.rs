@@ -3,8 +3,7 @@
 
 use std::cmp::Ordering;
 
-use crate::element::with_values;
-use crate::element::{Element, Values};
+use crate::element::{Element, with_values};
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// An extreme of one row: its column and its value. An `i64` beyond 2^53 is rounded in the answer, not in the search.
@@ -181,12 +180,7 @@ impl PullFunction for FirstDifference {
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Option<u64>, FunctionFault> {
-        let at = match (columns.row(0), columns.row(1)) {
-            (Values::F32(x), Values::F32(y)) => first_difference(x, y),
-            (Values::F64(x), Values::F64(y)) => first_difference(x, y),
-            (Values::I64(x), Values::I64(y)) => first_difference(x, y),
-            (x, y) => unreachable!("rows of one matrix of {:?} and {:?}", x.element_type(), y.element_type()),
-        };
+        let at = with_values!(columns.row(0), x => first_difference(x, columns.typed(1)?));
         Ok(at.map(|at| columns.range().start + at as u64))
     }
 

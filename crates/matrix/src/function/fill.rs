@@ -6,7 +6,7 @@ use std::ops::Range;
 use math::hash::named_key;
 use math::random::{Purpose, RandomStream, stream};
 
-use crate::element::{Element, ElementType, OwnedValues};
+use crate::element::{Element, OwnedValues};
 use crate::function::vector_op::{check_vector, cut, overlap};
 use crate::function::view::with_block;
 use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real, floats_only};
@@ -152,9 +152,7 @@ impl PushFunction for Random {
     }
 
     fn check(&self, (_, a, b): &(u64, f64, f64), shape: &Shape) -> Result<(), FunctionFault> {
-        if shape.element == ElementType::I64 {
-            floats_only(shape)?;
-        }
+        floats_only(shape)?;
         let (a, b) = (*a, *b);
         match self {
             Random::Uniform => {

@@ -9,7 +9,7 @@
 use math::elementary;
 use multiversion::multiversion;
 
-use crate::element::{Element, ElementType, Float};
+use crate::element::{Element, Float};
 use crate::function::view::with_block;
 use crate::function::{
     Arity, Block, FunctionFault, PushFunction, Shape, TypedBlock, check_real, no_integers,
@@ -123,12 +123,31 @@ impl PushFunction for Map {
             Block::F32(block) => self.change_floats(block),
             Block::F64(block) => self.change_floats(block),
             Block::I64(_) => return Err(no_integers()),
+            Block::I32(block) => self.change_counts(block),
+            Block::U32(block) => self.change_counts(block),
         }
         Ok(())
     }
 }
 
 impl Map {
+    /// Changes 32-bit integers, which doubles have exactly.
+    fn change_counts<E: Element>(self, block: &mut TypedBlock<'_, E>) {
+        match self {
+            Map::Abs => map_values_f64(block, f64::abs),
+            Map::Sign => map_values_f64(block, |x| if x == 0.0 { 0.0 } else { x.signum() }),
+            Map::Negate => map_values_f64(block, |x| -x),
+            Map::Ceil
+            | Map::Floor
+            | Map::Round
+            | Map::Exp
+            | Map::Expm1
+            | Map::Log
+            | Map::Log1p
+            | Map::Sqrt => unreachable!("the check refuses integers"),
+        }
+    }
+
     fn change_floats<E: Float>(self, block: &mut TypedBlock<'_, E>) {
         let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
         match self {
@@ -230,7 +249,7 @@ impl PushFunction for Scalar {
         match block {
             Block::F32(block) => self.change_floats(*a, block),
             Block::F64(block) => self.change_floats(*a, block),
-            Block::I64(_) => return Err(no_integers()),
+            Block::I64(_) | Block::I32(_) | Block::U32(_) => return Err(no_integers()),
         }
         Ok(())
     }
@@ -318,7 +337,7 @@ impl PushFunction for Clip {
         match block {
             Block::F32(block) => clip(block, *low, *high),
             Block::F64(block) => clip(block, *low, *high),
-            Block::I64(_) => return Err(no_integers()),
+            Block::I64(_) | Block::I32(_) | Block::U32(_) => return Err(no_integers()),
         }
         Ok(())
     }
@@ -344,8 +363,13 @@ impl PushFunction for Set {
     }
 
     fn check(&self, value: &f64, shape: &Shape) -> Result<(), FunctionFault> {
-        if shape.element == ElementType::I64 {
-            return check_real("value", *value, |x| x.fract() == 0.0, "a whole number in an i64 matrix");
+        if shape.element.is_integer() {
+            return check_real(
+                "value",
+                *value,
+                |x| x.fract() == 0.0,
+                "a whole number in a matrix of integers",
+            );
         }
         check_real("value", *value, |_| true, "a finite number")
     }

@@ -190,7 +190,7 @@ pub trait PushFunction: Send + Sync + 'static {
 
 /// Refuses matrices of integers, for functions of floating-point numbers.
 pub fn floats_only(shape: &Shape) -> Result<(), FunctionFault> {
-    if shape.element == ElementType::I64 {
+    if shape.element.is_integer() {
         return Err(no_integers());
     }
     Ok(())
@@ -198,7 +198,7 @@ pub fn floats_only(shape: &Shape) -> Result<(), FunctionFault> {
 
 /// The fault of a function that does not work on integers.
 pub(crate) fn no_integers() -> FunctionFault {
-    FunctionFault::argument("element type of the matrix", "i64", "f32 or f64")
+    FunctionFault::argument("element type of the matrix", "an integer", "f32 or f64")
 }
 
 /// Checks that a setting is a finite number in a range, which `expected` describes.

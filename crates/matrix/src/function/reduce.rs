@@ -161,12 +161,7 @@ impl PullFunction for CountNonZero {
 }
 
 fn value_products(x: Values<'_>, y: Values<'_>, out: &mut [f64]) {
-    match (x, y) {
-        (Values::F32(x), Values::F32(y)) => products(x, y, out),
-        (Values::F64(x), Values::F64(y)) => products(x, y, out),
-        (Values::I64(x), Values::I64(y)) => products(x, y, out),
-        (x, y) => unreachable!("rows of one matrix of {:?} and {:?}", x.element_type(), y.element_type()),
-    }
+    with_values!(x, x => products(x, Element::slice(y).expect("rows of one matrix"), out));
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::element::{Element, Values};
+use crate::element::Element;
 use crate::error::Error;
 use crate::function::call::{BoundPush, panic_message};
 use crate::function::view::{Block, TypedBlock};
@@ -360,7 +360,6 @@ fn rows_of<'a, E: RuleElement>(
 pub(crate) trait BlockElement: Element {
     fn block(typed: TypedBlock<'_, Self>) -> Block<'_>;
     fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>>;
-    fn values(line: &[Self]) -> Values<'_>;
 }
 
 macro_rules! blocked {
@@ -373,10 +372,6 @@ macro_rules! blocked {
             fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>> {
                 if let Block::$variant(typed) = block { Some(typed) } else { None }
             }
-
-            fn values(line: &[Self]) -> Values<'_> {
-                Values::$variant(line)
-            }
         }
     };
 }
@@ -384,3 +379,5 @@ macro_rules! blocked {
 blocked!(f32, F32);
 blocked!(f64, F64);
 blocked!(i64, I64);
+blocked!(i32, I32);
+blocked!(u32, U32);

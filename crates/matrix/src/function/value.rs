@@ -8,7 +8,7 @@
 
 use serde_json::{Value, json};
 
-use crate::element::OwnedValues;
+use crate::element::{Element, ElementType, OwnedValues, with_element_type, with_elements};
 use crate::function::FunctionFault;
 
 /// A type of arguments and answers: numbers, texts, lists and tuples of such types.
@@ -94,6 +94,7 @@ number! {
     u8, |_| true, |v| v.as_u64()?.try_into().ok(), "a whole number of 0 to 255";
     u32, |_| true, |v| v.as_u64()?.try_into().ok(), "a whole number of 32 bits";
     u64, |_| true, Value::as_u64, "a whole number of at least 0";
+    i32, |_| true, |v| v.as_i64()?.try_into().ok(), "a whole number of 32 bits";
     i64, |_| true, Value::as_i64, "a whole number";
     f32, f32::is_finite, |v| Some(v.as_f64()? as f32), "a number";
     f64, f64::is_finite, Value::as_f64, "a number";
@@ -270,55 +271,38 @@ tuple!(A 0, B 1, C 2, D 3, F 4);
 
 impl FunctionValue for OwnedValues {
     fn pack(&self, out: &mut Vec<u8>) {
-        let kind: u8 = match self {
-            OwnedValues::F32(_) => 0,
-            OwnedValues::F64(_) => 1,
-            OwnedValues::I64(_) => 2,
-        };
-        kind.pack(out);
-        match self {
-            OwnedValues::F32(values) => values.pack(out),
-            OwnedValues::F64(values) => values.pack(out),
-            OwnedValues::I64(values) => values.pack(out),
-        }
+        (self.element_type() as u8).pack(out);
+        with_elements!(OwnedValues, self, values => values.pack(out));
     }
 
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
-        match u8::unpack(bytes)? {
-            0 => Vec::unpack(bytes).map(OwnedValues::F32),
-            1 => Vec::unpack(bytes).map(OwnedValues::F64),
-            2 => Vec::unpack(bytes).map(OwnedValues::I64),
-            other => {
-                Err(FunctionFault::argument("an element type", other.to_string(), "0 f32, 1 f64 or 2 i64"))
-            }
-        }
+        let code = u8::unpack(bytes)?;
+        let Some(element) = ElementType::ALL.get(usize::from(code)) else {
+            let expected = "0 f32, 1 f64, 2 i64, 3 i32 or 4 u32";
+            return Err(FunctionFault::argument("an element type", code.to_string(), expected));
+        };
+        with_element_type!(*element, E => Vec::unpack(bytes).map(E::owned))
     }
 
     fn is_finite(&self) -> bool {
-        match self {
-            OwnedValues::F32(values) => values.is_finite(),
-            OwnedValues::F64(values) => values.is_finite(),
-            OwnedValues::I64(_) => true,
-        }
+        self.as_values().first_non_finite().is_none()
     }
 
     fn from_json(value: &Value) -> Result<Self, FunctionFault> {
-        let expected = "{\"f32\": [..]}, or f64 or i64";
+        let expected = "{\"f32\": [..]}, or f64, i64, i32 or u32";
         let only = value.as_object().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
-        match only.map(|(name, values)| (name.as_str(), values)) {
-            Some(("f32", values)) => Vec::from_json(values).map(OwnedValues::F32),
-            Some(("f64", values)) => Vec::from_json(values).map(OwnedValues::F64),
-            Some(("i64", values)) => Vec::from_json(values).map(OwnedValues::I64),
-            _ => Err(type_mismatch(value, expected)),
+        let of_name = |name: &str| ElementType::ALL.iter().find(|element| element.name() == name);
+        match only.and_then(|(name, values)| Some((of_name(name)?, values))) {
+            Some((element, values)) => {
+                with_element_type!(*element, E => Vec::from_json(values).map(E::owned))
+            }
+            None => Err(type_mismatch(value, expected)),
         }
     }
 
     fn to_json(&self) -> Value {
-        match self {
-            OwnedValues::F32(values) => json!({"f32": values}),
-            OwnedValues::F64(values) => json!({"f64": values}),
-            OwnedValues::I64(values) => json!({"i64": values}),
-        }
+        let values = with_elements!(OwnedValues, self, values => json!(values));
+        json!({self.element_type().name(): values})
     }
 }
 

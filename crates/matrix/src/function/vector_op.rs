@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::element::{Element, OwnedValues, Values};
+use crate::element::{Element, OwnedValues};
 use crate::function::view::with_block;
 use crate::function::{
     Arity, Block, FunctionFault, PushFunction, Shape, TypedBlock, check_real, floats_only,
@@ -109,14 +109,9 @@ pub(crate) fn check_vector(start: u64, values: &OwnedValues, shape: &Shape) -> R
         let expected = format!("columns below {}", shape.columns);
         return Err(FunctionFault::argument("vector of the call", actual, expected));
     }
-    let bad = match values.as_values() {
-        Values::F32(values) => f32::first_non_finite(values),
-        Values::F64(values) => f64::first_non_finite(values),
-        Values::I64(values) => i64::first_non_finite(values),
-    };
-    match bad {
+    match values.as_values().first_non_finite() {
         None => Ok(()),
-        Some(at) => {
+        Some((at, _)) => {
             let actual = format!("no finite number at {at}");
             Err(FunctionFault::argument("vector of the call", actual, "finite numbers"))
         }

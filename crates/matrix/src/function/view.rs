@@ -70,6 +70,8 @@ pub enum Block<'a> {
     F32(TypedBlock<'a, f32>),
     F64(TypedBlock<'a, f64>),
     I64(TypedBlock<'a, i64>),
+    I32(TypedBlock<'a, i32>),
+    U32(TypedBlock<'a, u32>),
 }
 
 /// A block of one element type.
@@ -110,6 +112,8 @@ macro_rules! with_block {
             $crate::function::Block::F32($typed) => $body,
             $crate::function::Block::F64($typed) => $body,
             $crate::function::Block::I64($typed) => $body,
+            $crate::function::Block::I32($typed) => $body,
+            $crate::function::Block::U32($typed) => $body,
         }
     };
 }
@@ -117,11 +121,10 @@ pub use with_block;
 
 impl<'a> Block<'a> {
     pub fn element_type(&self) -> ElementType {
-        match self {
-            Block::F32(_) => ElementType::F32,
-            Block::F64(_) => ElementType::F64,
-            Block::I64(_) => ElementType::I64,
+        fn type_of<E: Element>(_: &TypedBlock<'_, E>) -> ElementType {
+            E::TYPE
         }
+        with_block!(self, block => type_of(block))
     }
 
     /// Returns the block if its element type is `f32`.

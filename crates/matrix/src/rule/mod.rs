@@ -351,25 +351,34 @@ impl RuleElement for f64 {
     }
 }
 
-impl RuleElement for i64 {
-    fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, _clock: Clock, visit: V) -> V::Out {
-        match rule {
-            PushRule::Add => visit.visit(&add::Add),
-            PushRule::Assign => visit.visit(&assign::Assign),
-            PushRule::Min => visit.visit(&min::Min),
-            PushRule::Max => visit.visit(&max::Max),
-            PushRule::Sgd { .. }
-            | PushRule::Momentum { .. }
-            | PushRule::AdaGrad { .. }
-            | PushRule::RmsProp { .. }
-            | PushRule::Adam { .. }
-            | PushRule::AdaDelta { .. }
-            | PushRule::FtrlProximal { .. } => unreachable!("MatrixSpec::check refuses optimizers on i64"),
-        }
-    }
+/// Integers have the rules that are no optimizers.
+macro_rules! integer_rules {
+    ($($type:ident)*) => {
+        $(impl RuleElement for $type {
+            fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, _clock: Clock, visit: V) -> V::Out {
+                match rule {
+                    PushRule::Add => visit.visit(&add::Add),
+                    PushRule::Assign => visit.visit(&assign::Assign),
+                    PushRule::Min => visit.visit(&min::Min),
+                    PushRule::Max => visit.visit(&max::Max),
+                    PushRule::Sgd { .. }
+                    | PushRule::Momentum { .. }
+                    | PushRule::AdaGrad { .. }
+                    | PushRule::RmsProp { .. }
+                    | PushRule::Adam { .. }
+                    | PushRule::AdaDelta { .. }
+                    | PushRule::FtrlProximal { .. } => {
+                        unreachable!("MatrixSpec::check refuses optimizers on integers")
+                    }
+                }
+            }
 
-    fn init_slots(_rule: &PushRule, _columns: usize, _row: &mut [Self]) {}
+            fn init_slots(_rule: &PushRule, _columns: usize, _row: &mut [Self]) {}
+        })*
+    };
 }
+
+integer_rules! { i64 i32 u32 }
 
 fn with_prepared_float_rule<E: Float, V: RuleVisitor<E>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
     let e = E::from_f64;

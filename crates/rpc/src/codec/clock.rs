@@ -108,8 +108,6 @@ fn doubles(frame: Frame) -> Result<Vec<f64>, Error> {
     let (kind, value_type) = (frame.header.kind, frame.header.value_type);
     match frame.into_exact() {
         OwnedValues::F64(values) => Ok(values),
-        OwnedValues::F32(_) | OwnedValues::I64(_) => {
-            Err(field(kind, "type of values", format!("{value_type:?}"), "F64"))
-        }
+        _ => Err(field(kind, "type of values", format!("{value_type:?}"), "F64")),
     }
 }

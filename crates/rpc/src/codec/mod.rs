@@ -32,7 +32,7 @@ use crate::message::{
     PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged, Released,
     RenewSession, RestoreRows, ScanRows, Stats, Tick, TryFunction, Welcome,
 };
-use crate::wire::{ValueType, WireValues, exact_bytes};
+use crate::wire::{ValueType, WireValues};
 
 /// Where the head of a message is written: the header, and the buffer that meta is appended to.
 struct Out<'a> {
@@ -57,7 +57,7 @@ struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn exact(values: Values<'a>) -> Self {
-        Self { value_type: values.element_type().into(), len: values.len(), bytes: exact_bytes(values) }
+        Self { value_type: values.element_type().into(), len: values.len(), bytes: values.bytes() }
     }
 
     fn of(values: &'a WireValues) -> Self {

@@ -33,7 +33,7 @@ impl Pull {
             ValueType::F32 => WireType::F32,
             ValueType::Bf16 => WireType::Bf16,
             ValueType::Int8 => WireType::Int8,
-            ValueType::F64 | ValueType::I64 => {
+            ValueType::F64 | ValueType::I64 | ValueType::I32 | ValueType::U32 => {
                 let code = header.value_type.code();
                 return Err(field(header.kind, "type of values", code, "0 exact, 3 bf16, 4 int8"));
             }

@@ -12,8 +12,11 @@
 pub mod bf16;
 pub mod int8;
 
-use matrix::{ElementType, OwnedValues, Values};
+use matrix::{ElementType, OwnedValues};
 use serde::{Deserialize, Serialize};
+
+/// Sections are padded to a multiple of this number of bytes.
+const PADDED_BYTES: usize = crate::header::ALIGN;
 
 /// The form in which values of an `f32` matrix travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,11 +59,13 @@ pub enum ValueType {
     Bf16,
     /// `f32` rounded to scaled bytes.
     Int8,
+    I32,
+    U32,
 }
 
 impl ValueType {
     /// All types, by code.
-    const ALL: [Self; 5] = [Self::F32, Self::F64, Self::I64, Self::Bf16, Self::Int8];
+    const ALL: [Self; 7] = [Self::F32, Self::F64, Self::I64, Self::Bf16, Self::Int8, Self::I32, Self::U32];
 
     pub(crate) fn code(self) -> u32 {
         self as u32
@@ -78,7 +83,7 @@ impl ValueType {
     /// Number of bytes of a section of `len` values, without padding.
     pub(crate) fn section_bytes(self, len: u64) -> u64 {
         match self {
-            Self::F32 => 4 * len,
+            Self::F32 | Self::I32 | Self::U32 => 4 * len,
             Self::F64 | Self::I64 => 8 * len,
             Self::Bf16 => 2 * len,
             Self::Int8 => int8::section_bytes(len as usize) as u64,
@@ -92,6 +97,8 @@ impl From<ElementType> for ValueType {
             ElementType::F32 => Self::F32,
             ElementType::F64 => Self::F64,
             ElementType::I64 => Self::I64,
+            ElementType::I32 => Self::I32,
+            ElementType::U32 => Self::U32,
         }
     }
 }
@@ -183,7 +190,7 @@ impl WireValues {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Exact(values) => exact_bytes(values.as_values()),
+            Self::Exact(values) => values.as_values().bytes(),
             Self::Bf16(bits) => bytemuck::cast_slice(bits),
             Self::Int8(blocks) => blocks.bytes(),
         }
@@ -192,11 +199,16 @@ impl WireValues {
     /// Room for a section of `len` values with its padding to a multiple of 8 bytes. Exact values are added by
     /// [`Self::grow`]; rounded ones are zeros.
     pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
-        let exact = |element, len| Self::Exact(OwnedValues::with_capacity(element, len));
+        let exact = |element: ElementType| {
+            let len = len.next_multiple_of(PADDED_BYTES / element.size());
+            Self::Exact(OwnedValues::with_capacity(element, len))
+        };
         match value_type {
-            ValueType::F32 => exact(ElementType::F32, len.next_multiple_of(2)),
-            ValueType::F64 => exact(ElementType::F64, len),
-            ValueType::I64 => exact(ElementType::I64, len),
+            ValueType::F32 => exact(ElementType::F32),
+            ValueType::F64 => exact(ElementType::F64),
+            ValueType::I64 => exact(ElementType::I64),
+            ValueType::I32 => exact(ElementType::I32),
+            ValueType::U32 => exact(ElementType::U32),
             ValueType::Bf16 => Self::Bf16(vec![0; len.next_multiple_of(4)]),
             ValueType::Int8 => Self::Int8(int8::Blocks::with_room(len)),
         }
@@ -213,9 +225,7 @@ impl WireValues {
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
-            Self::Exact(OwnedValues::F32(values)) => bytemuck::cast_slice_mut(values),
-            Self::Exact(OwnedValues::F64(values)) => bytemuck::cast_slice_mut(values),
-            Self::Exact(OwnedValues::I64(values)) => bytemuck::cast_slice_mut(values),
+            Self::Exact(values) => values.bytes_mut(),
             Self::Bf16(bits) => bytemuck::cast_slice_mut(bits),
             Self::Int8(blocks) => blocks.bytes_mut(),
         }
@@ -224,12 +234,11 @@ impl WireValues {
     /// Removes the padding after `len` values; returns whether it was zero.
     pub(crate) fn trim(&mut self, len: usize) -> bool {
         match self {
-            Self::Exact(OwnedValues::F32(values)) => {
-                let is_zero = values[len..].iter().all(|pad| pad.to_bits() == 0);
+            Self::Exact(values) => {
+                let is_zero = values.as_values().slice(len..values.len()).bytes().iter().all(|pad| *pad == 0);
                 values.truncate(len);
                 is_zero
             }
-            Self::Exact(OwnedValues::F64(_) | OwnedValues::I64(_)) => true,
             Self::Bf16(bits) => {
                 let is_zero = bits[len..].iter().all(|pad| *pad == 0);
                 bits.truncate(len);
@@ -237,14 +246,6 @@ impl WireValues {
             }
             Self::Int8(blocks) => blocks.trim(),
         }
-    }
-}
-
-pub(crate) fn exact_bytes(values: Values<'_>) -> &[u8] {
-    match values {
-        Values::F32(values) => bytemuck::cast_slice(values),
-        Values::F64(values) => bytemuck::cast_slice(values),
-        Values::I64(values) => bytemuck::cast_slice(values),
     }
 }
 

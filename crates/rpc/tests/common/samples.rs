@@ -202,6 +202,8 @@ fn bulk() -> Vec<(&'static str, Message)> {
         ("pulled_f32", pulled(OwnedValues::F32(FLOATS.to_vec()))),
         ("pulled_f64", pulled(OwnedValues::F64(vec![0.1]))),
         ("pulled_i64", pulled(OwnedValues::I64(vec![-3]))),
+        ("pulled_i32", pulled(OwnedValues::I32(vec![-3, 7, 1]))),
+        ("pulled_u32", pulled(OwnedValues::U32(vec![3]))),
         ("push", push(OwnedValues::F32(FLOATS.to_vec()))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use matrix::{ExportedRows, OwnedValues};
+use matrix::ExportedRows;
 use model::{Manifest, Model, TrainingRecord};
 use serde_json::{Value, json};
 
@@ -89,13 +89,9 @@ fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     order.into_iter().map(|(_, row)| weight(row)).collect()
 }
 
-fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> Box<dyn Iterator<Item = f64> + '_> {
+fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> impl Iterator<Item = f64> {
     let range = row * columns..(row + 1) * columns;
-    match &rows.values {
-        OwnedValues::F32(x) => Box::new(x[range].iter().map(|&v| f64::from(v))),
-        OwnedValues::F64(x) => Box::new(x[range].iter().copied()),
-        OwnedValues::I64(x) => Box::new(x[range].iter().map(|&v| v as f64)),
-    }
+    rows.values.as_values().slice(range).to_f64().into_iter()
 }
 
 fn size_bytes(manifest: &Manifest) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use data::{Batch, BatchBuilder, KeyNames, Schema};
 use math::hash::named_key;
-use matrix::{Agent, LocalConfig, LocalStore, MatrixId, OwnedValues, Values};
+use matrix::{Agent, LocalConfig, LocalStore, MatrixId};
 
 use super::{ImportOptions, ImportedModel, read};
 use crate::error::Error;
@@ -57,12 +57,7 @@ fn agent(read: &ImportedModel) -> Box<dyn Agent> {
     }
     let mut agent = std::sync::Arc::new(store).agent(0);
     for (number, table) in (0..).zip(&read.tables).filter(|(_, table)| !table.keys.is_empty()) {
-        let values = match &table.values {
-            OwnedValues::F64(values) => Values::F64(values),
-            OwnedValues::I64(values) => Values::I64(values),
-            OwnedValues::F32(values) => Values::F32(values),
-        };
-        agent.push(MatrixId(number), rows_of(&table.keys), values).unwrap();
+        agent.push(MatrixId(number), rows_of(&table.keys), table.values.as_values()).unwrap();
     }
     agent.tick().unwrap();
     Box::new(agent)

@@ -14,6 +14,8 @@ macro_rules! on_values {
             OwnedValues::F32($x) => OwnedValues::F32($then),
             OwnedValues::F64($x) => OwnedValues::F64($then),
             OwnedValues::I64($x) => OwnedValues::I64($then),
+            OwnedValues::I32($x) => OwnedValues::I32($then),
+            OwnedValues::U32($x) => OwnedValues::U32($then),
         }
     };
 }
