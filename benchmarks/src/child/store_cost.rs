@@ -67,6 +67,7 @@ impl StoreParameters {
         let (rows, partitioner) = match storage {
             Storage::Sparse => (1 << 63, Partitioner::Hash { partition_count: PARTITION_COUNT }),
             Storage::Dense => (dimensions, Partitioner::Range { partition_count: PARTITION_COUNT }),
+            Storage::List | Storage::UniqueList => unreachable!("rows of one length are measured"),
         };
         let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
         store.create(MatrixSpec {

@@ -154,7 +154,7 @@ fn spec(name: &str, storage: Storage, rows: u64, columns: u64, axis: Axis) -> Ma
         storage,
         partitioner: match storage {
             Storage::Dense => Partitioner::Range { partition_count },
-            Storage::Sparse => Partitioner::Hash { partition_count },
+            Storage::Sparse | Storage::List | Storage::UniqueList => Partitioner::Hash { partition_count },
         },
         initializer: Initializer::Zero,
         rule: PushRule::Add,

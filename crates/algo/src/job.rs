@@ -99,7 +99,12 @@ impl dyn Job + '_ {
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error> {
         let specs = self.matrices(model, layout)?;
-        Ok(specs.into_iter().map(|spec| MatrixSpec { consistency, seed, ..spec }).collect())
+        let settled = |spec: MatrixSpec| {
+            // Lists do not change while they are read.
+            let consistency = if spec.storage.has_lists() { Consistency::Asp } else { consistency };
+            MatrixSpec { consistency, seed, ..spec }
+        };
+        Ok(specs.into_iter().map(settled).collect())
     }
 
     /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.

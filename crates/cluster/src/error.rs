@@ -276,7 +276,7 @@ fn matrix_exit(error: &matrix::Error) -> Exit {
     use matrix::Error as E;
     match error {
         E::Spec { .. } | E::Function { .. } | E::FunctionAtServer { .. } => Exit::Usage,
-        E::NonFinite { .. } | E::Overflow { .. } | E::KeyOutOfRange { .. } => Exit::Data,
+        E::NonFinite { .. } | E::Overflow { .. } | E::Lists { .. } | E::KeyOutOfRange { .. } => Exit::Data,
         E::Import { .. } => Exit::Model,
         E::Server { .. } | E::Stopped { .. } | E::WaitTimeout { .. } => Exit::Io,
         E::DuplicateName { .. }

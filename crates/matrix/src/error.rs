@@ -70,6 +70,10 @@ pub enum Error {
     )]
     Overflow { matrix: String, key: u64, column: u64, element: &'static str },
 
+    /// A call does not suit the lists of a matrix.
+    #[error("matrix {matrix:?}: {what}")]
+    Lists { matrix: String, what: String },
+
     /// The rows to import do not fit the matrix.
     #[error("import into matrix {matrix:?}: {what} is {actual}, expected {expected}")]
     Import { matrix: String, what: String, actual: String, expected: String },

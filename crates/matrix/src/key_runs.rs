@@ -214,6 +214,7 @@ pub fn check_selection<'a>(spec: &MatrixSpec, selection: Selection<'a>) -> Resul
 
 /// Returns the table and the keys of a selection.
 fn table_and_keys<'a>(spec: &MatrixSpec, selection: Selection<'a>) -> Result<(u32, Keys<'a>), Error> {
+    spec.check_no_lists()?;
     let wrong = |axis, asked| Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });
     match (selection, spec.axis) {
         (Selection::Rows(keys), Axis::Row) => Ok((0, keys)),

@@ -16,6 +16,8 @@
 //! | [`Matrix`] | partitions of a matrix: all of them in a process, or those of a lane |
 //! | [`KeyRuns`] | the keys of a pull or push, in runs by partition |
 //! | [`export`] | export and import of a matrix |
+//! | [`lists`] | matrices whose rows are lists of any length |
+//! | [`RowBlock`] | rows as they travel and lie in files |
 //! | [`Snapshot`] | all rows of a matrix at one moment |
 //! | [`reduce`] | the sum over tasks |
 //! | [`stats`] | counters |
@@ -29,6 +31,7 @@ pub mod export;
 pub mod function;
 pub mod initializer;
 mod key_runs;
+pub mod lists;
 pub mod local;
 pub mod local_agent;
 mod matrix;
@@ -39,6 +42,7 @@ mod partitions;
 pub mod pull_ticket;
 pub mod reduce;
 mod routed_keys;
+mod row_block;
 mod row_positions;
 pub mod rule;
 pub mod schedule;
@@ -57,13 +61,15 @@ pub use export::{ExportRange, ExportedRows, RowCounts};
 pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
 pub use initializer::Initializer;
 pub use key_runs::{KeyRuns, check_selection};
+pub use lists::{ListMatrix, ListSelection};
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
 pub use matrix::{Matrix, PartialAnswer, merge_partial_answers};
-pub use matrix_rows::{MatrixRows, RowBlock, RowBlocks};
+pub use matrix_rows::{MatrixRows, RowBlocks};
 pub use partitioner::{OwnPartitioner, Partitioner, Placement};
 pub use pull_ticket::PullTicket;
 pub use routed_keys::{RoutedKeys, ValueOrder};
+pub use row_block::{Lists, RowBlock};
 pub use row_positions::{KeyRun, RowPositions};
 pub use rule::PushRule;
 pub use schedule::Schedule;

@@ -159,6 +159,7 @@ impl Matrix {
         value_count: usize,
     ) -> Result<(), Error> {
         let (spec, matrix) = (&self.spec, || self.spec.name.clone());
+        spec.check_no_lists()?;
         let table_count = spec.table_count() as u64;
         if u64::from(run.table) >= table_count {
             return Err(Error::NoSuchRow { matrix: matrix(), row: run.table, rows: table_count });

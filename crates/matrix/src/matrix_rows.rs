@@ -93,18 +93,12 @@ pub struct RowBlocks<'a> {
     tickets: VecDeque<PullTicket>,
 }
 
-/// A block of rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowBlock<'a> {
-    /// Row numbers (n).
-    pub rows: &'a [u64],
-    /// Values (n x columns).
-    pub values: OwnedValues,
-}
-
 impl<'a> RowBlocks<'a> {
-    /// Returns the next block, or `None` after the last.
-    pub fn next(&mut self, agent: &mut (impl Agent + ?Sized)) -> Result<Option<RowBlock<'a>>, Error> {
+    /// Returns the next block, or `None` after the last: row numbers (n) and values (n x columns).
+    pub fn next(
+        &mut self,
+        agent: &mut (impl Agent + ?Sized),
+    ) -> Result<Option<(&'a [u64], OwnedValues)>, Error> {
         let rows = &self.rows[self.block(self.returned_count)];
         if rows.is_empty() {
             return Ok(None);
@@ -125,7 +119,7 @@ impl<'a> RowBlocks<'a> {
         }
         self.tickets.pop_front();
         self.returned_count += rows.len();
-        Ok(Some(RowBlock { rows, values }))
+        Ok(Some((rows, values)))
     }
 
     fn block(&self, start: usize) -> Range<usize> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::function::{PushProgram, RunMode, StagedProgram, run_program};
+use crate::lists::store::ListStore;
 use crate::routed_keys::ValueOrder;
 use crate::row_positions::PositionedRun;
 use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
@@ -20,7 +21,10 @@ const FREE_BUFFER_LIMIT: usize = 64;
 /// One block of a matrix. By row: one table. By column: a table for each row, over a range of the columns.
 #[derive(Debug)]
 pub(crate) struct Partition<E> {
+    number: u32,
     tables: Vec<Table<E>>,
+    /// The lists of a list matrix, which has no tables.
+    lists: Option<ListStore<E>>,
     /// Number of snapshots so far.
     snapshot_count: u64,
     rule: PushRule,
@@ -42,9 +46,11 @@ pub(crate) struct Partition<E> {
 }
 
 impl<E: RuleElement> Partition<E> {
-    pub(crate) fn new(spec: &MatrixSpec, tables: Vec<Table<E>>) -> Self {
+    pub(crate) fn new(spec: &MatrixSpec, number: u32, tables: Vec<Table<E>>) -> Self {
         Self {
+            number,
             tables,
+            lists: spec.storage.has_lists().then(|| ListStore::new(spec)),
             snapshot_count: 0,
             rule: spec.rule,
             columns: spec.columns_of_table(),
@@ -63,6 +69,11 @@ impl<E: RuleElement> Partition<E> {
         &self.tables
     }
 
+    /// The lists of a list matrix.
+    pub(crate) fn lists(&self) -> Option<&ListStore<E>> {
+        self.lists.as_ref()
+    }
+
     /// Runs a program on all tables. `kept` is a buffer.
     pub(crate) fn run(
         &mut self,
@@ -70,6 +81,13 @@ impl<E: RuleElement> Partition<E> {
         mode: RunMode,
         kept: &mut Vec<E>,
     ) -> Result<(), Error> {
+        if let Some(write) = &program.list_write {
+            let lists = self.lists.as_mut().expect("the call was checked");
+            return match mode {
+                RunMode::Try => Ok(()),
+                RunMode::Commit => write.run(self.number, lists),
+            };
+        }
         run_program(program, &mut self.tables, mode, kept, &mut self.spare_row)
     }
 
@@ -83,7 +101,8 @@ impl<E: RuleElement> Partition<E> {
 
     /// Number of rows that exist, in all tables.
     pub(crate) fn row_count(&self) -> u64 {
-        self.tables.iter().map(|table| u64::from(table.row_count())).sum()
+        let listed = self.lists.as_ref().map_or(0, ListStore::row_count);
+        self.tables.iter().map(|table| u64::from(table.row_count())).sum::<u64>() + listed
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
@@ -116,7 +135,8 @@ impl<E: RuleElement> Partition<E> {
 
     /// Size of tables, staged pushes and staged arguments, in bytes.
     pub(crate) fn size_bytes(&self) -> u64 {
-        let tables: u64 = self.tables.iter().map(Table::bytes).sum();
+        let lists = self.lists.as_ref().map_or(0, ListStore::size_bytes);
+        let tables: u64 = self.tables.iter().map(Table::bytes).sum::<u64>() + lists;
         let buffers = self.staged.iter().chain(&self.free_buffers).chain(std::iter::once(&self.merge_buffer));
         let staged: usize = buffers
             .map(|push| {

@@ -42,8 +42,9 @@ impl<E: RuleElement> Partitions<E> {
         let mut partitions: Vec<Option<SharedPartition<E>>> = Vec::new();
         partitions.resize_with(placement.partition_count(), || None);
         for &i in owned {
-            let tables = (0..spec.table_count()).map(|table| new_table(spec, placement, i as usize, table));
-            partitions[i as usize] = Some(Arc::new(Mutex::new(Partition::new(spec, tables.collect()))));
+            let table_count = if spec.storage.has_lists() { 0 } else { spec.table_count() };
+            let tables = (0..table_count).map(|table| new_table(spec, placement, i as usize, table));
+            partitions[i as usize] = Some(Arc::new(Mutex::new(Partition::new(spec, i, tables.collect()))));
         }
         Self { matrix: spec.name.clone(), partitions }
     }
@@ -173,5 +174,6 @@ fn new_table<E: RuleElement>(
         (Storage::Dense, Some(range)) => Table::dense(range, initializer),
         (Storage::Dense, None) => unreachable!("MatrixSpec::check refuses dense storage by hash"),
         (Storage::Sparse, _) => Table::sparse(initializer),
+        (Storage::List | Storage::UniqueList, _) => unreachable!("lists are in no table"),
     }
 }

@@ -29,6 +29,17 @@ pub enum Storage {
     Dense,
     /// Open addressing over arbitrary keys; a row is created when it is first pushed.
     Sparse,
+    /// Sorted lists ([`crate::lists`]). Of the entries of a row with equal keys, the push rule makes one.
+    List,
+    /// Lists in which equal keys are an error.
+    UniqueList,
+}
+
+impl Storage {
+    /// Whether rows are lists.
+    pub fn has_lists(self) -> bool {
+        matches!(self, Self::List | Self::UniqueList)
+    }
 }
 
 /// The declared structure of a matrix: `rows x columns` of one element type.
@@ -192,6 +203,9 @@ impl MatrixSpec {
             return self.fault("name", "empty", "a name");
         }
         self.check_shape()?;
+        if self.storage.has_lists() {
+            self.check_lists()?;
+        }
         let placement = match self.partitioner.placement(self.key_bound(), functions) {
             Ok(placement) => placement,
             Err((actual, expected)) => return self.fault("partitioner", actual, expected),
@@ -222,14 +236,47 @@ impl MatrixSpec {
         if self.rows == 0 || self.rows > rows {
             return self.fault("rows", self.rows.to_string(), format!("1 to {rows}"));
         }
-        if self.columns == 0 || self.columns > columns {
+        if (self.columns == 0 && !self.storage.has_lists()) || self.columns > columns {
             return self.fault("columns", self.columns.to_string(), format!("1 to {columns}"));
         }
         Ok(())
     }
 
+    fn check_lists(&self) -> Result<(), Error> {
+        if self.axis == Axis::Column {
+            return self.fault("axis", "column", "row, with lists");
+        }
+        if self.columns > 1 {
+            let expected = "1, or 0 for entries without values, with lists";
+            return self.fault("columns", self.columns.to_string(), expected);
+        }
+        if self.rule.is_optimizer() {
+            return self.fault("rule", self.rule.name(), "add, assign, min or max with lists");
+        }
+        if self.initializer != Initializer::Zero {
+            return self.fault("initializer", "not zero", "zero with lists");
+        }
+        if self.consistency != Consistency::Asp {
+            return self.fault(
+                "consistency",
+                "not asp",
+                "asp with lists: they do not change while they are read",
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses lists, for calls on rows of one length.
+    pub(crate) fn check_no_lists(&self) -> Result<(), Error> {
+        if !self.storage.has_lists() {
+            return Ok(());
+        }
+        let what = "its rows are lists: append to them and pull them as a ListMatrix".to_owned();
+        Err(Error::Lists { matrix: self.name.clone(), what })
+    }
+
     fn check_storage(&self, placement: &Placement) -> Result<(), Error> {
-        if self.storage == Storage::Sparse {
+        if self.storage != Storage::Dense {
             return Ok(());
         }
         if let Initializer::NormalOnFirstPush { .. } = self.initializer {

@@ -53,10 +53,10 @@ fn blocks_come_in_order_and_none_is_left_out() {
     for (block_len, in_flight) in [(1, 2), (10, 0), (10, 3), (143, 1), (5000, 9), (usize::MAX, usize::MAX)] {
         let mut blocks = rows.blocks(&numbers, block_len, in_flight);
         let (mut seen, mut read) = (Vec::new(), Vec::new());
-        while let Some(block) = blocks.next(&mut agent).unwrap() {
-            assert!(block.rows.len() <= block_len);
-            seen.extend_from_slice(block.rows);
-            let OwnedValues::F32(values) = block.values else { panic!("f32") };
+        while let Some((numbers, values)) = blocks.next(&mut agent).unwrap() {
+            assert!(numbers.len() <= block_len);
+            seen.extend_from_slice(numbers);
+            let OwnedValues::F32(values) = values else { panic!("f32") };
             read.extend(values);
         }
         assert_eq!(

@@ -28,7 +28,7 @@ fn spec(storage: Storage) -> MatrixSpec {
         storage,
         partitioner: match storage {
             Storage::Dense => Partitioner::Range { partition_count },
-            Storage::Sparse => Partitioner::Hash { partition_count },
+            Storage::Sparse | Storage::List | Storage::UniqueList => Partitioner::Hash { partition_count },
         },
         initializer: Initializer::Zero,
         rule: PushRule::Add,

@@ -65,7 +65,9 @@ impl From<matrix::Error> for Refusal {
             | Error::Import { .. }
             | Error::Task { .. }
             | Error::ReduceLength { .. } => FaultKind::Invalid,
-            Error::Function { .. } | Error::FunctionAtServer { .. } => FaultKind::Function,
+            Error::Function { .. } | Error::FunctionAtServer { .. } | Error::Lists { .. } => {
+                FaultKind::Function
+            }
         };
         Self::new(kind, error.to_string())
     }

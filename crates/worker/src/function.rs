@@ -87,6 +87,7 @@ impl AgentState {
         let lanes: Vec<usize> = lanes.collect();
         let missing = lanes.len();
         for lane in lanes {
+            let own = self.call_of_lane(matrix, lane, call)?;
             let request = self.next_request_id();
             let pull = PullFunction {
                 request,
@@ -95,7 +96,7 @@ impl AgentState {
                 clock: self.clock,
                 matrix: id.0,
                 wait_ms: self.layout.wait_ms(),
-                call: call.clone(),
+                call: own,
             };
             self.add_request(lane, request, RequestOwner::Function, Message::PullFunction(pull));
         }
@@ -170,6 +171,9 @@ impl AgentState {
         for lane in 0..self.lanes.len() {
             let Some(columns) = self.columns_of(matrix, lane) else { continue };
             let own = calls.iter().map(|call| {
+                if spec.storage.has_lists() {
+                    return self.call_of_lane(matrix, lane, call);
+                }
                 let split = call.split(&self.functions, columns.clone());
                 split.map_err(|fault| Error::function(&spec.name, &call.name, fault))
             });
@@ -244,6 +248,14 @@ impl AgentState {
             lane.retransmit_queue.push(OutgoingRequest::new(Message::PushFunction(push), None, None));
         }
         if waits { Call::PushFunction(None) } else { Call::Push }
+    }
+
+    /// What a lane needs of a call of a function of lists; other calls as they are.
+    fn call_of_lane(&self, matrix: usize, lane: usize, call: &FunctionCall) -> Result<FunctionCall, Error> {
+        let state = &self.matrices[matrix];
+        let split = call.split_lists(&self.functions, &state.placement, &state.lane_partitions[lane]);
+        let name = &self.layout.matrices[matrix].name;
+        Ok(split.map_err(|fault| Error::function(name, &call.name, fault))?.unwrap_or_else(|| call.clone()))
     }
 
     /// The range from the first to the last column of a lane, or `None` if the lane has no partition of the matrix.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{FakeLane, ServingThread, layout, spec};
 use matrix::{
-    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Partitioner, Prefetch, PullTicket,
-    Selection, Values, ValuesMut,
+    Agent, Consistency, Element, ElementType, Error, FunctionTable, Keys, ListMatrix, ListSelection, Matrix,
+    MatrixId, MatrixRows, Partitioner, Prefetch, PullTicket, PushRule, Selection, Values, ValuesMut,
 };
 use rpc::message::{Hello, PushPosition};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, Service};
@@ -320,7 +320,7 @@ fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
 #[test]
 fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     let specs = vec![matrix::MatrixSpec {
-        element: matrix::ElementType::F32,
+        element: ElementType::F32,
         rows: 1 << 21,
         ..spec("w", Consistency::Asp, 1, Partitioner::Hash { partition_count: 4 })
     }];
@@ -378,11 +378,11 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
     let numbers: Vec<u64> = (0..60).collect();
     let mut read = Vec::new();
     let mut blocks = rows.blocks(&numbers, 10, 2);
-    while let Some(block) = blocks.next(&mut agent).unwrap() {
-        read.extend_from_slice(i64::slice(block.values.as_values()).unwrap());
+    while let Some((numbers, values)) = blocks.next(&mut agent).unwrap() {
+        read.extend_from_slice(i64::slice(values.as_values()).unwrap());
         // The changed rows are the block itself, or its last row and all rows behind it.
-        let from = if block_is_apart { block.rows[0] } else { block.rows[9] };
-        let to = if block_is_apart { block.rows[9] } else { 59 };
+        let from = if block_is_apart { numbers[0] } else { numbers[9] };
+        let to = if block_is_apart { numbers[9] } else { 59 };
         let changed: Vec<u64> = (from..=to).collect();
         rows.update(&mut agent, &changed, Values::I64(&vec![1; 2 * changed.len()])).unwrap();
         rows.update(&mut agent, &[], Values::I64(&[])).unwrap();
@@ -449,4 +449,40 @@ fn a_broken_connection_is_noticed_while_the_agent_waits_for_another_lane() {
     assert_eq!(closed, [0, 1], "the connection to the other server stays");
     cancellation.cancel("the test is over");
     assert_eq!(waits.join().unwrap(), Error::Stopped { reason: "the test is over".into() });
+}
+
+#[test]
+fn lists_are_whole_and_counted_once_over_sockets_that_break() {
+    let spec = ListMatrix::spec("lists", ElementType::I64, 1, PushRule::Add, 7);
+    let lists = ListMatrix::new(W, &spec).unwrap();
+    for life in [u32::MAX, 3, 2] {
+        let mut layout = layout(vec![spec.clone()], 3, 1 << 20);
+        let server = start(&mut layout, life, b"");
+        for (at, lane) in (0..).zip(&server.lanes) {
+            let own = layout.lane_partitions(at).remove(0);
+            let matrix = Matrix::new(spec.clone(), &own, &FunctionTable::builtin()).unwrap();
+            lane.lock().unwrap().partitions = vec![matrix];
+        }
+        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        // Row i has the entries 0 to i, appended in two halves whose values add up to 3.
+        for value in [1i64, 2] {
+            let mut block = lists.block();
+            for row in 0..700u64 {
+                let entries: Vec<u64> = (0..=row).collect();
+                block.push_list(row, &entries, &vec![value; entries.len()]);
+            }
+            lists.append(&mut agent, &block).unwrap();
+        }
+        lists.seal(&mut agent).unwrap();
+        let rows: Vec<u64> = (0..1000).step_by(3).collect();
+        let read = lists.pull(&mut agent, &ListSelection::Rows(&rows)).unwrap();
+        assert_eq!(read.keys, rows);
+        for (row, range) in read.rows() {
+            let expected = if row < 700 { row + 1 } else { 0 };
+            assert_eq!(range.len() as u64, expected, "row {row}");
+            assert!(read.entries()[range].iter().copied().eq(0..expected));
+        }
+        assert!(i64::slice(read.values.as_values()).unwrap().iter().all(|value| *value == 3));
+        agent.finish().unwrap();
+    }
 }

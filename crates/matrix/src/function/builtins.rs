@@ -23,5 +23,5 @@ pub(crate) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     Random::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;
     table.add_push(Clip)?.add_push(Set)?.add_push(Axpy)?.add_push(Combine)?.add_push(CopyRow)?;
     table.add_push(Identity)?.add_push(Diagonal)?;
-    Ok(())
+    table.add_lists().map(drop)
 }

@@ -17,7 +17,10 @@ use crate::function::{
     Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, columns, pack,
     unpack,
 };
+use crate::lists::functions::{BoundListRead, BoundListWrite, ListWrite, split_append, split_request};
+use crate::lists::store::ListStore;
 use crate::matrix::PartialAnswer;
+use crate::partitioner::Placement;
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec, Storage};
 use crate::storage::Table;
@@ -62,9 +65,26 @@ impl FunctionCall {
 
     /// Returns what the columns of one partition need of this call: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
-        let AnyWrite::OfColumns(function) = table.push(self)? else { return Ok(self.clone()) };
+        let AnyWrite::Columns(function) = table.push(self)? else { return Ok(self.clone()) };
         let argument = catch_panic(|| function.split(&self.argument, columns))?;
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
+    }
+
+    /// Returns what the given partitions, ascending, need of this call of a function of lists; `None` for other functions.
+    pub fn split_lists(
+        &self,
+        table: &FunctionTable,
+        placement: &Placement,
+        partitions: &[u32],
+    ) -> Result<Option<Self>, FunctionFault> {
+        let argument = if table.is_list_read(&self.name) {
+            split_request(&self.argument, placement, partitions)?
+        } else if self.name == ListWrite::Append.name() {
+            split_append(&self.argument, placement, partitions)?
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Self { argument, ..self.clone() }))
     }
 }
 
@@ -206,8 +226,9 @@ impl<F: PushFunction> AnyBoundPush for BoundFunction<F, F::Argument> {
 
 /// A pull function with its argument, of either kind.
 enum BoundRead {
-    OfColumns(Box<dyn AnyBoundPull>),
-    OfRows(BoundRowFold),
+    Columns(Box<dyn AnyBoundPull>),
+    Rows(BoundRowFold),
+    Lists(BoundListRead),
 }
 
 /// A pull function bound to a matrix.
@@ -224,11 +245,12 @@ impl BoundPull {
         let bind = || {
             let shape = shape(spec, call);
             let function = match table.pull(call)? {
-                AnyRead::OfRows(fold) => BoundRead::OfRows(BoundRowFold::new(fold, spec, call)?),
-                AnyRead::OfColumns(function) => {
+                AnyRead::Rows(fold) => BoundRead::Rows(BoundRowFold::new(fold, spec, call)?),
+                AnyRead::Lists(read) => BoundRead::Lists(BoundListRead::new(read, spec, call)?),
+                AnyRead::Columns(function) => {
                     check_matrix(spec)?;
                     check_rows(spec, call, function.reads(), Arity::Exactly(0))?;
-                    BoundRead::OfColumns(catch_panic(|| function.bind(&call.argument, &shape))?)
+                    BoundRead::Columns(catch_panic(|| function.bind(&call.argument, &shape))?)
                 }
             };
             Ok((function, shape))
@@ -243,11 +265,17 @@ impl BoundPull {
         self.from.len().saturating_mul(self.shape.columns as usize)
     }
 
-    /// Runs the server half on a partition. `None` if it has no columns.
-    pub(crate) fn read<E: RuleElement>(&self, tables: &[Table<E>]) -> Result<Option<Vec<u8>>, Error> {
+    /// Runs the server half on a partition. `None` if it has no columns, or is not asked.
+    pub(crate) fn read<E: RuleElement>(
+        &self,
+        partition: u32,
+        tables: &[Table<E>],
+        lists: Option<&ListStore<E>>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let part = match &self.function {
-            BoundRead::OfRows(fold) => fold.read(&tables[0]),
-            BoundRead::OfColumns(function) => match columns(tables, &self.from) {
+            BoundRead::Lists(read) => return read.answer(partition, lists.expect("the call was checked")),
+            BoundRead::Rows(fold) => fold.read(&tables[0]),
+            BoundRead::Columns(function) => match columns(tables, &self.from) {
                 Some(columns) => catch_panic(|| function.read(&columns)),
                 None => return Ok(None),
             },
@@ -258,10 +286,15 @@ impl BoundPull {
     /// Runs the agent half on the partial answers of all partitions, in any order.
     pub(crate) fn merge(&self, mut parts: Vec<PartialAnswer>) -> Result<Vec<u8>, Error> {
         parts.sort_by_key(|part| part.partition);
+        if let BoundRead::Lists(read) = &self.function {
+            let parts = parts.into_iter().map(|part| (part.partition, part.bytes));
+            return read.merge(parts.collect()).map_err(|fault| self.error(fault));
+        }
         let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| part.bytes).collect();
         match &self.function {
-            BoundRead::OfRows(fold) => fold.merge(&parts),
-            BoundRead::OfColumns(function) => catch_panic(|| function.merge(&self.shape, &parts)),
+            BoundRead::Rows(fold) => fold.merge(&parts),
+            BoundRead::Lists(_) => unreachable!("handled above"),
+            BoundRead::Columns(function) => catch_panic(|| function.merge(&self.shape, &parts)),
         }
         .map_err(|fault| self.error(fault))
     }
@@ -276,6 +309,8 @@ pub(crate) struct PushProgram {
     pub(crate) functions: Vec<BoundPush>,
     /// The change of rows that is the only function of the program.
     pub(crate) row_change: Option<BoundRowChange>,
+    /// The write of lists that is the only function of the program.
+    pub(crate) list_write: Option<BoundListWrite>,
     /// All rows of all functions, ascending.
     pub(crate) rows: Vec<u32>,
     /// Indices in `rows` of those that are written, ascending.
@@ -319,7 +354,9 @@ impl PushProgram {
     ) -> Result<Self, Error> {
         let row_change = Self::row_change(table, spec, calls)
             .map_err(|fault| Error::function(&spec.name, &calls[0].name, fault))?;
-        let columns_calls = if row_change.is_some() { &[] } else { calls };
+        let list_write = Self::list_write(table, spec, calls)
+            .map_err(|fault| Error::function(&spec.name, &calls[0].name, fault))?;
+        let columns_calls = if row_change.is_some() || list_write.is_some() { &[] } else { calls };
         let mut rows: Vec<u32> =
             calls.iter().flat_map(|call| call.from.iter().chain(&call.into)).copied().collect();
         rows.sort_unstable();
@@ -342,6 +379,7 @@ impl PushProgram {
         Ok(Self {
             functions: steps,
             row_change,
+            list_write,
             rows,
             overwritten_rows: overwritten,
             changed_rows: changed,
@@ -360,8 +398,23 @@ impl PushProgram {
     ) -> Result<Option<BoundRowChange>, FunctionFault> {
         match calls {
             [call] => match table.push(call)? {
-                AnyWrite::OfRows(change) => BoundRowChange::new(change, spec, call).map(Some),
-                AnyWrite::OfColumns(_) => Ok(None),
+                AnyWrite::Rows(change) => BoundRowChange::new(change, spec, call).map(Some),
+                AnyWrite::Columns(_) | AnyWrite::Lists(_) => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// The write of lists that the calls are.
+    fn list_write(
+        table: &FunctionTable,
+        spec: &MatrixSpec,
+        calls: &[FunctionCall],
+    ) -> Result<Option<BoundListWrite>, FunctionFault> {
+        match calls {
+            [call] => match table.push(call)? {
+                AnyWrite::Lists(write) => BoundListWrite::new(write, table, spec, call).map(Some),
+                AnyWrite::Columns(_) | AnyWrite::Rows(_) => Ok(None),
             },
             _ => Ok(None),
         }
@@ -386,8 +439,10 @@ impl BoundPush {
         call: &FunctionCall,
         rows: &[u32],
     ) -> Result<Self, FunctionFault> {
-        let AnyWrite::OfColumns(function) = table.push(call)? else {
-            return Err(FunctionFault::user("a change of rows is a call of its own: it is in no program"));
+        let AnyWrite::Columns(function) = table.push(call)? else {
+            return Err(FunctionFault::user(
+                "a change of rows or lists is a call of its own: it is in no program",
+            ));
         };
         check_matrix(spec)?;
         check_rows(spec, call, function.reads(), function.writes())?;

@@ -88,6 +88,13 @@ impl RowChange {
 
 /// Refuses matrices that have no rows by key, and calls that name rows.
 fn check(spec: &MatrixSpec, call: &FunctionCall) -> Result<Vec<f64>, FunctionFault> {
+    if spec.storage.has_lists() {
+        let actual = "lists".to_owned();
+        return Err(FunctionFault::Matrix {
+            actual,
+            expected: "rows of one length, for this function of rows",
+        });
+    }
     if spec.axis != Axis::Row {
         let actual = "partitions by column".to_owned();
         return Err(FunctionFault::Matrix {

@@ -12,6 +12,7 @@ use crate::function::{
     Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, RowChange, RowFold, builtins, pack,
     unpack,
 };
+use crate::lists::functions::{ListRead, ListWrite};
 use crate::partitioner::OwnPartitioner;
 use crate::spec::MatrixSpec;
 
@@ -32,28 +33,36 @@ enum RegisteredFunction {
     Push(Arc<dyn AnyPush>),
     RowFold(RowFold),
     RowChange(RowChange),
+    ListRead(ListRead),
+    ListWrite(ListWrite),
 }
 
-/// A pull function of either kind.
+/// A pull function of any kind.
 pub(crate) enum AnyRead<'a> {
-    OfColumns(&'a Arc<dyn AnyPull>),
-    OfRows(&'a RowFold),
+    Columns(&'a Arc<dyn AnyPull>),
+    Rows(&'a RowFold),
+    Lists(ListRead),
 }
 
-/// A push function of either kind.
+/// A push function of any kind.
 pub(crate) enum AnyWrite<'a> {
-    OfColumns(&'a Arc<dyn AnyPush>),
-    OfRows(&'a RowChange),
+    Columns(&'a Arc<dyn AnyPush>),
+    Rows(&'a RowChange),
+    Lists(ListWrite),
 }
 
-/// The version of every row function: its argument is always a list of numbers.
+/// The version of every function of rows and of lists.
 const ROW_FUNCTION_VERSION: u32 = 1;
 
 impl RegisteredFunction {
     fn kind(&self) -> &'static str {
         match self {
-            RegisteredFunction::Pull(_) | RegisteredFunction::RowFold(_) => "pull",
-            RegisteredFunction::Push(_) | RegisteredFunction::RowChange(_) => "push",
+            RegisteredFunction::Pull(_)
+            | RegisteredFunction::RowFold(_)
+            | RegisteredFunction::ListRead(_) => "pull",
+            RegisteredFunction::Push(_)
+            | RegisteredFunction::RowChange(_)
+            | RegisteredFunction::ListWrite(_) => "push",
         }
     }
 }
@@ -109,6 +118,21 @@ impl FunctionTable {
         self.add(change.name().to_owned(), RegisteredFunction::RowChange(change))
     }
 
+    pub(crate) fn add_lists(&mut self) -> Result<&mut Self, FunctionFault> {
+        for read in ListRead::ALL {
+            self.add(read.name().to_owned(), RegisteredFunction::ListRead(read))?;
+        }
+        for write in ListWrite::ALL {
+            self.add(write.name().to_owned(), RegisteredFunction::ListWrite(write))?;
+        }
+        Ok(self)
+    }
+
+    /// Whether a function reads lists.
+    pub(crate) fn is_list_read(&self, name: &str) -> bool {
+        matches!(self.functions.get(name), Some(RegisteredFunction::ListRead(_)))
+    }
+
     fn add(&mut self, name: String, row: RegisteredFunction) -> Result<&mut Self, FunctionFault> {
         if name.is_empty() {
             return Err(FunctionFault::argument("name of a function", "empty", "a name"));
@@ -144,6 +168,8 @@ impl FunctionTable {
                 RegisteredFunction::RowChange(_) => {
                     (ROW_FUNCTION_VERSION, "all".to_owned(), "all".to_owned())
                 }
+                RegisteredFunction::ListRead(_) => (ROW_FUNCTION_VERSION, "lists".to_owned(), String::new()),
+                RegisteredFunction::ListWrite(_) => (ROW_FUNCTION_VERSION, String::new(), "lists".to_owned()),
             };
             FunctionEntry { name: name.clone(), version, kind: row.kind(), from, into }
         };
@@ -155,8 +181,10 @@ impl FunctionTable {
         Ok(match self.find(name)? {
             RegisteredFunction::Pull(function) => (function.reads(), None),
             RegisteredFunction::Push(function) => (function.reads(), Some(function.writes())),
-            RegisteredFunction::RowFold(_) => (Arity::Exactly(0), None),
-            RegisteredFunction::RowChange(_) => (Arity::Exactly(0), Some(Arity::Exactly(0))),
+            RegisteredFunction::RowFold(_) | RegisteredFunction::ListRead(_) => (Arity::Exactly(0), None),
+            RegisteredFunction::RowChange(_) | RegisteredFunction::ListWrite(_) => {
+                (Arity::Exactly(0), Some(Arity::Exactly(0)))
+            }
         })
     }
 
@@ -178,6 +206,9 @@ impl FunctionTable {
             RegisteredFunction::RowFold(_) | RegisteredFunction::RowChange(_) => {
                 (ROW_FUNCTION_VERSION, pack(&Vec::<f64>::from_json(argument)?))
             }
+            RegisteredFunction::ListRead(_) | RegisteredFunction::ListWrite(_) => {
+                return Err(FunctionFault::user("only a program calls a function of lists"));
+            }
         };
         let (name, from, into) = (name.to_owned(), from.to_vec(), into.to_vec());
         Ok(FunctionCall { name, version, from, into, argument })
@@ -186,8 +217,9 @@ impl FunctionTable {
     /// Returns the answer of a pull function as JSON.
     pub fn answer_as_json(&self, call: &FunctionCall, answer: &[u8]) -> Result<Value, FunctionFault> {
         match self.pull(call)? {
-            AnyRead::OfColumns(function) => function.answer_to_json(answer),
-            AnyRead::OfRows(_) => unpack::<Vec<f64>>(answer).map(|sums| sums.to_json()),
+            AnyRead::Columns(function) => function.answer_to_json(answer),
+            AnyRead::Rows(_) => unpack::<Vec<f64>>(answer).map(|sums| sums.to_json()),
+            AnyRead::Lists(_) => Err(FunctionFault::user("only a program calls a function of lists")),
         }
     }
 
@@ -205,10 +237,13 @@ impl FunctionTable {
     pub(crate) fn pull(&self, call: &FunctionCall) -> Result<AnyRead<'_>, FunctionFault> {
         match self.find(&call.name)? {
             RegisteredFunction::Pull(function) => {
-                same_version(call, function.version()).map(|()| AnyRead::OfColumns(function))
+                same_version(call, function.version()).map(|()| AnyRead::Columns(function))
             }
             RegisteredFunction::RowFold(fold) => {
-                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyRead::OfRows(fold))
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyRead::Rows(fold))
+            }
+            RegisteredFunction::ListRead(read) => {
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyRead::Lists(*read))
             }
             row => Err(FunctionFault::WrongKind { is: row.kind(), asked: "pull" }),
         }
@@ -217,10 +252,13 @@ impl FunctionTable {
     pub(crate) fn push(&self, call: &FunctionCall) -> Result<AnyWrite<'_>, FunctionFault> {
         match self.find(&call.name)? {
             RegisteredFunction::Push(function) => {
-                same_version(call, function.version()).map(|()| AnyWrite::OfColumns(function))
+                same_version(call, function.version()).map(|()| AnyWrite::Columns(function))
             }
             RegisteredFunction::RowChange(change) => {
-                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyWrite::OfRows(change))
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyWrite::Rows(change))
+            }
+            RegisteredFunction::ListWrite(write) => {
+                same_version(call, ROW_FUNCTION_VERSION).map(|()| AnyWrite::Lists(*write))
             }
             row => Err(FunctionFault::WrongKind { is: row.kind(), asked: "push" }),
         }

@@ -61,7 +61,10 @@ impl Matrix {
         with_partitions!(&self.partitions, partitions => partitions.partial_answers(bound, clock))
     }
 
-    pub(crate) fn push_program(&self, program: PushProgram, id: PushId) -> Result<(), Error> {
+    pub(crate) fn push_program(&self, mut program: PushProgram, id: PushId) -> Result<(), Error> {
+        if let Some(write) = &mut program.list_write {
+            write.id = id;
+        }
         if self.spec.consistency.stages_pushes() {
             return with_partitions!(&self.partitions, partitions => partitions.stage(&Arc::new(program), id));
         }
@@ -88,7 +91,7 @@ impl<E: RuleElement> Partitions<E> {
         for locked in self.lock_each() {
             let (partition, mut locked) = locked?;
             locked.prepare_read(clock)?;
-            if let Some(bytes) = bound.read(locked.tables())? {
+            if let Some(bytes) = bound.read(partition, locked.tables(), locked.lists())? {
                 parts.push(PartialAnswer { partition, bytes });
             }
         }
