@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use data::{Batch, FormatOptions};
-use matrix::{ExportedRows, FunctionTable, MatrixId};
+use matrix::{FunctionTable, MatrixId, RowBlock};
 
 use crate::algorithm::Algorithm;
 use crate::coordinator::{EpochReport, StepDecision};
@@ -91,7 +91,7 @@ impl<'a> Check<'a> {
     }
 
     /// The rows of the tables of the model, by name.
-    fn tables(&self, run: &Finished) -> Result<BTreeMap<String, ExportedRows>, Error> {
+    fn tables(&self, run: &Finished) -> Result<BTreeMap<String, RowBlock>, Error> {
         let tables = self.model.matrices(1).into_iter().zip(0..);
         tables.map(|(spec, id)| Ok((spec.name, run.store.export(MatrixId(id))?))).collect()
     }

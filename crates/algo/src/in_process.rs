@@ -11,7 +11,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use data::{Batch, BatchStream, MemoryStream};
-use matrix::{Clock, Consistency, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId};
+use matrix::{Clock, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixId, RowBlock};
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
@@ -54,7 +54,7 @@ impl Default for Setup<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     pub(crate) clock: Clock,
-    pub(crate) matrices: Vec<ExportedRows>,
+    pub(crate) matrices: Vec<RowBlock>,
     pub(crate) states: Vec<TaskState>,
 }
 

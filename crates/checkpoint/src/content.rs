@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 
-use matrix::{ElementType, ExportedRows, MatrixSpec, OwnedValues};
+use matrix::{ElementType, MatrixSpec, OwnedValues, RowBlock};
 
 use crate::block::{BlockReader, BlockWriter};
 use crate::error::Error;
@@ -43,7 +43,7 @@ pub enum Content {
         /// The position of the matrix in the manifest.
         matrix: u32,
         of: RowsOf,
-        rows: ExportedRows,
+        rows: RowBlock,
     },
 }
 
@@ -75,15 +75,13 @@ impl<W: Write> PartWriter<W> {
     }
 
     /// Rows of a matrix. Each key is in one block of a matrix and moment; the blocks are in no order.
-    pub fn write_rows(&mut self, matrix: u32, of: RowsOf, rows: &ExportedRows) -> std::io::Result<()> {
+    pub fn write_rows(&mut self, matrix: u32, of: RowsOf, rows: &RowBlock) -> std::io::Result<()> {
         let mut start = Vec::with_capacity(16);
         start.extend(matrix.to_le_bytes());
         start.extend(u32::from(of == RowsOf::Best).to_le_bytes());
         start.extend((rows.keys.len() as u64).to_le_bytes());
-        let values = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
-        let keys: &[u8] = bytemuck::cast_slice(&rows.keys);
-        let parts: Vec<&[u8]> =
-            [&start[..], keys].into_iter().chain(values.map(|part| part.as_values().bytes())).collect();
+        let slots = rows.slots.iter().map(|(_, slot)| slot.as_values().bytes());
+        let parts: Vec<&[u8]> = std::iter::once(&start[..]).chain(rows.parts()).chain(slots).collect();
         self.0.write(ROWS, &parts)
     }
 
@@ -227,22 +225,34 @@ impl<'a> RowsBlock<'a> {
         };
         let spec = specs.get(matrix as usize)?;
         let count = usize::try_from(fields.u64()?).ok()?;
-        let row_bytes = size_of::<u64>() + spec.row_bytes() as usize;
-        (count.checked_mul(row_bytes)? == fields.0.len()).then_some(Self { matrix, of, spec, count, fields })
+        let (width, element) = (spec.rule.row_width(spec.columns_of_table()), spec.element.size());
+        let row_bytes = size_of::<u64>() + width * element;
+        if !spec.storage.has_lists() {
+            let fits = count.checked_mul(row_bytes)? == fields.0.len();
+            return fits.then_some(Self { matrix, of, spec, count, fields });
+        }
+        // The keys and the lengths of the rows; all other bytes are those of the entries.
+        let entries = fields.0.len().checked_sub(count.checked_mul(2 * size_of::<u64>())?)?;
+        entries.is_multiple_of(row_bytes).then_some(Self { matrix, of, spec, count, fields })
     }
 }
 
 fn rows(specs: &[MatrixSpec], bytes: &[u8]) -> Option<Content> {
     let RowsBlock { matrix, of, spec, count, mut fields } = RowsBlock::of(specs, bytes)?;
-    let keys = fields.keys(count)?;
-    let columns = spec.columns_of_table();
-    let values = fields.values(spec.element, count.checked_mul(columns)?)?;
-    let mut slots = Vec::new();
-    for slot in spec.rule.slots() {
-        let width = slot.width(columns);
-        slots.push((slot.name.to_owned(), fields.values(spec.element, count.checked_mul(width)?)?));
-    }
-    fields.0.is_empty().then_some(Content::Rows { matrix, of, rows: ExportedRows { keys, values, slots } })
+    let mut keys = fields.keys(count)?;
+    let value_count = if spec.storage.has_lists() {
+        let lengths = fields.keys(count)?;
+        let entry_bytes = size_of::<u64>() + spec.columns as usize * spec.element.size();
+        let entries = fields.keys(fields.0.len() / entry_bytes)?;
+        let value_count = entries.len() * spec.columns as usize;
+        keys = std::iter::once(count as u64).chain(keys).chain(lengths).chain(entries).collect();
+        value_count
+    } else {
+        count.checked_mul(spec.rule.row_width(spec.columns_of_table()))?
+    };
+    let values = fields.values(spec.element, value_count)?;
+    let rows = RowBlock::from_sections(spec, keys, values, true).ok()?;
+    fields.0.is_empty().then_some(Content::Rows { matrix, of, rows })
 }
 
 #[cfg(test)]

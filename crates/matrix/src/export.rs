@@ -7,84 +7,15 @@ use math::sort::sort_pairs;
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
+use crate::lists::export::{export_lists, import_lists};
+use crate::lists::store::ListCursor;
 use crate::partitioner::Placement;
 use crate::partitions::{LockedPartitions, Partitions};
+use crate::row_block::RowBlock;
 use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
 use crate::storage::rows::ABSENT;
 use crate::storage::{PREFETCH_DISTANCE, Share, Table};
-
-/// All rows of a matrix that exist.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExportedRows {
-    /// n keys, each once. By row: the keys of rows. By column: `row * columns + column`. Ascending, except in a block of a
-    /// snapshot.
-    pub keys: Vec<u64>,
-    /// Row-major values: `n x columns` by row, n by column.
-    pub values: OwnedValues,
-    /// The slots of the push rule by name, in the rule's order: `n x columns` values each, or n when the rule has one
-    /// number for each row (Adam's `steps`). Empty when the slots are not known.
-    pub slots: Vec<(String, OwnedValues)>,
-}
-
-impl ExportedRows {
-    /// No rows of a matrix with this spec.
-    pub fn none(spec: &MatrixSpec) -> Self {
-        let empty = || OwnedValues::zeros(spec.element, 0);
-        let slots = spec.rule.slots().iter().map(|slot| (slot.name.to_owned(), empty()));
-        Self { keys: Vec::new(), values: empty(), slots: slots.collect() }
-    }
-
-    /// The first value that is infinite or NaN, with the key of its row and its column; with `slots` also among what the
-    /// push rule keeps.
-    pub fn first_non_finite(&self, slots: bool) -> Option<(u64, u64, f64)> {
-        let slots = self.slots.iter().filter(|_| slots).map(|(_, values)| values);
-        std::iter::once(&self.values).chain(slots).find_map(|values| {
-            let (at, value) = values.as_values().first_non_finite()?;
-            let width = (values.len() / self.keys.len().max(1)).max(1);
-            Some((self.keys[at / width], (at % width) as u64, value))
-        })
-    }
-
-    /// The rows at these positions.
-    #[must_use]
-    pub fn slice(&self, positions: std::ops::Range<usize>) -> Self {
-        let count = self.keys.len().max(1);
-        let part = |values: &OwnedValues| {
-            let width = values.len() / count;
-            values.as_values().slice(positions.start * width..positions.end * width).to_owned_values()
-        };
-        Self {
-            keys: self.keys[positions.clone()].to_vec(),
-            values: part(&self.values),
-            slots: self.slots.iter().map(|(name, values)| (name.clone(), part(values))).collect(),
-        }
-    }
-
-    /// Appends rows with the same columns and slots, whose keys are larger.
-    ///
-    /// # Panics
-    /// If the elements are of another type.
-    pub fn append(&mut self, more: &Self) {
-        self.keys.extend_from_slice(&more.keys);
-        self.values.extend(more.values.as_values());
-        for ((_, values), (_, more)) in self.slots.iter_mut().zip(&more.slots) {
-            values.extend(more.as_values());
-        }
-    }
-
-    /// Keeps the first rows.
-    pub fn truncate(&mut self, count: usize) {
-        let before = self.keys.len().max(1);
-        let cut = |values: &mut OwnedValues| {
-            let width = values.len() / before;
-            values.truncate(count * width);
-        };
-        cut(&mut self.values);
-        self.slots.iter_mut().for_each(|(_, values)| cut(values));
-        self.keys.truncate(count);
-    }
-}
 
 /// The rows of an export: those of the smallest keys from `from` on, at most `limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,10 +47,15 @@ pub struct RowCounts {
     pub rows: u64,
     /// Rows with a value other than 0; slots do not count.
     pub nonzero_rows: u64,
+    /// Of lists: the entries of all rows.
+    pub entries: u64,
 }
 
 /// Maximum number of rows that are imported at a time: they stay in the cache between finding and setting them.
 const IMPORT_BLOCK: usize = 1 << 12;
+
+/// Most entries of lists that are exported at a time, unless one row has more.
+const LIST_ENTRIES: usize = 1 << 20;
 
 /// Minimum number of rows for which starting a thread pays off.
 const MIN_ROWS_PER_THREAD: usize = 1 << 17;
@@ -187,6 +123,12 @@ pub(crate) fn count_rows<E: RuleElement>(
     let mut counts = RowCounts::default();
     for (_, partition) in partitions {
         partition.prepare_read(bound)?;
+        if let Some(lists) = partition.lists() {
+            let lists = lists.sealed()?;
+            counts.rows += lists.row_count() as u64;
+            counts.nonzero_rows += lists.row_count() as u64;
+            counts.entries += lists.entry_count();
+        }
         for table in partition.tables() {
             counts.rows += u64::from(table.row_count());
             table.for_each_key(Share::WHOLE, |_, position| {
@@ -251,8 +193,13 @@ pub(crate) fn export_rows<E: RuleElement>(
     partitions: &mut LockedPartitions<'_, E>,
     bound: Clock,
     range: ExportRange,
-) -> Result<ExportedRows, Error> {
+) -> Result<RowBlock, Error> {
     partitions.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
+    if spec.storage.has_lists() {
+        let limit = if range == ExportRange::ALL { usize::MAX } else { LIST_ENTRIES };
+        let from = ListCursor { row: range.from, skip: 0 };
+        return Ok(export_lists(partitions, from, limit, false)?.0);
+    }
     let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
     let table_count = spec.table_count();
     let mut starts = Vec::with_capacity(tables.len());
@@ -287,11 +234,8 @@ pub(crate) fn export_rows<E: RuleElement>(
         .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
     gather.gather_parallel(&pairs, parts.collect());
     let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
-    Ok(ExportedRows {
-        keys: pairs.iter().map(|pair| pair.0).collect(),
-        values: E::owned(values),
-        slots: slots.collect(),
-    })
+    let keys = pairs.iter().map(|pair| pair.0).collect();
+    Ok(RowBlock { slots: slots.collect(), ..RowBlock::of_values(keys, E::owned(values)) })
 }
 
 /// Sets those of the given rows that lie in these partitions. If `replace` is given, all other rows are removed, and room
@@ -300,9 +244,12 @@ pub(crate) fn import_rows<E: RuleElement>(
     spec: &MatrixSpec,
     placement: &Placement,
     partitions: &Partitions<E>,
-    rows: &ExportedRows,
+    rows: &RowBlock,
     replace: Option<u64>,
 ) -> Result<(), Error> {
+    if spec.storage.has_lists() {
+        return import_lists(spec, placement, partitions, rows, replace.is_some());
+    }
     let (values, slots) = check_import(spec, rows)?;
     if let Some(row_count) = replace {
         clear(partitions, placement.partition_count(), row_count)?;
@@ -403,7 +350,7 @@ impl<E: RuleElement> CheckedImport<'_, E> {
 
 fn check_import<'a, E: RuleElement>(
     spec: &MatrixSpec,
-    rows: &'a ExportedRows,
+    rows: &'a RowBlock,
 ) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
     let refuse = |what: &str, actual: String, expected: String| Err(fault(spec, what, actual, expected));
     let bound = spec.key_bound() * spec.table_count() as u64;

@@ -57,7 +57,7 @@ pub use agent::{Agent, Keys, MatrixId, Selection};
 pub use clock::{Clock, ClockTable, Consistency, Prefetch};
 pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;
-pub use export::{ExportRange, ExportedRows, RowCounts};
+pub use export::{ExportRange, RowCounts};
 pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
 pub use initializer::Initializer;
 pub use key_runs::{KeyRuns, check_selection};

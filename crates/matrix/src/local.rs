@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::agent::MatrixId;
 use crate::clock_barrier::ClockBarrier;
 use crate::error::Error;
-use crate::export::{ExportRange, ExportedRows, RowCounts};
+use crate::export::{ExportRange, RowCounts};
 use crate::function::FunctionTable;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
+use crate::row_block::RowBlock;
 use crate::snapshot::Snapshot;
 use crate::spec::MatrixSpec;
 use crate::stats::{MatrixCounters, StoreStats};
@@ -96,17 +97,17 @@ impl LocalStore {
 
     /// Returns all rows that exist, keys ascending, with every push that the live tasks may see. Under BSP these are
     /// the staged pushes with stamps below the smallest clock, or all of them when no task is live.
-    pub fn export(&self, id: MatrixId) -> Result<ExportedRows, Error> {
+    pub fn export(&self, id: MatrixId) -> Result<RowBlock, Error> {
         self.export_range(id, ExportRange::ALL)
     }
 
     /// Like [`Self::export`], for the rows in a range.
-    pub fn export_range(&self, id: MatrixId, range: ExportRange) -> Result<ExportedRows, Error> {
+    pub fn export_range(&self, id: MatrixId, range: ExportRange) -> Result<RowBlock, Error> {
         self.matrix(id)?.matrix.export_range(self.barrier.minimum(), range)
     }
 
     /// Like [`Self::export`], for the rows with the smallest keys from `from` on, as many as take little memory.
-    pub fn export_block(&self, id: MatrixId, from: u64) -> Result<ExportedRows, Error> {
+    pub fn export_block(&self, id: MatrixId, from: u64) -> Result<RowBlock, Error> {
         let matrix = &self.matrix(id)?.matrix;
         self.export_range(id, ExportRange::block(from, matrix.row_count(), matrix.spec()))
     }
@@ -133,12 +134,12 @@ impl LocalStore {
 
     /// Replaces all rows and discards what is staged. Without slots, the push rule initializes them so that the values
     /// stay as given.
-    pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
+    pub fn import(&self, id: MatrixId, rows: &RowBlock) -> Result<(), Error> {
         self.import_block(id, rows, Some(rows.keys.len() as u64))
     }
 
     /// Sets rows. If `replace` is given, all others are removed, and room is made for so many.
-    pub fn import_block(&self, id: MatrixId, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+    pub fn import_block(&self, id: MatrixId, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
         self.matrix(id)?.matrix.import(rows, replace)
     }
 

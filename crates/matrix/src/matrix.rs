@@ -6,11 +6,14 @@ use std::collections::BTreeSet;
 use crate::clock::Clock;
 use crate::element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 use crate::error::Error;
-use crate::export::{ExportRange, ExportedRows, RowCounts, count_rows, export_rows, import_rows};
+use crate::export::{ExportRange, RowCounts, count_rows, export_rows, import_rows};
 use crate::function::FunctionTable;
 use crate::key_runs::check_keys;
+use crate::lists::export::export_lists;
+use crate::lists::store::ListCursor;
 use crate::partitioner::Placement;
 use crate::partitions::{Partitions, VisitOrder};
+use crate::row_block::RowBlock;
 use crate::row_positions::{KeyRun, PositionedKeys, RowPositions};
 use crate::snapshot::{AnySnapshot, OTHER_MATRIX, Snapshot};
 use crate::spec::MatrixSpec;
@@ -224,14 +227,29 @@ impl Matrix {
     }
 
     /// Returns all rows that exist, keys ascending, after merging what is staged below `bound`.
-    pub fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
+    pub fn export(&self, bound: Clock) -> Result<RowBlock, Error> {
         self.export_range(bound, ExportRange::ALL)
     }
 
     /// Like [`Self::export`], for the rows in a range.
-    pub fn export_range(&self, bound: Clock, range: ExportRange) -> Result<ExportedRows, Error> {
+    pub fn export_range(&self, bound: Clock, range: ExportRange) -> Result<RowBlock, Error> {
         with_partitions!(&self.partitions, partitions => {
             export_rows(&self.spec, &mut partitions.lock_all()?, bound, range)
+        })
+    }
+
+    /// The lists from an entry of a row on, ascending, at most so many entries, and the row and entry where the rest begins. The
+    /// last row may be cut.
+    pub fn export_lists(
+        &self,
+        (row, skip): (u64, u64),
+        entry_limit: usize,
+    ) -> Result<(RowBlock, Option<(u64, u64)>), Error> {
+        with_partitions!(&self.partitions, partitions => {
+            let mut locked = partitions.lock_all()?;
+            locked.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(0))?;
+            let (block, next) = export_lists(&locked, ListCursor { row, skip }, entry_limit, true)?;
+            Ok((block, next.map(|next| (next.row, next.skip))))
         })
     }
 
@@ -244,7 +262,7 @@ impl Matrix {
 
     /// Sets those of the given rows that lie in these partitions. If `replace` is given, all other rows are removed, and
     /// room is made for as many as these partitions have of so many rows of the whole matrix.
-    pub fn import(&self, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+    pub fn import(&self, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
         with_partitions!(&self.partitions, partitions => {
             import_rows(&self.spec, &self.placement, partitions, rows, replace)
         })

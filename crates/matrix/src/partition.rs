@@ -69,6 +69,10 @@ impl<E: RuleElement> Partition<E> {
         &self.tables
     }
 
+    pub(crate) fn lists_mut(&mut self) -> Option<&mut ListStore<E>> {
+        self.lists.as_mut()
+    }
+
     /// The lists of a list matrix.
     pub(crate) fn lists(&self) -> Option<&ListStore<E>> {
         self.lists.as_ref()
@@ -93,6 +97,9 @@ impl<E: RuleElement> Partition<E> {
 
     /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.
     pub(crate) fn prepare_read(&mut self, clock: Clock) -> Result<(), Error> {
+        if let Some(lists) = &mut self.lists {
+            lists.prepare_read()?;
+        }
         if self.stages_pushes {
             self.merge_below(clock);
         }
@@ -151,6 +158,9 @@ impl<E: RuleElement> Partition<E> {
 
     /// Resets all rows to their initial values, discards what is staged, and makes room for so many rows.
     pub(crate) fn clear(&mut self, row_count: u64) {
+        if let Some(lists) = &mut self.lists {
+            lists.clear();
+        }
         let share = row_count as usize / self.tables.len().max(1);
         self.tables.iter_mut().for_each(|table| table.clear(share));
         self.discard_staged();

@@ -5,9 +5,10 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::export::ExportedRows;
+use crate::lists::store::ListStore;
 use crate::partition::Partition;
 use crate::partitions::{Partitions, SharedPartition};
+use crate::row_block::RowBlock;
 use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
 use crate::storage::Share;
@@ -16,6 +17,9 @@ use crate::storage::before_images::{RowsOfSnapshot, SnapshotId};
 /// Target size of the rows of a block, in bytes: it is read and sent in a few milliseconds, for which its
 /// partition is locked.
 const BLOCK_BYTES: u64 = 1 << 20;
+
+/// About the bytes of an entry of a list. The rows of a snapshot of lists are counted as their entries.
+const ENTRY_BYTES: u64 = 16;
 
 /// The panic of a restoration.
 pub(crate) const OTHER_MATRIX: &str = "the snapshot is that of another matrix";
@@ -55,9 +59,10 @@ macro_rules! with_partitions {
     };
 }
 
-/// The partitions of a matrix, and the name of the snapshot in each. They free what they have kept when it is dropped.
+/// The partitions of a matrix, the name of the snapshot in each, and whether the lists there are those of the snapshot before
+/// that recorded changes. They free what they have kept when it is dropped.
 #[derive(Debug)]
-pub(crate) struct SnapshotPartitions<E: RuleElement>(Vec<(SharedPartition<E>, SnapshotId)>);
+pub(crate) struct SnapshotPartitions<E: RuleElement>(Vec<(SharedPartition<E>, SnapshotId, bool)>);
 
 /// A share of the rows of each table of a partition.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +78,8 @@ impl Snapshot {
 
     fn of(spec: MatrixSpec, partitions: AnySnapshot, rows: RowsOfSnapshot) -> Self {
         let row_counts = with_partitions!(&partitions, all => all.row_counts(rows));
-        let row_bytes = size_of::<u64>() as u64 + spec.row_bytes();
+        let row_bytes =
+            if spec.storage.has_lists() { ENTRY_BYTES } else { size_of::<u64>() as u64 + spec.row_bytes() };
         let mut blocks = Vec::new();
         for (partition, row_count) in row_counts.iter().enumerate() {
             let count = (row_count * row_bytes).div_ceil(BLOCK_BYTES);
@@ -99,7 +105,7 @@ impl Snapshot {
         &self.spec
     }
 
-    /// Number of rows; of changes about the number.
+    /// Number of rows, or of entries of lists; of changes about the number.
     pub fn row_count(&self) -> u64 {
         self.row_counts.iter().sum()
     }
@@ -120,7 +126,7 @@ impl Snapshot {
     ///
     /// # Panics
     /// When there is no such block.
-    pub fn block(&self, index: u64) -> ExportedRows {
+    pub fn block(&self, index: u64) -> RowBlock {
         let Block { partition, share } = self.blocks[index as usize];
         with_partitions!(&self.partitions, all => {
             let (locked, id) = all.lock(partition);
@@ -132,13 +138,17 @@ impl Snapshot {
 impl<E: RuleElement> SnapshotPartitions<E> {
     /// Locks a partition. A task that panicked in it has left the rows of snapshots whole.
     fn lock(&self, partition: usize) -> (MutexGuard<'_, Partition<E>>, SnapshotId) {
-        let (shared, id) = &self.0[partition];
+        let (shared, id, _) = &self.0[partition];
         (shared.lock().unwrap_or_else(PoisonError::into_inner), *id)
     }
 
     fn row_counts(&self, rows: RowsOfSnapshot) -> Vec<u64> {
         let count = |partition| {
             let (locked, id) = self.lock(partition);
+            if let Some(lists) = locked.lists() {
+                let is_wanted = rows == RowsOfSnapshot::All || !self.0[partition].2;
+                return lists.sealed().map_or(0, |lists| if is_wanted { lists.entry_count() } else { 0 });
+            }
             let counts = locked.tables().iter().map(|table| match rows {
                 RowsOfSnapshot::All => u64::from(table.snapshot_row_count(id)),
                 RowsOfSnapshot::Changed => table.changed_row_count(id),
@@ -173,7 +183,10 @@ fn rows_of<E: RuleElement>(
     (id, selection): (SnapshotId, RowsOfSnapshot),
     share: Share,
     row_count: u64,
-) -> ExportedRows {
+) -> RowBlock {
+    if let Some(lists) = partition.lists() {
+        return lists.sealed().map_or_else(|_| RowBlock::none(spec), |lists| lists.block(share));
+    }
     let room = (row_count / share.count) as usize;
     let columns = spec.columns_of_table();
     let slots = spec.rule.slots();
@@ -197,7 +210,8 @@ fn rows_of<E: RuleElement>(
     }
     let mut parts = parts.into_iter().map(|(part, _)| E::owned(part));
     let values = parts.next().expect("a row has values");
-    ExportedRows { keys, values, slots: slots.iter().map(|slot| slot.name.to_owned()).zip(parts).collect() }
+    let slots = slots.iter().map(|slot| slot.name.to_owned()).zip(parts).collect();
+    RowBlock { slots, ..RowBlock::of_values(keys, values) }
 }
 
 impl<E: RuleElement> Partitions<E> {
@@ -209,16 +223,24 @@ impl<E: RuleElement> Partitions<E> {
     ) -> Result<Arc<SnapshotPartitions<E>>, Error> {
         let mut locked = self.lock_all()?;
         locked.iter_mut().try_for_each(|(_, partition)| partition.prepare_read(bound))?;
-        let ids = locked.iter_mut().map(|(_, partition)| partition.begin_snapshot(records_changes));
-        Ok(Arc::new(SnapshotPartitions(self.shared().map(Arc::clone).zip(ids).collect())))
+        for (_, partition) in &locked {
+            partition.lists().map_or(Ok(()), |lists| lists.sealed().map(drop))?;
+        }
+        let begin =
+            |(shared, (_, partition)): (&SharedPartition<E>, &mut (u32, MutexGuard<'_, Partition<E>>))| {
+                let lists = partition.lists_mut().filter(|_| records_changes);
+                let is_unchanged = lists.is_some_and(ListStore::record_changes);
+                (Arc::clone(shared), partition.begin_snapshot(records_changes), is_unchanged)
+            };
+        Ok(Arc::new(SnapshotPartitions(self.shared().zip(&mut locked).map(begin).collect())))
     }
 
     /// Replaces all rows by those of a snapshot of these partitions, and discards what is staged.
     pub(crate) fn restore(&self, snapshot: &SnapshotPartitions<E>) -> Result<(), Error> {
         let is_own =
-            |(own, (taken, _)): (&SharedPartition<E>, &(SharedPartition<E>, _))| Arc::ptr_eq(own, taken);
+            |(own, (taken, ..)): (&SharedPartition<E>, &(SharedPartition<E>, _, _))| Arc::ptr_eq(own, taken);
         assert!(self.shared().zip(&snapshot.0).all(is_own), "{OTHER_MATRIX}");
-        for ((_, partition), (_, id)) in self.lock_all()?.iter_mut().zip(&snapshot.0) {
+        for ((_, partition), (_, id, _)) in self.lock_all()?.iter_mut().zip(&snapshot.0) {
             partition.restore(*id);
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 
 use common::*;
 use math::random::{Purpose, stream};
-use matrix::{Agent, Consistency, ElementType, ExportedRows, Initializer, Partitioner, PushRule};
+use matrix::{Agent, Consistency, ElementType, Initializer, Partitioner, PushRule, RowBlock};
 
 const TASKS: u32 = 3;
 const STEPS: u64 = 25;
@@ -31,7 +31,7 @@ fn steps(task: u32) -> u64 {
 
 /// Runs a training whose pushes depend on what was pulled. In each step, task `slow` pushes only after the others have
 /// pushed.
-fn train(rule: PushRule, partitioner: Partitioner, slow: u32) -> ExportedRows {
+fn train(rule: PushRule, partitioner: Partitioner, slow: u32) -> RowBlock {
     let mut spec = spec(ElementType::F32, rule, Consistency::Bsp);
     spec.columns = COLUMNS as u64;
     spec.partitioner = partitioner;

@@ -116,6 +116,50 @@ fn a_row_longer_than_a_page_comes_whole() {
 }
 
 #[test]
+fn lists_go_out_and_come_back() {
+    // One long row, cut by blocks of a snapshot and pages of an export, among short ones.
+    let mut rows: Vec<(u64, u64, f32)> = (0..200_000u64).map(|i| (50, i, i as f32)).collect();
+    rows.extend((0..3000u64).map(|i| (i % 97, 1_000_000 + i, 0.5)));
+    let (store, lists) = filled(PushRule::Add, 5, &[rows]);
+    let all = store.export(W).expect("all rows");
+    assert_eq!(all, lists.pull(&mut store.agent(0), &ALL).expect("all lists"));
+    let counts = store.count_rows(W).expect("counts");
+    assert_eq!((counts.rows, counts.entries), (97, 203_000));
+    let snapshot = store.snapshot_with_changes(W).expect("a snapshot");
+    assert!(snapshot.block_count() > 3, "a row is cut");
+    let other = store_of(1, [spec(PushRule::Add, 3)]);
+    other.import_block(W, &RowBlock::none(snapshot.spec()), Some(0)).expect("it fits");
+    // The blocks are in no order.
+    for block in (0..snapshot.block_count()).rev() {
+        other.import_block(W, &snapshot.block(block), None).expect("it fits");
+    }
+    assert_eq!(other.export(W).expect("all rows"), all);
+    assert_eq!(lists.lengths(&mut other.agent(0), &ListSelection::Rows(&[50])), Ok(vec![(50, 200_031)]));
+    let again = store.snapshot_with_changes(W).expect("a snapshot");
+    assert_eq!((again.changes().block_count(), snapshot.changes().block_count() > 0), (0, true));
+    store.restore(W, &snapshot).expect("what it had");
+    assert_eq!(store.export(W).expect("all rows"), all);
+}
+
+#[test]
+fn a_snapshot_before_the_seal_is_refused_and_imported_lists_may_be_appended_to() {
+    let lists_spec = spec(PushRule::Add, 2);
+    let lists = ListMatrix::new(W, &lists_spec).expect("lists");
+    let store = store_of(1, [lists_spec.clone()]);
+    let mut agent = store.agent(0);
+    lists.append(&mut agent, &block(&[(1, 2, 0.5)])).expect("it fits");
+    let error = store.snapshot(W).expect_err("not sealed").to_string();
+    assert!(error.contains("not sealed"), "{error}");
+    let store = store_of(1, [lists_spec]);
+    let mut agent = store.agent(0);
+    store.import(W, &block(&[(1, 2, 0.5), (3, 4, 1.0)])).expect("it fits");
+    lists.append(&mut agent, &block(&[(1, 2, 0.25), (1, 9, 1.0)])).expect("a training goes on");
+    lists.seal(&mut agent).expect("sealed");
+    let all = lists.pull(&mut agent, &ALL).expect("all");
+    assert_eq!(entries(&all), [(1, 2, 0.75), (1, 9, 1.0), (3, 4, 1.0)]);
+}
+
+#[test]
 fn functions_see_rows() {
     let rows = vec![(1, 2, 0.5), (1, 4, 3.0), (1, 6, 3.0), (2, 4, 1.0), (2, 6, -1.0), (2, 7, 9.0)];
     let (store, lists) = filled(PushRule::Add, 3, &[rows]);

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use matrix::*;
 
-fn train(store: &std::sync::Arc<LocalStore>, steps: u64) -> ExportedRows {
+fn train(store: &std::sync::Arc<LocalStore>, steps: u64) -> RowBlock {
     let mut agent = store.join().unwrap();
     for step in 0..steps {
         let keys: Vec<u64> = (0..50).map(|i| i * 7 + step % 3).collect();
@@ -92,7 +92,7 @@ fn rows_that_are_not_zero_are_counted() {
     push_f32(&mut agent, &[4, 7, 9], &[0.0, 0.0, 0.0, -1.0, 0.0, 0.0]).unwrap();
     push_f32(&mut agent, &[9], &[-0.0, 0.0]).unwrap();
     agent.finish().unwrap();
-    assert_eq!(store.count_rows(W).unwrap(), RowCounts { rows: 3, nonzero_rows: 1 });
+    assert_eq!(store.count_rows(W).unwrap(), RowCounts { rows: 3, nonzero_rows: 1, entries: 0 });
 }
 
 /// z is the weight times a constant, in single precision.
@@ -120,7 +120,7 @@ fn an_agent_that_remembers_rows_is_not_fooled_by_an_import() {
     let mut agent = store.agent(0);
     push_f32(&mut agent, &[5, 6, 7], &[1.0, 2.0, 3.0]).unwrap();
     assert_eq!(pull_f32(&mut agent, &[5, 6, 7], 1).unwrap(), [1.0, 2.0, 3.0]);
-    let rows = ExportedRows { keys: vec![1, 7], values: OwnedValues::F32(vec![8.0, 9.0]), slots: Vec::new() };
+    let rows = RowBlock::of_values(vec![1, 7], OwnedValues::F32(vec![8.0, 9.0]));
     store.import(W, &rows).unwrap();
     push_f32(&mut agent, &[5, 6, 7], &[1.0, 1.0, 1.0]).unwrap();
     assert_eq!(pull_f32(&mut agent, &[1, 5, 6, 7], 1).unwrap(), [8.0, 1.0, 1.0, 10.0]);
@@ -138,7 +138,7 @@ fn an_agent_that_remembers_rows_is_not_fooled_by_rows_that_come_beside_them() {
     assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [1.0, 2.0, 3.0, 0.0]);
     let keys: Vec<u64> = (8..1000).collect();
     let values = OwnedValues::F32(keys.iter().map(|key| *key as f32).collect());
-    store.import_block(W, &ExportedRows { keys, values, slots: Vec::new() }, None).unwrap();
+    store.import_block(W, &RowBlock::of_values(keys, values), None).unwrap();
     assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [1.0, 2.0, 3.0, 900.0]);
     push_f32(&mut agent, &[5, 6, 7, 900], &[1.0; 4]).unwrap();
     assert_eq!(pull_f32(&mut agent, &[5, 6, 7, 900], 1).unwrap(), [2.0, 3.0, 4.0, 901.0]);
@@ -248,7 +248,7 @@ fn calls_that_do_not_fit_the_matrix_say_how() {
 fn an_import_that_does_not_fit_is_refused_and_changes_nothing() {
     let store = store_of(1, [with_columns(ftrl(), 4)]);
     let good = train(&store, 3);
-    let refused = |change: fn(&mut ExportedRows)| {
+    let refused = |change: fn(&mut RowBlock)| {
         let mut rows = good.clone();
         change(&mut rows);
         assert!(matches!(store.import(W, &rows), Err(Error::Import { .. })));

@@ -49,9 +49,9 @@ fn push(store: &Arc<LocalStore>, seed: u64) {
 }
 
 /// All rows of a snapshot, in the order of their keys.
-fn rows_of(snapshot: &Snapshot, spec: &MatrixSpec) -> ExportedRows {
+fn rows_of(snapshot: &Snapshot, spec: &MatrixSpec) -> RowBlock {
     let gathered = store_of(1, [spec.clone()]);
-    gathered.import(W, &ExportedRows::none(spec)).unwrap();
+    gathered.import(W, &RowBlock::none(spec)).unwrap();
     let mut row_count = 0;
     for block in 0..snapshot.block_count() {
         let rows = snapshot.block(block);
@@ -126,7 +126,7 @@ fn change() -> impl Strategy<Value = Change> {
 fn check_snapshots(spec: &MatrixSpec, changes: &[Change]) -> Result<(), TestCaseError> {
     let store = store_of(1, [spec.clone()]);
     let mut agent = store.join().unwrap();
-    let mut taken: Vec<(Snapshot, ExportedRows)> = Vec::new();
+    let mut taken: Vec<(Snapshot, RowBlock)> = Vec::new();
     // Rows that have vanished are no changes of rows: after those the copy begins again.
     let (copy, mut rows_vanished) = (store_of(1, [spec.clone()]), true);
     let bound = spec.key_bound();
@@ -145,7 +145,7 @@ fn check_snapshots(spec: &MatrixSpec, changes: &[Change]) -> Result<(), TestCase
             Change::Take => taken.push((store.snapshot(W).unwrap(), store.export(W).unwrap())),
             Change::Follow => {
                 if std::mem::take(&mut rows_vanished) {
-                    copy.import(W, &ExportedRows::none(spec)).unwrap();
+                    copy.import(W, &RowBlock::none(spec)).unwrap();
                 }
                 let changes = store.snapshot_with_changes(W).unwrap().changes();
                 let blocks = (0..changes.block_count()).map(|block| changes.block(block));
@@ -161,7 +161,7 @@ fn check_snapshots(spec: &MatrixSpec, changes: &[Change]) -> Result<(), TestCase
             Change::Drop(_) | Change::Restore(_) => {}
             Change::Clear => {
                 rows_vanished = true;
-                store.import(W, &ExportedRows::none(spec)).unwrap();
+                store.import(W, &RowBlock::none(spec)).unwrap();
             }
         }
     }
@@ -257,7 +257,7 @@ fn a_matrix_with_room_for_its_rows_takes_the_blocks_of_a_snapshot_without_growin
     let whole = store.export(W).unwrap();
     for expected in [0, snapshot.row_count(), 1] {
         let copy = store_of(1, [spec.clone()]);
-        copy.import_block(W, &ExportedRows::none(&spec), Some(expected)).unwrap();
+        copy.import_block(W, &RowBlock::none(&spec), Some(expected)).unwrap();
         let room = copy.stats().matrices[0].size_bytes;
         for block in 0..snapshot.block_count() {
             copy.import_block(W, &snapshot.block(block), None).unwrap();
@@ -274,7 +274,7 @@ fn memory_of_snapshots_is_counted_once_and_only_for_what_the_matrix_has_no_more(
     let matrix = Matrix::new(narrow, &[0, 1, 2, 3], &FunctionTable::builtin()).unwrap();
     let rows = |keys: std::ops::Range<u64>| {
         let values = OwnedValues::F32(vec![1.0; keys.clone().count()]);
-        ExportedRows { keys: keys.collect(), values, slots: Vec::new() }
+        RowBlock::of_values(keys.collect(), values)
     };
     matrix.import(&rows(0..200_000), Some(400_000)).unwrap();
     let size = matrix.size_bytes();

@@ -46,6 +46,16 @@ pub const DICTIONARY_FILE: &str = "dictionary.tsv";
 /// The matrix whose tensor of keys is named `keys`, without a prefix.
 const MAIN_MATRIX: &str = "weights";
 
+/// Name of the tensor of the numbers of entries of the rows of a list matrix.
+fn lengths_tensor(matrix: &str) -> String {
+    format!("{matrix}.lengths")
+}
+
+/// Name of the tensor of the keys of the entries of a list matrix.
+fn entries_tensor(matrix: &str) -> String {
+    format!("{matrix}.entries")
+}
+
 /// Name of the tensor of a matrix's keys.
 fn keys_tensor(matrix: &str) -> String {
     if matrix == MAIN_MATRIX { "keys".into() } else { format!("{matrix}.keys") }

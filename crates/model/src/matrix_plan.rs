@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use matrix::{ElementType, ExportedRows, Initializer, MatrixSpec, RowCounts, Storage};
+use matrix::{ElementType, Initializer, Lists, MatrixSpec, RowBlock, RowCounts, Storage};
 
 use super::manifest::MatrixEntry;
 use super::tensor_file::{PlannedTensor, TensorFile};
 use super::tensors::Dtype;
 use super::write::is_zero;
-use super::{OPTIMIZER_FILE, WEIGHTS_FILE, keys_tensor};
+use super::{OPTIMIZER_FILE, WEIGHTS_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use crate::error::Error;
 
 /// Size of a key.
@@ -36,7 +36,9 @@ impl<'a> MatrixPlan<'a> {
         let kept_rows = if zero_is_absent { counts.nonzero_rows } else { counts.rows };
         // Zero rows are left out when that takes less space.
         let width = (columns * spec.element.size()) as u64;
-        let has_keys = !is_complete || kept_rows * (KEY_BYTES as u64 + width) < counts.rows * width;
+        let has_keys = spec.storage.has_lists()
+            || !is_complete
+            || kept_rows * (KEY_BYTES as u64 + width) < counts.rows * width;
         let slots = if keep_optimizer { spec.rule.slots() } else { &[] };
         Self {
             spec,
@@ -51,6 +53,18 @@ impl<'a> MatrixPlan<'a> {
     /// The tensors in the file of weights.
     pub(crate) fn weights(&self) -> Vec<PlannedTensor> {
         let rows = self.stored_rows as usize;
+        if self.spec.storage.has_lists() {
+            let entries = self.counts.entries as usize;
+            let numbers = |name, count| PlannedTensor { name, dtype: Dtype::U64, shape: vec![count] };
+            let (name, dtype) = (self.spec.name.clone(), dtype_of(self.spec.element));
+            let values = PlannedTensor { name, dtype, shape: vec![entries, self.spec.columns as usize] };
+            let lists = [
+                numbers(keys_tensor(&self.spec.name), rows),
+                numbers(lengths_tensor(&self.spec.name), rows),
+                numbers(entries_tensor(&self.spec.name), entries),
+            ];
+            return lists.into_iter().chain([values]).collect();
+        }
         let (dtype, shape) = (dtype_of(self.spec.element), vec![rows, self.spec.columns as usize]);
         let keys = PlannedTensor { name: keys_tensor(&self.spec.name), dtype: Dtype::U64, shape: vec![rows] };
         let values = PlannedTensor { name: self.spec.name.clone(), dtype, shape };
@@ -80,10 +94,17 @@ impl<'a> MatrixPlan<'a> {
     /// Writes a block of rows.
     pub(crate) fn write(
         &self,
-        rows: &ExportedRows,
+        rows: &RowBlock,
         weights: &mut TensorFile<'_>,
         optimizer: Option<&mut TensorFile<'_>>,
     ) -> Result<(), Error> {
+        if let Some(Lists { lengths, entries }) = &rows.lists {
+            let name = &self.spec.name;
+            weights.append(&keys_tensor(name), bytemuck::cast_slice(&rows.keys))?;
+            weights.append(&lengths_tensor(name), bytemuck::cast_slice(lengths))?;
+            weights.append(&entries_tensor(name), bytemuck::cast_slice(entries))?;
+            return weights.append(name, rows.values.as_values().bytes());
+        }
         let columns = self.spec.columns as usize;
         let kept: Option<Vec<usize>> = self
             .skips_zeros

@@ -6,13 +6,13 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use data::KeyNames;
-use matrix::{Element, ExportedRows, FunctionTable, with_values};
+use matrix::{Element, FunctionTable, Lists, RowBlock, with_values};
 
 use super::dictionary::{self, DictionaryError};
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
 use super::stored_tensors::{self, StoredTensor};
 use super::write::{BUFFER_BYTES, is_zero};
-use super::{DICTIONARY_FILE, OPTIMIZER_FILE, keys_tensor};
+use super::{DICTIONARY_FILE, OPTIMIZER_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use crate::error::Error;
 
 /// Number of rows among which the first that is not zero is searched.
@@ -27,7 +27,7 @@ pub struct Model {
     pub path: PathBuf,
     pub manifest: Manifest,
     /// The matrices, in the order of the manifest; with slots if they were requested and saved.
-    pub matrices: Vec<ExportedRows>,
+    pub matrices: Vec<RowBlock>,
     /// Names of keys.
     pub dictionary: KeyNames,
 }
@@ -89,7 +89,7 @@ impl ModelFiles {
     }
 
     /// The rows of a matrix from a key on, as many as take little memory. No rows: there are none from this key on.
-    pub fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+    pub fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, Error> {
         self.matrices[matrix].rows_from(key)
     }
 
@@ -106,7 +106,7 @@ impl ModelFiles {
         self
     }
 
-    pub(crate) fn read_all(&mut self, matrix: usize) -> Result<ExportedRows, Error> {
+    pub(crate) fn read_all(&mut self, matrix: usize) -> Result<RowBlock, Error> {
         let mut rows = self.rows_from(matrix, 0)?;
         while let Some(last) = rows.keys.last() {
             let more = self.rows_from(matrix, last + 1)?;
@@ -189,6 +189,9 @@ impl Tensors {
     }
 }
 
+/// Most entries of the lists of a block, unless one row has more.
+const BLOCK_ENTRIES: u64 = 1 << 20;
+
 /// The tensors of a matrix, and how far they were read.
 #[derive(Debug)]
 struct MatrixFiles {
@@ -198,6 +201,8 @@ struct MatrixFiles {
     /// `None`: the keys are the numbers from 0.
     keys: Option<StoredTensor>,
     values: StoredTensor,
+    /// The lists of a list matrix.
+    lists: Option<ListFiles>,
     optimizer: Option<SlotFiles>,
     /// Rows of a block.
     block_rows: u64,
@@ -206,6 +211,15 @@ struct MatrixFiles {
     /// Rows of the file of weights, and of the optimizer, that were returned.
     weights_read: u64,
     slots_read: u64,
+}
+
+/// The tensors of lists, beside the keys of their rows and the values of their entries.
+#[derive(Debug)]
+struct ListFiles {
+    lengths: StoredTensor,
+    entries: StoredTensor,
+    /// Entries that were returned.
+    entries_read: u64,
 }
 
 /// The tensors in the file of the optimizer. It has every row of the matrix.
@@ -232,7 +246,9 @@ impl MatrixFiles {
         spec.check(&FunctionTable::builtin())
             .map_err(|error| bad_model(&manifest_file, error.to_string()))?;
         // A manifest may have numbers that do not fit the file beside it.
-        if columns == 0 || rows.checked_mul(columns) != Some(values.len) {
+        let lists =
+            spec.storage.has_lists().then(|| ListFiles::new(folder, entry, tensors, &values)).transpose()?;
+        if lists.is_none() && (columns == 0 || rows.checked_mul(columns) != Some(values.len)) {
             let what = format!("{rows} rows of {columns} columns but {} values", values.len);
             return Err(bad_model(&file, what));
         }
@@ -259,6 +275,7 @@ impl MatrixFiles {
             stored_rows: rows,
             keys,
             values,
+            lists,
             optimizer,
             block_rows,
             next_key,
@@ -286,9 +303,10 @@ impl MatrixFiles {
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    fn rows_from(&mut self, key: u64) -> Result<ExportedRows, Error> {
+    fn rows_from(&mut self, key: u64) -> Result<RowBlock, Error> {
         if key != self.next_key {
             (self.next_key, self.weights_read, self.slots_read) = (0, 0, 0);
+            self.lists.iter_mut().for_each(|lists| lists.entries_read = 0);
         }
         loop {
             let rows = self.next_block()?;
@@ -304,15 +322,18 @@ impl MatrixFiles {
         }
     }
 
-    fn next_block(&mut self) -> Result<ExportedRows, Error> {
+    fn next_block(&mut self) -> Result<RowBlock, Error> {
         let end = self.stored_rows.min(self.weights_read + self.block_rows);
         let range = self.weights_read..end;
+        if self.lists.is_some() {
+            return self.next_lists(range);
+        }
         let mut weight_keys = self.weight_keys(range.clone())?;
         let columns = self.columns;
         let Some(optimizer) = &self.optimizer else {
             self.weights_read = end;
             let values = self.values.values(range.start * columns..range.end * columns)?;
-            return Ok(ExportedRows { keys: weight_keys, values, slots: Vec::new() });
+            return Ok(RowBlock::of_values(weight_keys, values));
         };
         let slot_rows = self.slots_read..optimizer.row_count.min(self.slots_read + self.block_rows);
         let keys = match &optimizer.keys {
@@ -331,7 +352,58 @@ impl MatrixFiles {
         };
         let slots = optimizer.slots.iter().map(slot).collect::<Result<_, Error>>()?;
         (self.weights_read, self.slots_read) = (range.end, slot_rows.end);
-        Ok(ExportedRows { keys, values, slots })
+        Ok(RowBlock { keys, lists: None, values, slots })
+    }
+}
+
+impl MatrixFiles {
+    /// The lists of the first of these rows: as many as have few entries, and at least one.
+    fn next_lists(&mut self, mut rows: std::ops::Range<u64>) -> Result<RowBlock, Error> {
+        let lists = self.lists.as_mut().expect("a list matrix");
+        let mut lengths = lists.lengths.numbers(rows.clone())?;
+        let (mut count, mut end) = (0, lists.entries_read);
+        for length in &lengths {
+            let next = end.saturating_add(*length);
+            if count > 0 && next - lists.entries_read > BLOCK_ENTRIES {
+                break;
+            }
+            (count, end) = (count + 1, next);
+        }
+        if end > lists.entries.len {
+            let what = format!("the lists have {end} entries, and {} are stored", lists.entries.len);
+            return Err(bad_model(self.values.path(), what));
+        }
+        lengths.truncate(count);
+        rows.end = rows.start + count as u64;
+        let range = std::mem::replace(&mut lists.entries_read, end)..end;
+        let (entries, columns) = (lists.entries.numbers(range.clone())?, self.columns);
+        let values = self.values.values(range.start * columns..range.end * columns)?;
+        let keys = self.weight_keys(rows.clone())?;
+        self.weights_read = rows.end;
+        Ok(RowBlock { lists: Some(Lists { lengths, entries }), ..RowBlock::of_values(keys, values) })
+    }
+}
+
+impl ListFiles {
+    fn new(
+        folder: &Path,
+        entry: &MatrixEntry,
+        tensors: &Tensors,
+        values: &StoredTensor,
+    ) -> Result<Self, Error> {
+        let lengths = tensors.get(folder, &entry.file, &lengths_tensor(&entry.name))?;
+        let entries = tensors.get(folder, &entry.file, &entries_tensor(&entry.name))?;
+        // The type of their elements.
+        lengths.numbers(0..0)?;
+        entries.numbers(0..0)?;
+        if lengths.len != entry.stored_rows || entries.len.checked_mul(entry.columns) != Some(values.len) {
+            let what = format!(
+                "matrix {:?}: {} lengths for {} rows, and {} values for {} entries",
+                entry.name, lengths.len, entry.stored_rows, values.len, entries.len
+            );
+            return Err(bad_model(&folder.join(&entry.file), what));
+        }
+        Ok(Self { lengths, entries, entries_read: 0 })
     }
 }
 

@@ -49,15 +49,25 @@ impl StoredTensor {
         Ok(values)
     }
 
-    /// These elements as keys of rows, which must ascend.
-    pub(crate) fn keys(&self, range: Range<u64>) -> Result<Vec<u64>, Error> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// These elements as whole numbers.
+    pub(crate) fn numbers(&self, range: Range<u64>) -> Result<Vec<u64>, Error> {
         if self.dtype != Dtype::U64 {
             return Err(self.unfit("must be U64"));
         }
+        let mut numbers = vec![0u64; (range.end - range.start) as usize];
+        self.read(range.start, bytemuck::cast_slice_mut(&mut numbers))?;
+        Ok(numbers)
+    }
+
+    /// These elements as keys of rows, which must ascend.
+    pub(crate) fn keys(&self, range: Range<u64>) -> Result<Vec<u64>, Error> {
         // The key before them is compared too.
         let before = u64::from(range.start > 0);
-        let mut keys = vec![0u64; (range.end - range.start + before) as usize];
-        self.read(range.start - before, bytemuck::cast_slice_mut(&mut keys))?;
+        let mut keys = self.numbers(range.start - before..range.end)?;
         if !keys.is_sorted_by(|a, b| a < b) {
             let what = format!("keys of tensor {:?} must ascend", self.name);
             return Err(Error::BadModel { path: self.path.clone(), what });

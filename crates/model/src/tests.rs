@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use matrix::{
-    Axis, Consistency, ElementType, ExportedRows, Initializer, MatrixSpec, OwnedValues, Partitioner,
-    PushRule, RowCounts, Storage,
+    Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, RowBlock,
+    RowCounts, Storage,
 };
 
 use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
@@ -80,10 +80,10 @@ fn spec(storage: Storage, rows: u64) -> MatrixSpec {
 }
 
 /// Returns rows with these keys and weights, whose slots are never zero.
-fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
+fn rows(keys: &[u64], weights: &[f32]) -> RowBlock {
     let slot = |first: u64| OwnedValues::F32((first..).take(weights.len()).map(|x| x as f32).collect());
     let slots = vec![("z".to_owned(), slot(1)), ("n".to_owned(), slot(100))];
-    ExportedRows { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
+    RowBlock { slots, ..RowBlock::of_values(keys.to_vec(), OwnedValues::F32(weights.to_vec())) }
 }
 
 /// Saves a model of one matrix, with names for some keys.
@@ -95,7 +95,7 @@ fn save(path: &Path, spec: &MatrixSpec, source: &mut dyn MatrixSource<Error>) ->
 
 /// A source that gives a few rows at a time, and may give fewer than it has counted.
 struct FewAtATime<'a> {
-    rows: &'a [ExportedRows],
+    rows: &'a [RowBlock],
     limit: usize,
     lost: usize,
 }
@@ -105,9 +105,8 @@ impl MatrixSource<Error> for FewAtATime<'_> {
         RowsInMemory(self.rows).count_rows(matrix)
     }
 
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
-        let mut rows: ExportedRows =
-            MatrixSource::<Error>::rows_from(&mut RowsInMemory(self.rows), matrix, key)?;
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, Error> {
+        let mut rows: RowBlock = MatrixSource::<Error>::rows_from(&mut RowsInMemory(self.rows), matrix, key)?;
         rows.truncate(self.limit.min(rows.keys.len().saturating_sub(self.lost)));
         Ok(rows)
     }
@@ -173,7 +172,7 @@ fn every_type_of_elements_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let of = |element, values| {
         let spec = MatrixSpec { element, rule: PushRule::Add, ..spec(Storage::Sparse, 1 << 63) };
-        (spec, ExportedRows { keys: vec![2, 9], values, slots: Vec::new() })
+        (spec, RowBlock::of_values(vec![2, 9], values))
     };
     for (spec, rows) in [
         of(ElementType::F32, OwnedValues::F32(vec![0.1, -0.0, 3.5, f32::MIN_POSITIVE])),
@@ -184,6 +183,26 @@ fn every_type_of_elements_comes_back() {
     ] {
         let path = folder.path().join(format!("{:?}", spec.element));
         save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
+        assert_eq!(Model::read(&path, true).unwrap().matrices, [rows]);
+    }
+}
+
+#[test]
+fn lists_come_back_in_blocks_of_whole_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    for columns in [0, 1] {
+        let spec = matrix::ListMatrix::spec("seen", ElementType::F32, columns, PushRule::Assign, 2);
+        let mut rows = RowBlock::no_lists(ElementType::F32);
+        for (row, length) in [(3u64, 2u64), (8, 1_200_000), (9, 1), (40, 5)] {
+            let entries: Vec<u64> = (0..length).map(|i| i * 3).collect();
+            let values: Vec<f32> = entries.iter().map(|&i| i as f32 / 2.0).collect();
+            rows.push_list(row, &entries, if columns == 0 { &[] } else { &values });
+        }
+        let path = folder.path().join(format!("{columns}"));
+        save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
+        let mut files = ModelFiles::open(&path, true).unwrap();
+        let blocks = [files.rows_from(0, 0).unwrap(), files.rows_from(0, 4).unwrap()];
+        assert_eq!((&blocks[0].keys[..], &blocks[1].keys[..]), (&[3][..], &[8][..]), "a long row by itself");
         assert_eq!(Model::read(&path, true).unwrap().matrices, [rows]);
     }
 }

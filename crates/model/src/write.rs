@@ -14,7 +14,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use data::KeyNames;
-use matrix::{ExportedRows, MatrixSpec, OwnedValues, RowCounts};
+use matrix::{MatrixSpec, OwnedValues, RowBlock, RowCounts};
 
 use super::manifest::{self, FileEntry, Manifest};
 use super::matrix_plan::MatrixPlan;
@@ -38,23 +38,26 @@ pub trait MatrixSource<E> {
 
     /// The rows of a matrix from a key on: the smallest keys, as many as suit the source. No rows: there are none from
     /// this key on. Matrices are read one after the other, and each from its smallest key to its largest.
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, E>;
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, E>;
 }
 
 /// Matrices in memory as a source.
 #[derive(Debug)]
-pub struct RowsInMemory<'a>(pub &'a [ExportedRows]);
+pub struct RowsInMemory<'a>(pub &'a [RowBlock]);
 
 impl<E> MatrixSource<E> for RowsInMemory<'_> {
     fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, E> {
         let rows = &self.0[matrix];
-        let count = rows.keys.len();
+        let (count, entries) = (rows.keys.len(), rows.entries().len() as u64);
+        if rows.lists.is_some() {
+            return Ok(RowCounts { rows: count as u64, nonzero_rows: count as u64, entries });
+        }
         let columns = rows.values.len() / count.max(1);
         let nonzero = (0..count).filter(|row| !is_zero(&rows.values, *row, columns)).count();
-        Ok(RowCounts { rows: count as u64, nonzero_rows: nonzero as u64 })
+        Ok(RowCounts { rows: count as u64, nonzero_rows: nonzero as u64, entries })
     }
 
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, E> {
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, E> {
         let rows = &self.0[matrix];
         let start = rows.keys.partition_point(|other| *other < key);
         Ok(rows.slice(start..rows.keys.len().min(start + BLOCK_ROWS)))
@@ -207,7 +210,7 @@ pub fn write<E: From<Error>>(
 fn write_rows<E: From<Error>>(
     source: &mut dyn MatrixSource<E>,
     matrix_count: usize,
-    mut write: impl FnMut(usize, ExportedRows) -> Result<(), Error> + Send,
+    mut write: impl FnMut(usize, RowBlock) -> Result<(), Error> + Send,
 ) -> Result<(), E> {
     std::thread::scope(|scope| {
         let (sender, blocks) = sync_channel(0);
@@ -232,7 +235,7 @@ fn write_rows<E: From<Error>>(
 }
 
 /// Refuses rows that cannot be read again: their values, and what the push rule keeps if it is written, must be finite.
-fn check_finite(spec: &MatrixSpec, rows: &ExportedRows, with_slots: bool) -> Result<(), Error> {
+fn check_finite(spec: &MatrixSpec, rows: &RowBlock, with_slots: bool) -> Result<(), Error> {
     match rows.first_non_finite(with_slots) {
         None => Ok(()),
         Some((key, column, value)) => Err(Error::NotFinite { matrix: spec.name.clone(), key, column, value }),

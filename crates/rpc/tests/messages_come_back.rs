@@ -129,6 +129,7 @@ fn messages() -> impl Strategy<Value = Message> {
                 row_count: clock,
                 nonzero_count: clock / 2,
                 next: clock.checked_sub(3),
+                next_skip: 0,
                 keys: vec![clock; 9],
                 values,
             }),

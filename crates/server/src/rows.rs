@@ -1,8 +1,6 @@
 //! Whole matrices: export and import in pages, and snapshots.
 
-use std::ops::Range;
-
-use matrix::{ExportRange, ExportedRows, Matrix, MatrixSpec, OwnedValues, RowCounts, Snapshot, Values};
+use matrix::{ExportRange, Matrix, RowBlock, RowCounts, Snapshot};
 use rpc::message::{
     DropRows, Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows, SNAPSHOT_LIMIT, ScanRows,
 };
@@ -15,6 +13,8 @@ use rpc::service::{ConnectionId, Effect};
 
 /// Bytes of a page. A single row may be larger.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
+/// Most entries of a page of lists: a page has their keys, and with them up to as many keys and lengths of rows.
+const LIST_PAGE_ENTRIES: usize = rpc::CHUNK_BYTES / size_of::<u64>() / 4;
 
 /// Rows of a matrix in ascending order, kept from one page of an export to the next.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct ExportCache {
     /// The kept rows are all those from here on, below `end`.
     from: u64,
     end: Option<u64>,
-    rows: ExportedRows,
+    rows: RowBlock,
 }
 
 impl ExportCache {
@@ -33,12 +33,6 @@ impl ExportCache {
     fn has(&self, key: u64) -> bool {
         key >= self.from && self.end.is_none_or(|end| key < end)
     }
-}
-
-/// Elements of a row in each part of an export: the values, then each slot.
-fn widths(spec: &MatrixSpec) -> Vec<usize> {
-    let columns = spec.columns_of_table();
-    std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
 }
 
 impl LaneState {
@@ -137,26 +131,33 @@ impl Job {
     }
 
     fn page(&mut self, export: &Export) -> Result<ExportPage, Refusal> {
-        let Export { request, matrix, from, .. } = *export;
+        let Export { request, matrix, from, skip, .. } = *export;
+        if self.matrix(matrix)?.spec().storage.has_lists() {
+            return self.list_page(request, matrix, (from, skip));
+        }
         let kept = self.export_from(matrix, from)?;
-        let spec = self.matrices[matrix as usize].spec();
-        let row_bytes = 8 + widths(spec).iter().sum::<usize>() * spec.element.size();
-        let (rows, RowCounts { rows: row_count, nonzero_rows: nonzero_count }) = (&kept.rows, kept.counts);
+        let (rows, counts) = (&kept.rows, kept.counts);
         let start = rows.keys.partition_point(|key| *key < from);
+        let row_bytes = if rows.keys.is_empty() { 1 } else { rows.row_bytes(0) };
         let end = rows.keys.len().min(start + (PAGE_BYTES / row_bytes).max(1));
-        let values = page_values(spec, rows, start..end);
+        let (keys, values) = rows.slice(start..end).into_sections();
         let next = rows.keys.get(end).copied().or(kept.end);
-        let page = ExportPage {
-            request,
-            row_count,
-            nonzero_count,
-            next,
-            keys: rows.keys[start..end].to_vec(),
-            values,
-        };
+        let (row_count, nonzero_count) = (counts.rows, counts.nonzero_rows);
+        let page = ExportPage { request, row_count, nonzero_count, next, next_skip: 0, keys, values };
         // After the last page nothing is kept.
         self.export_cache = next.map(|_| kept);
         Ok(page)
+    }
+
+    /// Lists from an entry of a row on. The page has the number of entries in place of that of the rows that are not zero.
+    fn list_page(&mut self, request: u64, matrix: u32, from: (u64, u64)) -> Result<ExportPage, Refusal> {
+        let held = self.matrix(matrix)?;
+        let counts = held.count_rows(0)?;
+        let (block, next) = held.export_lists(from, LIST_PAGE_ENTRIES)?;
+        let (keys, values) = block.into_sections();
+        let (next, next_skip) = next.map_or((None, 0), |(row, skip)| (Some(row), skip));
+        let (row_count, nonzero_count) = (counts.rows, counts.entries);
+        Ok(ExportPage { request, row_count, nonzero_count, next, next_skip, keys, values })
     }
 
     /// A block of a snapshot.
@@ -169,20 +170,16 @@ impl Job {
         let taken = changes.as_ref().unwrap_or(taken);
         let row_count = taken.row_count();
         let spec = self.matrices[matrix as usize].spec();
-        if taken.block_count() == 0 && block == 0 {
-            let (keys, values) = (Vec::new(), OwnedValues::zeros(spec.element, 0));
-            return Ok(ExportPage { request, row_count, nonzero_count: 0, next: None, keys, values });
-        }
-        if block >= taken.block_count() {
+        if block >= taken.block_count() && block > 0 {
             let count = taken.block_count();
             return Err(missing(format!(
                 "the snapshot has {count} blocks of matrix {matrix}, not block {block}"
             )));
         }
-        let rows = taken.block(block);
-        let values = page_values(spec, &rows, 0..rows.keys.len());
+        let rows = if taken.block_count() == 0 { RowBlock::none(spec) } else { taken.block(block) };
+        let (keys, values) = rows.into_sections();
         let next = Some(block + 1).filter(|next| *next < taken.block_count());
-        Ok(ExportPage { request, row_count, nonzero_count: 0, next, keys: rows.keys, values })
+        Ok(ExportPage { request, row_count, nonzero_count: 0, next, next_skip: 0, keys, values })
     }
 
     fn import_rows(&mut self, import: Import, memory_limit_bytes: u64) -> Result<(), Refusal> {
@@ -190,7 +187,7 @@ impl Job {
         self.invalidate_export(matrix);
         let held = self.matrix(matrix)?;
         let spec = held.spec();
-        let rows = split_rows(spec, with_slots, keys, &values)?;
+        let rows = RowBlock::from_sections(spec, keys, values, with_slots)?;
         let needed = held.room_bytes(row_count);
         if first && needed > memory_limit_bytes {
             let text = format!(
@@ -253,42 +250,4 @@ impl Job {
 
 fn missing(text: String) -> Refusal {
     Refusal::new(FaultKind::NotFound, text)
-}
-
-/// The values of some rows as a page has them: those of all rows, then slot after slot.
-pub(crate) fn page_values(spec: &MatrixSpec, rows: &ExportedRows, range: Range<usize>) -> OwnedValues {
-    let mut values = OwnedValues::zeros(spec.element, 0);
-    let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
-    for (part, width) in parts.zip(widths(spec)) {
-        values.extend(part.as_values().slice(range.start * width..range.end * width));
-    }
-    values
-}
-
-/// Splits the values of a message into the parts of the rows: the values, then each slot.
-fn split_rows(
-    spec: &MatrixSpec,
-    with_slots: bool,
-    keys: Vec<u64>,
-    values: &OwnedValues,
-) -> Result<ExportedRows, Refusal> {
-    let mut widths = widths(spec);
-    if !with_slots {
-        widths.truncate(1);
-    }
-    let expected = keys.len().saturating_mul(widths.iter().sum());
-    if values.len() != expected {
-        let actual = values.len();
-        return Err(matrix::Error::ValueCount { matrix: spec.name.clone(), expected, actual }.into());
-    }
-    let mut end = 0;
-    let mut parts = widths.iter().map(|width| {
-        let start = end;
-        end += width * keys.len();
-        Values::slice(values.as_values(), start..end).to_owned_values()
-    });
-    let own = parts.next().unwrap_or_else(|| OwnedValues::zeros(spec.element, 0));
-    let slots =
-        spec.rule.slots().iter().zip(parts).map(|(slot, part)| (slot.name.to_owned(), part)).collect();
-    Ok(ExportedRows { keys, values: own, slots })
 }

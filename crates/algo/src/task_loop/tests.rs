@@ -28,7 +28,7 @@ fn points() -> Vec<Vec<Batch>> {
 }
 
 /// The values and slots of all matrices.
-fn matrices(run: &Run) -> Vec<matrix::ExportedRows> {
+fn matrices(run: &Run) -> Vec<matrix::RowBlock> {
     (0..).map_while(|id| run.store.export(MatrixId(id)).ok()).collect()
 }
 

@@ -15,20 +15,19 @@ fn specs() -> Vec<MatrixSpec> {
     };
     let mut counts = MatrixSpec::sparse("counts", ElementType::I64, 1, PushRule::Add, 2);
     counts.partitioner = Partitioner::Hash { partition_count: 3 };
-    vec![MatrixSpec::sparse("weights", ElementType::F32, 2, adam, 4), counts]
+    let lists = matrix::ListMatrix::spec("lists", ElementType::I32, 1, PushRule::Add, 2);
+    let keys = matrix::ListMatrix::spec("keys", ElementType::F32, 0, PushRule::Assign, 2);
+    vec![MatrixSpec::sparse("weights", ElementType::F32, 2, adam, 4), counts, lists, keys]
 }
 
-fn weights(count: u64) -> ExportedRows {
+fn weights(count: u64) -> RowBlock {
     let floats = |n: u64| OwnedValues::F32((0..n).map(|i| i as f32 / 3.0).collect());
     let slots = specs()[0].rule.slots().iter().map(|slot| {
         let width = slot.width(2) as u64;
         (slot.name.to_owned(), floats(count * width))
     });
-    ExportedRows {
-        keys: (0..count).map(|i| i * 7).collect(),
-        values: floats(count * 2),
-        slots: slots.collect(),
-    }
+    let keys = (0..count).map(|i| i * 7).collect();
+    RowBlock { slots: slots.collect(), ..RowBlock::of_values(keys, floats(count * 2)) }
 }
 
 fn contents() -> Vec<Content> {
@@ -40,13 +39,19 @@ fn contents() -> Vec<Content> {
         clock: 9,
         bytes: vec![0, 255, 3],
     };
-    let counts = ExportedRows { keys: vec![5], values: OwnedValues::I64(vec![i64::MIN]), slots: Vec::new() };
+    let counts = RowBlock::of_values(vec![5], OwnedValues::I64(vec![i64::MIN]));
+    let (mut lists, mut keys) = (RowBlock::no_lists(ElementType::I32), RowBlock::no_lists(ElementType::F32));
+    lists.push_list(3, &[1, 7, 9], &[-1i32, 2, 3]);
+    lists.push_list(8, &[4], &[5i32]);
+    keys.push_list::<f32>(2, &[6, 7], &[]);
     vec![
         Content::Driver(b"driver".to_vec()),
         Content::Task(task),
         Content::Rows { matrix: 0, of: RowsOf::Now, rows: weights(10) },
         Content::Rows { matrix: 0, of: RowsOf::Best, rows: weights(0) },
         Content::Rows { matrix: 1, of: RowsOf::Best, rows: counts },
+        Content::Rows { matrix: 2, of: RowsOf::Now, rows: lists },
+        Content::Rows { matrix: 3, of: RowsOf::Now, rows: keys },
     ]
 }
 

@@ -1,4 +1,4 @@
-use matrix::{ExportedRows, OwnedValues};
+use matrix::{OwnedValues, RowBlock};
 use tempfile::TempDir;
 
 use super::*;
@@ -32,11 +32,7 @@ impl World {
             let mut part = self.folder.create_part(number, name).unwrap();
             part.write_task(&state(task)).unwrap();
             if task == 0 {
-                let rows = ExportedRows {
-                    keys: vec![3, 9],
-                    values: OwnedValues::F32(vec![1.0, 2.0]),
-                    slots: Vec::new(),
-                };
+                let rows = RowBlock::of_values(vec![3, 9], OwnedValues::F32(vec![1.0, 2.0]));
                 part.write_rows(0, RowsOf::Now, &rows).unwrap();
             }
             let size_bytes = self.folder.finish_part(number, name, part).unwrap();

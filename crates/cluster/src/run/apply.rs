@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use matrix::function::Arity;
 use matrix::{
-    Agent, Consistency, Element, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool, with_values,
+    Agent, Consistency, Element, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig, LocalStore,
+    MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Selection, VectorPool, with_values,
 };
 use model::manifest::AppliedFunction;
 use model::{MatrixSource, Model, ModelFiles, RowsInMemory};
@@ -193,7 +193,7 @@ fn function_calls(
 }
 
 impl TransposedMatrix {
-    fn of(spec: &MatrixSpec, stored: &ExportedRows) -> Result<Self, Error> {
+    fn of(spec: &MatrixSpec, stored: &RowBlock) -> Result<Self, Error> {
         let width = spec.columns as usize;
         let last = stored.keys.last().copied().unwrap_or(0);
         let is_packed = last >= KEY_LIMIT;
@@ -257,7 +257,7 @@ impl TransposedMatrix {
     }
 
     /// Transposes the rows to the layout of a model.
-    fn to_exported(&self, rows: &[OwnedValues]) -> ExportedRows {
+    fn to_exported(&self, rows: &[OwnedValues]) -> RowBlock {
         let columns = self.spec.columns;
         let keys = self.keys.clone().unwrap_or_else(|| (0..columns).collect());
         let mut values = OwnedValues::zeros(self.spec.element, 0);
@@ -266,7 +266,7 @@ impl TransposedMatrix {
                 values.extend(row.as_values().slice(column..column + 1));
             }
         }
-        ExportedRows { keys, values, slots: Vec::new() }
+        RowBlock::of_values(keys, values)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use algo::{DerivedTable, Families, MissingTable, Model};
 use data::{KeyNames, Schema};
-use matrix::{ElementType, ExportedRows, OwnedValues, with_elements};
+use matrix::{ElementType, OwnedValues, RowBlock, with_elements};
 use model::ModelFiles;
 
 use super::predict::{header, quote};
@@ -71,7 +71,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     let place = stored.as_ref().map_or(Path::new("-"), |stored| stored.path());
     let mut writer = TableWriter::create(place, &job.output, &layout, kind)?;
     let mut rows = 0;
-    let mut write = |block: &ExportedRows| {
+    let mut write = |block: &RowBlock| {
         interrupt.check("while the table was written; it was removed")?;
         rows += block.keys.len() as u64;
         writer.write(block, &layout, &names, &job.output)
@@ -117,7 +117,7 @@ fn position(files: &ModelFiles, matrix: &str) -> Option<usize> {
 fn each_block(
     files: &mut ModelFiles,
     matrix: usize,
-    mut use_block: impl FnMut(&mut ModelFiles, ExportedRows) -> Result<(), Error>,
+    mut use_block: impl FnMut(&mut ModelFiles, RowBlock) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut key = 0;
     loop {
@@ -135,11 +135,11 @@ fn derive_table(
     derived: &mut dyn DerivedTable,
     main: usize,
     width: usize,
-    write: &mut impl FnMut(&ExportedRows) -> Result<(), Error>,
+    write: &mut impl FnMut(&RowBlock) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let [_, beside, single] = derived.matrices().map(|name| position(files, name));
     let mut beside = beside.map(|matrix| RowReader::new(files, matrix));
-    let block_of = |keys, values| ExportedRows { keys, values: OwnedValues::F64(values), slots: Vec::new() };
+    let block_of = |keys, values| RowBlock::of_values(keys, OwnedValues::F64(values));
     each_block(files, main, |files, block| {
         let mut values = numbers(&block.values);
         for (key, row) in block.keys.iter().zip(values.chunks_mut(width)) {
@@ -286,7 +286,7 @@ impl TableWriter {
     /// `output` is where the user finds the table.
     fn write(
         &mut self,
-        rows: &ExportedRows,
+        rows: &RowBlock,
         layout: &TableLayout<'_>,
         names: &KeyNames,
         output: &Path,
@@ -312,7 +312,7 @@ impl TableWriter {
 
 fn write_text(
     out: &mut impl Write,
-    rows: &ExportedRows,
+    rows: &RowBlock,
     layout: &TableLayout<'_>,
     names: &KeyNames,
 ) -> std::io::Result<()> {
@@ -337,7 +337,7 @@ fn write_text(
 #[cfg(feature = "parquet")]
 fn write_parquet(
     writer: &mut data::parquet_writer::ParquetWriter,
-    rows: &ExportedRows,
+    rows: &RowBlock,
     layout: &TableLayout<'_>,
     names: &KeyNames,
 ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, ExportedRows, FunctionTable, LocalConfig, LocalStore, MatrixId, RowCounts, Snapshot};
+use matrix::{Agent, FunctionTable, LocalConfig, LocalStore, MatrixId, RowBlock, RowCounts, Snapshot};
 use model::MatrixSource;
 use rpc::WireType;
 use rpc::message::Durability;
@@ -220,19 +220,19 @@ impl MatrixSource<Error> for LocalMatrices {
         Ok(self.store.count_rows(MatrixId(matrix as u32))?)
     }
 
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, Error> {
         Ok(self.store.export_block(MatrixId(matrix as u32), key)?)
     }
 }
 
 impl MatrixAccess for LocalMatrices {
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+    fn import(&mut self, matrix: u32, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
         Ok(self.store.import_block(MatrixId(matrix), rows, replace)?)
     }
 
     fn import_all(
         &mut self,
-        blocks: &mut (dyn Iterator<Item = (u32, ExportedRows)> + Send),
+        blocks: &mut (dyn Iterator<Item = (u32, RowBlock)> + Send),
     ) -> Result<(), Error> {
         let blocks = Mutex::new(blocks);
         let next = || lock(&blocks).next();
@@ -252,7 +252,7 @@ impl MatrixAccess for LocalMatrices {
         &mut self,
         matrix: u32,
         only_changed: bool,
-        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+        write: &mut dyn FnMut(&RowBlock) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let snapshots = self.snapshots.clone().expect("the driver has them taken first");
         let all = &snapshots[matrix as usize];
@@ -268,7 +268,7 @@ impl MatrixAccess for LocalMatrices {
             for _ in 0..threads {
                 let sender = sender.clone();
                 // The receiver has gone if writing has failed.
-                scope.spawn(move || std::iter::from_fn(blocks).try_for_each(|rows| sender.send(rows)));
+                scope.spawn(move || std::iter::from_fn(blocks).all(|rows| sender.send(rows).is_ok()));
             }
             drop(sender);
             receiver.iter().try_for_each(|rows| write(&rows))

@@ -1,7 +1,7 @@
 //! Continues training from a model. Its weights are always used; its optimizer state is used if it fits the push rule
 //! of the job.
 
-use matrix::{ExportedRows, MatrixSpec, PushRule, Schedule};
+use matrix::{MatrixSpec, PushRule, RowBlock, Schedule};
 use model::{Manifest, ModelFiles, TrainingPosition};
 
 use super::worker::MatrixAccess;
@@ -56,7 +56,7 @@ pub(super) fn import_matrix(
     with_slots: bool,
 ) -> Result<(), Error> {
     let row_count = model.manifest.matrices[entry].stored_rows;
-    matrices.import(matrix, &ExportedRows::none(spec), Some(row_count))?;
+    matrices.import(matrix, &RowBlock::none(spec), Some(row_count))?;
     let (mut from, mut fault) = (0, None);
     let mut blocks = std::iter::from_fn(|| {
         let mut rows = model.rows_from(entry, from).map_err(|error| fault = Some(error)).ok()?;

@@ -9,6 +9,7 @@
 //! "The last" and the order of sums are those of the tasks, and in a task those of its appends: they do not depend on servers,
 //! workers or time.
 
+pub(crate) mod export;
 pub(crate) mod functions;
 pub(crate) mod store;
 

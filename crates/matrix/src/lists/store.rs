@@ -45,12 +45,18 @@ pub(crate) struct ListStore<E> {
     refuses_equal_keys: bool,
     appended: Vec<Appended<E>>,
     sealed: Option<SealedLists<E>>,
+    /// Lists were imported: they are sealed when they are next read.
+    is_imported: bool,
+    /// Nothing has changed since the last snapshot that recorded changes.
+    is_recorded: bool,
 }
 
 /// Entries of one append.
 #[derive(Debug)]
 struct Appended<E> {
     id: PushId,
+    /// It was imported, so it comes before what was appended.
+    is_import: bool,
     rows: Vec<u64>,
     lists: Lists,
     values: Vec<E>,
@@ -78,7 +84,40 @@ impl<E: Element> ListStore<E> {
             refuses_equal_keys: spec.storage == Storage::UniqueList,
             appended: Vec::new(),
             sealed: None,
+            is_imported: false,
+            is_recorded: false,
         }
+    }
+
+    /// Seals what was imported.
+    pub(crate) fn prepare_read(&mut self) -> Result<(), Error> {
+        if self.is_imported && self.sealed.is_none() { self.seal() } else { Ok(()) }
+    }
+
+    /// Begins to record changes. Returns whether nothing has changed since that was done before.
+    pub(crate) fn record_changes(&mut self) -> bool {
+        std::mem::replace(&mut self.is_recorded, true)
+    }
+
+    /// Adds the rows of a block at these positions, which come before all appends. With `replaces`, all others are removed.
+    pub(crate) fn import(&mut self, block: &RowBlock, positions: &[(u32, usize)], replaces: bool) {
+        if replaces {
+            self.appended.clear();
+            self.sealed = None;
+        }
+        if let Some(sealed) = self.sealed.take() {
+            self.appended.push(sealed.into_appended());
+        }
+        self.is_imported = true;
+        self.is_recorded = false;
+        self.add(PushId::default(), true, block, positions);
+    }
+
+    /// Forgets all lists.
+    pub(crate) fn clear(&mut self) {
+        self.appended.clear();
+        self.sealed = None;
+        (self.is_imported, self.is_recorded) = (true, false);
     }
 
     /// The sealed lists.
@@ -106,12 +145,19 @@ impl<E: Element> ListStore<E> {
         positions: &[(u32, usize)],
     ) -> Result<(), Error> {
         self.check_open()?;
+        self.is_recorded = false;
+        self.add(id, false, block, positions);
+        Ok(())
+    }
+
+    fn add(&mut self, id: PushId, is_import: bool, block: &RowBlock, positions: &[(u32, usize)]) {
         if positions.is_empty() {
-            return Ok(());
+            return;
         }
         let values: &[E] = E::slice(block.values.as_values()).expect("the element type was checked");
         let lengths = &block.lists.as_ref().expect("the block was checked").lengths;
-        let mut own = Appended { id, rows: Vec::new(), lists: Lists::default(), values: Vec::new() };
+        let mut own =
+            Appended { id, is_import, rows: Vec::new(), lists: Lists::default(), values: Vec::new() };
         for &(row, start) in positions {
             let length = lengths[row as usize];
             let range = start..start + length as usize;
@@ -121,7 +167,6 @@ impl<E: Element> ListStore<E> {
             own.values.extend_from_slice(&values[range.start * self.columns..range.end * self.columns]);
         }
         self.appended.push(own);
-        Ok(())
     }
 
     /// Sorts what was appended into lists. Of equal keys of a row, in the order of tasks and of the appends of a task, the
@@ -130,7 +175,7 @@ impl<E: Element> ListStore<E> {
         if self.sealed.is_some() {
             return Ok(());
         }
-        self.appended.sort_by_key(|own| (own.id.task, own.id.clock, own.id.index));
+        self.appended.sort_by_key(|own| (!own.is_import, own.id.task, own.id.clock, own.id.index));
         let sealed = self.sorted()?;
         self.sealed = Some(sealed);
         self.appended = Vec::new();
@@ -238,6 +283,30 @@ impl<E: Element> SealedLists<E> {
         self.starts.shrink_to_fit();
         self.entries.shrink_to_fit();
         self.values.shrink_to_fit();
+    }
+
+    fn into_appended(self) -> Appended<E> {
+        let lengths = self.starts.array_windows().map(|[start, end]| end - start).collect();
+        let lists = Lists { lengths, entries: self.entries };
+        Appended { id: PushId::default(), is_import: true, rows: self.rows, lists, values: self.values }
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// The row that has the entry with this index among all entries.
+    pub(crate) fn row_of(&self, entry: usize) -> usize {
+        self.starts.partition_point(|start| *start <= entry as u64).max(1) - 1
+    }
+
+    /// The key of the i-th row, and the indices of its first entry and of the one after its last, among all entries.
+    pub(crate) fn bounds(&self, i: usize) -> (u64, usize, usize) {
+        (self.rows[i], self.starts[i] as usize, self.starts[i + 1] as usize)
     }
 
     /// The keys and the values of the entries of the i-th row.

@@ -1,5 +1,6 @@
-//! [`Export`]: meta is the first key (u64). [`ExportPage`]: meta is the number of rows, the number of rows that are not
-//! zero, and the next key, or [`NO_KEY`] (u64 each). [`Import`]: meta is the flags (u32; bit 0: first, bit 1: with
+//! [`Export`]: meta is the first key, and the number of entries to skip if it is not 0 (u64 each). [`ExportPage`]: meta is the
+//! number of rows, the number of rows that are not zero, the next key, or [`NO_KEY`], and the number of entries to skip there
+//! if it is not 0 (u64 each). [`Import`]: meta is the flags (u32; bit 0: first, bit 1: with
 //! slots), 0 (u32), and the number of rows of the matrix (u64) if it is known. [`ScanRows`]: meta is the number of the block (u64); the
 //! number of the snapshot is the index of the header, as in [`KeepRows`], [`RestoreRows`] and [`DropRows`]. At the end of the
 //! meta of [`KeepRows`] and [`ScanRows`] may be flags (u64; bit 0: changes). Keys and values are in their sections.
@@ -22,14 +23,17 @@ impl Export {
         let header = &mut out.header;
         (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
         out.meta.extend(self.from.to_le_bytes());
+        if self.skip > 0 {
+            out.meta.extend(self.skip.to_le_bytes());
+        }
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
         let header = &frame.header;
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let from = meta.u64("first key")?;
-        meta.end("first key")?;
-        Ok(Self { request: header.request, job: header.job, matrix: header.matrix, from })
+        let skip = meta.last_u64("entries to skip")?;
+        Ok(Self { request: header.request, job: header.job, matrix: header.matrix, from, skip })
     }
 }
 
@@ -39,6 +43,9 @@ impl ExportPage {
         for number in [self.row_count, self.nonzero_count, self.next.unwrap_or(NO_KEY)] {
             out.meta.extend(number.to_le_bytes());
         }
+        if self.next_skip > 0 {
+            out.meta.extend(self.next_skip.to_le_bytes());
+        }
     }
 
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
@@ -46,10 +53,11 @@ impl ExportPage {
         let row_count = meta.u64("number of rows")?;
         let nonzero_count = meta.u64("number of rows that are not zero")?;
         let next = Some(meta.u64("next key")?).filter(|key| *key != NO_KEY);
-        meta.end("next key")?;
+        let next_skip = meta.last_u64("entries to skip")?;
         let request = frame.header.request;
         let keys = std::mem::take(&mut frame.keys);
-        Ok(Self { request, row_count, nonzero_count, next, keys, values: frame.into_exact() })
+        let values = frame.into_exact();
+        Ok(Self { request, row_count, nonzero_count, next, next_skip, keys, values })
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Export {
     pub matrix: u32,
     /// The smallest key that the tool has not.
     pub from: u64,
+    /// Of lists: the number of entries of this row that the tool has.
+    pub skip: u64,
 }
 
 /// The answer to [`Export`] and [`ScanRows`].
@@ -25,12 +27,16 @@ pub struct ExportPage {
     pub request: RequestId,
     /// Number of rows of the matrix on this lane.
     pub row_count: u64,
-    /// Number of those with a value other than 0; 0 in an answer to `ScanRows`, for which they are not counted.
+    /// Number of those with a value other than 0, or of lists the number of all entries; 0 in an answer to `ScanRows`, for which
+    /// they are not counted.
     pub nonzero_count: u64,
     /// What the request for the next page asks for: the first key after this page, or the number of the next block;
     /// `None` if there are no more rows.
     pub next: Option<u64>,
-    /// n keys, as in `matrix::ExportedRows`: ascending, and in an answer to `ScanRows` in no order.
+    /// Of lists: the number of entries of the row `next` that are in this page and those before it.
+    pub next_skip: u64,
+    /// The keys of n rows: ascending, and in an answer to `ScanRows` in no order. Of lists: n, the keys of the rows, the
+    /// number of entries of each, and the keys of all entries (`matrix::RowBlock::into_sections`).
     pub keys: Vec<u64>,
     /// The values of all rows, then slot after slot, each row-major.
     pub values: OwnedValues,
@@ -50,7 +56,7 @@ pub struct Import {
     pub row_count: u64,
     /// Whether slots follow the values. If not, the push rule initializes them so that the values do not change.
     pub with_slots: bool,
-    /// n keys, each once.
+    /// As in [`ExportPage`], each key once; a list may come in several parts.
     pub keys: Vec<u64>,
     /// As in [`ExportPage`].
     pub values: OwnedValues,

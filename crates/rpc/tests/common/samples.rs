@@ -241,7 +241,7 @@ fn rows() -> Vec<(&'static str, Message)> {
     let floats = OwnedValues::F32(FLOATS.to_vec());
     let scan = ScanRows { request: 29, job: 2, matrix: 1, snapshot: 1, block: 77, only_changed: false };
     vec![
-        ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, from: 1000 })),
+        ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, from: 1000, skip: 0 })),
         (
             "export_page",
             Message::ExportPage(ExportPage {
@@ -249,6 +249,7 @@ fn rows() -> Vec<(&'static str, Message)> {
                 row_count: 1003,
                 nonzero_count: 1001,
                 next: Some(77),
+                next_skip: 0,
                 keys: KEYS.to_vec(),
                 values: floats.clone(),
             }),

@@ -2,7 +2,7 @@
 
 use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use matrix::ExportedRows;
+use matrix::RowBlock;
 use model::{Manifest, Model, TrainingRecord};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     order.into_iter().map(|(_, row)| weight(row)).collect()
 }
 
-fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> impl Iterator<Item = f64> {
+fn row_of(rows: &RowBlock, row: usize, columns: usize) -> impl Iterator<Item = f64> {
     let range = row * columns..(row + 1) * columns;
     rows.values.as_values().slice(range).to_f64().into_iter()
 }

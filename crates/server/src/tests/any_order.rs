@@ -62,7 +62,7 @@ proptest! {
                 world.send(connection[task], message.clone());
             }
         }
-        let export = Export { request: 1, job: JOB, matrix: 0, from: 0 };
+        let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
         let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         let OwnedValues::F64(values) = page.values else { panic!() };
         prop_assert_eq!(&values[..50], &serial[..]);

@@ -122,7 +122,7 @@ fn merged(pulled: PulledFunction) -> f64 {
 
 /// The values of row 0, exported by a tool.
 pub(super) fn row_0(world: &mut World) -> Vec<f64> {
-    let export = Export { request: 1, job: JOB, matrix: 0, from: 0 };
+    let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
     match only(world.send(TOOL, Message::Export(export))) {
         Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => values[..8].to_vec(),
         other => panic!("{other:?}"),

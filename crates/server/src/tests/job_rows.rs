@@ -15,7 +15,7 @@ fn export_all(world: &mut World) -> (Vec<u64>, Vec<OwnedValues>) {
     let (mut keys, mut pages) = (Vec::new(), Vec::new());
     let mut from = 0;
     loop {
-        let export = Export { request: 1, job: JOB, matrix: 0, from };
+        let export = Export { request: 1, job: JOB, matrix: 0, from, skip: 0 };
         let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         keys.extend(page.keys);
         pages.push(page.values);
@@ -129,7 +129,7 @@ fn a_page_is_not_older_than_a_push_or_a_tick_before_it() {
     let mut world =
         World::with(config(), open(1, vec![MatrixSpec { rows: 600_000, ..spec("w", Consistency::Bsp) }]));
     let row_10 = |world: &mut World| {
-        let export = Export { request: 1, job: JOB, matrix: 0, from: 10 };
+        let export = Export { request: 1, job: JOB, matrix: 0, from: 10, skip: 0 };
         let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         let OwnedValues::F64(values) = page.values else { panic!() };
         values[0]
@@ -274,7 +274,7 @@ fn whoever_wants_to_know_is_told_which_jobs_are_open() {
 fn the_copy_that_pages_come_from_stays_while_another_matrix_is_pushed() {
     let large = MatrixSpec { rows: 300_000, ..spec("large", Consistency::Bsp) };
     let mut world = World::with(config(), open(1, vec![large, spec("w", Consistency::Bsp)]));
-    world.send(TOOL, Message::Export(Export { request: 1, job: JOB, matrix: 0, from: 0 }));
+    world.send(TOOL, Message::Export(Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 }));
     let has_copy = |world: &World| world.lane.jobs[&JOB].export_cache.is_some();
     assert!(has_copy(&world), "more pages will be asked for");
     assert!(world.send(0, Message::Push(Push { matrix: 1, ..push(0, 0, 0, 1.0) })).is_empty());

@@ -40,7 +40,7 @@ fn a_rounded_push_adds_what_it_was_rounded_to_and_an_answer_is_rounded_as_asked(
     for wire in WireType::ALL {
         assert_eq!(ask(&mut world, wire), WireValues::round(exact.clone(), wire));
     }
-    let export = Export { request: 1, job: JOB, matrix: 0, from: 0 };
+    let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
     let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
     let OwnedValues::F32(values) = page.values else { panic!("exports are exact") };
     assert_eq!([values[10], values[60]], sums);

@@ -179,7 +179,7 @@ fn only_sessions_send_batches_and_a_wrong_message_in_one_closes() {
     let out = world.send(TOOL, Message::Batch(Batch { request: 20, messages: vec![] }));
     assert_eq!((fault(&out).kind, fault(&out).request), (FaultKind::Invalid, 20));
     let done = Message::Done(Done { request: 1, minimum: 0, applied: PushPosition::default() });
-    let large = Message::Export(Export { request: 1, job: JOB, matrix: 0, from: 0 });
+    let large = Message::Export(Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 });
     for wrong in [done, large] {
         world.send(3, hello_of_session(JOB));
         let messages = vec![wrong, add_one()];

@@ -150,7 +150,7 @@ impl World {
 
     /// The sum over both keys after all pushes, exported by a tool.
     pub(super) fn rows(&mut self) -> Vec<f64> {
-        let export = Export { request: 1, job: JOB, matrix: 0, from: 0 };
+        let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
         match only(self.send(TOOL, Message::Export(export))) {
             Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => {
                 vec![values[10], values[60]]

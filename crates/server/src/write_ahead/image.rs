@@ -25,7 +25,6 @@ use crate::changes::replay::Replay;
 use crate::closed_jobs::ClosedJobs;
 use crate::job::Job;
 use crate::refusal::Refusal;
-use crate::rows::page_values;
 use crate::staged_chunks::TokensImage;
 use crate::state::LaneState;
 
@@ -253,9 +252,9 @@ impl JobImage {
             let rows = if block < snapshot.block_count() {
                 snapshot.block(block)
             } else {
-                matrix::ExportedRows::none(snapshot.spec())
+                matrix::RowBlock::none(snapshot.spec())
             };
-            let values = page_values(snapshot.spec(), &rows, 0..rows.keys.len());
+            let (keys, values) = rows.into_sections();
             out.put(&Message::Import(Import {
                 request: 0,
                 job: self.open.job,
@@ -263,7 +262,7 @@ impl JobImage {
                 first: block == 0,
                 row_count,
                 with_slots: true,
-                keys: rows.keys,
+                keys,
                 values,
             }))?;
         }

@@ -11,7 +11,7 @@ use checkpoint::folder::{Claim, folder_name};
 use checkpoint::{Base, Content, Error, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
 use faulty_store::FaultyStore;
 use math::random::{Purpose, RandomStream, stream};
-use matrix::{ElementType, ExportedRows, MatrixSpec, OwnedValues, PushRule};
+use matrix::{ElementType, MatrixSpec, OwnedValues, PushRule, RowBlock};
 use store::Store;
 
 /// Maximum number of checkpoints of a run: a damaged claim refuses them all.
@@ -131,7 +131,7 @@ impl World {
         part.write_task(&state(number, self.run, worker, self.worker_count)).map_err(failed)?;
         if worker == 0 {
             let values = OwnedValues::F32(vec![number as f32; row_count as usize]);
-            let rows = ExportedRows { keys: (0..row_count).collect(), values, slots: Vec::new() };
+            let rows = RowBlock::of_values((0..row_count).collect(), values);
             part.write_rows(0, RowsOf::Now, &rows).map_err(failed)?;
         }
         let size_bytes = self.folder.finish_part(number, &name, part)?;
@@ -261,9 +261,8 @@ impl World {
         let part = manifest.parts.iter().find(|part| part.has_rows).ok_or("it has no rows")?;
         let mut reader = self.folder.open_part(manifest, part).map_err(text)?;
         while let Some(content) = reader.read().map_err(text)? {
-            if let Content::Rows {
-                rows: ExportedRows { keys, values: OwnedValues::F32(values), .. }, ..
-            } = content
+            if let Content::Rows { rows: RowBlock { keys, values: OwnedValues::F32(values), .. }, .. } =
+                content
             {
                 keys.iter().zip(values).for_each(|(key, value)| all[*key as usize] = value);
             }

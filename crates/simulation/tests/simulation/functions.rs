@@ -5,7 +5,7 @@ use matrix::function::extreme::TopK;
 use matrix::function::map::{Map, Scalar};
 use matrix::function::unpack;
 use matrix::function::vector_op::VectorOp;
-use matrix::{ElementType, FunctionCall, Keys, MatrixSpec, OwnedValues, Selection};
+use matrix::{Element, FunctionCall, Keys, MatrixSpec, Selection, with_elements};
 
 use crate::cluster::Cluster;
 use crate::task::values;
@@ -25,11 +25,7 @@ pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> Functio
     let mut sent = values(spec.element, 0, len);
     for key in keys {
         let at = (key - start) as usize;
-        match &mut sent {
-            OwnedValues::F32(values) => values[at] = amount as f32,
-            OwnedValues::F64(values) => values[at] = amount as f64,
-            OwnedValues::I64(values) => values[at] = amount,
-        }
+        with_elements!(OwnedValues, &mut sent, values => values[at] = Element::from_f64(amount as f64));
     }
     FunctionCall::push(&VectorOp::Add, &[], &[0], &(start, sent, 1.0))
 }
@@ -37,7 +33,7 @@ pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> Functio
 /// Whether a function that is called may fail. It cannot where pushes are staged, nor for integers, which have no
 /// roots.
 pub(crate) fn may_fail(spec: &MatrixSpec) -> bool {
-    !spec.consistency.stages_pushes() && spec.element != ElementType::I64
+    !spec.consistency.stages_pushes() && !spec.element.is_integer()
 }
 
 /// Changes nothing, but is declared as a function that may fail: it is tried at all lanes before it is pushed.

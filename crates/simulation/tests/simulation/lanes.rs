@@ -200,7 +200,8 @@ impl Cluster {
         for lane in self.holders() {
             self.greet_standby(lane);
             for matrix in 0..self.scenario.counters.len() {
-                let export = Export { request: 9, job: self.scenario.job, matrix: matrix as u32, from: 0 };
+                let export =
+                    Export { request: 9, job: self.scenario.job, matrix: matrix as u32, from: 0, skip: 0 };
                 let answers = self.tool_says(lane, Message::Export(export));
                 let Some(Message::ExportPage(page)) = answers.into_iter().next() else { continue };
                 for (key, value) in page.keys.iter().zip(crate::task::whole(&page.values)) {

@@ -1,7 +1,7 @@
 //! Whole matrices after all tasks have left: their rows are kept, replaced, read from the snapshot and restored. The tool sends every message
 //! twice, as if it had not received the answer.
 
-use matrix::{ElementType, OwnedValues};
+use matrix::{Element, ElementType, OwnedValues, with_element_type};
 use rpc::Message;
 use rpc::message::{Export, ExportPage, Import, KeepRows, RestoreRows, ScanRows};
 
@@ -13,12 +13,8 @@ use crate::task::{Task, whole};
 type Rows = Vec<(u64, i64)>;
 
 fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
-    let values = rows.iter().map(|(_, value)| *value);
-    match element {
-        ElementType::F32 => OwnedValues::F32(values.map(|value| value as f32).collect()),
-        ElementType::F64 => OwnedValues::F64(values.map(|value| value as f64).collect()),
-        ElementType::I64 => OwnedValues::I64(values.collect()),
-    }
+    let values = rows.iter().map(|(_, value)| *value as f64);
+    with_element_type!(element, E => E::owned(values.map(E::from_f64).collect()))
 }
 
 fn rows(page: &ExportPage) -> Rows {
@@ -85,7 +81,7 @@ impl Cluster {
     fn rows_of(&mut self, lane: usize) -> Vec<Rows> {
         let (job, mut all) = (self.scenario.job, Vec::new());
         for matrix in 0..self.scenario.counters.len() as u32 {
-            let export = Message::Export(Export { request: 9, job, matrix, from: 0 });
+            let export = Message::Export(Export { request: 9, job, matrix, from: 0, skip: 0 });
             all.push(self.page(lane, &export).map_or_else(Vec::new, |page| rows(&page)));
         }
         all

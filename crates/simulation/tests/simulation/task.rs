@@ -1,6 +1,6 @@
 //! A task: its program, its agent, and the effects of the agent on the network.
 
-use matrix::{ElementType, FunctionTable, MatrixId, OwnedValues, PullTicket};
+use matrix::{Element, ElementType, FunctionTable, MatrixId, OwnedValues, PullTicket, with_element_type};
 use rpc::Message;
 use rpc::message::{FaultKind, Hello, Role};
 use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
@@ -103,19 +103,11 @@ impl Task {
 
 /// Converts counters of any element type to integers.
 pub(crate) fn whole(values: &OwnedValues) -> Vec<i64> {
-    match values {
-        OwnedValues::F32(values) => values.iter().map(|value| *value as i64).collect(),
-        OwnedValues::F64(values) => values.iter().map(|value| *value as i64).collect(),
-        OwnedValues::I64(values) => values.clone(),
-    }
+    values.as_values().to_f64().into_iter().map(|value| value as i64).collect()
 }
 
 pub(crate) fn values(element: ElementType, amount: i64, count: usize) -> OwnedValues {
-    match element {
-        ElementType::F32 => OwnedValues::F32(vec![amount as f32; count]),
-        ElementType::F64 => OwnedValues::F64(vec![amount as f64; count]),
-        ElementType::I64 => OwnedValues::I64(vec![amount; count]),
-    }
+    with_element_type!(element, E => E::owned(vec![E::from_f64(amount as f64); count]))
 }
 
 impl Cluster {

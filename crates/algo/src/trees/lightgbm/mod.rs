@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{KeyNames, Schema};
-use matrix::ExportedRows;
+use matrix::RowBlock;
 
 pub use read::read;
 pub(super) use write::write;
@@ -61,7 +61,7 @@ pub struct ImportedModel {
     pub schema: Schema,
     pub model: Arc<dyn family::Model>,
     /// The rows of the tables of the model, in their order.
-    pub tables: Vec<ExportedRows>,
+    pub tables: Vec<RowBlock>,
     pub names: KeyNames,
     /// Training records of the first tree; 0 if they are not known.
     pub records: u64,

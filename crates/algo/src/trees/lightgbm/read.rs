@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use data::{Column, ColumnKind, KeyNames, NumberForm, Schema, is_missing};
 use math::hash::named_key;
-use matrix::{ExportedRows, OwnedValues};
+use matrix::{OwnedValues, RowBlock};
 use serde_json::Value;
 
 use super::super::bins::SavedFeature;
@@ -87,7 +87,7 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<ImportedModel, Error>
 }
 
 /// The rows of the tables of a model, in their order.
-fn tables(model: &Model, trees: &[Tree], iterations: u64) -> Vec<ExportedRows> {
+fn tables(model: &Model, trees: &[Tree], iterations: u64) -> Vec<RowBlock> {
     let mut importances: Importances = (model.features().by_key.iter())
         .map(|(key, meaning)| (*key, [0.0, 0.0, 1.0 + f64::from(meaning.feature)]))
         .collect();
@@ -104,7 +104,7 @@ fn tables(model: &Model, trees: &[Tree], iterations: u64) -> Vec<ExportedRows> {
         all.word_keys.extend(rows.word_keys);
         all.words.extend(rows.words);
     }
-    let table = |keys, values| ExportedRows { keys, values, slots: Vec::new() };
+    let table = |keys, values| RowBlock::of_values(keys, values);
     let rows: Vec<[f64; IMPORTANCE_COLUMNS]> = importances.values().copied().collect();
     vec![
         table(importances.keys().copied().collect(), OwnedValues::F64(rows.concat())),

@@ -18,7 +18,6 @@ pub mod job_runner;
 mod lane_connections;
 pub mod launch;
 pub mod metrics_endpoint;
-mod pages;
 pub mod parameter_service;
 mod salvage;
 mod server_parameters;

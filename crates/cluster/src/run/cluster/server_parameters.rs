@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use matrix::{Agent, ExportedRows, FunctionTable};
+use matrix::{Agent, FunctionTable, RowBlock};
 use rpc::message::Role;
 use worker::{CancellationToken, JobLayout, RemoteAgent};
 
@@ -67,7 +67,7 @@ impl TaskParameters for ServerConnections {
 }
 
 impl MatrixAccess for Servers {
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+    fn import(&mut self, matrix: u32, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
         Self::import(self, matrix, rows, replace)
     }
 
@@ -75,7 +75,7 @@ impl MatrixAccess for Servers {
         &mut self,
         matrix: u32,
         only_changed: bool,
-        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+        write: &mut dyn FnMut(&RowBlock) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.scan(matrix, SnapshotPurpose::Checkpoint, only_changed, write)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::{ExportedRows, FunctionTable, RowCounts};
+use matrix::{FunctionTable, RowBlock, RowCounts};
 use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
@@ -13,7 +13,6 @@ use rpc::message::{
 use worker::JobLayout;
 
 use super::lane_connections::LaneConnections;
-use super::pages::{decode_page, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::driver::SnapshotPurpose;
@@ -28,6 +27,8 @@ const FAILED_CLOSE_LIMIT: Duration = Duration::from_secs(1);
 const FEW_ROWS: usize = 1 << 14;
 /// Size of the keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
+/// Most entries of lists in one frame of an import, which has up to three numbers for each.
+const PAGE_ENTRIES: usize = PAGE_BYTES / size_of::<u64>() / 3;
 
 /// Connections to all lanes of a job.
 pub struct Servers {
@@ -39,13 +40,16 @@ pub struct Servers {
     reading: Option<MatrixReading>,
 }
 
+/// The first key of a page, and the number of entries of its list that were read.
+type PageStart = (u64, u64);
+
 /// How far a matrix was read: a page of each lane.
 struct MatrixReading {
     matrix: u32,
     /// The first key that was not returned.
     from: u64,
-    /// For each lane the rows that were not returned, and the first key of the page after them.
-    lanes: Vec<(ExportedRows, Option<u64>)>,
+    /// For each lane the rows that were not returned, and where the page after them begins.
+    lanes: Vec<(RowBlock, Option<PageStart>)>,
 }
 
 impl MatrixReading {
@@ -56,7 +60,7 @@ impl MatrixReading {
             let (rows, next) = &self.lanes[lane];
             next.is_some() && rows.keys.len() <= FEW_ROWS
         };
-        let is_empty = |(rows, next): &(ExportedRows, Option<u64>)| rows.keys.is_empty() && next.is_some();
+        let is_empty = |(rows, next): &(RowBlock, Option<PageStart>)| rows.keys.is_empty() && next.is_some();
         if self.lanes.iter().any(is_empty) {
             (0..self.lanes.len()).filter(is_due).collect()
         } else {
@@ -69,26 +73,29 @@ impl MatrixSource<Error> for Servers {
     fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, Error> {
         let mut counts = RowCounts::default();
         let all: Vec<usize> = (0..self.lanes.count()).collect();
-        for page in self.pages(&all, matrix as u32, &vec![0; all.len()])? {
+        let has_lists = self.layout.matrices[matrix].storage.has_lists();
+        for page in self.pages(&all, matrix as u32, &vec![(0, 0); all.len()])? {
             counts.rows += page.row_count;
-            counts.nonzero_rows += page.nonzero_count;
+            counts.nonzero_rows += if has_lists { page.row_count } else { page.nonzero_count };
+            counts.entries += if has_lists { page.nonzero_count } else { 0 };
         }
         Ok(counts)
     }
 
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<ExportedRows, Error> {
+    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, Error> {
         let matrix = matrix as u32;
         let spec = self.layout.matrices[matrix as usize].clone();
         let mut reading = self.take_reading(matrix, key);
         let due = reading.lanes_to_read();
-        let from: Vec<u64> = due.iter().filter_map(|lane| reading.lanes[*lane].1).collect();
+        let from: Vec<PageStart> = due.iter().filter_map(|lane| reading.lanes[*lane].1).collect();
         for (lane, page) in due.iter().zip(self.pages(&due, matrix, &from)?) {
             let (rows, next) = &mut reading.lanes[*lane];
-            rows.append(&decode_page(&spec, page.keys, &page.values));
-            *next = page.next;
+            *next = page.next.map(|key| (key, page.next_skip));
+            rows.append(&RowBlock::from_sections(&spec, page.keys, page.values, true)?);
         }
         // Every lane has the rows below the first key that some lane has not sent.
-        let end = reading.lanes.iter().filter_map(|(_, next)| *next).min().unwrap_or(u64::MAX);
+        let nexts = reading.lanes.iter().filter_map(|(_, next)| *next);
+        let end = nexts.map(|(key, _)| key).min().unwrap_or(u64::MAX);
         let parts = reading.lanes.iter_mut().map(|(rows, _)| {
             let count = rows.keys.partition_point(|key| *key < end);
             let rest = rows.slice(count..rows.keys.len());
@@ -96,7 +103,7 @@ impl MatrixSource<Error> for Servers {
             part.truncate(count);
             part
         });
-        let rows = merge(&spec, parts.collect());
+        let rows = RowBlock::merge(&spec, parts.collect());
         reading.from = rows.keys.last().map_or(key, |last| last + 1);
         self.reading = Some(reading);
         Ok(rows)
@@ -265,7 +272,7 @@ impl Servers {
         matrix: u32,
         purpose: SnapshotPurpose,
         only_changed: bool,
-        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+        write: &mut dyn FnMut(&RowBlock) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (job, snapshot) = (self.layout.job, purpose as u32);
         let spec = self.layout.matrices[matrix as usize].clone();
@@ -279,7 +286,7 @@ impl Servers {
                 Message::ScanRows(ScanRows { request, job, matrix, snapshot, block, only_changed })
             });
             for ExportPage { keys, values, .. } in pages.drain(..) {
-                write(&decode_page(&spec, keys, &values))?;
+                write(&RowBlock::from_sections(&spec, keys, values, true)?)?;
             }
             let replies = self.lanes.receive_some(&lanes, sent, ANSWER_LIMIT);
             due.clear();
@@ -332,7 +339,7 @@ impl Servers {
     }
 
     /// Returns all rows of a matrix, ascending.
-    pub fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
+    pub fn export(&mut self, matrix: u32) -> Result<RowBlock, Error> {
         let mut rows = self.rows_from(matrix as usize, 0)?;
         while let Some(last) = rows.keys.last() {
             let more = self.rows_from(matrix as usize, last + 1)?;
@@ -344,13 +351,13 @@ impl Servers {
         Ok(rows)
     }
 
-    /// Returns rows of a matrix on each of these lanes, from a key on.
-    fn pages(&mut self, lanes: &[usize], matrix: u32, from: &[u64]) -> Result<Vec<ExportPage>, Error> {
+    /// Returns rows of a matrix on each of these lanes, from a key on, and an entry of its list.
+    fn pages(&mut self, lanes: &[usize], matrix: u32, from: &[PageStart]) -> Result<Vec<ExportPage>, Error> {
         let job = self.layout.job;
         let mut keys = from.iter();
         let replies = self.lanes.request_some(lanes, ANSWER_LIMIT, |_, request| {
-            let from = *keys.next().expect("one key for each lane");
-            Message::Export(Export { request, job, matrix, from })
+            let (from, skip) = *keys.next().expect("one key for each lane");
+            Message::Export(Export { request, job, matrix, from, skip })
         });
         lanes.iter().zip(replies).map(|(lane, reply)| self.page_of(*lane, reply)).collect()
     }
@@ -369,14 +376,25 @@ impl Servers {
         let last = self.reading.take().filter(|reading| (reading.matrix, reading.from) == (matrix, from));
         last.unwrap_or_else(|| {
             let spec = &self.layout.matrices[matrix as usize];
-            let empty = || ExportedRows::none(spec);
-            let lanes = (0..self.lanes.count()).map(|_| (empty(), Some(from))).collect();
+            let empty = || RowBlock::none(spec);
+            let lanes = (0..self.lanes.count()).map(|_| (empty(), Some((from, 0)))).collect();
             MatrixReading { matrix, from, lanes }
         })
     }
 
     /// Sets rows of a matrix. If `replace` is given, all rows that it had are removed before, and room is made for so many.
-    pub fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error> {
+    pub fn import(&mut self, matrix: u32, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
+        if rows.entries().len() > PAGE_ENTRIES {
+            let mut pieces = rows.split_lists(PAGE_ENTRIES).into_iter();
+            let first = pieces.next().unwrap_or_else(|| rows.clone());
+            self.import_rows(matrix, &first, replace)?;
+            return pieces.try_for_each(|piece| self.import_rows(matrix, &piece, None));
+        }
+        self.import_rows(matrix, rows, replace)
+    }
+
+    /// Does the same for rows of which a list fits a frame.
+    fn import_rows(&mut self, matrix: u32, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let job = self.layout.job;
         let placement = spec.placement(&self.functions)?;
@@ -387,7 +405,8 @@ impl Servers {
             own[usize::from(owners[placement.partition_of(key % bound)])].push(i);
         }
         let width = rows.values.len() / rows.keys.len().max(1);
-        let page = (PAGE_BYTES / (8 * (1 + 4 * width))).max(1);
+        let page =
+            if rows.lists.is_some() { usize::MAX } else { (PAGE_BYTES / (8 * (1 + 4 * width))).max(1) };
         let with_slots = !rows.slots.is_empty();
         let mut pages: Vec<_> = own.iter().map(|positions| positions.chunks(page)).collect();
         let mut first = replace.is_some();
@@ -399,7 +418,7 @@ impl Servers {
             }
             let row_count = replace.unwrap_or(0);
             let replies = self.lanes.request_some(&due, ANSWER_LIMIT, |lane, request| {
-                let (keys, values) = encode_page(rows, next[lane].unwrap_or_default());
+                let (keys, values) = rows.pick(next[lane].unwrap_or_default()).into_sections();
                 Message::Import(Import { request, job, matrix, first, row_count, with_slots, keys, values })
             });
             for (lane, reply) in due.into_iter().zip(replies) {

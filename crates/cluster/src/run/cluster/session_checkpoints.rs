@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use checkpoint::folder::Claim;
 use checkpoint::{Folder, Manifest, PartFile, RowsOf, TrainingId};
-use matrix::{ExportedRows, MatrixSpec};
+use matrix::{MatrixSpec, RowBlock};
 use rpc::message::{Fault, FaultKind};
 use serde_json::json;
 
@@ -146,7 +146,7 @@ impl SessionCheckpoints {
         let mut row_counts = Vec::new();
         for (place, (matrix, _)) in (0..).zip(matrices) {
             let mut row_count = 0;
-            let mut write = |rows: &ExportedRows| {
+            let mut write = |rows: &RowBlock| {
                 row_count += rows.keys.len() as u64;
                 Ok(part.write_rows(place, RowsOf::Now, rows).map_err(failed)?)
             };

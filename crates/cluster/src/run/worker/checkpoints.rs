@@ -21,7 +21,7 @@ use crate::run::failure::panic_message;
 use algo::TaskState;
 use checkpoint::folder::Claim;
 use checkpoint::{Content, DataFile, Folder, Manifest, PartFile, RowsOf, SavedTask, TrainingId};
-use matrix::ExportedRows;
+use matrix::RowBlock;
 use rpc::message::Base64Bytes;
 
 /// Number of blocks of a checkpoint that are read before they are imported.
@@ -197,7 +197,7 @@ pub(in crate::run) fn restore_rows(
     let chain = folder.chain(&manifest)?;
     for (matrix, spec) in (0..).zip(&manifest.matrices) {
         let row_count = chain.iter().map(|each| row_count(each, matrix)).max();
-        matrices.import(matrix, &ExportedRows::none(spec), row_count)?;
+        matrices.import(matrix, &RowBlock::none(spec), row_count)?;
     }
     chain.iter().try_for_each(|each| restore_rows_of(&folder, each, matrices))
 }
@@ -234,7 +234,7 @@ fn row_count(manifest: &Manifest, matrix: u32) -> u64 {
 fn read_rows(
     folder: &Folder,
     manifest: &Manifest,
-    sender: &SyncSender<(u32, ExportedRows)>,
+    sender: &SyncSender<(u32, RowBlock)>,
 ) -> Result<(), Error> {
     for part in manifest.parts.iter().filter(|part| part.has_rows) {
         let mut reader = folder.open_part(manifest, part)?;
@@ -335,7 +335,7 @@ fn write_part(
         let mut matrices = coordinator.context().parameters.open(layout)?;
         for matrix in 0..layout.matrices.len() as u32 {
             let mut row_count = 0;
-            let mut write = |rows: &ExportedRows| {
+            let mut write = |rows: &RowBlock| {
                 check_finite(&layout.matrices[matrix as usize].name, rows)?;
                 row_count += rows.keys.len() as u64;
                 Ok(part.write_rows(matrix, RowsOf::Now, rows).map_err(failed)?)
@@ -353,7 +353,7 @@ fn write_part(
 }
 
 /// Refuses rows that a training could not continue with.
-fn check_finite(matrix: &str, rows: &ExportedRows) -> Result<(), Error> {
+fn check_finite(matrix: &str, rows: &RowBlock) -> Result<(), Error> {
     match rows.first_non_finite(true) {
         None => Ok(()),
         Some((key, _, value)) => Err(Error::Conclusion {
@@ -369,7 +369,7 @@ fn check_finite(matrix: &str, rows: &ExportedRows) -> Result<(), Error> {
 fn read_current(
     matrix: u32,
     matrices: &mut dyn MatrixAccess,
-    write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+    write: &mut dyn FnMut(&RowBlock) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut rows = matrices.rows_from(matrix as usize, 0)?;
     while let Some(last) = rows.keys.last() {

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use algo::Families;
 use data::FormatTable;
-use matrix::{Agent, ExportedRows, FunctionTable};
+use matrix::{Agent, FunctionTable, RowBlock};
 use model::MatrixSource;
 use rpc::message::JobId;
 use worker::JobLayout;
@@ -67,12 +67,12 @@ pub trait TaskParameters: Send + Sync {
 /// Access to whole matrices, by their number.
 pub trait MatrixAccess: MatrixSource<Error> {
     /// Sets rows. If `replace` is given, all rows that the matrix had are removed before, and room is made for so many.
-    fn import(&mut self, matrix: u32, rows: &ExportedRows, replace: Option<u64>) -> Result<(), Error>;
+    fn import(&mut self, matrix: u32, rows: &RowBlock, replace: Option<u64>) -> Result<(), Error>;
 
     /// Sets the rows of all these blocks, each with the number of its matrix.
     fn import_all(
         &mut self,
-        blocks: &mut (dyn Iterator<Item = (u32, ExportedRows)> + Send),
+        blocks: &mut (dyn Iterator<Item = (u32, RowBlock)> + Send),
     ) -> Result<(), Error> {
         for (matrix, rows) in blocks {
             self.import(matrix, &rows, None)?;
@@ -86,7 +86,7 @@ pub trait MatrixAccess: MatrixSource<Error> {
         &mut self,
         matrix: u32,
         only_changed: bool,
-        write: &mut dyn FnMut(&ExportedRows) -> Result<(), Error>,
+        write: &mut dyn FnMut(&RowBlock) -> Result<(), Error>,
     ) -> Result<(), Error>;
 }
 

@@ -216,7 +216,7 @@ impl Probe {
     /// Checks all rows after all tasks have left: each counter must equal the number of pushes of its task.
     pub(crate) fn assert_conserved(&self, matrix: u32, pushed: &[u64]) {
         let export = |lane| {
-            let export = rpc::message::Export { request: 4, job: JOB, matrix, from: 0 };
+            let export = rpc::message::Export { request: 4, job: JOB, matrix, from: 0, skip: 0 };
             match self.ask(lane, &Message::Export(export)) {
                 Message::ExportPage(page) => page,
                 other => panic!("{other:?}"),

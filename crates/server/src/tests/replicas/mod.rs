@@ -177,7 +177,7 @@ impl Pair {
         let hello = self.tell_standby(TOOL, hello_of(Role::JobTool { job: JOB }));
         let Message::Welcome(welcome) = only(hello) else { panic!("the standby has the job") };
         assert_eq!(welcome.incarnation, 5, "who had a connection to the primary finds it again");
-        let export = Export { request: 1, job: JOB, matrix: 0, from: 0 };
+        let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
         match only(self.tell_standby(TOOL, Message::Export(export))) {
             Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => {
                 vec![values[10], values[60]]

@@ -83,7 +83,8 @@ fn requests() -> Vec<(ConnectionId, Message)> {
 
 /// What tells two lanes apart: all rows with their slots, and the answers to requests that are repeated.
 fn observed(world: &mut World) -> Vec<String> {
-    let exports = [0, 1].map(|matrix| Message::Export(Export { request: 1, job: JOB, matrix, from: 0 }));
+    let exports =
+        [0, 1].map(|matrix| Message::Export(Export { request: 1, job: JOB, matrix, from: 0, skip: 0 }));
     let seen = exports.into_iter().map(|export| (TOOL, export));
     let repeats = [
         Message::Commit(commit(0, 6, 1)),
