@@ -4,6 +4,7 @@
 mod durability;
 mod functions;
 mod functions_served;
+mod lists;
 mod parse;
 mod prefetch;
 mod relay;
@@ -33,6 +34,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         #[cfg(feature = "wasm")]
         ["module"] => functions::module()?,
         ["wire"] => wire::run()?,
+        ["lists"] => lists::run()?,
         ["durability", folder] => durability::run(Path::new(folder))?,
         ["snapshots"] => snapshots::run()?,
         ["served"] => functions_served::run()?,

@@ -180,6 +180,16 @@ const LINEAR: &[Benchmark] = &[
         run: cluster::wire,
     },
     Benchmark {
+        name: "lists",
+        title: "10M edges appended to lists on two servers, 100k lists of 20 pulled; peer: dense rows of as many bytes",
+        targets: &[
+            Target::at_least("append_rate", "x", 0.3, 0.6),
+            Target::at_least("pull_rate", "x", 0.5, 0.8),
+            Target::ratio("memory", 1.25, 1.05),
+        ],
+        run: cluster::lists,
+    },
+    Benchmark {
         name: "ahead",
         title: "an epoch of clicks on servers 5 ms away each way, asking ahead; peer: --prefetch off",
         targets: &[

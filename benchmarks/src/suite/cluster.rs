@@ -41,6 +41,22 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     Ok(figures)
 }
 
+/// Lists of any length against dense rows of as many bytes: rates as shares of theirs, and memory against plain compressed
+/// sparse rows.
+pub(super) fn lists(_context: &Context) -> Result<Figures> {
+    let value = process::run_child(Cores::Two, &arguments(["lists"]))?;
+    let part =
+        |name: &str, i: usize| value[name][i].as_f64().with_context(|| format!("lists gave no {name}"));
+    let mut figures = Figures::new();
+    for (name, rate) in [("append", "append_rate"), ("pull", "pull_rate")] {
+        figures.insert(name, Figure { ours: part(name, 0)?, peer: Some(part(name, 1)?), ratio: None });
+        figures.insert(rate, Figure::ours(part(name, 2)?));
+    }
+    let (ours, peer, ratio) = (part("memory", 0)?, part("memory", 1)?, part("memory", 2)?);
+    figures.insert("memory", Figure { ours, peer: Some(peer), ratio: Some(ratio) });
+    Ok(figures)
+}
+
 /// Milliseconds that are added in each direction between the tasks and the servers.
 const DELAY_MS: &str = "5";
 
