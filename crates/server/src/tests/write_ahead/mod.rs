@@ -1,5 +1,6 @@
 //! A lane that is made again from its write-ahead log is the lane that has died.
 
+mod lists;
 mod sessions;
 
 use matrix::{Consistency, OwnedValues};
