@@ -147,6 +147,7 @@ const SLOW_STAGES: &[CiStage] = &[
         run: |root| kill::run(root, &kill::KillOptions::parse(&["--rounds", "50"])?),
     },
     CiStage { name: "stores of other systems", run: stores::run },
+    CiStage { name: "cut connections of Spark", run: jvm::run_cut_connections },
     CiStage { name: "bits of other machines", run: bits::run },
     CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
     CiStage {

@@ -225,7 +225,11 @@ impl AgentState {
     fn enqueue_functions(&mut self, plan: PushFunctionPlan) -> Call {
         let PushFunctionPlan { id, calls_by_lane: by_lane, .. } = plan;
         let matrix = id.0 as usize;
-        let waits = !self.layout.matrices[matrix].consistency.stages_pushes();
+        // An append to lists is sent like a push: it fails only if they are sealed, and then the task is over.
+        let is_append =
+            |(_, calls): &(usize, Vec<FunctionCall>)| matches!(&calls[..], [call] if call.is_append());
+        let waits =
+            !self.layout.matrices[matrix].consistency.stages_pushes() && !by_lane.iter().all(is_append);
         let state = &mut self.matrices[matrix];
         state.push_count += 1;
         if let Some(cache) = &mut state.cache {

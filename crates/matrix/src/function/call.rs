@@ -246,7 +246,7 @@ impl BoundPull {
             let shape = shape(spec, call);
             let function = match table.pull(call)? {
                 AnyRead::Rows(fold) => BoundRead::Rows(BoundRowFold::new(fold, spec, call)?),
-                AnyRead::Lists(read) => BoundRead::Lists(BoundListRead::new(read, spec, call)?),
+                AnyRead::Lists(read) => BoundRead::Lists(BoundListRead::new(read, table, spec, call)?),
                 AnyRead::Columns(function) => {
                     check_matrix(spec)?;
                     check_rows(spec, call, function.reads(), Arity::Exactly(0))?;

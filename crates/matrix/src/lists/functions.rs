@@ -128,7 +128,7 @@ impl FunctionValue for ListRequest {
 pub(crate) type ListPages = Vec<(u32, Option<(u64, u64)>, RowBlock)>;
 
 /// Most bytes of the lists that the partitions of a matrix answer at once. A further request gets the rest.
-const PAGE_BYTES: usize = 24 << 20;
+const PAGE_BYTES: usize = 48 << 20;
 /// But each partition answers so many.
 const SMALLEST_PAGE_BYTES: usize = 64 << 10;
 /// Bytes of an entry with its value, at most.
@@ -138,11 +138,18 @@ const ENTRY_BYTES: usize = 16;
 pub(crate) struct BoundListRead {
     read: ListRead,
     request: ListRequest,
+    /// The listed rows of each partition, if the request lists rows.
+    listed: Vec<Vec<u64>>,
     page_bytes: usize,
 }
 
 impl BoundListRead {
-    pub(crate) fn new(read: ListRead, spec: &MatrixSpec, call: &FunctionCall) -> Result<Self, FunctionFault> {
+    pub(crate) fn new(
+        read: ListRead,
+        table: &FunctionTable,
+        spec: &MatrixSpec,
+        call: &FunctionCall,
+    ) -> Result<Self, FunctionFault> {
         check_matrix(spec, call)?;
         let request: ListRequest = unpack(&call.argument)?;
         request.selection()?;
@@ -152,7 +159,15 @@ impl BoundListRead {
         }
         let partitions = spec.partitioner.partition_count() as usize;
         let page_bytes = (PAGE_BYTES / partitions).max(SMALLEST_PAGE_BYTES);
-        Ok(Self { read, request, page_bytes })
+        let mut listed = Vec::new();
+        if let ListSelection::Rows(rows) = request.selection()? {
+            let placement = spec.placement(table).map_err(|error| FunctionFault::user(error.to_string()))?;
+            listed.resize_with(partitions, Vec::new);
+            for row in rows {
+                listed[placement.partition_of(*row)].push(*row);
+            }
+        }
+        Ok(Self { read, request, listed, page_bytes })
     }
 
     /// What a partition answers, packed; `None` if it is not asked.
@@ -168,7 +183,10 @@ impl BoundListRead {
             None if request.cursors.is_empty() => ListCursor::default(),
             None => return Ok(None),
         };
-        let rows = request.selection().expect("the request was checked");
+        let rows = match self.listed.get(partition as usize) {
+            Some(rows) => ListSelection::Rows(rows),
+            None => request.selection().expect("the request was checked"),
+        };
         if self.read == ListRead::Lists {
             let (block, next) = lists.page(&rows, cursor, self.page_bytes, request.best as usize);
             return Ok(Some(pack(&(next.map(|next| (next.row, next.skip)), block))));
@@ -190,12 +208,15 @@ impl BoundListRead {
     /// The answer of all partitions, in their order.
     pub(crate) fn merge(&self, parts: Vec<(u32, Vec<u8>)>) -> Result<Vec<u8>, FunctionFault> {
         if self.read == ListRead::Lists {
-            let page = |(partition, bytes): (u32, Vec<u8>)| {
-                let (next, block) = unpack(&bytes)?;
-                Ok((partition, next, block))
-            };
-            let pages: ListPages = parts.into_iter().map(page).collect::<Result<_, FunctionFault>>()?;
-            return Ok(pack(&pages));
+            // These are the bytes of `ListPages`: what each partition has answered, behind its number.
+            let mut pages =
+                Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len() + 4).sum::<usize>() + 8);
+            (parts.len() as u64).pack(&mut pages);
+            for (partition, bytes) in parts {
+                partition.pack(&mut pages);
+                pages.extend_from_slice(&bytes);
+            }
+            return Ok(pages);
         }
         let mut numbers: Vec<(u64, f64)> = Vec::new();
         for (_, bytes) in parts {
@@ -356,6 +377,11 @@ pub(crate) fn check_block(spec: &MatrixSpec, block: &RowBlock) -> Result<(), Fun
 }
 
 impl FunctionCall {
+    /// Whether it appends entries to lists.
+    pub fn is_append(&self) -> bool {
+        self.name == ListWrite::Append.name()
+    }
+
     /// Creates a call of a function of lists.
     pub(crate) fn of_lists(name: &str, argument: &impl FunctionValue) -> Self {
         Self {

@@ -13,6 +13,8 @@ pub(crate) mod export;
 pub(crate) mod functions;
 pub(crate) mod store;
 
+use math::sort::sort_pairs;
+
 use crate::agent::{Agent, MatrixId};
 use crate::clock::Consistency;
 use crate::element::{ElementType, OwnedValues};
@@ -84,10 +86,13 @@ impl ListMatrix {
     pub fn append(&self, agent: &mut (impl Agent + ?Sized), block: &RowBlock) -> Result<(), Error> {
         let name = ListWrite::Append.name();
         check_block(&self.spec, block).map_err(|fault| Error::function(&self.spec.name, name, fault))?;
-        for piece in block.split_lists(APPENDED_ENTRIES) {
-            agent.push_function(self.matrix, &[FunctionCall::of_lists(name, &piece)])?;
+        if block.entries().len() <= APPENDED_ENTRIES {
+            return agent.push_function(self.matrix, &[FunctionCall::of_lists(name, block)]);
         }
-        Ok(())
+        let pieces = block.split_lists(APPENDED_ENTRIES);
+        pieces
+            .iter()
+            .try_for_each(|piece| agent.push_function(self.matrix, &[FunctionCall::of_lists(name, piece)]))
     }
 
     /// Seals the lists: all tasks call it, and wait for each other. Then they can be read.
@@ -223,17 +228,21 @@ impl ListMatrix {
 /// The rows of blocks, of which each ascends, in the order of their keys, together with the listed rows that no block has. The
 /// parts of a row are in the order of the blocks.
 fn in_order(element: ElementType, blocks: &[RowBlock], listed: &[u64]) -> RowBlock {
-    let mut places: Vec<(u64, u32, std::ops::Range<usize>)> = Vec::new();
-    for (number, block) in (0..).zip(blocks) {
-        places.extend(block.rows().map(|(key, range)| (key, number, range)));
+    let (mut order, mut places) = (Vec::new(), Vec::new());
+    for block in blocks {
+        for (key, range) in block.rows() {
+            order.push((key, places.len() as u32));
+            places.push((block, range));
+        }
     }
-    places.sort_by_key(|(key, number, _)| (*key, *number));
+    // Parts of a row stay in the order of the blocks.
+    sort_pairs(&mut order, &mut Vec::new());
     let mut all = RowBlock::no_lists(element);
-    let count = blocks.iter().map(|block| block.values.len()).sum();
-    all.values = OwnedValues::with_capacity(element, count);
+    all.values = OwnedValues::with_capacity(element, blocks.iter().map(|block| block.values.len()).sum());
+    all.lists.get_or_insert_default().entries.reserve(blocks.iter().map(|block| block.entries().len()).sum());
     let mut listed = listed.iter().copied().peekable();
-    for (key, number, range) in places {
-        let block = &blocks[number as usize];
+    for (key, place) in order {
+        let (block, range) = &places[place as usize];
         let lists = all.lists.get_or_insert_default();
         while let Some(empty) = listed.next_if(|row| *row < key) {
             all.keys.push(empty);
@@ -247,7 +256,7 @@ fn in_order(element: ElementType, blocks: &[RowBlock], listed: &[u64]) -> RowBlo
         *lists.lengths.last_mut().expect("a row") += range.len() as u64;
         lists.entries.extend_from_slice(&block.entries()[range.clone()]);
         if !block.values.is_empty() {
-            all.values.extend(block.values.as_values().slice(range));
+            all.values.extend(block.values.as_values().slice(range.clone()));
         }
     }
     for empty in listed {
