@@ -395,6 +395,44 @@ impl FunctionValue for RowBlock {
     }
 }
 
+/// Lists in the bytes of a packed [`RowBlock`].
+pub(crate) struct ListBytes<'a> {
+    pub(crate) keys: Vec<u64>,
+    pub(crate) lengths: Vec<u64>,
+    /// The keys of the entries, and their values, which need not be aligned.
+    pub(crate) entries: &'a [u8],
+    pub(crate) values: &'a [u8],
+}
+
+impl<'a> ListBytes<'a> {
+    /// Takes a block of lists from the front of `bytes`. An entry has a value of so many bytes.
+    pub(crate) fn take(bytes: &mut &'a [u8], value_bytes: usize) -> Result<Self, FunctionFault> {
+        let mut counts = [0; 5];
+        for count in &mut counts {
+            *count = u64::unpack(bytes)?;
+        }
+        let [rows, has_lists, entries, values, element] = counts;
+        let element = ElementType::ALL.get(usize::try_from(element).unwrap_or(usize::MAX)).copied();
+        let mut take_bytes = |count: u64, width: usize| {
+            let (own, rest) = bytes.split_at_checked(usize::try_from(count).ok()?.checked_mul(width)?)?;
+            *bytes = rest;
+            Some(own)
+        };
+        let lists = element.filter(|_| has_lists == 1).and_then(|element| {
+            let keys = take_u64s(&mut take_bytes(rows, size_of::<u64>())?, rows)?;
+            let lengths = take_u64s(&mut take_bytes(rows, size_of::<u64>())?, rows)?;
+            let total = lengths.iter().try_fold(0u64, |sum, length| sum.checked_add(*length))?;
+            let entries = take_bytes(Some(total).filter(|total| *total == entries)?, size_of::<u64>())?;
+            let values = take_bytes(values, element.size())?;
+            let fits = values.len() == entries.len() / size_of::<u64>() * value_bytes;
+            fits.then_some(Self { keys, lengths, entries, values })
+        });
+        let fault =
+            || FunctionFault::argument("lists", "other bytes", "those of the lists that their counts say");
+        lists.ok_or_else(fault)
+    }
+}
+
 /// The error of a list matrix.
 pub(crate) fn list_error(matrix: &str, what: impl Into<String>) -> Error {
     Error::Lists { matrix: matrix.to_owned(), what: what.into() }

@@ -166,14 +166,17 @@ impl AgentState {
     fn plan_push_function(&self, id: MatrixId, calls: &[FunctionCall]) -> Result<PushFunctionPlan, Error> {
         let matrix = self.matrix_index(id)?;
         let spec = &self.layout.matrices[matrix];
+        if let [call] = calls
+            && call.is_append()
+            && spec.storage.has_lists()
+        {
+            return self.plan_append(id, matrix, call);
+        }
         let may_fail = self.functions.check_push(spec, calls)?;
         let mut by_lane = Vec::new();
         for lane in 0..self.lanes.len() {
             let Some(columns) = self.columns_of(matrix, lane) else { continue };
             let own = calls.iter().map(|call| {
-                if spec.storage.has_lists() {
-                    return self.call_of_lane(matrix, lane, call);
-                }
                 let split = call.split(&self.functions, columns.clone());
                 split.map_err(|fault| Error::function(&spec.name, &call.name, fault))
             });
@@ -184,6 +187,22 @@ impl AgentState {
         // A single lane tries the functions on all of its partitions by itself.
         let tries_first = may_fail && by_lane.len() > 1 && !spec.consistency.stages_pushes();
         Ok(PushFunctionPlan { id, calls_by_lane: by_lane, tries_first })
+    }
+
+    /// An append to lists, of which each lane gets its rows. The lanes check it.
+    fn plan_append(
+        &self,
+        id: MatrixId,
+        matrix: usize,
+        call: &FunctionCall,
+    ) -> Result<PushFunctionPlan, Error> {
+        let name = &self.layout.matrices[matrix].name;
+        let owners = &self.layout.owners[matrix];
+        let lane_of = |partition: usize| usize::from(owners[partition]);
+        let split = call.split_append(&self.matrices[matrix].placement, self.lanes.len(), lane_of);
+        let split = split.map_err(|fault| Error::function(name, &call.name, fault))?;
+        let calls_by_lane = (0..).zip(split).map(|(lane, call)| (lane, vec![call])).collect();
+        Ok(PushFunctionPlan { id, calls_by_lane, tries_first: false })
     }
 
     /// Sends the functions to all lanes for a try.

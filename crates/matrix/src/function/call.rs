@@ -17,7 +17,7 @@ use crate::function::{
     Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, columns, pack,
     unpack,
 };
-use crate::lists::functions::{BoundListRead, BoundListWrite, ListWrite, split_append, split_request};
+use crate::lists::functions::{BoundListRead, BoundListWrite, split_append, split_request};
 use crate::lists::store::ListStore;
 use crate::matrix::PartialAnswer;
 use crate::partitioner::Placement;
@@ -70,21 +70,36 @@ impl FunctionCall {
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
     }
 
-    /// Returns what the given partitions, ascending, need of this call of a function of lists; `None` for other functions.
+    /// Returns what the given partitions, ascending, need of this read of lists; `None` for other functions.
     pub fn split_lists(
         &self,
         table: &FunctionTable,
         placement: &Placement,
         partitions: &[u32],
     ) -> Result<Option<Self>, FunctionFault> {
-        let argument = if table.is_list_read(&self.name) {
-            split_request(&self.argument, placement, partitions)?
-        } else if self.name == ListWrite::Append.name() {
-            split_append(&self.argument, placement, partitions)?
-        } else {
+        if !table.is_list_read(&self.name) {
             return Ok(None);
-        };
+        }
+        let argument = split_request(&self.argument, placement, partitions)?;
         Ok(Some(Self { argument, ..self.clone() }))
+    }
+
+    /// Returns what each of so many lanes needs of this call, which appends to lists. `lane_of` gives the lane of a partition.
+    pub fn split_append(
+        &self,
+        placement: &Placement,
+        lane_count: usize,
+        lane_of: impl Fn(usize) -> usize,
+    ) -> Result<Vec<Self>, FunctionFault> {
+        let arguments = split_append(&self.argument, placement, lane_count, lane_of)?;
+        let call = |argument| Self {
+            name: self.name.clone(),
+            from: Vec::new(),
+            into: Vec::new(),
+            argument,
+            ..*self
+        };
+        Ok(arguments.into_iter().map(call).collect())
     }
 }
 

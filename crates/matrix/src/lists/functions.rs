@@ -5,7 +5,7 @@ use crate::element::{Element, with_values};
 use crate::function::{FunctionCall, FunctionFault, FunctionTable, FunctionValue, pack, unpack};
 use crate::lists::store::{ListCursor, ListSelection, ListStore};
 use crate::partitioner::Placement;
-use crate::row_block::RowBlock;
+use crate::row_block::{ListBytes, RowBlock};
 use crate::spec::MatrixSpec;
 use crate::staged::PushId;
 
@@ -21,7 +21,7 @@ pub(crate) enum ListWrite {
 /// A pull function of list matrices. The argument of each is a [`ListRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListRead {
-    /// The lists. The answer is [`ListPages`].
+    /// The lists. [`list_pages`] reads the answer.
     Lists,
     /// For each row its number of entries.
     Lengths,
@@ -124,8 +124,17 @@ impl FunctionValue for ListRequest {
     }
 }
 
-/// The lists of each partition: its number, where a further request goes on (`None`: these are all), and its rows.
-pub(crate) type ListPages = Vec<(u32, Option<(u64, u64)>, RowBlock)>;
+/// The lists of a partition: its number, where a further request goes on (`None`: these are all), and its rows.
+pub(crate) type ListPage<'a> = (u32, Option<(u64, u64)>, ListBytes<'a>);
+
+/// The pages in the answer of [`ListRead::Lists`]. An entry has a value of so many bytes.
+pub(crate) fn list_pages(mut answer: &[u8], value_bytes: usize) -> Result<Vec<ListPage<'_>>, FunctionFault> {
+    let bytes = &mut answer;
+    let count = u64::unpack(bytes)?;
+    let page =
+        |_| Ok((u32::unpack(bytes)?, FunctionValue::unpack(bytes)?, ListBytes::take(bytes, value_bytes)?));
+    (0..count).map(page).collect()
+}
 
 /// Most bytes of the lists that the partitions of a matrix answer at once. A further request gets the rest.
 const PAGE_BYTES: usize = 48 << 20;
@@ -208,7 +217,7 @@ impl BoundListRead {
     /// The answer of all partitions, in their order.
     pub(crate) fn merge(&self, parts: Vec<(u32, Vec<u8>)>) -> Result<Vec<u8>, FunctionFault> {
         if self.read == ListRead::Lists {
-            // These are the bytes of `ListPages`: what each partition has answered, behind its number.
+            // These are the bytes that `list_pages` reads: what each partition has answered, behind its number.
             let mut pages =
                 Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len() + 4).sum::<usize>() + 8);
             (parts.len() as u64).pack(&mut pages);
@@ -394,24 +403,23 @@ impl FunctionCall {
     }
 }
 
-/// What the partitions of one lane need of an append: its rows.
+/// What each lane needs of an append: the rows of its partitions. `lane_of` gives the lane of a partition.
 pub(crate) fn split_append(
     argument: &[u8],
     placement: &Placement,
-    partitions: &[u32],
-) -> Result<Vec<u8>, FunctionFault> {
+    lane_count: usize,
+    lane_of: impl Fn(usize) -> usize,
+) -> Result<Vec<Vec<u8>>, FunctionFault> {
     let block: RowBlock = unpack(argument)?;
-    let is_own = |key: u64| partitions.binary_search(&(placement.partition_of(key) as u32)).is_ok();
-    if block.keys.iter().all(|key| is_own(*key)) {
-        return Ok(argument.to_vec());
-    }
-    let mut own = RowBlock::no_lists(block.values.element_type());
+    let mut lanes = vec![RowBlock::no_lists(block.values.element_type()); lane_count];
     let width = block.values.len() / block.entries().len().max(1);
-    for (key, range) in block.rows().filter(|(key, _)| is_own(*key)) {
-        let values = block.values.as_values().slice(range.start * width..range.end * width);
-        with_values!(values, values => own.push_list(key, &block.entries()[range], values));
-    }
-    Ok(pack(&own))
+    with_values!(block.values.as_values(), values => {
+        for (key, range) in block.rows() {
+            let own = &mut lanes[lane_of(placement.partition_of(key))];
+            own.push_list(key, &block.entries()[range.clone()], &values[range.start * width..range.end * width]);
+        }
+    });
+    Ok(lanes.iter().map(pack).collect())
 }
 
 /// What the partitions of one lane need of a read: of listed rows, those that lie in them.

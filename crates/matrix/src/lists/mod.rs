@@ -22,12 +22,14 @@ use crate::error::Error;
 use crate::function::{FunctionCall, FunctionFault, unpack};
 use crate::initializer::Initializer;
 use crate::partitioner::Partitioner;
-use crate::row_block::RowBlock;
+use crate::row_block::{ListBytes, Lists, RowBlock};
 use crate::rule::PushRule;
 use crate::spec::{Axis, KEY_BOUND, MatrixSpec, Storage};
-use functions::{ListPages, ListRead, ListRequest, ListWrite, check_block};
+use functions::{ListRead, ListRequest, ListWrite, check_block, list_pages};
 pub use store::{ListSelection, owner_of};
 
+/// Bytes of the key of an entry.
+const KEY_BYTES: usize = size_of::<u64>();
 /// Most entries of one append on the wire.
 const APPENDED_ENTRIES: usize = 1 << 17;
 
@@ -206,62 +208,78 @@ impl ListMatrix {
     ) -> Result<RowBlock, Error> {
         let name = ListRead::Lists.name();
         let mut request = ListRequest { best, ..ListRequest::new(rows) };
-        let mut blocks = Vec::new();
+        let value_bytes = self.spec.columns as usize * self.spec.element.size();
+        let mut answers = Vec::new();
         loop {
             let answer = agent.pull_function(self.matrix, &FunctionCall::of_lists(name, &request))?;
-            let pages: ListPages =
-                unpack(&answer).map_err(|fault| Error::function(&self.spec.name, name, fault))?;
             request.cursors.clear();
-            for (partition, next, block) in pages {
+            let pages = list_pages(&answer, value_bytes)
+                .map_err(|fault| Error::function(&self.spec.name, name, fault))?;
+            for (partition, next, _) in pages {
                 request.cursors.extend(next.map(|(row, skip)| (partition, row, skip)));
-                blocks.push(block);
             }
+            answers.push(answer);
             if request.cursors.is_empty() {
                 break;
             }
         }
+        let mut blocks = Vec::new();
+        for answer in &answers {
+            let pages = list_pages(answer, value_bytes)
+                .map_err(|fault| Error::function(&self.spec.name, name, fault))?;
+            blocks.extend(pages.into_iter().map(|(_, _, block)| block));
+        }
         let listed = if let ListSelection::Rows(rows) = rows { rows } else { &[][..] };
-        Ok(in_order(self.spec.element, &blocks, listed))
+        Ok(in_order(&self.spec, &blocks, listed))
     }
 }
 
 /// The rows of blocks, of which each ascends, in the order of their keys, together with the listed rows that no block has. The
 /// parts of a row are in the order of the blocks.
-fn in_order(element: ElementType, blocks: &[RowBlock], listed: &[u64]) -> RowBlock {
+fn in_order(spec: &MatrixSpec, blocks: &[ListBytes<'_>], listed: &[u64]) -> RowBlock {
     let (mut order, mut places) = (Vec::new(), Vec::new());
     for block in blocks {
-        for (key, range) in block.rows() {
-            order.push((key, places.len() as u32));
-            places.push((block, range));
+        let mut start = 0;
+        for (key, length) in block.keys.iter().zip(&block.lengths) {
+            order.push((*key, places.len() as u32));
+            places.push((block, start..start + *length as usize));
+            start += *length as usize;
         }
     }
     // Parts of a row stay in the order of the blocks.
     sort_pairs(&mut order, &mut Vec::new());
-    let mut all = RowBlock::no_lists(element);
-    all.values = OwnedValues::with_capacity(element, blocks.iter().map(|block| block.values.len()).sum());
-    all.lists.get_or_insert_default().entries.reserve(blocks.iter().map(|block| block.entries().len()).sum());
+    let count: usize = places.iter().map(|(_, range)| range.len()).sum();
+    let (columns, value_bytes) = (spec.columns as usize, spec.columns as usize * spec.element.size());
+    let mut keys: Vec<u64> = Vec::with_capacity(order.len() + listed.len());
+    let mut lists =
+        Lists { lengths: Vec::with_capacity(order.len() + listed.len()), entries: vec![0; count] };
+    let mut values = OwnedValues::zeros(spec.element, count * columns);
+    let (mut entries_left, mut values_left) =
+        (bytemuck::cast_slice_mut(&mut lists.entries), values.bytes_mut());
     let mut listed = listed.iter().copied().peekable();
     for (key, place) in order {
         let (block, range) = &places[place as usize];
-        let lists = all.lists.get_or_insert_default();
         while let Some(empty) = listed.next_if(|row| *row < key) {
-            all.keys.push(empty);
+            keys.push(empty);
             lists.lengths.push(0);
         }
         listed.next_if_eq(&key);
-        if all.keys.last() != Some(&key) {
-            all.keys.push(key);
+        if keys.last() != Some(&key) {
+            keys.push(key);
             lists.lengths.push(0);
         }
         *lists.lengths.last_mut().expect("a row") += range.len() as u64;
-        lists.entries.extend_from_slice(&block.entries()[range.clone()]);
-        if !block.values.is_empty() {
-            all.values.extend(block.values.as_values().slice(range.clone()));
+        for (left, from, width) in
+            [(&mut entries_left, block.entries, KEY_BYTES), (&mut values_left, block.values, value_bytes)]
+        {
+            let (own, rest) = std::mem::take(left).split_at_mut(range.len() * width);
+            own.copy_from_slice(&from[range.start * width..range.end * width]);
+            *left = rest;
         }
     }
     for empty in listed {
-        all.keys.push(empty);
-        all.lists.get_or_insert_default().lengths.push(0);
+        keys.push(empty);
+        lists.lengths.push(0);
     }
-    all
+    RowBlock { lists: Some(lists), ..RowBlock::of_values(keys, values) }
 }

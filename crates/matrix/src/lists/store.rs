@@ -1,6 +1,7 @@
 //! The lists of one partition: first what was appended, then, sealed, sorted lists that do not change any more.
 
 use math::hash::mix64;
+use math::sort::sort_pairs;
 
 use crate::element::Element;
 use crate::error::Error;
@@ -183,15 +184,18 @@ impl<E: Element> ListStore<E> {
     }
 
     fn sorted(&self) -> Result<SealedLists<E>, Error> {
-        let mut pieces: Vec<(u64, u32, u32, usize)> = Vec::new();
-        for (number, own) in self.appended.iter().enumerate() {
+        // The rows of all appends, and for each the append and its entries there.
+        let (mut order, mut pieces) = (Vec::new(), Vec::new());
+        for own in &self.appended {
             let mut start = 0;
-            for (at, (row, length)) in own.rows.iter().zip(&own.lists.lengths).enumerate() {
-                pieces.push((*row, number as u32, at as u32, start));
+            for (row, length) in own.rows.iter().zip(&own.lists.lengths) {
+                order.push((*row, pieces.len() as u32));
+                pieces.push((own, start..start + *length as usize));
                 start += *length as usize;
             }
         }
-        pieces.sort_unstable();
+        // Those of one row stay in their order.
+        sort_pairs(&mut order, &mut Vec::new());
         let room: usize = self.appended.iter().map(|own| own.lists.entries.len()).sum();
         let mut sealed = SealedLists {
             rows: Vec::new(),
@@ -200,19 +204,18 @@ impl<E: Element> ListStore<E> {
             values: Vec::with_capacity(room * self.columns),
         };
         let (mut keys, mut values) = (Vec::new(), Vec::new());
-        for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
+        for row in order.chunk_by(|a, b| a.0 == b.0) {
             keys.clear();
             values.clear();
-            for &(_, number, at, start) in pieces {
-                let own = &self.appended[number as usize];
-                let range = start..start + own.lists.lengths[at as usize] as usize;
+            for &(_, piece) in row {
+                let (own, range) = &pieces[piece as usize];
                 let first = keys.len() as u32;
                 keys.extend(own.lists.entries[range.clone()].iter().copied().zip(first..));
                 values.extend_from_slice(&own.values[range.start * self.columns..range.end * self.columns]);
             }
             // Entries with equal keys stay in their order.
             keys.sort_unstable();
-            self.merge_row(pieces[0].0, &keys, &values, &mut sealed)?;
+            self.merge_row(row[0].0, &keys, &values, &mut sealed)?;
         }
         sealed.shrink();
         Ok(sealed)
