@@ -17,7 +17,8 @@
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
 //! | [`scaling`], `scan` | scaling of columns by their moments, which a scan of all records measures |
-//! | `rows`, `chosen` | rows of matrices by the keys of a batch; values for settings that are left open |
+//! | `rows`, `chosen`, `exchange` | rows of matrices by the keys of a batch; values for settings that are left open; sums over tasks |
+//! | [`topics`] | latent Dirichlet allocation by collapsed Gibbs sampling |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | early stopping on a validation metric |
 
@@ -30,6 +31,7 @@ pub mod coordinator;
 pub mod csr;
 pub mod descent;
 pub mod error;
+mod exchange;
 pub mod factorization;
 pub mod family;
 mod in_process;
@@ -47,6 +49,7 @@ pub mod stopping;
 pub mod task_loop;
 #[cfg(test)]
 mod test_harness;
+pub mod topics;
 pub mod trees;
 
 pub use advice::{EpochMetrics, Remedies, TrainingReport};
@@ -68,7 +71,8 @@ pub use stopping::{EarlyStopping, StoppingDecision};
 pub use task_loop::{EpochEnd, Learner, TaskState, train};
 
 /// The families of this crate. A new one is a folder and a row here.
-pub const FAMILIES: &[&Family] = &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY, &trees::FAMILY];
+pub const FAMILIES: &[&Family] =
+    &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY, &topics::FAMILY, &trees::FAMILY];
 
 /// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
 pub fn functions() -> matrix::FunctionTable {

@@ -23,6 +23,8 @@ pub enum Purpose {
     Sample = 7,
     /// Rounding of gradients to few bits.
     Rounding = 8,
+    /// The topics of tokens.
+    Topics = 11,
 }
 
 /// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. It has 8 bytes of state, so that a

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use math::elementary::exp;
+
 use super::loss::LossAccumulator;
 
 /// How a value of all records follows from those of its parts.
@@ -11,6 +13,8 @@ pub enum MergeRule {
     Sum,
     /// The mean over records, by their weights.
     Mean,
+    /// The exponential of that mean, such as a perplexity.
+    ExpMean,
 }
 
 /// A metric of a set of records.
@@ -40,6 +44,7 @@ impl NamedMetric {
         match self.rule {
             MergeRule::Sum => Some(self.sum),
             MergeRule::Mean => (self.weight > 0.0).then(|| self.sum / self.weight),
+            MergeRule::ExpMean => (self.weight > 0.0).then(|| exp(self.sum / self.weight)),
         }
     }
 }

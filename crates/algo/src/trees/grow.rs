@@ -9,7 +9,6 @@ use std::ops::Range;
 use math::hash::combine;
 
 use super::bins::Feature;
-use super::exchange::Exchange;
 use super::histogram::store::{Histograms, NewHistogram};
 use super::histogram::{Sums, total};
 use super::records::Records;
@@ -17,6 +16,7 @@ use super::sampling::FeatureSample;
 use super::split::{Condition, LeafQuery, NO_LIMITS, Split, SplitRule};
 use super::tree::{Node, Test, Tree};
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// How a tree grows.
 #[derive(Clone, Copy, Debug)]

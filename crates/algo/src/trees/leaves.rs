@@ -4,11 +4,11 @@
 use data::Batch;
 use math::reduction::FixedPoint;
 
-use super::exchange::Exchange;
 use super::grow::GrownLeaf;
 use super::objective::percentiles;
 use super::split::SplitRule;
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// The Newton step of each leaf. `most` is the largest gradient and
 /// the largest hessian of all tasks, `record_count` the number of records of the tree.

@@ -25,7 +25,7 @@
 //! | `histogram` | gradients as integers, and their sums by bins: of a leaf, of a tree in memory, at the partitions |
 //! | `split`, `sampling` | the best split of a leaf; the records of an iteration, and the features of a leaf |
 //! | `grow`, `leaves` | a tree, leaf by leaf; the values of its leaves |
-//! | `exchange`, `train` | sums over all tasks; a task |
+//! | `train` | a task |
 //! | `tree`, `model`, `importances` | trees in tables, the saved model, what trees say of their features |
 //! | `scoring`, `validation` | trees laid out for scoring; the validation records of a task |
 //! | `explain` | what each feature adds to a score, and the leaves of a record |
@@ -34,7 +34,6 @@
 mod auto;
 mod bins;
 mod constraints;
-mod exchange;
 mod explain;
 mod grow;
 mod histogram;

@@ -5,9 +5,9 @@
 use data::Batch;
 use math::random::{NamedDraws, Purpose};
 
-use super::exchange::Exchange;
 use super::objective::{Slopes, percentiles};
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// The records of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]

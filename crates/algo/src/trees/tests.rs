@@ -227,7 +227,7 @@ fn a_grown_tree_sends_records_where_its_leaves_have_them() {
             matrix::FunctionTable::builtin(),
         );
         let mut agent = Arc::new(store).agent(0);
-        let mut exchange = super::exchange::Exchange::new(&mut agent);
+        let mut exchange = crate::exchange::Exchange::new(&mut agent);
         let all = 0..records.count() as u32;
         let sample = FeatureSample {
             seed: 1,

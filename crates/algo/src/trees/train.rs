@@ -4,7 +4,6 @@ use math::random::{NamedDraws, Purpose};
 use math::reduction::FixedPoint;
 use matrix::Values;
 
-use super::exchange::Exchange;
 use super::grow::{Grower, TreeInput, TreeSize};
 use super::histogram::LARGEST_GRADIENT;
 use super::histogram::partitions;
@@ -26,6 +25,7 @@ use super::validation::Validation;
 use crate::batch_loop::{check_classes, check_weight};
 use crate::coordinator::StepDecision;
 use crate::error::Error;
+use crate::exchange::Exchange;
 use crate::family::Model as _;
 use crate::job::TrainTask;
 use crate::labels::class_of;

@@ -14,7 +14,6 @@ use matrix::{
     MatrixSpec, Partitioner, PushRule, Selection, Storage, Values,
 };
 
-use super::super::exchange::Exchange;
 use super::super::model::Model;
 use super::super::records::Records;
 use super::super::split::{BinKind, Condition, FeatureBins, LEFT_CATEGORIES, LeafQuery, Split, SplitRule};
@@ -23,6 +22,7 @@ use super::best_splits::BestSplits;
 use super::store::NewHistogram;
 use super::{Histogram, Sums, total};
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// Bins of features that travel together, at least, and after which a partition may end.
 const GROUP_BINS: u32 = 256;

@@ -1,12 +1,12 @@
 //! The histograms of the leaves of a growing tree: in the memory of the only task, or at the partitions, which add up
 //! what the tasks push and find the splits ([`super::partitions`]).
 
-use super::super::exchange::Exchange;
 use super::super::records::Records;
 use super::super::split::{FeatureBins, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
 use super::Histogram;
 use super::partitions;
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// A leaf that gets a histogram.
 pub(in super::super) struct NewHistogram<'a> {

@@ -3,8 +3,8 @@
 
 use math::reduction::FixedPoint;
 
-use super::super::exchange::Exchange;
 use crate::error::Error;
+use crate::exchange::Exchange;
 
 /// Bits that a round finds.
 const DIGIT_BITS: u32 = 8;

@@ -7,10 +7,10 @@
 use data::Batch;
 use math::elementary::{ln_1p, sigmoid};
 
-use super::super::exchange::Exchange;
 use super::Slopes;
 use super::metrics::check_groups;
 use crate::error::Error;
+use crate::exchange::Exchange;
 use crate::metric::MetricAccumulator;
 use crate::metric::ndcg::{discount, gain, largest_dcg, ndcg};
 

@@ -1,0 +1,1 @@
+//! LDA by its promises.
