@@ -211,7 +211,8 @@ impl Run {
 
     /// Predictions and metrics of a store that has only the exported values.
     pub(crate) fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
-        let mut loaded = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+        let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
+        let mut loaded = LocalStore::with_functions(config, crate::functions());
         for spec in self.model.matrices(3) {
             let id = loaded.create(spec).unwrap();
             let mut exported = self.store.export(id).unwrap();

@@ -76,6 +76,7 @@ fn every_family_goes_on_from_what_was_saved_between_two_epochs() {
     ] {
         assert_continues(algorithm, settings, &three_tasks());
     }
+    assert_continues("lda", "topics=3 sweeps=35", &three_tasks());
     for settings in [
         "k=5 max_iterations=6 tolerance=0",
         "k=7 max_iterations=5 tolerance=0 distance=cosine",
