@@ -28,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     ("manifest", manifest),
     ("parquet", parquet),
     ("safetensors", safetensors),
+    ("uci_bags", uci_bags),
     ("vw", vw),
 ];
 
@@ -45,6 +46,11 @@ pub fn libsvm(bytes: &[u8]) {
 /// Any bytes read as libffm are well-formed batches or an error.
 pub fn libffm(bytes: &[u8]) {
     read("libffm", bytes);
+}
+
+/// Any bytes read as bags of words are well-formed batches or an error.
+pub fn uci_bags(bytes: &[u8]) {
+    read("uci_bags", bytes);
 }
 
 /// Any bytes read as dense text are well-formed batches or an error.

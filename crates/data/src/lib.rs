@@ -53,6 +53,7 @@ pub use columns::NumberForm;
 pub use columns::missing::is_missing;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
 pub use error::{BadLine, Error, LineError};
+pub use format::tokenizer::Tokenizer;
 pub use format::{FormatRow, FormatTable};
 pub use interactions::parse_interaction;
 pub use interruptible::StopFlag;

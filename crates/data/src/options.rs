@@ -1,6 +1,7 @@
 //! Settings of formats, and those of them that the trained schema decides.
 
 use crate::format::Abilities;
+use crate::format::tokenizer::Tokenizer;
 use crate::label::LabelRule;
 use crate::schema::Schema;
 
@@ -54,6 +55,8 @@ pub struct FormatOptions {
     /// Whether the tokens of a record stay in their order, repeated ones too. Otherwise each distinct one is an entry, and
     /// its value is how often it occurs.
     pub keeps_token_order: bool,
+    /// How texts become tokens; `None`: they stand between white space.
+    pub tokenizer: Option<Tokenizer>,
     /// Columns that are not read.
     pub skip_columns: Vec<String>,
     /// Passthrough columns: they are copied to the predictions.
@@ -92,6 +95,7 @@ impl Default for FormatOptions {
             id_columns: Vec::new(),
             token_columns: Vec::new(),
             keeps_token_order: false,
+            tokenizer: None,
             skip_columns: Vec::new(),
             keep_columns: Vec::new(),
             interactions: Vec::new(),
@@ -133,6 +137,7 @@ impl FormatOptions {
         self.keep_zeros |= schema.keep_zeros;
         self.uses_fields |= schema.fields;
         self.keeps_token_order |= schema.token_order;
+        self.tokenizer = self.tokenizer.or(Some(schema.tokenizer));
     }
 
     /// Skips the label column.
@@ -154,6 +159,7 @@ impl FormatOptions {
                 keep_zeros: self.keep_zeros,
                 uses_fields: self.uses_fields,
                 keeps_token_order: self.keeps_token_order,
+                tokenizer: self.tokenizer,
                 key_limit: self.key_limit,
                 field_limit: self.field_limit,
                 requires_entries: self.requires_entries,
@@ -185,6 +191,7 @@ mod tests {
             id_columns: vec!["u".into()],
             token_columns: vec!["t".into()],
             keeps_token_order: true,
+            tokenizer: Some(Tokenizer::Words),
             skip_columns: vec!["b".into()],
             keep_columns: vec!["c".into()],
             interactions: vec![vec!["d".into(), "e".into()]],

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::columns::NumberForm;
+use crate::format::tokenizer::Tokenizer;
 use crate::key_names::KeyNames;
 
 /// How an input was read. Formats whose keys are in the lines (libsvm, libffm, VW) have no columns.
@@ -57,6 +58,9 @@ pub struct Schema {
     /// Whether the tokens of a record stay in their order, repeated ones too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub token_order: bool,
+    /// How texts become tokens. White space separates them in models of older versions.
+    #[serde(default, skip_serializing_if = "Tokenizer::is_blanks")]
+    pub tokenizer: Tokenizer,
     /// Whether a missing number is a feature of its own, `COLUMN=missing`, besides counting as the mean where columns
     /// are centred. False in models of older versions.
     #[serde(default)]

@@ -100,6 +100,8 @@ impl Source {
             if row.name != schema.format {
                 options.drop_columns_for(row.abilities);
             }
+        } else {
+            row.refuse_tokenizer(&options)?;
         }
         options.keep_zeros &= row.abilities.has_columns;
         let context = FormatContext { files: &files, options: &options, trained_schema: like };

@@ -16,7 +16,7 @@
 //!
 //! | matrix | shape | element | push rule |
 //! |---|---|---|---|
-//! | `topics` | words x K, sparse by hash: `n_wk` | i64 | add; assign if a task is alone |
+//! | `topics` | words x K, sparse by hash: `n_wk` | i32 | add; assign if a task is alone |
 //! | `totals` | 1 x K: `n_k` | i64 | assign |
 //! | `prior` | 1 x (K + 2): alpha, beta, V | f64 | assign |
 //! | `top_words` | K x 10: keys of the most frequent words | i64 | assign |
@@ -33,7 +33,7 @@
 //! only as much as the document has topics.
 //!
 //! **Cost** of a sweep: N K / 8 vector operations up to 128 topics, else N times the mean number of topics of a document and K for
-//! each word and block; 8 K bytes pulled and as many pushed for each word and block, but by a task alone.
+//! each word and block; 4 K bytes pulled and as many pushed for each word and block, but by a task alone.
 //!
 //! | file | what it holds |
 //! |---|---|

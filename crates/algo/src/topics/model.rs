@@ -59,7 +59,7 @@ impl Model {
             MatrixSpec { rows, storage: Storage::Dense, partitioner, ..spec }
         };
         vec![
-            MatrixSpec::sparse("topics", ElementType::I64, topics, rule, partition_count),
+            MatrixSpec::sparse("topics", ElementType::I32, topics, rule, partition_count),
             dense("totals", ElementType::I64, 1, topics),
             dense("prior", ElementType::F64, 1, topics + 2),
             dense("top_words", ElementType::I64, topics, TOP_WORDS as u64),

@@ -32,15 +32,15 @@ impl TopicScorer {
             empty => empty.insert(self.model.prior(agent)?),
         };
         let topics = self.model.topics;
-        let mut rows = vec![0i64; batch.columns.len() * topics];
+        let mut rows = vec![0i32; batch.columns.len() * topics];
         if !rows.is_empty() {
-            agent.pull(Model::TOPICS, rows_of(&batch.columns), ValuesMut::I64(&mut rows))?;
+            agent.pull(Model::TOPICS, rows_of(&batch.columns), ValuesMut::I32(&mut rows))?;
         }
         let scale: Vec<f64> =
             prior.totals.iter().map(|total| 1.0 / (*total as f64 + prior.vocabulary * prior.beta)).collect();
         let is_known = rows.chunks_exact(topics).map(|row| row.iter().any(|count| *count > 0)).collect();
         let shares = rows.iter().enumerate();
-        let shares = shares.map(|(i, count)| ((*count as f64 + prior.beta) * scale[i % topics]) as f32);
+        let shares = shares.map(|(i, count)| ((f64::from(*count) + prior.beta) * scale[i % topics]) as f32);
         Ok(Words { is_known, shares: shares.collect(), topics })
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct WordRows {
     rows: Vec<i32>,
     /// The keys of the rows of a group, and the rows as they were pulled.
     keys: Vec<u64>,
-    pulled: Vec<i64>,
+    pulled: Vec<i32>,
 }
 
 impl WordRows {
@@ -49,13 +49,13 @@ impl WordRows {
         self.pulled.clear();
         self.pulled.resize(self.keys.len() * self.topics, 0);
         if !is_new && !self.keys.is_empty() {
-            agent.pull(Model::TOPICS, rows_of(&self.keys), ValuesMut::I64(&mut self.pulled))?;
+            agent.pull(Model::TOPICS, rows_of(&self.keys), ValuesMut::I32(&mut self.pulled))?;
         }
         self.rows.clear();
         self.rows.resize(self.keys.len() * self.width, 0);
         for (row, pulled) in self.rows.chunks_exact_mut(self.width).zip(self.pulled.chunks_exact(self.topics))
         {
-            row.iter_mut().zip(pulled).for_each(|(count, pulled)| *count = *pulled as i32);
+            row[..self.topics].copy_from_slice(pulled);
         }
         Ok(())
     }
@@ -75,13 +75,13 @@ impl WordRows {
         let (mut keys, mut changes) = (Vec::new(), Vec::new());
         let rows = self.rows.chunks_exact(self.width).zip(self.pulled.chunks_exact(self.topics));
         for (&key, (row, pulled)) in self.keys.iter().zip(rows) {
-            if row.iter().zip(pulled).any(|(count, pulled)| i64::from(*count) != *pulled) {
+            if row[..self.topics] != *pulled {
                 keys.push(key);
-                changes.extend(row.iter().zip(pulled).map(|(count, pulled)| i64::from(*count) - pulled));
+                changes.extend(row.iter().zip(pulled).map(|(count, pulled)| count - pulled));
             }
         }
         if !keys.is_empty() {
-            agent.push(Model::TOPICS, rows_of(&keys), Values::I64(&changes))?;
+            agent.push(Model::TOPICS, rows_of(&keys), Values::I32(&changes))?;
         }
         Ok(agent.tick()?)
     }
@@ -96,9 +96,8 @@ impl WordRows {
         rows.sort_unstable_by_key(|(key, _)| *key);
         for rows in rows.chunks((PUSH_SIZE / self.topics).max(1)) {
             let keys: Vec<u64> = rows.iter().map(|(key, _)| *key).collect();
-            let values: Vec<i64> =
-                rows.iter().flat_map(|(_, row)| &row[..self.topics]).map(|count| i64::from(*count)).collect();
-            agent.push(Model::TOPICS, rows_of(&keys), Values::I64(&values))?;
+            let values: Vec<i32> = rows.iter().flat_map(|(_, row)| &row[..self.topics]).copied().collect();
+            agent.push(Model::TOPICS, rows_of(&keys), Values::I32(&values))?;
         }
         Ok(())
     }

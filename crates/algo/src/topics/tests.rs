@@ -40,7 +40,8 @@ fn tasks(records: &[Record], count: usize) -> Vec<Vec<Batch>> {
 fn i64s(store: &LocalStore, id: MatrixId) -> Vec<i64> {
     match store.export(id).unwrap().values {
         OwnedValues::I64(values) => values,
-        other => panic!("i64 expected: {other:?}"),
+        OwnedValues::I32(values) => values.into_iter().map(i64::from).collect(),
+        other => panic!("whole numbers expected: {other:?}"),
     }
 }
 
@@ -53,7 +54,9 @@ fn tables(run: &Run) -> Vec<matrix::ExportedRows> {
 fn topics_that_have_no_word_in_common_are_found() {
     let records = planted(1, 400, 4);
     // The second number of topics is that of the other sampler, and 2 topics are what the first needs at least.
-    for (settings, topics) in [("topics=4 sweeps=150", 4), ("topics=130 alpha=0.001 sweeps=150 optimize_alpha=false", 130)] {
+    for (settings, topics) in
+        [("topics=4 sweeps=150", 4), ("topics=130 alpha=0.001 sweeps=150 optimize_alpha=false", 130)]
+    {
         let run = train("lda", settings, tasks(&records, 1), None, Consistency::Bsp).unwrap();
         let rows = run.store.export(Model::TOPICS).unwrap();
         let counts = i64s(&run.store, Model::TOPICS);
@@ -81,7 +84,11 @@ fn the_bytes_are_the_same_for_any_tasks_and_partitions_and_counts_add_up() {
             let mut shares = tasks(&records, task_count);
             shares.push(Vec::new());
             let other = train_on(partition_count, "lda", settings, shares).unwrap();
-            assert_eq!(tables(&alone), tables(&other), "{settings} with {task_count} tasks and one without documents");
+            assert_eq!(
+                tables(&alone),
+                tables(&other),
+                "{settings} with {task_count} tasks and one without documents"
+            );
             assert_eq!(alone.training, other.training, "{settings}");
         }
     }
@@ -93,13 +100,15 @@ fn a_training_goes_on_from_a_save_to_the_same_bytes_with_many_topics_too() {
     for task_count in [1, 2] {
         let whole = train_on(5, "lda", "topics=150 sweeps=30", tasks(&records, task_count)).unwrap();
         let moment = &whole.moments[1];
-        let run = train_from(moment, "lda", "topics=150 sweeps=30", tasks(&records, task_count), None).unwrap();
+        let run =
+            train_from(moment, "lda", "topics=150 sweeps=30", tasks(&records, task_count), None).unwrap();
         assert_eq!(tables(&run), tables(&whole));
         let mut other = moment.clone();
         other.states[0].bytes = whole.moments[0].states[0].bytes.clone();
         if task_count == 2 {
             // The rows of one moment and the topics of another.
-            let error = train_from(&other, "lda", "topics=150 sweeps=30", tasks(&records, 2), None).err().unwrap();
+            let error =
+                train_from(&other, "lda", "topics=150 sweeps=30", tasks(&records, 2), None).err().unwrap();
             assert!(error.to_string().contains("do not add up"), "{error}");
         }
     }
@@ -115,12 +124,14 @@ fn both_samplers_draw_from_the_exact_distribution() {
     let bags = Bags::read(&mut data::MemoryStream::new(build(&records, 1000))).unwrap();
     let documents = Documents::new(bags, &[true, true], 7, Division { blocks: 1, slices: 1 });
     // The tokens of word 0 are sampled first: their distribution is known.
-    let of_word = |range: std::ops::Range<usize>, topic: fn(usize) -> u16| range.map(topic).collect::<Vec<u16>>();
+    let of_word =
+        |range: std::ops::Range<usize>, topic: fn(usize) -> u16| range.map(topic).collect::<Vec<u16>>();
     let mut first = of_word(0..DOCUMENTS, |_| 3);
     first.extend(of_word(0..2 * DOCUMENTS, |t| if t % 2 == 0 { 10 } else { 3 }));
     let alpha: Vec<f64> = (0..topics).map(|topic| 0.1 + topic as f64 / 10.0).collect();
     let totals: Vec<i64> = (0..topics as i64).map(|topic| 50 + 13 * topic).collect();
-    let row: Vec<i32> = (0..topics as i32).map(|topic| if topic % 3 == 0 { 1 + 2 * topic } else { 0 }).collect();
+    let row: Vec<i32> =
+        (0..topics as i32).map(|topic| if topic % 3 == 0 { 1 + 2 * topic } else { 0 }).collect();
     let frozen = Frozen::new(&alpha, beta, 2, &totals);
     for is_dense in [true, false] {
         let width = if is_dense { row_width(topics) } else { topics };
@@ -146,26 +157,39 @@ fn both_samplers_draw_from_the_exact_distribution() {
         let weight = |topic: usize| {
             let own = f64::from(u8::from(topic == 3));
             let of_document = if topic == 3 || topic == 10 { 1.0 } else { 0.0 };
-            (of_document + alpha[topic]) * (f64::from(row[topic]) - own + beta) / (totals[topic] as f64 - own + 2.0 * beta)
+            (of_document + alpha[topic]) * (f64::from(row[topic]) - own + beta)
+                / (totals[topic] as f64 - own + 2.0 * beta)
         };
         let all: f64 = (0..topics).map(weight).sum();
         for topic in 0..topics {
             let expected = weight(topic) / all * DOCUMENTS as f64;
-            let count = drawn[..DOCUMENTS].iter().filter(|drawn| usize::from(**drawn) == topic).count() as f64;
+            let count =
+                drawn[..DOCUMENTS].iter().filter(|drawn| usize::from(**drawn) == topic).count() as f64;
             // Five standard deviations.
-            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{topic}: {count} and not {expected}, {is_dense}");
+            assert!(
+                (count - expected).abs() < 5.0 * expected.sqrt(),
+                "{topic}: {count} and not {expected}, {is_dense}"
+            );
         }
         let moved: i64 = changes.iter().sum();
-        assert_eq!((moved, changes[3]), (0, drawn[..DOCUMENTS].iter().filter(|topic| **topic == 3).count() as i64 - DOCUMENTS as i64));
+        assert_eq!(
+            (moved, changes[3]),
+            (0, drawn[..DOCUMENTS].iter().filter(|topic| **topic == 3).count() as i64 - DOCUMENTS as i64)
+        );
     }
 }
 
 #[test]
 fn counts_that_are_no_whole_numbers_and_weights_are_refused() {
-    for (count, text) in [(-1.0, "count -1"), (0.5, "count 0.5"), (1e9, "count 1000000000"), (f32::NAN, "count NaN")] {
+    for (count, text) in
+        [(-1.0, "count -1"), (0.5, "count 0.5"), (1e9, "count 1000000000"), (f32::NAN, "count NaN")]
+    {
         let records = vec![(0.0, vec![(7, count), (8, 1.0)])];
         let error = train("lda", "", tasks(&records, 1), None, Consistency::Bsp).err().unwrap().to_string();
-        assert!(error.contains(text) && error.contains("the key 7") && error.contains("whole number"), "{error}");
+        assert!(
+            error.contains(text) && error.contains("the key 7") && error.contains("whole number"),
+            "{error}"
+        );
     }
     let mut weighted = build(&planted(4, 20, 2), 20);
     weighted[0].weights = vec![0.5; 20];
@@ -189,11 +213,13 @@ fn a_document_of_weight_0_and_a_word_of_count_0_are_not_there() {
 
 #[test]
 fn words_outside_the_limits_are_left_out_and_an_empty_vocabulary_is_refused() {
-    let mut records: Vec<Record> = (0..40).map(|i| (0.0, vec![(0, 1.0), (1 + i / 4, 1.0), (100 + i, 1.0)])).collect();
+    let mut records: Vec<Record> =
+        (0..40).map(|i| (0.0, vec![(0, 1.0), (1 + i / 4, 1.0), (100 + i, 1.0)])).collect();
     // The words 0 (all documents), 1 to 10 (4 documents each) and 100 to 139 (one each); 11 has 6.
     records[..6].iter_mut().for_each(|(_, words)| words.insert(2, (11, 1.0)));
     let words = |settings: &str| {
-        let run = train("lda", settings, tasks(&records, 2), None, Consistency::Bsp).map_err(|error| error.to_string())?;
+        let run = train("lda", settings, tasks(&records, 2), None, Consistency::Bsp)
+            .map_err(|error| error.to_string())?;
         Ok::<_, String>((run.store.export(Model::TOPICS).unwrap().keys, run.notices.join(" ")))
     };
     let (keys, notice) = words("topics=2 sweeps=1").unwrap();
@@ -233,7 +259,8 @@ fn a_new_document_has_its_topics_wherever_it_is_and_held_out_words_are_predicted
     let records = planted(7, 300, 3);
     let held = planted(8, 40, 3);
     let batches = build(&held, 40);
-    let run = train("lda", "topics=3 sweeps=100", tasks(&records, 1), Some(&batches), Consistency::Bsp).unwrap();
+    let run =
+        train("lda", "topics=3 sweeps=100", tasks(&records, 1), Some(&batches), Consistency::Bsp).unwrap();
     let (shares, metrics) = run.saved_and_loaded(&batches);
     let single: Vec<Batch> = build(&held, 1);
     assert_eq!(run.saved_and_loaded(&single).0, shares);
@@ -264,15 +291,16 @@ fn counts_that_do_not_add_up_are_refused_when_a_model_is_used() {
     run.model.scorer().predict(&mut agent, batch, &mut out).unwrap();
     let key = batch.columns[0];
     let counts = i64s(&loaded, Model::TOPICS);
-    let row: Vec<i64> = vec![counts[1], counts[0] + 1, counts[2] + 2];
-    agent.push(Model::TOPICS, Selection::Rows(matrix::Keys::Sorted(&[key])), Values::I64(&row)).unwrap();
+    let row = [counts[1] as i32, counts[0] as i32 + 1, counts[2] as i32 + 2];
+    agent.push(Model::TOPICS, Selection::Rows(matrix::Keys::Sorted(&[key])), Values::I32(&row)).unwrap();
     let error = run.model.scorer().predict(&mut agent, batch, &mut out).unwrap_err().to_string();
     assert!(error.contains("do not add up") && error.contains("train again"), "{error}");
 }
 
 #[test]
 fn a_training_does_not_go_on_from_a_model() {
-    let run = train("lda", "topics=2 sweeps=1", tasks(&planted(1, 20, 2), 1), None, Consistency::Bsp).unwrap();
+    let run =
+        train("lda", "topics=2 sweeps=1", tasks(&planted(1, 20, 2), 1), None, Consistency::Bsp).unwrap();
     let job = crate::test_harness::job("lda", "topics=2").unwrap();
     let error = job.new_model(&crate::DataFacts::default(), Some(&*run.model)).unwrap_err().to_string();
     assert!(error.contains("--from") && error.contains("checkpoint"), "{error}");

@@ -300,6 +300,13 @@ pub const KEYS: &[Key] = &[
         "Columns of texts whose words are features: each word between white space, with its count",
     ),
     key(
+        "tokenizer",
+        KeyKind::Choice(data::Tokenizer::NAMES),
+        "blanks|words|english",
+        TRAIN,
+        "How texts become words: as they stand between white space, or in lower case without punctuation; english: also without stop words [default: blanks]",
+    ),
+    key(
         "interactions",
         KeyKind::Names,
         "A:B,...",

@@ -449,6 +449,7 @@ impl Planner<'_> {
             keep_zeros: options.keep_zeros && has_numbers,
             fields: options.uses_fields && !has_lists,
             token_order: options.keeps_token_order,
+            tokenizer: options.tokenizer.unwrap_or_default(),
             mark_missing: has_numbers && marks,
             ..Schema::default()
         }

@@ -107,7 +107,7 @@ impl RecordBuilder {
             mark_missing: schema.mark_missing,
             product_field: schema.fields.then_some(schema.columns.len() as u32),
             dictionary: Dictionary::default(),
-            tokens: Tokens::new(schema.token_order),
+            tokens: Tokens::new(schema.token_order, schema.tokenizer),
             multiplier: InteractionGenerator::new(plan.interactions.clone(), schema.keep_zeros),
         }
     }

@@ -18,6 +18,8 @@ pub struct Abilities {
     pub has_groups: bool,
     /// Records may name a query, which is their group if the setting `group` is `qid`.
     pub has_qid: bool,
+    /// A record is a text.
+    pub has_text: bool,
     /// Columns in the names of folders (`day=1/file`) are read.
     pub reads_partitions: bool,
 }
@@ -29,6 +31,7 @@ impl Abilities {
         is_numbered: false,
         has_groups: false,
         has_qid: false,
+        has_text: false,
         reads_partitions: false,
     };
     /// A table.
@@ -36,6 +39,16 @@ impl Abilities {
 }
 
 impl FormatRow {
+    /// Fails when the user has asked for a tokenizer of texts where there are none.
+    pub(crate) fn refuse_tokenizer(&self, options: &FormatOptions) -> Result<(), Error> {
+        if options.tokenizer.is_none() || self.abilities.has_text || !options.token_columns.is_empty() {
+            return Ok(());
+        }
+        let reason =
+            format!("{} has no texts; name columns of texts with token_columns, or remove it", self.name);
+        Err(Error::BadOption { option: "tokenizer", reason })
+    }
+
     /// Fails when a setting needs what the records of this format do not have.
     pub(crate) fn refuse_settings(&self, options: &FormatOptions) -> Result<(), Error> {
         let (name, has) = (self.name, self.abilities);

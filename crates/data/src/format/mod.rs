@@ -24,6 +24,8 @@ mod parquet;
 mod sample;
 mod text;
 pub(crate) mod token_features;
+pub(crate) mod tokenizer;
+mod uci_bags;
 mod vw;
 
 #[cfg(test)]

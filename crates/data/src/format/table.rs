@@ -1,6 +1,6 @@
 //! The table of formats, and the choice of a row for a file.
 
-use super::{Abilities, FormatRow, csv, dense, edges, libffm, libsvm, text, vw};
+use super::{Abilities, FormatRow, csv, dense, edges, libffm, libsvm, text, uci_bags, vw};
 use crate::Error;
 use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
@@ -49,6 +49,14 @@ impl FormatTable {
                     open: vw::open,
                 },
                 FormatRow {
+                    name: "uci_bags",
+                    title: "bags of words of UCI: three lines with numbers of documents, words and lines, then document word count",
+                    extensions: &[],
+                    abilities: Abilities { is_numbered: true, ..Abilities::NONE },
+                    recognize: uci_bags::recognize,
+                    open: uci_bags::open,
+                },
+                FormatRow {
                     name: "dense",
                     title: "numbers separated by blanks, tabs or commas, with the label first",
                     extensions: &["dense"],
@@ -68,7 +76,7 @@ impl FormatTable {
                     name: "text",
                     title: "one document per line, words between white space",
                     extensions: &[],
-                    abilities: Abilities::NONE,
+                    abilities: Abilities { has_text: true, ..Abilities::NONE },
                     recognize: |_| false,
                     open: text::open,
                 },

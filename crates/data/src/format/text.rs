@@ -3,12 +3,13 @@
 //! ```text
 //! line  = { white-space } [ token { white-space token } ]
 //! ```
-//! White space is that of Unicode, such as no-break and ideographic spaces; case and punctuation are kept. The key of a
+//! White space is that of Unicode, such as no-break and ideographic spaces; case and punctuation are kept, unless a [`Tokenizer`] is asked for. The key of a
 //! token is `named_key("", token)`, as that of a feature without a namespace in Vowpal Wabbit. A document has no label.
 //! Blank lines are skipped.
 
 use super::dictionary::Dictionary;
 use super::token_features::Tokens;
+use super::tokenizer::Tokenizer;
 use super::tokens::refuse_labels;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
 use crate::key_names::KeyNames;
@@ -18,20 +19,27 @@ use crate::{BatchBuilder, Error, LineError};
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give documents with labels as CSV with --token-columns, or as Vowpal Wabbit text";
     refuse_labels("lines of text", advice, context.options)?;
-    Ok(OpenFormat::Lines(Box::new(Text { keeps_order: context.options.keeps_token_order })))
+    Ok(OpenFormat::Lines(Box::new(Text {
+        keeps_order: context.options.keeps_token_order,
+        tokenizer: context.options.tokenizer.unwrap_or_default(),
+    })))
 }
 
 struct Text {
     keeps_order: bool,
+    tokenizer: Tokenizer,
 }
 
 impl LineFormat for Text {
     fn schema(&self) -> Schema {
-        Schema { token_order: self.keeps_order, ..Schema::default() }
+        Schema { token_order: self.keeps_order, tokenizer: self.tokenizer, ..Schema::default() }
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
-        Box::new(Parser { tokens: Tokens::new(self.keeps_order), dictionary: Dictionary::default() })
+        Box::new(Parser {
+            tokens: Tokens::new(self.keeps_order, self.tokenizer),
+            dictionary: Dictionary::default(),
+        })
     }
 }
 
@@ -82,6 +90,18 @@ mod tests {
         let words = "to\u{a0}be\u{3000}or\u{2009}to\u{85}";
         check("text", &documents(false), &[(words, Row::new(None, &expected))]);
         check("text", &documents(false), &[(" Ünï-cödé ", Row::new(None, &[(key("Ünï-cödé"), 1.0)]))]);
+    }
+
+    #[test]
+    fn a_tokenizer_takes_words_without_case_and_stop_words() {
+        let english = FormatOptions { tokenizer: Some(super::Tokenizer::English), ..documents(false) };
+        let mut expected = vec![(key("cat"), 2.0), (key("mat"), 1.0)];
+        expected.sort_by_key(|entry| entry.0);
+        check("text", &english, &[("The Cat was on the MAT: cat!", Row::new(None, &expected))]);
+        check("text", &english, &[("It is what it is", Row::new(None, &[]))]);
+        let order = FormatOptions { tokenizer: Some(super::Tokenizer::Words), ..documents(true) };
+        let expected = ["to", "be", "or", "to"].map(|token| (key(token), 1.0));
+        check("text", &order, &[("To be, or TO", Row::new(None, &expected))]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
                 .value_name("NAME")
                 .value_parser(["table", "lightgbm", "text", "graphviz"])
                 .default_value("table")
-                .help("A table, or trees of gbdt: as the text model of LightGBM, as text for people, or as graphs for Graphviz"),
+                .help("A table, or trees of gbdt: as the text model of LightGBM, as text for people, or as graphs for Graphviz; topics of lda: as text"),
         )
         .arg(
             Arg::new("tree")

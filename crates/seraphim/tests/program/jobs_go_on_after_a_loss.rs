@@ -23,6 +23,12 @@ fn trees_of_a_killed_server_or_worker_have_the_same_bytes() {
     survives_kills(&World::of("gbdt", &["--set", "iterations=150", "--set", "objective=logistic"]));
 }
 
+/// Their counts are at the servers, and the topics of tokens at the tasks; both are from one moment when the job goes on.
+#[test]
+fn topics_of_a_killed_server_or_worker_have_the_same_bytes() {
+    survives_kills(&World::of("lda", &["--set", "sweeps=600", "--set", "topics=30"]));
+}
+
 fn survives_kills(world: &World) {
     for (name, victims) in
         [("server", &["server-1"][..]), ("worker", &["worker-0"]), ("two", &["server-0", "worker-1"])]

@@ -60,6 +60,7 @@ mod slow_workers;
 mod the_bound_holds_on_servers;
 mod the_logs_of_processes_join;
 mod the_users_labels;
+mod topics_of_documents;
 mod train_predict_evaluate;
 mod training_continues_from_a_checkpoint;
 mod trees_leave_and_come_back;

@@ -23,6 +23,7 @@ const JOBS: &[(&str, &str, &str)] = &[
     ("kmeans", "k=3 method=mini_batch epochs=2 batch_size=100", "5ticks"),
     ("kmeans", "k=3 max_iterations=6 tolerance=0", "1ticks"),
     ("gbdt", "iterations=6", "1ticks"),
+    ("lda", "topics=3 sweeps=35", "1ticks"),
     ("lr", "optimizer=lbfgs l2=1 max_iterations=6", "1ticks"),
     ("lr", "optimizer=owlqn l1=1 max_iterations=5", "1ticks"),
     ("lr", "optimizer=admm l1=0.5 l2=1 max_iterations=5", "1ticks"),

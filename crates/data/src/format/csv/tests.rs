@@ -234,6 +234,19 @@ fn a_column_of_tokens_has_a_feature_for_each_distinct_one_with_its_count() {
 }
 
 #[test]
+fn a_tokenizer_of_the_training_reads_later_files_and_needs_texts() {
+    let tokenizer = Some(crate::Tokenizer::English);
+    let options = FormatOptions { token_columns: vec!["title".into()], tokenizer, ..options() };
+    let source = open("title,y\nThe Cat!,1\n", &options, None).unwrap();
+    assert_eq!(read(&source).unwrap()[0].entries, [(key("title", "cat"), 1.0)]);
+    let again = open("title,y\na CAT is,1\n", &FormatOptions::default(), Some(source.schema())).unwrap();
+    assert_eq!(read(&again).unwrap()[0].entries, [(key("title", "cat"), 1.0)]);
+    let options = FormatOptions { token_columns: Vec::new(), ..options };
+    let error = open("title,y\nThe Cat!,1\n", &options, None).err().unwrap().to_string();
+    assert!(error.contains("tokenizer") && error.contains("csv has no texts"), "{error}");
+}
+
+#[test]
 fn tokens_keep_their_order_for_an_algorithm_that_reads_sequences() {
     let options = FormatOptions {
         token_columns: vec!["title".into()],

@@ -70,7 +70,7 @@ fn without_an_extension_the_first_file_with_text_decides() {
     match recognized(&[memory(b"some words of a text\nand more of them\n")]) {
         Err(Error::FormatNotRecognized { file, known }) => {
             assert_eq!(file, "f");
-            assert!(known.contains("libsvm, libffm, vw, dense, csv, text, edges"), "{known}");
+            assert!(known.contains("libsvm, libffm, vw, uci_bags, dense, csv, text, edges"), "{known}");
         }
         other => panic!("{other:?}"),
     }
