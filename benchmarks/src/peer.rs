@@ -20,6 +20,7 @@ const PACKAGES: &[&str] = &[
     "vowpalwabbit",
     "xlearn",
     "lightgbm",
+    "tomotopy",
     "psutil",
     "setuptools<81",
 ];
@@ -97,6 +98,21 @@ impl Peers {
         words.extend([train.into(), test.map_or_else(|| "-".into(), Into::into)]);
         words.extend(arguments(settings));
         self.run("trees", cores, &words)
+    }
+
+    /// Runs `benchmarks/peers/topics.py` on one core: `fit_s` of tomotopy, `perplexity` of any topics.
+    pub(crate) fn topics(
+        &self,
+        root: &Path,
+        case: &str,
+        [train, test]: [&Path; 2],
+        more: &[&str],
+    ) -> Result<Value> {
+        let mut words = arguments([root.join("benchmarks/peers/topics.py")]);
+        words.push(case.into());
+        words.extend([train.into(), test.into()]);
+        words.extend(arguments(more));
+        self.run(case, Cores::One, &words)
     }
 
     fn run(&self, case: &str, cores: Cores, words: &[OsString]) -> Result<Value> {

@@ -12,6 +12,7 @@ mod minimum;
 mod quality;
 mod reliability;
 mod spark;
+mod topics;
 mod train;
 mod trees;
 
@@ -38,6 +39,7 @@ pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
         LINEAR,
         clusters::BENCHMARKS,
         factorization::BENCHMARKS,
+        topics::BENCHMARKS,
         trees::BENCHMARKS,
         memory::BENCHMARKS,
         reliability::BENCHMARKS,
