@@ -26,6 +26,8 @@ use math::elementary::ln_gamma;
 const BLOCKS: u64 = 4;
 /// The same for many topics, where the rows of a word cost more.
 const SPARSE_BLOCKS: u64 = 2;
+/// Topics of a document at first. Of 1, 2 and as many as there are, this gives the best perplexity (20 Newsgroups, 20 topics).
+const FIRST_TOPICS: u64 = 2;
 /// Largest size of the rows of a slice of the vocabulary in bytes.
 const SLICE_BYTES: u64 = 64 << 20;
 
@@ -139,9 +141,12 @@ impl Sampling<'_> {
         Ok(())
     }
 
-    /// Uniform topics.
+    /// The first topics of the tokens: each of those of its document, which are drawn before. From topics that all documents
+    /// have alike, topics of mixed documents come first, and some of them stay.
     fn first_topics(&self) -> Vec<u16> {
         let draws = Draws::new(self.seed, 0);
+        // No word has this key.
+        let of_documents = draws.of_word(u64::MAX);
         let mut topics = vec![0; self.documents.token_count()];
         for word in self.documents.groups.iter().flatten() {
             let of_word = draws.of_word(self.documents.keys[word.word as usize]);
@@ -150,8 +155,9 @@ impl Sampling<'_> {
                 let document = self.documents.of_tokens[t];
                 copy = if document == before { copy + 1 } else { 0 };
                 before = document;
-                let bits = bits(of_word, self.documents.before + u64::from(document), copy);
-                topics[t] = (u128::from(bits) * self.job.topics as u128 >> 64) as u16;
+                let document = self.documents.before + u64::from(document);
+                let of_document = bits(of_documents, document, bits(of_word, document, copy) % FIRST_TOPICS);
+                topics[t] = (u128::from(of_document) * self.job.topics as u128 >> 64) as u16;
             }
         }
         topics

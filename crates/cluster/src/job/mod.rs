@@ -398,7 +398,11 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
         delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
         text_columns: checker.names("text_columns"),
         token_columns: checker.names("token_columns"),
-        tokenizer: checker.choice("tokenizer")?.and_then(data::Tokenizer::from_name),
+        tokenizer: checker.parsed(
+            "tokenizer",
+            &data::Tokenizer::NAMES.join(", "),
+            data::Tokenizer::from_name,
+        )?,
         skip_columns: checker.names("skip_columns"),
         keep_columns: checker.names("keep_columns"),
         interactions: checker
