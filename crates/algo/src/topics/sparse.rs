@@ -117,8 +117,9 @@ struct OfWord {
     share: Vec<f32>,
     /// `(n_wk - 1 + beta) / (n_k - 1 + V beta)`, for a token of the topic.
     own_share: Vec<f32>,
-    /// The topics that have the word, ascending.
+    /// The topics that have the word, ascending, and the position of each of them there.
     topics: Vec<u16>,
+    places: Vec<u16>,
     /// The running sums of `alpha_k n_wk r_k` over them.
     ends: Vec<f32>,
 }
@@ -126,7 +127,8 @@ struct OfWord {
 impl OfWord {
     fn new(frozen: &Frozen) -> Self {
         let zeros = vec![0.0; frozen.alpha.len()];
-        Self { share: zeros.clone(), own_share: zeros, topics: Vec::new(), ends: Vec::new() }
+        let places = vec![0; zeros.len()];
+        Self { share: zeros.clone(), own_share: zeros, topics: Vec::new(), places, ends: Vec::new() }
     }
 
     fn set(&mut self, frozen: &Frozen, row: &[i32]) {
@@ -139,6 +141,7 @@ impl OfWord {
         for (k, &count) in row.iter().enumerate().filter(|(_, count)| **count != 0) {
             let count = count as f32;
             self.own_share[k] = (count - 1.0 + frozen.beta) * frozen.own_scale[k];
+            self.places[k] = self.topics.len() as u16;
             self.topics.push(k as u16);
             sum += frozen.alpha[k] * count * frozen.scale[k];
             self.ends.push(sum);
@@ -165,7 +168,8 @@ impl OfWord {
             of_document += (count - u32::from(is_own)) as f32 * share;
             ends.push(of_document);
         }
-        let at = self.topics.binary_search(&(old as u16)).expect("the token is in the row of its word");
+        // The token is in the row of its word.
+        let at = usize::from(self.places[old]);
         let before = if at == 0 { 0.0 } else { self.ends[at - 1] };
         let own = frozen.alpha[old] * (self.own_share[old] - frozen.beta * frozen.own_scale[old]).max(0.0);
         let after = self.ends[self.ends.len() - 1] - self.ends[at];

@@ -25,7 +25,7 @@ use math::elementary::ln_gamma;
 /// Blocks of documents of a sweep: the counts of words are late by at most this part of it.
 const BLOCKS: u64 = 4;
 /// The same for many topics, where the rows of a word cost more.
-const SPARSE_BLOCKS: u64 = 2;
+const SPARSE_BLOCKS: u64 = 1;
 /// Topics of a document at first. Of 1, 2 and as many as there are, this gives the best perplexity (20 Newsgroups, 20 topics).
 const FIRST_TOPICS: u64 = 2;
 /// Largest size of the rows of a slice of the vocabulary in bytes.
