@@ -86,7 +86,7 @@ pub(super) fn coherence(
     Ok((topics > 0.0).then(|| Coherence { umass: umass / topics, npmi: npmi / topics }))
 }
 
-/// UMass and NPMI of a topic. `counts`: for each word the documents that it shares with the words before it, then its own.
+/// Both of a topic: `umass`, `npmi`. `counts`: for each word the documents that it shares with the words before it, then its own.
 fn of_topic(counts: &[i64], words: usize, documents: f64) -> [f64; 2] {
     let count = |i: usize, j: usize| counts[i * (i + 1) / 2 + j] as f64;
     let (mut umass, mut npmi, mut pairs) = (0.0, 0.0, 0.0);

@@ -65,7 +65,9 @@ impl Bags {
         by_key.sort_unstable();
         let mut places = vec![0; by_key.len()];
         (0..).zip(&by_key).for_each(|(place, (_, word))| places[*word as usize] = place);
-        entries.iter_mut().for_each(|entry| entry.word = places[entry.word as usize]);
+        for entry in &mut entries {
+            entry.word = places[entry.word as usize];
+        }
         let keys = by_key.into_iter().map(|(key, _)| key).collect();
         Ok(Self { keys, entries, document_count })
     }
@@ -139,13 +141,13 @@ pub(super) struct Division {
 
 impl Division {
     fn slice(self, key: u64) -> u64 {
-        (u128::from(mix64(key)) * u128::from(self.slices) >> 64) as u64
+        ((u128::from(mix64(key)) * u128::from(self.slices)) >> 64) as u64
     }
 }
 
 impl Documents {
     /// `is_word` says which words are in the vocabulary.
-    pub(super) fn new(bags: Bags, is_word: &[bool], before: u64, division: Division) -> Self {
+    pub(super) fn new(bags: &Bags, is_word: &[bool], before: u64, division: Division) -> Self {
         let kept = bags.keys.iter().zip(is_word).enumerate().filter(|(_, (_, is_word))| **is_word);
         let mut words: Vec<(u64, u64, u32)> =
             kept.map(|(old, (&key, _))| (division.slice(key), key, old as u32)).collect();

@@ -28,7 +28,7 @@
 //! on its own document: the topics have the same bytes for any number of tasks. A task of several pulls the rows of a group
 //! before it, and pushes the differences after it, so that no task has the rows of all words; a task alone keeps the rows.
 //!
-//! Both samplers draw from the exact distribution given these counts. Metropolis-Hastings steps (LightLDA, WarpLDA) need
+//! Both samplers draw from the exact distribution given these counts. Metropolis-Hastings steps (`LightLDA`, `WarpLDA`) need
 //! more sweeps for the same likelihood, and with counts that do not change while a word is sampled the exact draw costs
 //! only as much as the document has topics.
 //!

@@ -1,7 +1,7 @@
 //! The prior of the topics of documents: alpha, one number for each topic, from the counts of all documents.
 //!
 //! **Source.** Minka, "Estimating a Dirichlet distribution", 2000, equation 55 (the fixed point of the Dirichlet-multinomial);
-//! Wallach, Mimno, McCallum, "Rethinking LDA: why priors matter", NIPS 2009, for why alpha has a number for each topic and beta
+//! Wallach, Mimno, `McCallum`, "Rethinking LDA: why priors matter", NIPS 2009, for why alpha has a number for each topic and beta
 //! does not. Sums over documents are integers, so they are the same for any division of the documents over tasks.
 
 use math::elementary::{digamma, ln, ln_gamma};

@@ -92,7 +92,9 @@ impl Words {
                 counts[*topic] += 1.0;
             }
             if sweep >= sweeps - kept {
-                of_tokens.iter().for_each(|topic| sums[*topic] += 1);
+                for topic in &of_tokens {
+                    sums[*topic] += 1;
+                }
             }
         }
         let all = tokens.len() as f64 + alpha.iter().sum::<f64>();

@@ -4,7 +4,7 @@
 //! (n_dk + alpha_k) (n_wk + beta) / (n_k + V beta) = n_dk s_k + alpha_k n_wk r_k + alpha_k beta r_k
 //! r_k = 1 / (n_k + V beta),  s_k = (n_wk + beta) r_k
 //! ```
-//! (Yao, Mimno, McCallum, "Efficient methods for topic model inference on streaming document collections", KDD 2009). The first
+//! (Yao, Mimno, `McCallum`, "Efficient methods for topic model inference on streaming document collections", KDD 2009). The first
 //! term has the topics of the document alone. The others do not change while the tokens of a word are sampled, so their running
 //! sums are made once for the word, and once for all words. A token costs as much as its document has topics.
 

@@ -4,6 +4,7 @@ use math::exact_sum::ExactSum;
 use matrix::{Agent, Values, ValuesMut};
 
 use super::documents::{Documents, WordTokens};
+use super::functions::Fold;
 use super::model::Model;
 use crate::error::Error;
 use crate::rows::rows_of;
@@ -128,7 +129,7 @@ impl WordRows {
 pub(super) fn fold<const N: usize>(
     rows: &WordRows,
     agent: &mut dyn Agent,
-    (name, terms): (&str, fn(&[f64], u64, &[f64]) -> [f64; N]),
+    (name, terms): Fold<N>,
     argument: &[f64],
 ) -> Result<[f64; N], Error> {
     if !rows.is_alone {

@@ -122,7 +122,7 @@ fn both_samplers_draw_from_the_exact_distribution() {
     let (topics, beta) = (11usize, 0.3);
     let records: Vec<Record> = vec![(0.0, vec![(0, 1.0), (1, 2.0)]); DOCUMENTS];
     let bags = Bags::read(&mut data::MemoryStream::new(build(&records, 1000))).unwrap();
-    let documents = Documents::new(bags, &[true, true], 7, Division { blocks: 1, slices: 1 });
+    let documents = Documents::new(&bags, &[true, true], 7, Division { blocks: 1, slices: 1 });
     // The tokens of word 0 are sampled first: their distribution is known.
     let of_word =
         |range: std::ops::Range<usize>, topic: fn(usize) -> u16| range.map(topic).collect::<Vec<u16>>();

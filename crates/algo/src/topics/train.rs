@@ -74,7 +74,7 @@ pub(super) fn begin<'a>(
     let blocks = if job.topics <= DENSE_LIMIT { BLOCKS } else { SPARSE_BLOCKS };
     let slices = (words.size * job.topics as u64 * size_of::<i32>() as u64).div_ceil(SLICE_BYTES);
     let before = counts[..own].iter().sum::<i64>() as u64;
-    let documents = Documents::new(bags, &words.is_word, before, Division { blocks, slices });
+    let documents = Documents::new(&bags, &words.is_word, before, Division { blocks, slices });
     let mut tokens = [documents.token_count() as i64];
     Exchange::new(task.agent).sum(&mut tokens)?;
     let rows = WordRows::new(job.topics, row_width(job.topics), task_count == 1, &documents);
@@ -151,13 +151,13 @@ impl Sampling<'_> {
         for word in self.documents.groups.iter().flatten() {
             let of_word = draws.of_word(self.documents.keys[word.word as usize]);
             let (mut before, mut copy) = (u32::MAX, 0);
-            for t in word.start..word.end {
-                let document = self.documents.of_tokens[t];
+            let tokens = word.start..word.end;
+            for (topic, &document) in topics[tokens.clone()].iter_mut().zip(&self.documents.of_tokens[tokens]) {
                 copy = if document == before { copy + 1 } else { 0 };
                 before = document;
                 let document = self.documents.before + u64::from(document);
                 let of_document = bits(of_documents, document, bits(of_word, document, copy) % FIRST_TOPICS);
-                topics[t] = (u128::from(of_document) * self.job.topics as u128 >> 64) as u16;
+                *topic = ((u128::from(of_document) * self.job.topics as u128) >> 64) as u16;
             }
         }
         topics

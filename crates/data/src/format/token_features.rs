@@ -4,7 +4,7 @@
 use math::hash::named_key;
 
 use super::dictionary::Dictionary;
-use super::tokenizer::Tokenizer;
+use super::tokenizer::{Tokenizer, for_each_word};
 use crate::batch::BatchBuilder;
 
 /// Turns texts into entries.
@@ -35,7 +35,7 @@ impl Tokens {
             self.keys.clear();
             let keys = &mut self.keys;
             let visit = |token: &[u8]| keys.push(add_token(space, token, dictionary));
-            self.tokenizer.for_each_word(text, &self.stop_words, visit);
+            for_each_word(text, &self.stop_words, visit);
             return out.push_tokens(&mut self.keys, self.keeps_order);
         }
         match std::str::from_utf8(text) {

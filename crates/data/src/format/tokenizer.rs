@@ -34,29 +34,29 @@ impl Tokenizer {
         *self == Self::Blanks
     }
 
-    /// Calls `visit` with the words of a text. What is not UTF-8 separates words.
-    pub(crate) fn for_each_word(self, text: &[u8], stop_words: &[&str], mut visit: impl FnMut(&[u8])) {
-        let mut word = String::new();
-        let mut end = |word: &mut String| {
-            if word.chars().nth(1).is_some() && stop_words.binary_search(&word.as_str()).is_err() {
-                visit(word.as_bytes());
-            }
-            word.clear();
-        };
-        for character in String::from_utf8_lossy(text).chars() {
-            if character.is_alphanumeric() {
-                word.extend(character.to_lowercase());
-            } else {
-                end(&mut word);
-            }
-        }
-        end(&mut word);
-    }
-
     /// The words that are left out, ascending.
     pub(crate) fn stop_words(self) -> Vec<&'static str> {
         if self == Self::English { ENGLISH.lines().collect() } else { Vec::new() }
     }
+}
+
+/// Calls `visit` with the words of a text. What is not UTF-8 separates words.
+pub(crate) fn for_each_word(text: &[u8], stop_words: &[&str], mut visit: impl FnMut(&[u8])) {
+    let mut word = String::new();
+    let mut end = |word: &mut String| {
+        if word.chars().nth(1).is_some() && stop_words.binary_search(&word.as_str()).is_err() {
+            visit(word.as_bytes());
+        }
+        word.clear();
+    };
+    for character in String::from_utf8_lossy(text).chars() {
+        if character.is_alphanumeric() {
+            word.extend(character.to_lowercase());
+        } else {
+            end(&mut word);
+        }
+    }
+    end(&mut word);
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     fn words(tokenizer: Tokenizer, text: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         let visit = |word: &[u8]| found.push(String::from_utf8(word.to_vec()).unwrap());
-        tokenizer.for_each_word(text, &tokenizer.stop_words(), visit);
+        for_each_word(text, &tokenizer.stop_words(), visit);
         found
     }
 

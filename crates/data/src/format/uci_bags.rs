@@ -142,7 +142,7 @@ impl BagFile {
             let line = file.next_line()?.and_then(|line| numbers(&line));
             let Some(&[value]) = line.as_deref() else {
                 return Err(file.damaged(
-                    "the first three lines are one number each: of documents, of words, and of the lines that follow".to_owned(),
+                    "the first three lines are one number each: of documents, of words, and of the lines that follow",
                 ));
             };
             *number = value;
@@ -151,7 +151,7 @@ impl BagFile {
         Ok(file)
     }
 
-    fn damaged(&self, reason: String) -> Error {
+    fn damaged(&self, reason: &str) -> Error {
         let reason = format!("line {}: {reason}", self.line);
         Error::BadFile { file: self.name.clone(), record: None, reason }
     }
@@ -176,7 +176,7 @@ impl BagFile {
             }
             if rest.len() > LINE_BYTES {
                 self.line += 1;
-                return Err(self.damaged("a line is too long for three numbers".to_owned()));
+                return Err(self.damaged("a line is too long for three numbers"));
             }
             self.buffer.drain(..self.at);
             self.at = 0;
@@ -226,7 +226,7 @@ impl BagFile {
         let number = self.next_document;
         if first.document > number + GAP_LIMIT {
             return Err(
-                self.damaged(format!("the documents {number} to {} have no words", first.document - 1))
+                self.damaged(&format!("the documents {number} to {} have no words", first.document - 1))
             );
         }
         while let Some(entry) = self.pending.filter(|entry| entry.document <= number) {
@@ -234,7 +234,7 @@ impl BagFile {
                 let reason = "documents must ascend, and the lines of one follow one another; sort the lines after the third, as \
                               with: sort -n";
                 return Err(
-                    self.damaged(format!("document {} comes after {number}: {reason}", entry.document))
+                    self.damaged(&format!("document {} comes after {number}: {reason}", entry.document))
                 );
             }
             sink.builder().push(entry.word, entry.count as f32);
@@ -255,13 +255,13 @@ impl BagFile {
     fn check_end(&self) -> Result<(), Error> {
         let (last, said) = (self.next_document - 1, self.documents);
         if self.entries_read != self.entries {
-            return Err(self.damaged(format!(
+            return Err(self.damaged(&format!(
                 "the third line says that {} lines follow, and {} do; the file was cut short, or its first lines are wrong",
                 self.entries, self.entries_read
             )));
         }
         if last != said {
-            return Err(self.damaged(format!(
+            return Err(self.damaged(&format!(
                 "the first line says that there are {said} documents, and the last one with words is {last}; correct it"
             )));
         }
