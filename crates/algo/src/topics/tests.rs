@@ -46,7 +46,7 @@ fn i64s(store: &LocalStore, id: MatrixId) -> Vec<i64> {
 }
 
 /// The tables of the model.
-fn tables(run: &Run) -> Vec<matrix::ExportedRows> {
+fn tables(run: &Run) -> Vec<matrix::RowBlock> {
     (0..run.model.matrix_count() as u32).map(|id| run.store.export(MatrixId(id)).unwrap()).collect()
 }
 
@@ -201,7 +201,9 @@ fn counts_that_are_no_whole_numbers_and_weights_are_refused() {
 fn a_document_of_weight_0_and_a_word_of_count_0_are_not_there() {
     let records = planted(5, 60, 2);
     let mut more = records.clone();
-    more.iter_mut().for_each(|(_, words)| words.push((999, 0.0)));
+    for (_, words) in &mut more {
+        words.push((999, 0.0));
+    }
     more.push((0.0, vec![(3, 5.0)]));
     let mut batches = build(&more, 61);
     batches[0].weights = vec![1.0; 60];

@@ -152,7 +152,8 @@ impl Sampling<'_> {
             let of_word = draws.of_word(self.documents.keys[word.word as usize]);
             let (mut before, mut copy) = (u32::MAX, 0);
             let tokens = word.start..word.end;
-            for (topic, &document) in topics[tokens.clone()].iter_mut().zip(&self.documents.of_tokens[tokens]) {
+            for (topic, &document) in topics[tokens.clone()].iter_mut().zip(&self.documents.of_tokens[tokens])
+            {
                 copy = if document == before { copy + 1 } else { 0 };
                 before = document;
                 let document = self.documents.before + u64::from(document);

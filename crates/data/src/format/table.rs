@@ -48,14 +48,7 @@ impl FormatTable {
                     recognize: vw::recognize,
                     open: vw::open,
                 },
-                FormatRow {
-                    name: "uci_bags",
-                    title: "bags of words of UCI: three lines with numbers of documents, words and lines, then document word count",
-                    extensions: &[],
-                    abilities: Abilities { is_numbered: true, ..Abilities::NONE },
-                    recognize: uci_bags::recognize,
-                    open: uci_bags::open,
-                },
+                uci_bags::ROW,
                 FormatRow {
                     name: "dense",
                     title: "numbers separated by blanks, tabs or commas, with the label first",

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::tokens::refuse_labels;
-use super::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
+use super::{Abilities, FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
 use crate::compression::ByteStream;
 use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
@@ -39,12 +39,22 @@ fn numbers(line: &[u8]) -> Option<Vec<u64>> {
         .collect()
 }
 
-pub(super) fn recognize(head: &[u8]) -> bool {
+/// The row in the table of formats.
+pub(super) const ROW: FormatRow = FormatRow {
+    name: "uci_bags",
+    title: "bags of words of UCI: three lines with numbers of documents, words and lines, then document word count",
+    extensions: &[],
+    abilities: Abilities { is_numbered: true, ..Abilities::NONE },
+    recognize,
+    open,
+};
+
+fn recognize(head: &[u8]) -> bool {
     let counts = |line: &[u8]| numbers(line).map(|numbers| numbers.len());
     head.split(|byte| *byte == b'\n').map(counts).take(HEADER_LINES + 1).eq([1, 1, 1, 3].map(Some))
 }
 
-pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
+fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give documents with labels as libsvm, label word:count ...";
     refuse_labels("bags of words", advice, context.options)?;
     Ok(OpenFormat::RowGroups(Box::new(UciBags)))
