@@ -19,7 +19,7 @@
 use matrix::{FunctionCall, PartialAnswer};
 
 use super::bytes::MetaReader;
-use super::{Out, set_watermark, watermark};
+use super::{Out, calls_bytes, parts_bytes, set_watermark, watermark};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
@@ -110,6 +110,7 @@ impl PulledFunction {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         out.header.request = self.request;
         set_watermark(&mut out.header, self.applied);
+        out.meta.reserve(24 + parts_bytes(&self.parts));
         out.meta.extend(self.minimum.to_le_bytes());
         out.meta.extend(self.held_ns.to_le_bytes());
         out.meta.extend((self.parts.len() as u64).to_le_bytes());
@@ -140,6 +141,7 @@ impl PulledFunction {
 
 /// Writes the number of calls, `second`, and the calls.
 fn put_calls(calls: &[FunctionCall], second: u32, meta: &mut Vec<u8>) {
+    meta.reserve(8 + calls_bytes(calls));
     meta.extend((calls.len() as u32).to_le_bytes());
     meta.extend(second.to_le_bytes());
     for call in calls {
