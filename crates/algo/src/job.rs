@@ -178,7 +178,7 @@ pub struct Needs {
     /// intercept, and is the same for them.
     pub subtracts_origins: bool,
     /// The columns of a table that name the parts of a record, such as its user and its item: they are its only features, in this
-    /// order, and every record has a name in each.
+    /// order, and every record has a name in each. Those that the user gives (`--user`, `--item`) stand in their place.
     pub ids: &'static [&'static str],
     /// Entries must have fields.
     pub uses_fields: bool,
@@ -225,7 +225,13 @@ impl Needs {
         options.uses_labels = self.uses_labels;
         options.keep_zeros = self.keep_zeros;
         options.subtracts_origins = self.subtracts_origins;
-        options.id_columns = self.ids.iter().map(|&id| id.to_owned()).collect();
+        let given = std::mem::take(&mut options.id_columns);
+        let column = |(&id, given): (&&str, Option<&String>)| match given {
+            Some(given) if !given.is_empty() => given.clone(),
+            _ => id.to_owned(),
+        };
+        let given = given.iter().map(Some).chain(std::iter::repeat(None));
+        options.id_columns = self.ids.iter().zip(given).map(column).collect();
         options.uses_fields = self.uses_fields || !self.ids.is_empty();
         options.keeps_token_order = self.keeps_token_order;
         options.key_limit = self.key_limit;

@@ -48,7 +48,8 @@ pub struct FormatOptions {
     /// Columns whose values are names even if they look like numbers.
     pub text_columns: Vec<String>,
     /// Columns whose values are the names of a record's parts, such as its user and its item. They are the only features of
-    /// a table then, in this order, and every record has a name in each. Formats of lines without columns ignore it.
+    /// a table then, in this order, and every record has a name in each. Formats of lines without columns ignore it. Before a
+    /// job has said what it needs, these are those that the user gives; an empty name leaves the choice to the job.
     pub id_columns: Vec<String>,
     /// Columns whose values are texts of tokens between white space.
     pub token_columns: Vec<String>,

@@ -101,19 +101,20 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Reads the edges of the task's share of the data: `--format edges`, or entries with the fields 0 and 1.
+    /// Reads the edges of the task's share of the data: `--format edges` or `adjacency`, or entries with the fields 0 and 1.
     pub fn edges(&mut self) -> Result<Vec<Edge>, Error> {
         let mut edges = Vec::new();
         self.for_each_batch(|batch| {
             for r in 0..batch.record_count() {
-                let node = |field: u32| {
-                    let at = batch.entries(r).find(|i| batch.fields.get(*i) == Some(&field));
-                    at.map(|i| batch.columns[batch.indices[i] as usize])
+                let nodes = |field: u32| {
+                    let of_field = move |i: &usize| batch.fields.get(*i) == Some(&field);
+                    batch.entries(r).filter(of_field).map(|i| batch.columns[batch.indices[i] as usize])
                 };
-                let (Some(source), Some(target)) = (node(0), node(1)) else {
+                let (Some(source), Some(_)) = (nodes(0).next(), nodes(1).next()) else {
                     return Err(Error::unsuitable("a record is no edge: give edges (--format edges)"));
                 };
-                edges.push(Edge { source, target, weight: f64::from(batch.weight(r)) });
+                let weight = f64::from(batch.weight(r));
+                edges.extend(nodes(1).map(|target| Edge { source, target, weight }));
             }
             Ok(())
         })?;

@@ -224,6 +224,9 @@ pub const KEYS: &[Key] = &[
         "Format of the data [default: by extension, then by the first lines]",
     ),
     key("label", KeyKind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
+    key("rating", KeyKind::Text, "COLUMN", ALL, "Another name of --label, for ratings of items by users"),
+    key("user", KeyKind::Text, "COLUMN", TRAIN, "Column of users, by name or number from 0 [default: user]"),
+    key("item", KeyKind::Text, "COLUMN", TRAIN, "Column of items, by name or number from 0 [default: item]"),
     key("no_label", KeyKind::Switch, "", &[JobCommand::Predict], "The data have no label column"),
     key(
         "raw_scores",

@@ -250,6 +250,7 @@ impl TrainJob {
         local_data::check(&mut job, restarts)?;
         holdout::check(&job)?;
         job.check_consistency()?;
+        check_ids(&job)?;
         Ok(job)
     }
 }
@@ -386,10 +387,19 @@ fn input_for(checker: &Checker<'_>, purpose: InputPurpose) -> Result<Input, Erro
     })
 }
 
+/// The data of a command that reads them beside a model; `raw` says how.
+pub fn scoring_input(raw: &RawJob, data: Vec<String>) -> Result<Input, Error> {
+    let checker = Checker::new(raw, JobCommand::Train);
+    let (format, bad_lines) = (checker.text("format"), bad_lines(&checker)?);
+    let options = FormatOptions { purpose: InputPurpose::Prediction, ..options(&checker)? };
+    Ok(Input { data, format, options, bad_lines })
+}
+
 fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
     let expected = "one ASCII character, or the word tab";
     Ok(FormatOptions {
-        label: checker.text("label"),
+        label: label(checker)?,
+        id_columns: ids(checker),
         has_label: !checker.switch("no_label")?,
         weight: checker.text("weight"),
         group: checker.text("group"),
@@ -411,6 +421,35 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
             .map(|text| data::parse_interaction(text))
             .collect(),
         ..FormatOptions::default()
+    })
+}
+
+/// Returns the label column, which `rating` names too.
+fn label(checker: &Checker<'_>) -> Result<Option<String>, Error> {
+    match (checker.text("label"), checker.text("rating")) {
+        (Some(label), Some(rating)) if label != rating => Err(Error::InvalidRequest {
+            what: format!("--label {label} and --rating {rating} name the same thing"),
+            advice: "give one of them".into(),
+        }),
+        (label, rating) => Ok(label.or(rating)),
+    }
+}
+
+/// Returns the given columns of users and items; an empty name where only the other one is given.
+fn ids(checker: &Checker<'_>) -> Vec<String> {
+    let ids = ["user", "item"].map(|name| checker.text(name));
+    if ids.iter().all(Option::is_none) { Vec::new() } else { ids.map(Option::unwrap_or_default).to_vec() }
+}
+
+/// Refuses columns of users and items for an algorithm that does not read them.
+fn check_ids(job: &TrainJob) -> Result<(), Error> {
+    if job.input.options.id_columns.is_empty() || !job.parameters.needs().ids.is_empty() {
+        return Ok(());
+    }
+    let what = format!("--user and --item: {} does not learn from users and items", job.algorithm.name);
+    Err(Error::InvalidRequest {
+        what,
+        advice: "leave them out, or choose als, ials or another recommender".into(),
     })
 }
 

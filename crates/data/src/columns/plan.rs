@@ -85,6 +85,9 @@ impl ColumnPlan {
     }
 }
 
+/// The label by default where columns name the parts of a record, such as its user and its item.
+const RATING: &str = "rating";
+
 /// Gives the columns of a table their roles. With a trained schema, the features are those of that schema.
 pub(crate) fn plan(
     table: &TableDescription<'_>,
@@ -306,6 +309,9 @@ impl Planner<'_> {
         }
         if !options.has_label {
             return Ok(None);
+        }
+        if !options.id_columns.is_empty() {
+            return table.find(RATING);
         }
         let is_free = |at: &usize| table.is_value(*at) && !is_taken(*at);
         let by_place = match table.fallback {

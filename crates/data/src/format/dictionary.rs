@@ -144,10 +144,11 @@ mod tests {
             ("libffm", "", |n| format!("1 3:{n}:1 5:{n}:1\n")),
             ("text", "", |n| format!("Rome{n}\n")),
             ("edges", "", |n| format!("Rome{n} Ostia{n}\n")),
+            ("adjacency", "", |n| format!("Rome{n} Ostia{n}\n")),
         ] {
             for (count, is_told) in [(100, false), (40_000, true)] {
                 let mut config = SourceConfig { format: Some(format.to_owned()), ..SourceConfig::default() };
-                config.options.has_label = !["text", "edges"].contains(&format);
+                config.options.has_label = !["text", "edges", "adjacency"].contains(&format);
                 if format == "libffm" {
                     // Only their products have names.
                     config.options.interactions = vec![vec!["3".to_owned(), "5".to_owned()]];

@@ -23,8 +23,8 @@ use crate::time::parse_time;
 use crate::{BatchBuilder, Error, LineError};
 
 /// Fields of the two nodes.
-const SOURCE: u32 = 0;
-const TARGET: u32 = 1;
+pub(super) const SOURCE: u32 = 0;
+pub(super) const TARGET: u32 = 1;
 
 /// Numbers of nodes are below it.
 const NODE_LIMIT: u64 = NAMED_KEY_BIT;
@@ -77,7 +77,7 @@ fn is_header(first: &[&[u8]], edges: &[Vec<&[u8]>]) -> bool {
 }
 
 /// Whether the first word of a line is not that of a comment.
-fn is_node((_, word): (usize, &[u8])) -> bool {
+pub(super) fn is_node((_, word): (usize, &[u8])) -> bool {
     !matches!(word[0], b'#' | b'%')
 }
 
@@ -175,8 +175,7 @@ impl LineParser for Parser {
             ));
         }
         for (field, (_, word)) in [(SOURCE, source), (TARGET, target)] {
-            let key = self.node(word);
-            out.push_with_field(field, key, 1.0);
+            out.push_with_field(field, node_key(word, &mut self.dictionary), 1.0);
         }
         if let Some(time) = time {
             out.set_time(time);
@@ -193,20 +192,23 @@ impl LineParser for Parser {
     }
 }
 
-impl Parser {
-    fn node(&mut self, word: &[u8]) -> u64 {
-        let (number, end) = parse_digits(word, 0);
-        if end == word.len() && number < NODE_LIMIT {
-            return number;
-        }
-        let key = named_key(b"", word);
-        self.dictionary.add_named(key, || Some(String::from_utf8_lossy(word).into_owned()));
-        key
+/// The key of a node; a name is added to the dictionary.
+pub(super) fn node_key(word: &[u8], dictionary: &mut Dictionary) -> u64 {
+    let key = key_of_node(word);
+    if key >= NODE_LIMIT {
+        dictionary.add_named(key, || Some(String::from_utf8_lossy(word).into_owned()));
     }
+    key
+}
+
+/// The key of a node as the formats `edges` and `adjacency` read it.
+pub fn key_of_node(word: &[u8]) -> u64 {
+    let (number, end) = parse_digits(word, 0);
+    if end == word.len() && number < NODE_LIMIT { number } else { named_key(b"", word) }
 }
 
 /// The words of a line, with where they begin.
-fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     let parts = line.split(|byte| *byte == b',' || byte.is_ascii_whitespace()).map(move |word| {
         let start = at;

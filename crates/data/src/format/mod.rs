@@ -7,6 +7,7 @@
 //!   [`Sink`] as the reader of lines does.
 
 mod abilities;
+mod adjacency;
 pub mod table;
 mod tokens;
 
@@ -32,6 +33,7 @@ mod vw;
 pub(crate) mod testing;
 
 pub use abilities::Abilities;
+pub use edges::key_of_node;
 use sample::most_lines;
 pub(crate) use sample::text_lines;
 pub use table::FormatTable;

@@ -1,6 +1,6 @@
 //! The table of formats, and the choice of a row for a file.
 
-use super::{Abilities, FormatRow, csv, dense, edges, libffm, libsvm, text, uci_bags, vw};
+use super::{Abilities, FormatRow, adjacency, csv, dense, edges, libffm, libsvm, text, uci_bags, vw};
 use crate::Error;
 use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
@@ -80,6 +80,14 @@ impl FormatTable {
                     abilities: Abilities::NONE,
                     recognize: |_| false,
                     open: edges::open,
+                },
+                FormatRow {
+                    name: "adjacency",
+                    title: "a node per line with its neighbours, or a user with items: node node ...",
+                    extensions: &["adjacency"],
+                    abilities: Abilities::NONE,
+                    recognize: |_| false,
+                    open: adjacency::open,
                 },
             ],
         };
