@@ -16,6 +16,7 @@
 //! | [`mod@kmeans`] | KMeans: Lloyd, mini-batches, k-means++ and k-means|| |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`loss`], [`csr`], `labels` | losses of scores, arithmetic of sparse records, labels as users write them |
+//! | [`recommend`] | recommenders: factorization of ratings and of choices, the best items of users |
 //! | [`scaling`], `scan` | scaling of columns by their moments, which a scan of all records measures |
 //! | `rows`, `chosen`, `exchange` | rows of matrices by the keys of a batch; values for settings that are left open; sums over tasks |
 //! | [`topics`] | latent Dirichlet allocation by collapsed Gibbs sampling |
@@ -42,6 +43,7 @@ pub mod linear;
 pub mod loss;
 pub mod metric;
 pub mod param;
+pub mod recommend;
 mod rows;
 pub mod scaling;
 mod scan;
@@ -71,8 +73,14 @@ pub use stopping::{EarlyStopping, StoppingDecision};
 pub use task_loop::{EpochEnd, Learner, TaskState, train};
 
 /// The families of this crate. A new one is a folder and a row here.
-pub const FAMILIES: &[&Family] =
-    &[&factorization::FAMILY, &kmeans::FAMILY, &linear::FAMILY, &topics::FAMILY, &trees::FAMILY];
+pub const FAMILIES: &[&Family] = &[
+    &factorization::FAMILY,
+    &kmeans::FAMILY,
+    &linear::FAMILY,
+    &recommend::FAMILY,
+    &topics::FAMILY,
+    &trees::FAMILY,
+];
 
 /// Creates the table of all PS functions: the built-in ones and those of the families of this crate.
 pub fn functions() -> matrix::FunctionTable {

@@ -98,6 +98,13 @@ impl TopN {
         }
     }
 
+    /// The smallest of the scores, once there are n; a lower one changes nothing any more.
+    #[inline]
+    pub fn smallest(&self) -> Option<f64> {
+        let smallest = self.heap.peek().filter(|_| self.heap.len() >= self.limit)?;
+        Some(smallest.0.score)
+    }
+
     /// The scores and their ids, the largest score first.
     pub fn into_sorted(self) -> Vec<(f64, u64)> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(ranked)| (ranked.score, ranked.id)).collect()
@@ -136,7 +143,8 @@ mod tests {
         for limit in [0, 1, 7, 100, 600] {
             random.shuffle(&mut scores);
             let mut top = TopN::new(limit);
-            for &(score, id) in &scores {
+            for (count, &(score, id)) in (0..).zip(&scores) {
+                assert_eq!(top.smallest().is_some(), limit > 0 && count >= limit);
                 top.add(score, id);
             }
             assert_eq!(top.into_sorted(), sorted[..limit.min(500)]);

@@ -39,6 +39,7 @@ use tempfile::TempDir;
 
 pub use cluster::report::{EpochLine, Report};
 pub use cluster::run::evaluate::Evaluation;
+pub use cluster::run::recommend::LoadedRecommender;
 pub use cluster::run::score::Scores;
 #[cfg(feature = "parquet")]
 pub use data::arrays::RecordBatch;
@@ -347,6 +348,14 @@ impl TrainedModel {
         let job = PredictJob::check(&raw)?;
         check_members(job.members, "predict")?;
         self.in_environment(memory, |environment| self.loaded.predict(&job.input, environment))
+    }
+
+    /// The model of a recommender, for the best items of users and for similar items.
+    ///
+    /// # Errors
+    /// If the model is none of users and items.
+    pub fn recommender(&self) -> Result<LoadedRecommender, Error> {
+        LoadedRecommender::read(&self.loaded.model.path, &self.tables.families, None)
     }
 
     /// The metrics of labelled records.

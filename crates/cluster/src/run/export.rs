@@ -63,6 +63,12 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     let at = position(&files, matrix).expect("it is a matrix of the model");
     let schema = files.manifest.schema.clone();
     let entry = &files.manifest.matrices[at];
+    if entry.spec.storage.has_lists() {
+        return Err(Error::InvalidRequest {
+            what: format!("--table {table}: its rows are lists, which are no table"),
+            advice: "read them from the file of weights (docs/model-format.md)".into(),
+        });
+    }
     let (width, kind) = (entry.columns as usize, derived.as_ref().map_or(entry.dtype, |_| ElementType::F64));
     let last_name = derived.as_ref().map_or("", |derived| derived.last_name());
     let layout = TableLayout::new(&*model, matrix, width, &schema, last_name);

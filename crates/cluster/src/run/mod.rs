@@ -16,6 +16,7 @@ pub mod local;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod predict;
+pub mod recommend;
 mod resume;
 mod run_info;
 pub mod score;

@@ -17,6 +17,7 @@ mod import;
 mod inspect;
 mod master;
 mod predict;
+mod recommend;
 mod reproduce;
 mod serve_parameters;
 mod server;
@@ -134,6 +135,7 @@ fn command() -> Command {
         .subcommand(train::command())
         .subcommand(predict::command())
         .subcommand(evaluate::command())
+        .subcommand(recommend::command())
         .subcommand(reproduce::command())
         .subcommand(inspect::command())
         .subcommand(export::command())
@@ -159,6 +161,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("train", matches)) => train::run(matches, environment),
         Some(("predict", matches)) => predict::run(matches, environment),
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
+        Some(("recommend", matches)) => recommend::run(matches, environment),
         Some(("reproduce", matches)) => reproduce::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches, environment.families),
         Some(("export", matches)) => export::run(matches, environment),

@@ -49,6 +49,7 @@ mod pairs_of_features;
 mod parameter_service;
 mod predict_equals_training_scores;
 mod progress_of_a_job;
+mod recommenders;
 mod report;
 mod roles_of_records;
 mod same_seed_same_bytes;

@@ -1,0 +1,195 @@
+//! Which users have chosen or rated which items, grouped by the rows of one side: the users, or the items.
+
+use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Storage};
+
+use super::Model;
+use crate::error::Error;
+use crate::job::TrainTask;
+
+crate::choices! {
+    /// What counts where a user has the same item several times.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Duplicates {
+        Sum = "sum": "their values are added up";
+        Last = "last": "the last one in the order of the data";
+        Error = "error": "the training ends";
+    }
+}
+
+/// The pairs of the rows of one side that a task owns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Interactions {
+    /// The own rows, ascending.
+    pub(super) keys: Vec<u64>,
+    /// The pairs of row r are `starts[r]..starts[r + 1]`.
+    pub(super) starts: Vec<usize>,
+    /// For each pair the position of the other side in `other_keys`; ascending in each row.
+    pub(super) others: Vec<u32>,
+    /// For each pair its rating or strength.
+    pub(super) values: Vec<f32>,
+    /// The distinct rows of the other side, ascending.
+    pub(super) other_keys: Vec<u64>,
+}
+
+impl Interactions {
+    /// The rows of a block of lists.
+    pub(super) fn of_block(block: RowBlock) -> Self {
+        let mut starts = vec![0];
+        starts.extend(block.rows().map(|(_, range)| range.end));
+        let mut other_keys = block.entries().to_vec();
+        other_keys.sort_unstable();
+        other_keys.dedup();
+        let position = |key: &u64| other_keys.binary_search(key).expect("the keys of all pairs") as u32;
+        let others = block.entries().iter().map(position).collect();
+        let OwnedValues::F32(values) = block.values else { unreachable!("the lists have such values") };
+        Self { keys: block.keys, starts, others, values, other_keys }
+    }
+
+    /// The same pairs, grouped by the other side.
+    pub(super) fn transposed(&self) -> Self {
+        let mut starts = vec![0; self.other_keys.len() + 1];
+        self.others.iter().for_each(|&other| starts[other as usize + 1] += 1);
+        (1..starts.len()).for_each(|at| starts[at] += starts[at - 1]);
+        let mut next = starts.clone();
+        let (mut others, mut values) = (vec![0; self.others.len()], vec![0.0; self.values.len()]);
+        for row in 0..self.row_count() {
+            for pair in self.row(row) {
+                let place = &mut next[self.others[pair] as usize];
+                (others[*place], values[*place]) = (row as u32, self.values[pair]);
+                *place += 1;
+            }
+        }
+        Self { keys: self.other_keys.clone(), starts, others, values, other_keys: self.keys.clone() }
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The pairs of a row.
+    pub(super) fn row(&self, row: usize) -> std::ops::Range<usize> {
+        self.starts[row]..self.starts[row + 1]
+    }
+}
+
+/// The list matrices of a training, after those of the model: the pairs by user, and by item.
+pub(super) fn specs(duplicates: Duplicates, partition_count: u32) -> [MatrixSpec; 2] {
+    ["pairs_of_users", "pairs_of_items"].map(|name| {
+        let rule = if duplicates == Duplicates::Sum { PushRule::Add } else { PushRule::Assign };
+        let spec = ListMatrix::spec(name, ElementType::F32, 1, rule, partition_count);
+        let storage = if duplicates == Duplicates::Error { Storage::UniqueList } else { Storage::List };
+        MatrixSpec { storage, ..spec }
+    })
+}
+
+/// The pairs of a training, dealt to its tasks.
+pub(super) struct Dealt {
+    /// Those of the users that this task owns.
+    pub(super) users: Interactions,
+    /// Those of its items.
+    pub(super) items: Interactions,
+    /// All of them, on the servers.
+    pub(super) by_user: ListMatrix,
+    pub(super) by_item: ListMatrix,
+}
+
+/// Reads the pairs of the task's share of the data, unless the lists are those of a saved training, and deals them to tasks. A record of weight 0 is not there. Ratings are labels; the strength of a choice is the weight of its record.
+pub(super) fn deal(
+    task: &mut TrainTask<'_>,
+    (are_ratings, is_saved): (bool, bool),
+    duplicates: Duplicates,
+) -> Result<Dealt, Error> {
+    let first = task.model.matrix_count() as u32;
+    let [by_user, by_item] = specs(duplicates, 1);
+    let by_user = ListMatrix::new(MatrixId(first), &by_user)?;
+    let by_item = ListMatrix::new(MatrixId(first + 1), &by_item)?;
+    if !is_saved {
+        append(task, &by_user, are_ratings)?;
+        by_user.seal(task.agent).map_err(|error| match duplicates {
+            Duplicates::Error => Error::unsuitable(format!(
+                "a user has the same item twice: {error}. Set duplicates=last or sum, or remove one of the two"
+            )),
+            Duplicates::Sum | Duplicates::Last => error.into(),
+        })?;
+    }
+    let users = Interactions::of_block(by_user.owned(task.agent)?);
+    if !is_saved {
+        let seen = Model::seen(task.model)?;
+        for (lists, pairs) in [(&by_item, &users.transposed()), (&seen, &users)] {
+            let mut block = lists.block();
+            for row in 0..pairs.row_count() {
+                let others = pairs.row(row).map(|pair| pairs.other_keys[pairs.others[pair] as usize]);
+                block.push_list(
+                    pairs.keys[row],
+                    &others.collect::<Vec<u64>>(),
+                    &pairs.values[pairs.row(row)],
+                );
+            }
+            lists.append(task.agent, &block)?;
+            lists.seal(task.agent)?;
+        }
+    }
+    let items = Interactions::of_block(by_item.owned(task.agent)?);
+    Ok(Dealt { users, items, by_user, by_item })
+}
+
+/// Appends the pairs of the task's share of the data.
+fn append(task: &mut TrainTask<'_>, lists: &ListMatrix, are_ratings: bool) -> Result<(), Error> {
+    task.data.start_epoch(0)?;
+    while let Some(batch) = task.data.next()? {
+        let mut block = lists.block();
+        for r in (0..batch.record_count()).filter(|&r| batch.weight(r) != 0.0) {
+            let weight = batch.weight(r);
+            if are_ratings && weight != 1.0 {
+                return Err(Error::unsuitable(
+                    "ratings have weights (--weight), which this algorithm does not use: leave --weight out",
+                ));
+            }
+            let value = if are_ratings { batch.labels[r] as f32 } else { weight };
+            for (user, item) in pairs_of(batch, r)? {
+                block.push_list(user, &[item], &[value]);
+            }
+        }
+        lists.append(task.agent, &block)?;
+    }
+    task.data.release_cache();
+    Ok(())
+}
+
+/// The user of a record with each of its items.
+///
+/// # Errors
+/// If the record has no user.
+pub fn pairs_of(batch: &data::Batch, r: usize) -> Result<impl Iterator<Item = (u64, u64)> + '_, Error> {
+    let of_field = move |field: u32| {
+        let entries = batch.entries(r).filter(move |&i| batch.fields.get(i) == Some(&field));
+        entries.map(|i| batch.columns[batch.indices[i] as usize])
+    };
+    let Some(user) = of_field(0).next() else {
+        return Err(Error::unsuitable(
+            "a record has no user: name the columns with --user and --item, or give --format edges or adjacency",
+        ));
+    };
+    Ok(of_field(1).map(move |item| (user, item)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_grouped_by_either_side() {
+        let mut block = RowBlock::no_lists(ElementType::F32);
+        block.push_list(5, &[20, 30], &[2.0f32, 5.0]);
+        block.push_list(7, &[10, 30], &[3.0f32, 4.0]);
+        let users = Interactions::of_block(block);
+        assert_eq!((&users.keys[..], &users.other_keys[..]), (&[5, 7][..], &[10, 20, 30][..]));
+        assert_eq!((&users.starts[..], &users.others[..]), (&[0, 2, 4][..], &[1, 2, 0, 2][..]));
+        assert_eq!(users.values, [2.0, 5.0, 3.0, 4.0]);
+        let items = users.transposed();
+        assert_eq!((&items.starts[..], &items.others[..]), (&[0, 1, 2, 4][..], &[1, 0, 0, 1][..]));
+        assert_eq!(items.values, [3.0, 2.0, 5.0, 4.0]);
+        assert_eq!(items.transposed(), users);
+    }
+}

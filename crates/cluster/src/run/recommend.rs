@@ -1,0 +1,459 @@
+//! `recommend`: the best items for users, the items most similar to others, and how well the best items meet those that users
+//! have chosen later. The model is read into this process.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use algo::Families;
+use algo::recommend::interactions_of;
+use algo::recommend::ranking::{DEFINITIONS, RankingQuality};
+use algo::recommend::top::{Basis, KeyedRows, Recommendation, Recommender, Request};
+use data::{Batch, InputPurpose, KeyNames, Schema, Source};
+use math::hash::named_key;
+use matrix::{ElementType, OwnedValues, RowBlock};
+use model::ModelFiles;
+use serde::{Deserialize, Serialize};
+
+use super::predict::quote;
+use super::{Environment, load_model};
+use crate::error::Error;
+use crate::job::Input;
+use crate::outputs::{self, OutputKind, Outputs};
+
+/// Users whose lists are found before they are written.
+const WRITTEN_AT_ONCE: usize = 4096;
+/// Records that are read at once.
+const READ_SIZE: usize = 4096;
+/// The columns of the output.
+pub const COLUMNS: [&str; 4] = ["user", "item", "rank", "score"];
+
+/// What `recommend` does.
+#[derive(Clone, Debug)]
+pub struct RecommendJob {
+    pub model: PathBuf,
+    pub subjects: Subjects,
+    /// Length of a list.
+    pub top: usize,
+    /// A file of lines with the names of the items that may be recommended; none: all.
+    pub items: Option<PathBuf>,
+    /// Whether items that a user has already may be recommended.
+    pub keeps_seen: bool,
+    /// What users have besides the training data, and what new users have.
+    pub seen: Option<Input>,
+    /// What users have chosen later.
+    pub test: Option<Input>,
+    /// `-` is standard output; none: only metrics.
+    pub output: Option<PathBuf>,
+    pub overwrite: bool,
+    pub threads: usize,
+}
+
+/// For whom, or for what, items are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subjects {
+    /// All users of the model; with a test, those that have items there.
+    All,
+    /// A file of lines with names of users.
+    Users(PathBuf),
+    /// A file of lines with names of items: similar items are found.
+    SimilarTo(PathBuf),
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecommendSummary {
+    /// Users, or items with similar ones.
+    pub lists: u64,
+    pub output: Option<String>,
+    /// Users with rows that were computed from what they have.
+    pub folded_in: u64,
+    /// Users that are not in the model and have nothing: they got the most popular items.
+    pub popular: u64,
+    pub quality: Option<RankingQuality>,
+    /// The same of the most popular items for everybody.
+    pub most_popular: Option<RankingQuality>,
+    pub definitions: Option<String>,
+    pub notices: Vec<String>,
+}
+
+/// A recommender that was read from a model directory, with the names of users and items.
+#[derive(Debug)]
+pub struct LoadedRecommender {
+    engine: Recommender,
+    /// For each user of the model its items.
+    seen: SeenItems,
+    schema: Schema,
+    names: KeyNames,
+}
+
+impl LoadedRecommender {
+    /// Reads a model. Only items whose keys are among `allowed` (ascending) are recommended; none: all.
+    ///
+    /// # Errors
+    /// If the model is none of users and items.
+    pub fn read(path: &Path, families: &Families, allowed: Option<&[String]>) -> Result<Self, Error> {
+        let mut files = ModelFiles::open(path, false)?;
+        let model = load_model(path, &files.manifest, families)?;
+        let algorithm = files.manifest.algorithm.clone();
+        let own = model.of::<algo::recommend::Model>().map_err(|_| Error::InvalidRequest {
+            what: format!("{} is a model of {algorithm}, which has no users and items", path.display()),
+            advice: "train als, ials or another recommender".into(),
+        })?;
+        let (schema, names) = (files.manifest.schema.clone(), files.dictionary()?);
+        let (users, items) = (rows(&mut files, "users")?, rows(&mut files, "items")?);
+        let counts: BTreeMap<u64, i64> = each(&mut files, "counts")?
+            .into_iter()
+            .flat_map(|block| match block.values {
+                OwnedValues::I64(values) => block.keys.into_iter().zip(values).collect::<Vec<_>>(),
+                _ => Vec::new(),
+            })
+            .collect();
+        let scale = each(&mut files, "scale")?.into_iter().find_map(|block| match block.values {
+            OwnedValues::F64(values) => <[f64; 3]>::try_from(values).ok(),
+            _ => None,
+        });
+        let sorted_keys = |names: &[String]| {
+            let mut keys: Vec<u64> = names.iter().map(|name| key_of(&schema, 1, name)).collect();
+            keys.sort_unstable();
+            keys
+        };
+        let allowed = allowed.map(sorted_keys);
+        let is_allowed = |key: u64| allowed.as_ref().is_none_or(|keys| keys.binary_search(&key).is_ok());
+        let count = |key: u64| counts.get(&key).copied().unwrap_or(0);
+        let engine = Recommender::new(own, users, items, count, (scale.unwrap_or_default(), &is_allowed));
+        let mut seen = RowBlock::no_lists(ElementType::F32);
+        for block in each(&mut files, "seen")? {
+            for (user, range) in block.rows() {
+                seen.push_list(user, &block.entries()[range.clone()], &vec![1.0f32; range.len()]);
+            }
+        }
+        Ok(Self { engine, seen: SeenItems::new(seen), schema, names })
+    }
+
+    /// The n best items of each user that it does not have, best first, with their scores. Users that the model does not have get the most popular
+    /// items.
+    pub fn recommend(&self, users: &[&str], n: usize) -> Result<Vec<Vec<(String, f64)>>, Error> {
+        let request = |user: &&str| {
+            let user = key_of(&self.schema, 0, user);
+            Request { user, seen: self.seen.of(user).to_vec(), choices: Vec::new() }
+        };
+        let requests: Vec<Request> = users.iter().map(request).collect();
+        let threads = crate::machine::core_count();
+        let lists = self.engine.recommend(&requests, n, threads)?;
+        Ok(lists.into_iter().map(|(_, list)| self.named(list)).collect())
+    }
+
+    /// The n items that are most similar to each of these, best first, with the cosine of their factors.
+    pub fn similar(&self, items: &[&str], n: usize) -> Vec<Vec<(String, f64)>> {
+        let keys: Vec<u64> = items.iter().map(|item| key_of(&self.schema, 1, item)).collect();
+        self.engine.similar(&keys, n).into_iter().map(|list| self.named(list)).collect()
+    }
+
+    fn named(&self, list: Vec<Recommendation>) -> Vec<(String, f64)> {
+        list.into_iter().map(|one| (name_of(&self.schema, &self.names, 1, one.item), one.score)).collect()
+    }
+}
+
+/// The items of users.
+#[derive(Debug)]
+struct SeenItems {
+    block: RowBlock,
+    /// For each user the end of its entries.
+    ends: Vec<usize>,
+}
+
+impl SeenItems {
+    fn new(block: RowBlock) -> Self {
+        let ends = block.rows().map(|(_, range)| range.end).collect();
+        Self { block, ends }
+    }
+
+    /// The items of a user, ascending.
+    fn of(&self, user: u64) -> &[u64] {
+        let Ok(at) = self.block.keys.binary_search(&user) else { return &[] };
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.block.entries()[start..self.ends[at]]
+    }
+}
+
+/// All blocks of a matrix; none if the model has no such matrix.
+fn each(files: &mut ModelFiles, name: &str) -> Result<Vec<RowBlock>, Error> {
+    let Some(at) = files.manifest.matrices.iter().position(|entry| entry.name == name) else {
+        return Ok(Vec::new());
+    };
+    let (mut blocks, mut key) = (Vec::new(), 0);
+    loop {
+        let block = files.rows_from(at, key)?;
+        let Some(last) = block.keys.last() else { return Ok(blocks) };
+        key = last + 1;
+        blocks.push(block);
+    }
+}
+
+fn rows(files: &mut ModelFiles, name: &str) -> Result<KeyedRows, Error> {
+    let mut rows = KeyedRows::default();
+    for block in each(files, name)? {
+        rows.keys.extend(block.keys);
+        if let OwnedValues::F32(values) = block.values {
+            rows.values.extend(values);
+        }
+    }
+    Ok(rows)
+}
+
+/// The key of a user (side 0) or an item (side 1) with this name.
+fn key_of(schema: &Schema, side: usize, name: &str) -> u64 {
+    match schema.columns.get(side) {
+        Some(column) => named_key(column.name.as_bytes(), name.as_bytes()),
+        None => data::format::key_of_node(name.as_bytes()),
+    }
+}
+
+fn name_of(schema: &Schema, names: &KeyNames, side: usize, key: u64) -> String {
+    let Some(name) = names.get(key) else { return key.to_string() };
+    let column = schema.columns.get(side).map(|column| format!("{}=", column.name));
+    column.and_then(|column| name.strip_prefix(&column)).unwrap_or(name).to_owned()
+}
+
+/// The lines of a file that are not empty.
+fn lines(path: &Path) -> Result<Vec<String>, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// What users have in some data: for each user its items, ascending, with their ratings or strengths, and the names of keys.
+#[derive(Default)]
+struct Choices {
+    of_users: BTreeMap<u64, Vec<(u64, f32)>>,
+    names: data::NameCollector,
+}
+
+impl Choices {
+    fn add(
+        &mut self,
+        input: &Input,
+        schema: &Schema,
+        are_ratings: bool,
+        environment: Environment<'_>,
+    ) -> Result<(), Error> {
+        let mut input = input.clone();
+        input.options.uses_labels = are_ratings;
+        input.options.purpose = if are_ratings { InputPurpose::Evaluation } else { InputPurpose::Prediction };
+        input.options.field_limit = Some(2);
+        let source = Source::open_with_schema(
+            &input.source_config(environment.interrupt),
+            schema,
+            environment.formats,
+        )?;
+        let mut batch = Batch::default();
+        for splits in source.splits(1) {
+            let mut reader = source.reader(splits)?;
+            while reader.next_batch(READ_SIZE, &mut batch)? {
+                environment.interrupt.check("while the data were read; nothing was written")?;
+                for r in (0..batch.record_count()).filter(|&r| batch.weight(r) != 0.0) {
+                    let value = if are_ratings { batch.labels[r] as f32 } else { batch.weight(r) };
+                    for (user, item) in interactions_of(&batch, r)? {
+                        self.of_users.entry(user).or_default().push((item, value));
+                    }
+                }
+            }
+            self.names.add_all(&reader.take_dictionary());
+        }
+        source.check_bad_lines()?;
+        for items in self.of_users.values_mut() {
+            items.sort_by_key(|(item, _)| *item);
+            items.dedup_by_key(|(item, _)| *item);
+        }
+        Ok(())
+    }
+
+    fn items(&self, user: u64) -> Vec<u64> {
+        self.of_users.get(&user).map_or_else(Vec::new, |items| items.iter().map(|(item, _)| *item).collect())
+    }
+}
+
+/// Recommends, writes and measures.
+pub fn recommend(job: &RecommendJob, environment: Environment<'_>) -> Result<RecommendSummary, Error> {
+    let destination = check(job)?;
+    let allowed = job.items.as_deref().map(lines).transpose()?;
+    let mut loaded = LoadedRecommender::read(&job.model, environment.families, allowed.as_deref())?;
+    let are_ratings = loaded.engine.model().are_ratings;
+    let (mut seen, mut test) = (Choices::default(), Choices::default());
+    if let Some(input) = &job.seen {
+        seen.add(input, &loaded.schema, are_ratings, environment)?;
+    }
+    if let Some(input) = &job.test {
+        test.add(input, &loaded.schema, false, environment)?;
+    }
+    let mut names = data::NameCollector::default();
+    names.add_all(&loaded.names);
+    for choices in [&mut seen, &mut test] {
+        names.add_all(&std::mem::take(&mut choices.names).finish().0);
+    }
+    loaded.names = names.finish().0;
+    let stored = destination.as_ref().map(|path| environment.interrupt.temp_output(path));
+    let mut writer: Box<dyn Write> = match (&stored, &job.output) {
+        (Some(stored), _) => Box::new(std::io::BufWriter::new(
+            std::fs::File::create(stored.path()).map_err(Error::io("create", stored.path()))?,
+        )),
+        (None, Some(_)) => Box::new(std::io::BufWriter::new(std::io::stdout())),
+        (None, None) => Box::new(std::io::sink()),
+    };
+    let mut summary = match &job.subjects {
+        Subjects::SimilarTo(path) => write_similar(&loaded, &lines(path)?, job.top, &mut *writer),
+        Subjects::All | Subjects::Users(_) => {
+            let users = users(job, &loaded, &test)?;
+            Lists { job, loaded: &loaded, seen: &seen, test: &test }.run(&users, &mut *writer, environment)
+        }
+    }?;
+    writer.flush().map_err(Error::io("write", destination.as_deref().unwrap_or(Path::new("-"))))?;
+    drop(writer);
+    if let Some(stored) = stored {
+        stored.persist(outputs::put_file(job.overwrite))?;
+    }
+    summary.output = job.output.as_ref().map(|path| path.display().to_string());
+    Ok(summary)
+}
+
+/// Checks what is asked for, and returns the file to write.
+fn check(job: &RecommendJob) -> Result<Option<PathBuf>, Error> {
+    if job.output.is_none() && job.test.is_none() {
+        return Err(Error::InvalidRequest {
+            what: "neither --output nor --test is given".into(),
+            advice: "give --output FILE for the items, --test FILES for metrics, or both".into(),
+        });
+    }
+    if matches!(job.subjects, Subjects::SimilarTo(_)) && job.test.is_some() {
+        return Err(Error::InvalidRequest {
+            what: "--test measures items for users, and --similar-to asks for items similar to items".into(),
+            advice: "leave one of the two out".into(),
+        });
+    }
+    let destination = job.output.clone().filter(|path| path.as_os_str() != "-");
+    if let Some(path) = &destination {
+        let inputs = [&job.seen, &job.test].into_iter().flatten().flat_map(|input| input.data.clone());
+        let outputs =
+            Outputs::new(job.overwrite).with_inputs(&inputs.collect::<Vec<_>>()).with_model(&job.model);
+        outputs.check_file("--output", path, OutputKind::Scores(&COLUMNS))?;
+    }
+    Ok(destination)
+}
+
+/// The keys of the users with their names where the model does not have them.
+fn users(
+    job: &RecommendJob,
+    loaded: &LoadedRecommender,
+    test: &Choices,
+) -> Result<Vec<(u64, Option<String>)>, Error> {
+    Ok(match &job.subjects {
+        Subjects::Users(path) => {
+            lines(path)?.into_iter().map(|name| (key_of(&loaded.schema, 0, &name), Some(name))).collect()
+        }
+        _ if job.test.is_some() => test.of_users.keys().map(|key| (*key, None)).collect(),
+        _ => loaded.engine.users().iter().map(|key| (*key, None)).collect(),
+    })
+}
+
+fn write_similar(
+    loaded: &LoadedRecommender,
+    items: &[String],
+    top: usize,
+    writer: &mut dyn Write,
+) -> Result<RecommendSummary, Error> {
+    let names: Vec<&str> = items.iter().map(String::as_str).collect();
+    let mut text = b"item,similar,rank,cosine\n".to_vec();
+    let mut unknown = Vec::new();
+    for (name, list) in names.iter().zip(loaded.similar(&names, top)) {
+        if list.is_empty() {
+            unknown.push(format!("'{name}'"));
+        }
+        for (rank, (similar, score)) in (1..).zip(&list) {
+            write_line(&mut text, name, similar, rank, *score);
+        }
+    }
+    writer.write_all(&text).map_err(Error::io("write", Path::new("--output")))?;
+    let notice = |unknown: &[String]| format!("the model does not have the items {}", unknown.join(", "));
+    let notices = if unknown.is_empty() { Vec::new() } else { vec![notice(&unknown)] };
+    Ok(RecommendSummary { lists: items.len() as u64, notices, ..RecommendSummary::default() })
+}
+
+fn write_line(out: &mut Vec<u8>, subject: &str, item: &str, rank: usize, score: f64) {
+    quote(out, subject.as_bytes());
+    out.push(b',');
+    quote(out, item.as_bytes());
+    out.extend_from_slice(format!(",{rank},{score}\n").as_bytes());
+}
+
+/// The lists of users that are found, written and measured.
+struct Lists<'a> {
+    job: &'a RecommendJob,
+    loaded: &'a LoadedRecommender,
+    seen: &'a Choices,
+    test: &'a Choices,
+}
+
+impl Lists<'_> {
+    fn run(
+        &self,
+        users: &[(u64, Option<String>)],
+        writer: &mut dyn Write,
+        environment: Environment<'_>,
+    ) -> Result<RecommendSummary, Error> {
+        let Self { job, loaded, test, .. } = self;
+        let unwritten = || Path::new(job.output.as_deref().unwrap_or(Path::new("-"))).to_owned();
+        let mut summary = RecommendSummary { lists: users.len() as u64, ..RecommendSummary::default() };
+        let (mut measured, mut popular) = (Vec::new(), Vec::new());
+        writer.write_all((COLUMNS.join(",") + "\n").as_bytes()).map_err(Error::io("write", &unwritten()))?;
+        for users in users.chunks(WRITTEN_AT_ONCE) {
+            environment.interrupt.check("while items were found; nothing was written")?;
+            let requests: Vec<Request> = users.iter().map(|(user, _)| self.request(*user)).collect();
+            let lists = loaded.engine.recommend(&requests, job.top, job.threads)?;
+            let mut text = Vec::new();
+            for (((user, name), request), (basis, list)) in users.iter().zip(&requests).zip(lists) {
+                summary.folded_in += u64::from(basis == Basis::FoldedIn);
+                summary.popular += u64::from(basis == Basis::Popularity);
+                if job.output.is_some() {
+                    let name =
+                        name.clone().unwrap_or_else(|| name_of(&loaded.schema, &loaded.names, 0, *user));
+                    for (rank, one) in (1..).zip(&list) {
+                        let item = name_of(&loaded.schema, &loaded.names, 1, one.item);
+                        write_line(&mut text, &name, &item, rank, one.score);
+                    }
+                }
+                if job.test.is_some() {
+                    let keys =
+                        |list: &[Recommendation]| list.iter().map(|one| one.item).collect::<Vec<u64>>();
+                    let relevant = test.items(*user);
+                    popular.push((keys(&loaded.engine.popular(&request.seen, job.top)), relevant.clone()));
+                    measured.push((keys(&list), relevant));
+                }
+            }
+            writer.write_all(&text).map_err(Error::io("write", &unwritten()))?;
+        }
+        if job.test.is_some() {
+            let of = |lists: &[(Vec<u64>, Vec<u64>)]| {
+                RankingQuality::of(lists.iter().map(|(list, relevant)| (&list[..], &relevant[..])), job.top)
+            };
+            (summary.quality, summary.most_popular) = (Some(of(&measured)), Some(of(&popular)));
+            summary.definitions = Some(DEFINITIONS.to_owned());
+        }
+        if summary.popular > 0 {
+            summary.notices.push(format!(
+                "{} not in the model and without items of their own (--seen): they get the most popular items",
+                crate::amounts::counted(summary.popular, "user")
+            ));
+        }
+        Ok(summary)
+    }
+
+    fn request(&self, user: u64) -> Request {
+        let choices = self.seen.of_users.get(&user).cloned().unwrap_or_default();
+        let mut seen = if self.job.keeps_seen { Vec::new() } else { self.seen.items(user) };
+        if !self.job.keeps_seen {
+            seen.extend_from_slice(self.loaded.seen.of(user));
+            seen.sort_unstable();
+        }
+        Request { user, seen, choices }
+    }
+}
