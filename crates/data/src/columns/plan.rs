@@ -85,9 +85,6 @@ impl ColumnPlan {
     }
 }
 
-/// The label by default where columns name the parts of a record, such as its user and its item.
-const RATING: &str = "rating";
-
 /// Gives the columns of a table their roles. With a trained schema, the features are those of that schema.
 pub(crate) fn plan(
     table: &TableDescription<'_>,
@@ -307,11 +304,9 @@ impl Planner<'_> {
                 Err(table.wrong_type(at, "a label must be a number or a string"))
             };
         }
-        if !options.has_label {
-            return Ok(None);
-        }
-        if !options.id_columns.is_empty() {
-            return table.find(RATING);
+        if !options.has_label || !options.id_columns.is_empty() {
+            // What users say of items is a rating.
+            return if options.has_label { table.find("rating") } else { Ok(None) };
         }
         let is_free = |at: &usize| table.is_value(*at) && !is_taken(*at);
         let by_place = match table.fallback {

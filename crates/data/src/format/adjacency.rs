@@ -11,12 +11,22 @@
 use super::dictionary::Dictionary;
 use super::edges::{SOURCE, TARGET, is_node, node_key, words};
 use super::tokens::refuse_labels;
-use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
+use super::{Abilities, FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use crate::key_names::KeyNames;
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
 
-pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
+/// The row in the table of formats.
+pub(super) const ROW: FormatRow = FormatRow {
+    name: "adjacency",
+    title: "a node per line with its neighbours, or a user with items: node node ...",
+    extensions: &["adjacency"],
+    abilities: Abilities::NONE,
+    recognize: |_| false,
+    open,
+};
+
+fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let advice = "give CSV with a line for each pair and a column of labels";
     refuse_labels("lists of neighbours", advice, context.options)?;
     Ok(OpenFormat::Lines(Box::new(Adjacency)))

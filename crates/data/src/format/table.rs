@@ -81,14 +81,7 @@ impl FormatTable {
                     recognize: |_| false,
                     open: edges::open,
                 },
-                FormatRow {
-                    name: "adjacency",
-                    title: "a node per line with its neighbours, or a user with items: node node ...",
-                    extensions: &["adjacency"],
-                    abilities: Abilities::NONE,
-                    recognize: |_| false,
-                    open: adjacency::open,
-                },
+                adjacency::ROW,
             ],
         };
         #[cfg(feature = "parquet")]

@@ -35,6 +35,7 @@ mod fault;
 pub mod fill;
 pub mod map;
 pub mod products;
+mod program;
 pub mod reduce;
 pub mod row_function;
 mod run;
@@ -50,9 +51,10 @@ use std::ops::Range;
 
 use crate::element::ElementType;
 
+pub(crate) use call::BoundPull;
 pub use call::FunctionCall;
-pub(crate) use call::{BoundPull, PushProgram};
 pub use fault::FunctionFault;
+pub(crate) use program::{BoundPush, PushProgram};
 pub use row_function::{RowChange, RowFold};
 pub(crate) use run::{BlockElement, RunMode, StagedProgram, columns, run_program};
 pub use table::FunctionTable;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::function::call::{BoundPush, panic_message};
+use crate::function::call::panic_message;
 use crate::function::view::{Block, TypedBlock};
-use crate::function::{Columns, FunctionFault, PushProgram};
+use crate::function::{BoundPush, Columns, FunctionFault, PushProgram};
 use crate::rule::RuleElement;
 use crate::staged::PushId;
 use crate::storage::Table;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, PushProgram};
+use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased};
 use crate::function::value::FunctionValue;
 use crate::function::{
-    Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, RowChange, RowFold, builtins, pack,
-    unpack,
+    Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, PushProgram, RowChange, RowFold,
+    builtins, pack, unpack,
 };
 use crate::lists::functions::{ListRead, ListWrite};
 use crate::partitioner::OwnPartitioner;
