@@ -84,7 +84,7 @@ fn users_get_exactly_so_many_items_that_they_do_not_have() {
     assert_eq!(lists.len(), USERS * 3);
     assert!(lists.iter().all(|pair| !seen.contains(pair)), "{csv}");
     let kept = pairs(&succeed(&["recommend", &model, "--keep-seen", "--top", "3", "--output", "-"]));
-    assert!(kept.iter().filter(|pair| seen.contains(pair)).count() > USERS, "what they like best they have");
+    assert!(kept.iter().filter(|pair| seen.contains(*pair)).count() > USERS, "what they like best they have");
     // A new user that has items of one half gets more of them; one without items gets the most popular.
     let new = folder.write("new.adjacency", "bob tea1 tea3 tea5\n");
     let users = folder.write("users", "bob\ncarl\n");
