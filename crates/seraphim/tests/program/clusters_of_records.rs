@@ -230,6 +230,9 @@ fn a_model_of_a_family_that_the_program_lacks_is_refused() {
         &["inspect", &model],
     ] {
         let error = fail(4, command);
-        assert!(error.contains("\"forests\"") && error.contains("kmeans, linear, recommender, topics, trees"), "{error}");
+        assert!(
+            error.contains("\"forests\"") && error.contains("kmeans, linear, recommender, topics, trees"),
+            "{error}"
+        );
     }
 }
