@@ -2,7 +2,7 @@
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::lists::functions::check_block;
+use crate::lists::functions::{check_block, positions};
 use crate::lists::store::{ListCursor, ListSelection, SealedLists};
 use crate::partitioner::Placement;
 use crate::partitions::{LockedPartitions, Partitions};
@@ -61,13 +61,8 @@ pub(crate) fn import_lists<E: RuleElement>(
     rows: &RowBlock,
     replaces: bool,
 ) -> Result<(), Error> {
-    let function = "import";
-    check_block(spec, rows).map_err(|fault| Error::function(&spec.name, function, fault))?;
-    let mut positions = vec![Vec::new(); placement.partition_count()];
-    for (at, (key, range)) in (0..).zip(rows.rows()) {
-        positions[placement.partition_of(key)].push((at, range.start));
-    }
-    for (partition, positions) in positions.iter().enumerate() {
+    check_block(spec, rows).map_err(|fault| Error::function(&spec.name, "import", fault))?;
+    for (partition, positions) in positions(placement, rows).iter().enumerate() {
         if let Some(mut partition) = partitions.lock_one(partition)? {
             let lists = partition.lists_mut().expect("a list matrix");
             lists.import(rows, positions, replaces);

@@ -344,7 +344,7 @@ impl BoundListWrite {
 }
 
 /// For each partition, the rows of the block with the positions of their first entries.
-fn positions(placement: &Placement, block: &RowBlock) -> Vec<Vec<(u32, usize)>> {
+pub(crate) fn positions(placement: &Placement, block: &RowBlock) -> Vec<Vec<(u32, usize)>> {
     let mut positions = vec![Vec::new(); placement.partition_count()];
     for (at, (key, range)) in (0..).zip(block.rows()) {
         positions[placement.partition_of(key)].push((at, range.start));

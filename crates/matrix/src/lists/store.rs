@@ -207,14 +207,18 @@ impl<E: Element> ListStore<E> {
         for row in order.chunk_by(|a, b| a.0 == b.0) {
             keys.clear();
             values.clear();
+            let mut imported = 0;
             for &(_, piece) in row {
                 let (own, range) = &pieces[piece as usize];
                 let first = keys.len() as u32;
                 keys.extend(own.lists.entries[range.clone()].iter().copied().zip(first..));
                 values.extend_from_slice(&own.values[range.start * self.columns..range.end * self.columns]);
+                imported = if own.is_import { keys.len() as u32 } else { imported };
             }
-            // Entries with equal keys stay in their order.
+            // Entries with equal keys stay in their order: what was imported is before what was appended. An import may be
+            // repeated after a loss, and counts once.
             keys.sort_unstable();
+            keys.dedup_by(|entry, before| entry.0 == before.0 && entry.1 < imported);
             self.merge_row(row[0].0, &keys, &values, &mut sealed)?;
         }
         sealed.shrink();

@@ -60,8 +60,11 @@ impl MatrixReading {
             let (rows, next) = &self.lanes[lane];
             next.is_some() && rows.keys.len() <= FEW_ROWS
         };
-        let is_empty = |(rows, next): &(RowBlock, Option<PageStart>)| rows.keys.is_empty() && next.is_some();
-        if self.lanes.iter().any(is_empty) {
+        // The row at which the next page begins may be cut, so it is not there yet.
+        let has_no_whole_row = |(rows, next): &(RowBlock, Option<PageStart>)| {
+            next.is_some_and(|(key, _)| rows.keys.first().is_none_or(|first| *first >= key))
+        };
+        if self.lanes.iter().any(has_no_whole_row) {
             (0..self.lanes.len()).filter(is_due).collect()
         } else {
             Vec::new()
@@ -86,12 +89,17 @@ impl MatrixSource<Error> for Servers {
         let matrix = matrix as u32;
         let spec = self.layout.matrices[matrix as usize].clone();
         let mut reading = self.take_reading(matrix, key);
-        let due = reading.lanes_to_read();
-        let from: Vec<PageStart> = due.iter().filter_map(|lane| reading.lanes[*lane].1).collect();
-        for (lane, page) in due.iter().zip(self.pages(&due, matrix, &from)?) {
-            let (rows, next) = &mut reading.lanes[*lane];
-            *next = page.next.map(|key| (key, page.next_skip));
-            rows.append(&RowBlock::from_sections(&spec, page.keys, page.values, true)?);
+        loop {
+            let due = reading.lanes_to_read();
+            if due.is_empty() {
+                break;
+            }
+            let from: Vec<PageStart> = due.iter().filter_map(|lane| reading.lanes[*lane].1).collect();
+            for (lane, page) in due.iter().zip(self.pages(&due, matrix, &from)?) {
+                let (rows, next) = &mut reading.lanes[*lane];
+                *next = page.next.map(|key| (key, page.next_skip));
+                rows.append(&RowBlock::from_sections(&spec, page.keys, page.values, true)?);
+            }
         }
         // Every lane has the rows below the first key that some lane has not sent.
         let nexts = reading.lanes.iter().filter_map(|(_, next)| *next);

@@ -4,8 +4,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner,
-    PushRule, Selection, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, ListMatrix, ListSelection, MatrixId,
+    MatrixSpec, OwnedValues, Partitioner, PushRule, RowBlock, Selection, Storage, Values, ValuesMut,
 };
 use rpc::WireType;
 use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
@@ -210,4 +210,35 @@ fn a_row_beyond_the_limit_is_refused_before_any_task_starts() {
     let text = servers.open_job().expect_err("72 MB a row").to_string();
     assert!(text.contains("has 72000000 bytes with its slots, the limit is 67108864"), "{text}");
     assert!(RemoteAgent::new(served.layout.clone(), 0, Vec::new()).is_err());
+}
+
+/// A list of more entries than several pages have, among short ones.
+#[test]
+fn a_list_longer_than_a_page_is_exported_and_imported_whole() {
+    let spec = ListMatrix::spec("lists", ElementType::F32, 1, PushRule::Add, 4);
+    let lists = ListMatrix::new(MatrixId(0), &spec).expect("lists");
+    let served = Served::start(vec![spec.clone()], Vec::new());
+    let (mut servers, mut agent) = served.open();
+    let mut block = lists.block();
+    for (row, length) in [(2u64, 3u64), (5, 500_000), (6, 2), (9, 300_000), (11, 1)] {
+        let entries: Vec<u64> = (0..length).map(|entry| entry * 2).collect();
+        block.push_list(row, &entries, &vec![0.5f32; entries.len()]);
+    }
+    lists.append(&mut agent, &block).expect("they fit");
+    lists.seal(&mut agent).expect("sealed");
+    assert_eq!(servers.export(0).expect("all lists"), block);
+    servers.import(0, &RowBlock::none(&spec), Some(5)).expect("it is emptied");
+    assert!(servers.export(0).expect("no list").keys.is_empty());
+    servers.import(0, &block, None).expect("it fits");
+    let rows = [2, 5, 6, 9, 11];
+    assert_eq!(lists.pull(&mut agent, &ListSelection::Rows(&rows)).expect("all lists"), block);
+    servers.take_snapshot(SnapshotPurpose::Checkpoint).expect("room");
+    let mut count = 0;
+    let mut add = |rows: &RowBlock| {
+        count += rows.entries().len();
+        Ok(())
+    };
+    servers.scan(0, SnapshotPurpose::Checkpoint, false, &mut add).expect("all blocks");
+    assert_eq!(count, block.entries().len());
+    agent.finish().expect("it leaves");
 }
