@@ -94,7 +94,7 @@ pub(super) struct Dealt {
     pub(super) by_item: ListMatrix,
 }
 
-/// Reads the pairs of the task's share of the data, unless the lists are those of a saved training, and deals them to tasks. A record of weight 0 is not there. Ratings are labels; the strength of a choice is the weight of its record.
+/// Reads the pairs of the task's share of the data and deals them to tasks. The lists of a saved training have them already: then the data are read only so that the reader counts records and names users and items. A record of weight 0 is not there. Ratings are labels; the strength of a choice is the weight of its record.
 pub(super) fn deal(
     task: &mut TrainTask<'_>,
     (are_ratings, is_saved): (bool, bool),
@@ -104,8 +104,8 @@ pub(super) fn deal(
     let [by_user, by_item] = specs(duplicates, 1);
     let by_user = ListMatrix::new(MatrixId(first), &by_user)?;
     let by_item = ListMatrix::new(MatrixId(first + 1), &by_item)?;
+    read(task, are_ratings, (!is_saved).then_some(&by_user))?;
     if !is_saved {
-        append(task, &by_user, are_ratings)?;
         by_user.seal(task.agent).map_err(|error| match duplicates {
             Duplicates::Error => Error::unsuitable(format!(
                 "a user has the same item twice: {error}. Set duplicates=last or sum, or remove one of the two"
@@ -134,11 +134,11 @@ pub(super) fn deal(
     Ok(Dealt { users, items, by_user, by_item })
 }
 
-/// Appends the pairs of the task's share of the data.
-fn append(task: &mut TrainTask<'_>, lists: &ListMatrix, are_ratings: bool) -> Result<(), Error> {
+/// Reads the task's share of the data, and appends its pairs to lists if they are given.
+fn read(task: &mut TrainTask<'_>, are_ratings: bool, lists: Option<&ListMatrix>) -> Result<(), Error> {
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
-        let mut block = lists.block();
+        let mut block = RowBlock::no_lists(ElementType::F32);
         for r in (0..batch.record_count()).filter(|&r| batch.weight(r) != 0.0) {
             let weight = batch.weight(r);
             if are_ratings && weight != 1.0 {
@@ -151,7 +151,9 @@ fn append(task: &mut TrainTask<'_>, lists: &ListMatrix, are_ratings: bool) -> Re
                 block.push_list(user, &[item], &[value]);
             }
         }
-        lists.append(task.agent, &block)?;
+        if let Some(lists) = lists {
+            lists.append(task.agent, &block)?;
+        }
     }
     task.data.release_cache();
     Ok(())

@@ -29,6 +29,17 @@ fn topics_of_a_killed_server_or_worker_have_the_same_bytes() {
     survives_kills(&World::of("lda", &["--set", "sweeps=600", "--set", "topics=30"]));
 }
 
+/// Their pairs are in lists at the servers, which a checkpoint has too.
+#[test]
+fn factors_of_a_killed_server_or_worker_have_the_same_bytes() {
+    let pairs = (0..150u64).flat_map(|user| (0..40).map(move |item| (user, item)));
+    let rated = pairs.filter(|(user, item)| (user * 7 + item * 3) % 4 > 0);
+    let lines = rated.map(|(user, item)| format!("user{user},item{item},{}\n", 1 + (user * item + user) % 5));
+    let data = std::iter::once("user,item,rating\n".to_owned()).chain(lines).collect();
+    let settings = &["--set", "iterations=1500", "--set", "factors=8"];
+    survives_kills(&World::with_data("als", settings, ("ratings.csv", data)));
+}
+
 fn survives_kills(world: &World) {
     for (name, victims) in
         [("server", &["server-1"][..]), ("worker", &["worker-0"]), ("two", &["server-0", "worker-1"])]

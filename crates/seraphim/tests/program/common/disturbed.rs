@@ -49,8 +49,17 @@ impl World {
 
     /// A job of another algorithm.
     pub(crate) fn of(algorithm: &'static str, settings: &'static [&'static str]) -> Self {
+        Self::with_data(algorithm, settings, ("train.libsvm", clicks(3000, 1)))
+    }
+
+    /// A job on a file with this name and text.
+    pub(crate) fn with_data(
+        algorithm: &'static str,
+        settings: &'static [&'static str],
+        (name, text): (&str, String),
+    ) -> Self {
         let folder = Folder::new();
-        let data = folder.write("train.libsvm", clicks(3000, 1));
+        let data = folder.write(name, text);
         let model = folder.path("whole");
         let fixed = ["train", algorithm, "--data", &data, "--model", &model, "--tasks", "3", "--quiet"];
         succeed(&[&fixed[..], settings].concat());
