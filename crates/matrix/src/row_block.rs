@@ -351,7 +351,30 @@ fn take_values(bytes: &mut &[u8], element: ElementType, count: u64) -> Option<Ow
     Some(values)
 }
 
-/// Number of rows, whether they are lists, number of entries, number of values, type of the values (u64 each); then the parts.
+/// The numbers before the parts of a packed [`RowBlock`], u64 each, in this order.
+struct Counts {
+    rows: u64,
+    has_lists: bool,
+    entries: u64,
+    values: u64,
+    element: ElementType,
+}
+
+impl Counts {
+    /// Takes them from the front of bytes; none if a number has no meaning.
+    fn take(bytes: &mut &[u8]) -> Result<Option<Self>, FunctionFault> {
+        let mut counts = [0; 5];
+        for count in &mut counts {
+            *count = u64::unpack(bytes)?;
+        }
+        let [rows, has_lists, entries, values, element] = counts;
+        let element = usize::try_from(element).ok().and_then(|at| ElementType::ALL.get(at));
+        let counts = element.filter(|_| has_lists <= 1);
+        Ok(counts.map(|element| Self { rows, has_lists: has_lists == 1, entries, values, element: *element }))
+    }
+}
+
+/// The [`Counts`], then the parts.
 impl FunctionValue for RowBlock {
     fn pack(&self, out: &mut Vec<u8>) {
         let counts = [
@@ -371,19 +394,17 @@ impl FunctionValue for RowBlock {
     }
 
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
-        let mut counts = [0; 5];
-        for count in &mut counts {
-            *count = u64::unpack(bytes)?;
-        }
-        let [rows, has_lists, entries, values, element] = counts;
-        let element = ElementType::ALL.get(usize::try_from(element).unwrap_or(usize::MAX)).copied();
-        let block = element.filter(|_| has_lists <= 1).and_then(|element| {
-            let keys = take_u64s(bytes, rows)?;
-            let lists = match has_lists {
-                0 => None,
-                _ => Some(Lists { lengths: take_u64s(bytes, rows)?, entries: take_u64s(bytes, entries)? }),
+        let block = Counts::take(bytes)?.and_then(|counts| {
+            let keys = take_u64s(bytes, counts.rows)?;
+            let lists = match counts.has_lists {
+                false => None,
+                true => Some(Lists {
+                    lengths: take_u64s(bytes, counts.rows)?,
+                    entries: take_u64s(bytes, counts.entries)?,
+                }),
             };
-            Some(Self { lists, ..Self::of_values(keys, take_values(bytes, element, values)?) })
+            let values = take_values(bytes, counts.element, counts.values)?;
+            Some(Self { lists, ..Self::of_values(keys, values) })
         });
         let fault =
             || FunctionFault::argument("rows", "other bytes", "those of the rows that their counts say");
@@ -407,23 +428,19 @@ pub(crate) struct ListBytes<'a> {
 impl<'a> ListBytes<'a> {
     /// Takes a block of lists from the front of `bytes`. An entry has a value of so many bytes.
     pub(crate) fn take(bytes: &mut &'a [u8], value_bytes: usize) -> Result<Self, FunctionFault> {
-        let mut counts = [0; 5];
-        for count in &mut counts {
-            *count = u64::unpack(bytes)?;
-        }
-        let [rows, has_lists, entries, values, element] = counts;
-        let element = ElementType::ALL.get(usize::try_from(element).unwrap_or(usize::MAX)).copied();
+        let counts = Counts::take(bytes)?.filter(|counts| counts.has_lists);
         let mut take_bytes = |count: u64, width: usize| {
             let (own, rest) = bytes.split_at_checked(usize::try_from(count).ok()?.checked_mul(width)?)?;
             *bytes = rest;
             Some(own)
         };
-        let lists = element.filter(|_| has_lists == 1).and_then(|element| {
-            let keys = take_u64s(&mut take_bytes(rows, size_of::<u64>())?, rows)?;
-            let lengths = take_u64s(&mut take_bytes(rows, size_of::<u64>())?, rows)?;
-            let total = lengths.iter().try_fold(0u64, |sum, length| sum.checked_add(*length))?;
-            let entries = take_bytes(Some(total).filter(|total| *total == entries)?, size_of::<u64>())?;
-            let values = take_bytes(values, element.size())?;
+        let lists = counts.and_then(|counts| {
+            let keys = take_u64s(&mut take_bytes(counts.rows, size_of::<u64>())?, counts.rows)?;
+            let lengths = take_u64s(&mut take_bytes(counts.rows, size_of::<u64>())?, counts.rows)?;
+            let total = lengths.iter().try_fold(0u64, |sum, length| sum.checked_add(*length));
+            let total = total.filter(|total| *total == counts.entries)?;
+            let entries = take_bytes(total, size_of::<u64>())?;
+            let values = take_bytes(counts.values, counts.element.size())?;
             let fits = values.len() == entries.len() / size_of::<u64>() * value_bytes;
             fits.then_some(Self { keys, lengths, entries, values })
         });
