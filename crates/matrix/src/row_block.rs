@@ -396,12 +396,11 @@ impl FunctionValue for RowBlock {
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
         let block = Counts::take(bytes)?.and_then(|counts| {
             let keys = take_u64s(bytes, counts.rows)?;
-            let lists = match counts.has_lists {
-                false => None,
-                true => Some(Lists {
-                    lengths: take_u64s(bytes, counts.rows)?,
-                    entries: take_u64s(bytes, counts.entries)?,
-                }),
+            let lists = if counts.has_lists {
+                let lengths = take_u64s(bytes, counts.rows)?;
+                Some(Lists { lengths, entries: take_u64s(bytes, counts.entries)? })
+            } else {
+                None
             };
             let values = take_values(bytes, counts.element, counts.values)?;
             Some(Self { lists, ..Self::of_values(keys, values) })
