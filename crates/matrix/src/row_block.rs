@@ -374,7 +374,7 @@ impl Counts {
     }
 }
 
-/// The [`Counts`], then the parts.
+/// The counts, then the parts.
 impl FunctionValue for RowBlock {
     fn pack(&self, out: &mut Vec<u8>) {
         let counts = [
