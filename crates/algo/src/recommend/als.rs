@@ -8,7 +8,7 @@ use math::reduction::FixedPoint;
 use matrix::{MatrixId, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::FactorModel;
 use super::exact::{add_up, gramian, of_all_tasks};
 use super::interactions::{Dealt, Duplicates, Interactions, deal};
 use super::params::{self, ChoiceLoss, Solver};
@@ -124,9 +124,14 @@ impl Als {
         Self::new(checked, objective)
     }
 
-    pub(super) fn model(&self) -> Model {
+    pub(super) fn model(&self) -> FactorModel {
         let are_ratings = self.objective.are_ratings();
-        Model { factors: self.factors, are_ratings, has_biases: are_ratings, objective: Some(self.objective) }
+        FactorModel {
+            factors: self.factors,
+            are_ratings,
+            has_biases: are_ratings,
+            objective: Some(self.objective),
+        }
     }
 
     pub(super) fn divergence_advice(&self) -> String {
@@ -173,7 +178,9 @@ pub(super) fn begin<'a>(
     let model = settings.model();
     let is_known = saved.is_some() || task.resumed;
     let mut sides = Vec::new();
-    for (number, (matrix, pairs)) in [(Model::USERS, users), (Model::ITEMS, items)].into_iter().enumerate() {
+    for (number, (matrix, pairs)) in
+        [(FactorModel::USERS, users), (FactorModel::ITEMS, items)].into_iter().enumerate()
+    {
         let (total, others) = (totals[number] as u64, totals[1 - number] as u64);
         let (weights, targets) = objective.weights(&pairs.values);
         let ridge = |row| objective.ridge(pairs.row(row).len(), others);
@@ -186,7 +193,7 @@ pub(super) fn begin<'a>(
         items.push(task, model.width())?;
         let counts: Vec<i64> =
             (0..items.pairs.row_count()).map(|row| items.pairs.row(row).len() as i64).collect();
-        task.agent.push(Model::COUNTS, rows_of(&items.pairs.keys), Values::I64(&counts))?;
+        task.agent.push(FactorModel::COUNTS, rows_of(&items.pairs.keys), Values::I64(&counts))?;
         task.agent.tick()?;
     }
     task.agent.barrier()?;
@@ -196,7 +203,7 @@ pub(super) fn begin<'a>(
 /// The own rows at the beginning: those of an earlier model or of a saved training, and random ones where there are none.
 fn first_rows(
     task: &mut TrainTask<'_>,
-    model: &Model,
+    model: &FactorModel,
     (matrix, keys): (MatrixId, &[u64]),
     is_known: bool,
 ) -> Result<Vec<f32>, Error> {
@@ -242,7 +249,7 @@ pub(super) fn write_scale(task: &mut TrainTask<'_>, ratings: &[f32], count: u64)
     add_up(task.agent, &mut sum)?;
     let mean = fixed.value(sum[0]) / count as f64;
     if task.agent.task() == 0 {
-        task.agent.push(Model::SCALE, ONE_ROW, Values::F64(&[mean, low, high]))?;
+        task.agent.push(FactorModel::SCALE, ONE_ROW, Values::F64(&[mean, low, high]))?;
     }
     Ok(mean)
 }

@@ -19,7 +19,7 @@ use super::exact::add_up;
 use super::interactions::{Duplicates, Interactions, deal};
 use super::params;
 use super::solve::{dot, padded};
-use super::{Model, Objective};
+use super::{FactorModel, Objective};
 use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
@@ -81,9 +81,9 @@ impl Grid {
         Self { are_ratings: false, negatives: checked.integer(&params::NEGATIVES), ..Self::new(checked) }
     }
 
-    pub(super) fn model(&self) -> Model {
+    pub(super) fn model(&self) -> FactorModel {
         let objective = self.are_ratings.then_some(Objective::Ratings { lambda: self.lambda });
-        Model { factors: self.factors, are_ratings: self.are_ratings, has_biases: true, objective }
+        FactorModel { factors: self.factors, are_ratings: self.are_ratings, has_biases: true, objective }
     }
 
     pub(super) fn divergence_advice(&self) -> String {
@@ -176,10 +176,10 @@ pub(super) fn begin<'a>(
         counts.into_iter().map(|(key, count)| (key, count as i64)).unzip();
     if saved.is_none() {
         if task.agent.task() == 0 {
-            task.agent.push(Model::COUNTS, rows_of(&items), Values::I64(&counts))?;
+            task.agent.push(FactorModel::COUNTS, rows_of(&items), Values::I64(&counts))?;
         }
-        let rows = settings.own_rows(task, (Model::ITEMS, &dealt.items.keys), is_known)?;
-        rows.push(task.agent, Model::ITEMS, (0, 0))?;
+        let rows = settings.own_rows(task, (FactorModel::ITEMS, &dealt.items.keys), is_known)?;
+        rows.push(task.agent, FactorModel::ITEMS, (0, 0))?;
         task.agent.tick()?;
     }
     let block_count = (total[0] as u64 / BLOCK_PAIRS).next_power_of_two().clamp(BLOCKS.0, BLOCKS.1);
@@ -190,7 +190,7 @@ pub(super) fn begin<'a>(
         let pairs = Interactions::of_block(dealt.by_user.pull(task.agent, &rows)?);
         let position = |key: &u64| items.binary_search(key).expect("all items are listed") as u32;
         let positions = pairs.other_keys.iter().map(position).collect();
-        let rows = settings.own_rows(task, (Model::USERS, &pairs.keys), is_known)?;
+        let rows = settings.own_rows(task, (FactorModel::USERS, &pairs.keys), is_known)?;
         blocks.push(UserBlock { number, pairs, items: positions, rows });
     }
     task.agent.barrier()?;
@@ -276,7 +276,7 @@ impl Learner for GridLearner<'_> {
                 draws.shuffle(&mut cell);
                 let members = &grid.members[number as usize];
                 let keys = members.iter().map(|&item| self.items[item as usize]).collect();
-                let mut items = Rows::pull(task.agent, Model::ITEMS, keys, self.settings.factors)?;
+                let mut items = Rows::pull(task.agent, FactorModel::ITEMS, keys, self.settings.factors)?;
                 let work = Cell { settings: self.settings, rate, mean: self.mean as f32, members };
                 match &mut training {
                     MetricAccumulator::Real(parts) => {
@@ -293,12 +293,12 @@ impl Learner for GridLearner<'_> {
                         parts.record_count += cell.len() as u64;
                     }
                 }
-                items.push(task.agent, Model::ITEMS, (epoch, step))?;
+                items.push(task.agent, FactorModel::ITEMS, (epoch, step))?;
             }
             task.agent.barrier()?;
         }
         for block in &self.blocks {
-            block.rows.push(task.agent, Model::USERS, (epoch, self.block_count))?;
+            block.rows.push(task.agent, FactorModel::USERS, (epoch, self.block_count))?;
         }
         task.agent.tick()?;
         task.agent.barrier()?;

@@ -2,7 +2,7 @@
 
 use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Storage};
 
-use super::Model;
+use super::model::seen;
 use crate::error::Error;
 use crate::job::TrainTask;
 
@@ -115,7 +115,7 @@ pub(super) fn deal(
     }
     let users = Interactions::of_block(by_user.owned(task.agent)?);
     if !is_saved {
-        let seen = Model::seen(task.model)?;
+        let seen = seen(task.model)?;
         for (lists, pairs) in [(&by_item, &users.transposed()), (&seen, &users)] {
             let mut block = lists.block();
             for row in 0..pairs.row_count() {

@@ -5,6 +5,9 @@
 //! feedback datasets", ICDM 2008, in the form of Rendle et al., "Revisiting the performance of iALS on item recommendation
 //! benchmarks", `RecSys` 2021; conjugate gradients with warm start: Takács, Pilászy, Tikk, `RecSys` 2011.
 //!
+//! Neighbors (`itemknn`): Sarwar et al., "Item-based collaborative filtering recommendation algorithms", WWW 2001; `ease`: Steck,
+//! "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
+//!
 //! **Notation.** u a user, i an item, k factors; p and q their rows, b their biases. A rating is near
 //! `mean + b_u + b_i + p_u . q_i`, a choice is scored with `p_u . q_i`.
 //!
@@ -16,15 +19,19 @@
 //! | `counts` | items x 1: how many users have the item | i64 | assign |
 //! | `scale` | 1 x 3, of ratings: mean, lowest, highest | f64 | assign |
 //! | `seen` | lists: for each user its items, with their values | f32 | assign |
+//! | `neighbors`, of neighbors | lists: for each item its neighbors, with their weights | f32 | assign |
 //! | `pairs_of_users`, `pairs_of_items`, in training | lists: for each user its items, for each item its users | f32 | as `duplicates` says |
 //!
 //! **Cost** of an iteration of ALS with conjugate gradients: `steps (pairs k + rows k^2)` multiply-adds for each side; a task
 //! pulls each row of the other side that its pairs name once, and pushes its own rows.
 
 mod als;
+mod ease;
 mod exact;
 mod grid;
 mod interactions;
+mod model;
+mod neighbors;
 mod params;
 pub mod ranking;
 mod score;
@@ -37,20 +44,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{BatchSize, Shuffle};
-use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use matrix::MatrixSpec;
 
 use als::Als;
 pub use als::Objective;
 use grid::Grid;
 pub use interactions::{Duplicates, pairs_of as interactions_of};
+pub use model::{FactorModel, NeighborModel};
+use neighbors::Neighbors;
 
 use crate::error::Error;
-use crate::family::{self, AlgorithmRow, Family, RecordNeeds};
-use crate::job::{DataFacts, Epochs, Job, Needs, Output, Scorer, TableLayout, TrainTask};
-use crate::metric::MetricAccumulator;
-use crate::metric::named::NamedAccumulator;
+use crate::family::{self, AlgorithmRow, Family};
+use crate::job::{DataFacts, Epochs, Job, Needs, TableLayout, TrainTask};
 use crate::param::{CheckedParams, ParamSpec};
 use crate::task_loop::{Learner, TaskState};
 
@@ -90,8 +95,28 @@ pub const FAMILY: Family = Family {
                 Recommender::configure("bpr", &params::BPR, given, |set| Method::Grid(Grid::of_choices(set)))
             },
         },
+        AlgorithmRow {
+            name: "itemknn",
+            title: "Neighbors of items, by the users that have both",
+            parameters: &params::ITEMKNN,
+            configure: |given| {
+                Recommender::configure("itemknn", &params::ITEMKNN, given, |set| {
+                    Method::Neighbors(Neighbors::of_similarities(set))
+                })
+            },
+        },
+        AlgorithmRow {
+            name: "ease",
+            title: "Neighbors of items, by a linear model of all items (EASE^R)",
+            parameters: &params::EASE,
+            configure: |given| {
+                Recommender::configure("ease", &params::EASE, given, |set| {
+                    Method::Neighbors(Neighbors::of_ease(set))
+                })
+            },
+        },
     ],
-    load: |fields| Ok(Arc::new(serde_json::from_value::<Model>(fields.clone())?)),
+    load: model::load,
     functions: |_| Ok(()),
 };
 
@@ -105,6 +130,7 @@ const READ_SIZE: usize = 4096;
 enum Method {
     Als(Als),
     Grid(Grid),
+    Neighbors(Neighbors),
 }
 
 impl Method {
@@ -112,6 +138,7 @@ impl Method {
         match self {
             Self::Als(als) => als.objective.are_ratings(),
             Self::Grid(grid) => grid.are_ratings,
+            Self::Neighbors(_) => false,
         }
     }
 
@@ -119,6 +146,7 @@ impl Method {
         match self {
             Self::Als(als) => als.duplicates,
             Self::Grid(grid) => grid.duplicates,
+            Self::Neighbors(neighbors) => neighbors.duplicates,
         }
     }
 
@@ -126,6 +154,7 @@ impl Method {
         match self {
             Self::Als(als) => als.validation_share,
             Self::Grid(grid) => grid.validation_share,
+            Self::Neighbors(_) => 0.0,
         }
     }
 }
@@ -149,110 +178,6 @@ impl Recommender {
     }
 }
 
-/// A model without its matrices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Model {
-    /// Numbers of a row, without the bias.
-    pub factors: usize,
-    /// Scores are ratings; otherwise they only order items.
-    pub are_ratings: bool,
-    /// A row ends with a bias.
-    pub has_biases: bool,
-    /// How the row of a user follows from the items.
-    pub objective: Option<Objective>,
-}
-
-impl Model {
-    /// Rows of users.
-    pub const USERS: MatrixId = MatrixId(0);
-    /// Rows of items.
-    pub const ITEMS: MatrixId = MatrixId(1);
-    /// How many users have an item.
-    pub const COUNTS: MatrixId = MatrixId(2);
-    /// Mean, lowest and highest rating.
-    pub const SCALE: MatrixId = MatrixId(3);
-
-    /// The lists of what users have, the last matrix of a model.
-    fn seen(model: &dyn family::Model) -> Result<ListMatrix, Error> {
-        let specs = model.matrices(1);
-        let last = specs.len() - 1;
-        Ok(ListMatrix::new(MatrixId(last as u32), &specs[last])?)
-    }
-
-    /// Numbers of a row.
-    pub fn width(&self) -> usize {
-        self.factors + usize::from(self.has_biases)
-    }
-}
-
-impl family::Model for Model {
-    fn family(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn save(&self) -> Value {
-        serde_json::to_value(self).expect("a model has no keys but texts")
-    }
-
-    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        let rows = |name: &str, element, columns: usize| {
-            MatrixSpec::sparse(name, element, columns as u64, PushRule::Assign, partition_count)
-        };
-        let mut specs = vec![
-            rows("users", ElementType::F32, self.width()),
-            rows("items", ElementType::F32, self.width()),
-            rows("counts", ElementType::I64, 1),
-        ];
-        if self.are_ratings {
-            let partitioner = Partitioner::Range { partition_count: 1 };
-            let spec = rows("scale", ElementType::F64, 3);
-            specs.push(MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..spec });
-        }
-        specs.push(ListMatrix::spec("seen", ElementType::F32, 1, PushRule::Assign, partition_count));
-        specs
-    }
-
-    fn output(&self) -> Output {
-        if self.are_ratings { Output::Value } else { Output::Columns(vec!["score".to_owned()]) }
-    }
-
-    fn record_needs(&self) -> RecordNeeds {
-        RecordNeeds { field_limit: Some(2), ..RecordNeeds::of(&self.output(), None) }
-    }
-
-    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
-        vec![("factors", self.factors.to_string())]
-    }
-
-    fn bound_tables(&self) -> Option<&'static str> {
-        Some("a score is a product of a row of 'users' and one of 'items'")
-    }
-
-    fn column_names(&self, matrix: &str, count: usize) -> Vec<String> {
-        match matrix {
-            "counts" => vec!["users".to_owned()],
-            "seen" => vec!["value".to_owned()],
-            "scale" => ["mean", "lowest", "highest"].map(str::to_owned).to_vec(),
-            _ => {
-                let name =
-                    |at: usize| if at < self.factors { format!("factor_{at}") } else { "bias".to_owned() };
-                (0..count).map(name).collect()
-            }
-        }
-    }
-
-    fn scorer(&self) -> Box<dyn Scorer> {
-        Box::new(score::PairScorer::new(self))
-    }
-
-    fn metric_accumulator(&self) -> MetricAccumulator {
-        match self.output() {
-            Output::Value => MetricAccumulator::of(&Output::Value),
-            _ => MetricAccumulator::Named(NamedAccumulator::default()),
-        }
-    }
-}
-
 impl Job for Recommender {
     fn settings(&self) -> &CheckedParams {
         &self.checked
@@ -273,15 +198,19 @@ impl Job for Recommender {
     }
 
     fn model(&self, _: &DataFacts, _: Option<&dyn family::Model>) -> Result<Arc<dyn family::Model>, Error> {
-        Ok(Arc::new(match &self.method {
-            Method::Als(als) => als.model(),
-            Method::Grid(grid) => grid.model(),
-        }))
+        Ok(match &self.method {
+            Method::Als(als) => Arc::new(als.model()),
+            Method::Grid(grid) => Arc::new(grid.model()),
+            Method::Neighbors(neighbors) => Arc::new(neighbors.model()),
+        })
     }
 
     fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
         let mut specs = model.matrices(layout.partition_count);
         specs.extend(interactions::specs(self.method.duplicates(), layout.partition_count));
+        if let Method::Neighbors(_) = self.method {
+            specs.push(neighbors::sizes(layout.partition_count));
+        }
         Ok(specs)
     }
 
@@ -293,6 +222,7 @@ impl Job for Recommender {
         match &self.method {
             Method::Als(als) => als::begin(als, task, saved),
             Method::Grid(grid) => grid::begin(grid, task, saved),
+            Method::Neighbors(neighbors) => neighbors::begin(neighbors, task, saved),
         }
     }
 
@@ -300,6 +230,7 @@ impl Job for Recommender {
         match &self.method {
             Method::Als(als) => als.divergence_advice(),
             Method::Grid(grid) => grid.divergence_advice(),
+            Method::Neighbors(_) => String::new(),
         }
     }
 }

@@ -101,3 +101,39 @@ crate::params! {
         pub(super) BPR_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "last";
     ];
 }
+
+crate::choices! {
+    /// How similar two items are.
+    pub(super) enum Similarity {
+        Cosine = "cosine": "of their strengths over users";
+        Cooccurrence = "cooccurrence": "users that have both";
+        Jaccard = "jaccard": "users that have both / users that have one or both";
+        Bm25 = "bm25": "product of Okapi BM25 weights", reads K1, B;
+    }
+}
+
+crate::params! {
+    pub(super) const ITEMKNN = [
+        /// How similar two items are
+        pub(super) SIMILARITY = "similarity": ParamKind::Choice(words::<Similarity>), "cosine";
+        /// Most neighbors of an item: those that are most similar
+        pub(super) NEIGHBORS = "neighbors": ParamKind::Integer { low: 1, high: 1 << 20 }, "100", "items";
+        /// How fast further strength of a choice counts less
+        pub(super) K1 = "k1": POSITIVE, "1.2";
+        /// How much less popular items count
+        pub(super) B = "b": ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed }, "0.75";
+        /// What counts where a user has chosen an item several times
+        pub(super) ITEMKNN_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "sum";
+    ];
+}
+
+crate::params! {
+    pub(super) const EASE = [
+        /// Penalty on the squares of the weights
+        pub(super) EASE_LAMBDA = "lambda": POSITIVE, "200";
+        /// Neighbors of an item that are kept: those with the largest weights, with or without sign
+        pub(super) EASE_NEIGHBORS = "neighbors": ParamKind::Integer { low: 1, high: 1 << 20 }, "1000", "items";
+        /// What counts where a user has chosen an item several times
+        pub(super) EASE_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "last";
+    ];
+}

@@ -3,7 +3,7 @@
 use data::Batch;
 use matrix::{Agent, MatrixId, ValuesMut};
 
-use super::Model;
+use super::FactorModel;
 use super::interactions::pairs_of;
 use crate::error::Error;
 use crate::job::Scorer;
@@ -12,19 +12,19 @@ use crate::rows::{ONE_ROW, rows_of};
 
 /// Scores pairs. Rows of users and items that are not in the model are 0: of a rating, the mean and the other bias stay.
 pub(super) struct PairScorer {
-    model: Model,
+    model: FactorModel,
     users: Vec<f32>,
     items: Vec<f32>,
 }
 
 impl PairScorer {
-    pub(super) fn new(model: &Model) -> Self {
+    pub(super) fn new(model: &FactorModel) -> Self {
         Self { model: model.clone(), users: Vec::new(), items: Vec::new() }
     }
 }
 
 /// The user and the item of each record.
-fn pairs(batch: &Batch) -> Result<Vec<(u64, u64)>, Error> {
+pub(super) fn pairs(batch: &Batch) -> Result<Vec<(u64, u64)>, Error> {
     let pair = |r: usize| {
         let mut pairs = pairs_of(batch, r)?;
         match (pairs.next(), pairs.next()) {
@@ -54,14 +54,23 @@ fn pull(
     Ok(keys)
 }
 
+/// Scores of choices have no errors.
+pub(super) fn only_orders() -> Error {
+    Error::unsuitable(
+        "the scores of this model only order items: `seraphim recommend MODEL --test FILES` measures the order",
+    )
+}
+
 impl Scorer for PairScorer {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
         let (pairs, width) = (pairs(batch)?, self.model.width());
-        let users = pull(agent, Model::USERS, pairs.iter().map(|pair| pair.0), (width, &mut self.users))?;
-        let items = pull(agent, Model::ITEMS, pairs.iter().map(|pair| pair.1), (width, &mut self.items))?;
+        let users =
+            pull(agent, FactorModel::USERS, pairs.iter().map(|pair| pair.0), (width, &mut self.users))?;
+        let items =
+            pull(agent, FactorModel::ITEMS, pairs.iter().map(|pair| pair.1), (width, &mut self.items))?;
         let mut scale = [0.0; 3];
         if self.model.are_ratings {
-            agent.pull(Model::SCALE, ONE_ROW, ValuesMut::F64(&mut scale))?;
+            agent.pull(FactorModel::SCALE, ONE_ROW, ValuesMut::F64(&mut scale))?;
         }
         let factors = self.model.factors;
         out.clear();
@@ -86,9 +95,7 @@ impl Scorer for PairScorer {
         parts: &mut MetricAccumulator,
     ) -> Result<(), Error> {
         let MetricAccumulator::Real(parts) = parts else {
-            return Err(Error::unsuitable(
-                "the scores of this model only order items: `seraphim recommend MODEL --test FILES` measures the order",
-            ));
+            return Err(only_orders());
         };
         let mut predictions = Vec::new();
         self.predict(agent, batch, &mut predictions)?;

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use data::{Batch, BatchBuilder};
 use matrix::MatrixId;
 
@@ -52,7 +54,7 @@ fn the_loss_of_choices_falls_and_the_bytes_do_not_depend_on_partitions() {
     for settings in ["factors=4", "factors=4 loss=confidence lambda=1", "factors=4 solver=cholesky nu=0.5"] {
         let choices = || records(|user, item| (user % 2 == item % 2).then_some(0.0), |_, _| 1.0);
         let runs = [1, 5].map(|count| train_on(count, "ials", settings, vec![choices()]).unwrap());
-        for matrix in [Model::USERS, Model::ITEMS] {
+        for matrix in [FactorModel::USERS, FactorModel::ITEMS] {
             assert_eq!(f32s(&runs[0].store, matrix), f32s(&runs[1].store, matrix));
         }
         let losses: Vec<f64> = runs[0].training.iter().map(|metrics| metrics["loss"]).collect();
@@ -60,7 +62,8 @@ fn the_loss_of_choices_falls_and_the_bytes_do_not_depend_on_partitions() {
             assert!(losses.last().unwrap() < &losses[0], "{settings}: {losses:?}");
         }
         let score = |user: usize, item: usize| {
-            let (users, items) = (f32s(&runs[0].store, Model::USERS), f32s(&runs[0].store, Model::ITEMS));
+            let (users, items) =
+                (f32s(&runs[0].store, FactorModel::USERS), f32s(&runs[0].store, FactorModel::ITEMS));
             (0..4).map(|f| users[user * 4 + f] * items[item * 4 + f]).sum::<f32>()
         };
         assert!(score(2, 4) > 0.8 && score(2, 5).abs() < 0.2, "{settings}: {} {}", score(2, 4), score(2, 5));
@@ -73,7 +76,7 @@ fn gradient_descent_learns_ratings_and_may_keep_factors_at_0_or_above() {
         let settings = format!("factors=4 epochs=200 lambda=0.01 learning_rate=0.05{more}");
         let run = train_on(3, "mf", &settings, vec![most()]).unwrap();
         assert!(rmse(&run) < 0.3, "{more}: {}", rmse(&run));
-        let rows = f32s(&run.store, Model::USERS);
+        let rows = f32s(&run.store, FactorModel::USERS);
         let lowest = rows.chunks_exact(5).flat_map(|row| &row[..4]).fold(0.0f32, |low, &x| low.min(x));
         assert_eq!(lowest < 0.0, more.is_empty());
     }
@@ -122,7 +125,7 @@ fn the_bytes_do_not_depend_on_tasks() {
     ] {
         let runs = [1, 2, 3].map(|count| train_on(4, name, settings, dealt(&most(), count)).unwrap());
         for run in &runs[1..] {
-            for matrix in [Model::USERS, Model::ITEMS] {
+            for matrix in [FactorModel::USERS, FactorModel::ITEMS] {
                 assert_eq!(f32s(&run.store, matrix), f32s(&runs[0].store, matrix), "{name}");
             }
         }
@@ -138,7 +141,7 @@ fn the_same_pair_twice_is_added_up_or_replaced_or_an_error() {
     };
     let mean = |settings: &str, rating| {
         let run = train_on(1, "als", settings, once(rating)).unwrap();
-        match run.store.export(Model::SCALE).unwrap().values {
+        match run.store.export(FactorModel::SCALE).unwrap().values {
             matrix::OwnedValues::F64(values) => values[0],
             other => panic!("{other:?}"),
         }
@@ -155,7 +158,7 @@ fn a_record_of_weight_0_is_not_there() {
     let some = records(|user, item| (user % 2 == item % 2).then_some(0.0), |_, _| 1.0);
     let all = records(|_, _| Some(0.0), |user, item| f32::from(user % 2 == item % 2));
     let [some, all] = [some, all].map(|data| train_on(1, "ials", "factors=3", vec![data]).unwrap());
-    assert_eq!(f32s(&some.store, Model::USERS), f32s(&all.store, Model::USERS));
+    assert_eq!(f32s(&some.store, FactorModel::USERS), f32s(&all.store, FactorModel::USERS));
 }
 
 #[test]
@@ -212,5 +215,104 @@ fn a_training_goes_on_from_every_epoch_with_the_same_bytes() {
             let again = train_from(moment, name, settings, vec![data.clone()], None).unwrap();
             assert_eq!(f32s(&again.store, MatrixId(0)), last, "{name}");
         }
+    }
+}
+
+/// The lists of neighbors of a training, item by item.
+fn neighbors(run: &Run) -> BTreeMap<u64, BTreeMap<u64, f32>> {
+    let block = run.store.export(NeighborModel::NEIGHBORS).unwrap();
+    let matrix::OwnedValues::F32(values) = &block.values else { panic!("weights") };
+    let list = |range: std::ops::Range<usize>| {
+        block.entries()[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
+    };
+    block.rows().map(|(key, range)| (key, list(range))).collect()
+}
+
+/// Choices with a strength for some users and items.
+fn strengths() -> Vec<Batch> {
+    records(
+        |user, item| ((user * 3 + item * item) % 7 < 3).then_some(0.0),
+        |user, item| (1 + (user + item) % 3) as f32,
+    )
+}
+
+/// For each item its users and their strengths.
+fn by_item() -> BTreeMap<u64, BTreeMap<u64, f64>> {
+    let mut all: BTreeMap<u64, BTreeMap<u64, f64>> = BTreeMap::new();
+    for batch in strengths() {
+        for r in 0..batch.record_count() {
+            for (user, item) in interactions_of(&batch, r).unwrap() {
+                all.entry(item).or_default().insert(user, f64::from(batch.weight(r)));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn similarities_are_those_of_their_definitions() {
+    let items = by_item();
+    let total: f64 = items.values().flat_map(BTreeMap::values).sum();
+    let mean = total / items.len() as f64;
+    let user_items = |user: &u64| items.values().filter(|users| users.contains_key(user)).count() as f64;
+    let bm25 = |users: &BTreeMap<u64, f64>, user: &u64| {
+        let (x, size): (f64, f64) = (users[user], users.values().sum());
+        let rarity = ((1.0 + items.len() as f64) / (1.0 + user_items(user))).ln();
+        x * 2.2 / (1.2 * (0.25 + 0.75 * size / mean) + x) * rarity
+    };
+    let length = |users: &BTreeMap<u64, f64>| users.values().map(|x| x * x).sum::<f64>().sqrt();
+    for name in ["cosine", "cooccurrence", "jaccard", "bm25"] {
+        let settings = format!("similarity={name}");
+        let found = neighbors(&train_on(3, "itemknn", &settings, vec![strengths()]).unwrap());
+        assert_eq!(found.len(), items.len());
+        for (a, users) in &items {
+            for (b, others) in items.iter().filter(|(b, _)| *b != a) {
+                let both: Vec<&u64> = users.keys().filter(|user| others.contains_key(user)).collect();
+                let count = both.len() as f64;
+                let expected: f64 = match name {
+                    "cosine" => {
+                        both.iter().map(|u| users[u] * others[u]).sum::<f64>() / length(users) / length(others)
+                    }
+                    "cooccurrence" => count,
+                    "jaccard" => count / (users.len() as f64 + others.len() as f64 - count),
+                    _ => both.iter().map(|u| bm25(users, u) * bm25(others, u)).sum(),
+                };
+                let found = found[a].get(b).copied().unwrap_or(0.0);
+                assert!((f64::from(found) - expected).abs() < 1e-4 * (1.0 + expected), "{name} {found} {expected}");
+            }
+        }
+    }
+    let few = neighbors(&train_on(3, "itemknn", "neighbors=2 similarity=jaccard", vec![strengths()]).unwrap());
+    assert!(few.values().all(|list| list.len() == 2));
+}
+
+#[test]
+fn weights_of_ease_are_at_the_minimum() {
+    let items = by_item();
+    let found = neighbors(&train_on(3, "ease", "lambda=3", vec![strengths()]).unwrap());
+    let product = |a: &BTreeMap<u64, f64>, b: &BTreeMap<u64, f64>| {
+        a.iter().filter_map(|(user, x)| Some(x * b.get(user)?)).sum::<f64>()
+    };
+    for i in items.keys() {
+        for (k, users) in items.iter().filter(|(k, _)| *k != i) {
+            // The derivative by B_ki: (X'X B)_ki - (X'X)_ki + lambda B_ki = 0, but on the diagonal.
+            let fitted: f64 = items
+                .iter()
+                .filter(|(j, _)| *j != i)
+                .map(|(j, others)| product(users, others) * f64::from(found[j][i]))
+                .sum();
+            let slope = fitted - product(users, &items[i]) + 3.0 * f64::from(found[k][i]);
+            assert!(slope.abs() < 1e-3, "{k} {i}: {slope}");
+        }
+    }
+}
+
+#[test]
+fn neighbors_do_not_depend_on_tasks() {
+    for settings in ["itemknn similarity=bm25 neighbors=5", "itemknn", "ease neighbors=5"] {
+        let (name, settings) = settings.split_once(' ').unwrap_or((settings, ""));
+        let runs = [1, 2, 3]
+            .map(|count| neighbors(&train_on(4, name, settings, dealt(&strengths(), count)).unwrap()));
+        assert!(runs[0] == runs[1] && runs[0] == runs[2], "{name} {settings}");
     }
 }

@@ -1,14 +1,14 @@
 //! `recommend`: the best items for users, the items most similar to others, and how well the best items meet those that users
 //! have chosen later. The model is read into this process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use algo::Families;
-use algo::recommend::interactions_of;
 use algo::recommend::ranking::{DEFINITIONS, RankingQuality};
-use algo::recommend::top::{Basis, KeyedRows, Recommendation, Recommender, Request};
+use algo::recommend::top::{Basis, Items, KeyedRows, Recommendation, Recommender, Request};
+use algo::recommend::{FactorModel, NeighborModel, interactions_of};
 use data::{Batch, InputPurpose, KeyNames, Schema, Source};
 use math::hash::named_key;
 use matrix::{ElementType, OwnedValues, RowBlock};
@@ -81,8 +81,9 @@ pub struct RecommendSummary {
 #[derive(Debug)]
 pub struct LoadedRecommender {
     engine: Recommender,
-    /// For each user of the model its items.
-    seen: SeenItems,
+    are_ratings: bool,
+    /// What users had in training.
+    seen: UserItems,
     schema: Schema,
     names: KeyNames,
 }
@@ -96,12 +97,10 @@ impl LoadedRecommender {
         let mut files = ModelFiles::open(path, false)?;
         let model = load_model(path, &files.manifest, families)?;
         let algorithm = files.manifest.algorithm.clone();
-        let own = model.of::<algo::recommend::Model>().map_err(|_| Error::InvalidRequest {
-            what: format!("{} is a model of {algorithm}, which has no users and items", path.display()),
-            advice: "train als, ials or another recommender".into(),
-        })?;
         let (schema, names) = (files.manifest.schema.clone(), files.dictionary()?);
-        let (users, items) = (rows(&mut files, "users")?, rows(&mut files, "items")?);
+        let allowed: Option<BTreeSet<u64>> =
+            allowed.map(|names| names.iter().map(|name| key_of(&schema, 1, name)).collect());
+        let is_allowed = |key: u64| allowed.as_ref().is_none_or(|keys| keys.contains(&key));
         let counts: BTreeMap<u64, i64> = each(&mut files, "counts")?
             .into_iter()
             .flat_map(|block| match block.values {
@@ -109,35 +108,44 @@ impl LoadedRecommender {
                 _ => Vec::new(),
             })
             .collect();
-        let scale = each(&mut files, "scale")?.into_iter().find_map(|block| match block.values {
-            OwnedValues::F64(values) => <[f64; 3]>::try_from(values).ok(),
-            _ => None,
-        });
-        let sorted_keys = |names: &[String]| {
-            let mut keys: Vec<u64> = names.iter().map(|name| key_of(&schema, 1, name)).collect();
-            keys.sort_unstable();
-            keys
+        let items =
+            |keys: Vec<u64>| Items::new(keys, |key| counts.get(&key).copied().unwrap_or(0), is_allowed);
+        let seen = UserItems::new(lists(&mut files, "seen")?);
+        let (engine, are_ratings) = if let Ok(own) = model.of::<FactorModel>() {
+            let (users, rows) = (rows(&mut files, "users")?, rows(&mut files, "items")?);
+            let scale = each(&mut files, "scale")?.into_iter().find_map(|block| match block.values {
+                OwnedValues::F64(values) => <[f64; 3]>::try_from(values).ok(),
+                _ => None,
+            });
+            let items = (items(rows.keys), scale.unwrap_or_default());
+            (Recommender::of_factors(own, users, &rows.values, items), own.are_ratings)
+        } else if model.of::<NeighborModel>().is_ok() {
+            let neighbors = lists(&mut files, "neighbors")?;
+            let items = items(counts.keys().copied().collect());
+            (Recommender::of_neighbors(seen.block.keys.clone(), &neighbors, items), false)
+        } else {
+            return Err(Error::InvalidRequest {
+                what: format!("{} is a model of {algorithm}, which has no users and items", path.display()),
+                advice: "train als, ials or another recommender".into(),
+            });
         };
-        let allowed = allowed.map(sorted_keys);
-        let is_allowed = |key: u64| allowed.as_ref().is_none_or(|keys| keys.binary_search(&key).is_ok());
-        let count = |key: u64| counts.get(&key).copied().unwrap_or(0);
-        let engine = Recommender::new(own, users, items, count, (scale.unwrap_or_default(), &is_allowed));
-        let mut seen = RowBlock::no_lists(ElementType::F32);
-        for block in each(&mut files, "seen")? {
-            for (user, range) in block.rows() {
-                seen.push_list(user, &block.entries()[range.clone()], &vec![1.0f32; range.len()]);
-            }
-        }
-        Ok(Self { engine, seen: SeenItems::new(seen), schema, names })
+        Ok(Self { engine, are_ratings, seen, schema, names })
+    }
+
+    /// What is asked for a user: its items in the model and these further ones (ascending) are left out, unless it keeps them.
+    fn request(&self, user: u64, more: &[(u64, f32)], keeps_seen: bool) -> Request {
+        let mut choices = self.seen.of(user);
+        choices.extend_from_slice(more);
+        choices.sort_by_key(|(item, _)| *item);
+        choices.dedup_by_key(|(item, _)| *item);
+        let seen = choices.iter().map(|(item, _)| *item);
+        Request { user, seen: if keeps_seen { Vec::new() } else { seen.collect() }, choices }
     }
 
     /// The n best items of each user that it does not have, best first, with their scores. Users that the model does not have get the most popular
     /// items.
     pub fn recommend(&self, users: &[&str], n: usize) -> Result<Vec<Vec<(String, f64)>>, Error> {
-        let request = |user: &&str| {
-            let user = key_of(&self.schema, 0, user);
-            Request { user, seen: self.seen.of(user).to_vec(), choices: Vec::new() }
-        };
+        let request = |user: &&str| self.request(key_of(&self.schema, 0, user), &[], false);
         let requests: Vec<Request> = users.iter().map(request).collect();
         let threads = crate::machine::core_count();
         let lists = self.engine.recommend(&requests, n, threads)?;
@@ -157,23 +165,24 @@ impl LoadedRecommender {
 
 /// The items of users.
 #[derive(Debug)]
-struct SeenItems {
+struct UserItems {
     block: RowBlock,
     /// For each user the end of its entries.
     ends: Vec<usize>,
 }
 
-impl SeenItems {
+impl UserItems {
     fn new(block: RowBlock) -> Self {
         let ends = block.rows().map(|(_, range)| range.end).collect();
         Self { block, ends }
     }
 
-    /// The items of a user, ascending.
-    fn of(&self, user: u64) -> &[u64] {
-        let Ok(at) = self.block.keys.binary_search(&user) else { return &[] };
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.block.entries()[start..self.ends[at]]
+    /// The items of a user, ascending, with their values.
+    fn of(&self, user: u64) -> Vec<(u64, f32)> {
+        let Ok(at) = self.block.keys.binary_search(&user) else { return Vec::new() };
+        let range = if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at];
+        let OwnedValues::F32(values) = &self.block.values else { unreachable!("the lists have such values") };
+        self.block.entries()[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
     }
 }
 
@@ -189,6 +198,18 @@ fn each(files: &mut ModelFiles, name: &str) -> Result<Vec<RowBlock>, Error> {
         key = last + 1;
         blocks.push(block);
     }
+}
+
+/// The lists of a matrix.
+fn lists(files: &mut ModelFiles, name: &str) -> Result<RowBlock, Error> {
+    let mut all = RowBlock::no_lists(ElementType::F32);
+    for block in each(files, name)? {
+        let OwnedValues::F32(values) = &block.values else { continue };
+        for (key, range) in block.rows() {
+            all.push_list(key, &block.entries()[range.clone()], &values[range]);
+        }
+    }
+    Ok(all)
 }
 
 fn rows(files: &mut ModelFiles, name: &str) -> Result<KeyedRows, Error> {
@@ -268,8 +289,9 @@ impl Choices {
         Ok(())
     }
 
-    fn items(&self, user: u64) -> Vec<u64> {
-        self.of_users.get(&user).map_or_else(Vec::new, |items| items.iter().map(|(item, _)| *item).collect())
+    /// What a user has, items ascending.
+    fn choices(&self, user: u64) -> &[(u64, f32)] {
+        self.of_users.get(&user).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -278,7 +300,7 @@ pub fn recommend(job: &RecommendJob, environment: Environment<'_>) -> Result<Rec
     let destination = check(job)?;
     let allowed = job.items.as_deref().map(lines).transpose()?;
     let mut loaded = LoadedRecommender::read(&job.model, environment.families, allowed.as_deref())?;
-    let are_ratings = loaded.engine.model().are_ratings;
+    let are_ratings = loaded.are_ratings;
     let (mut seen, mut test) = (Choices::default(), Choices::default());
     if let Some(input) = &job.seen {
         seen.add(input, &loaded.schema, are_ratings, environment)?;
@@ -400,14 +422,17 @@ impl Lists<'_> {
         writer: &mut dyn Write,
         environment: Environment<'_>,
     ) -> Result<RecommendSummary, Error> {
-        let Self { job, loaded, test, .. } = self;
+        let Self { job, loaded, seen, test } = self;
         let unwritten = || Path::new(job.output.as_deref().unwrap_or(Path::new("-"))).to_owned();
         let mut summary = RecommendSummary { lists: users.len() as u64, ..RecommendSummary::default() };
         let (mut measured, mut popular) = (Vec::new(), Vec::new());
         writer.write_all((COLUMNS.join(",") + "\n").as_bytes()).map_err(Error::io("write", &unwritten()))?;
         for users in users.chunks(WRITTEN_AT_ONCE) {
             environment.interrupt.check("while items were found; nothing was written")?;
-            let requests: Vec<Request> = users.iter().map(|(user, _)| self.request(*user)).collect();
+            let requests: Vec<Request> = users
+                .iter()
+                .map(|(user, _)| loaded.request(*user, seen.choices(*user), job.keeps_seen))
+                .collect();
             let lists = loaded.engine.recommend(&requests, job.top, job.threads)?;
             let mut text = Vec::new();
             for (((user, name), request), (basis, list)) in users.iter().zip(&requests).zip(lists) {
@@ -424,7 +449,7 @@ impl Lists<'_> {
                 if job.test.is_some() {
                     let keys =
                         |list: &[Recommendation]| list.iter().map(|one| one.item).collect::<Vec<u64>>();
-                    let relevant = test.items(*user);
+                    let relevant: Vec<u64> = test.choices(*user).iter().map(|(item, _)| *item).collect();
                     popular.push((keys(&loaded.engine.popular(&request.seen, job.top)), relevant.clone()));
                     measured.push((keys(&list), relevant));
                 }
@@ -445,15 +470,5 @@ impl Lists<'_> {
             ));
         }
         Ok(summary)
-    }
-
-    fn request(&self, user: u64) -> Request {
-        let choices = self.seen.of_users.get(&user).cloned().unwrap_or_default();
-        let mut seen = if self.job.keeps_seen { Vec::new() } else { self.seen.items(user) };
-        if !self.job.keeps_seen {
-            seen.extend_from_slice(self.loaded.seen.of(user));
-            seen.sort_unstable();
-        }
-        Request { user, seen, choices }
     }
 }

@@ -1,5 +1,6 @@
 use math::random::{Purpose, stream};
 
+use super::tiles::dot_plain;
 use super::*;
 use crate::recommend::Objective;
 
@@ -7,9 +8,9 @@ const USERS: u64 = 130;
 const ITEMS: u64 = 700;
 const FACTORS: usize = 7;
 
-fn model() -> Model {
+fn model() -> FactorModel {
     let objective = Some(Objective::Choices { unobserved: 0.1, lambda: 0.01, nu: 1.0 });
-    Model { factors: FACTORS, are_ratings: false, has_biases: false, objective }
+    FactorModel { factors: FACTORS, are_ratings: false, has_biases: false, objective }
 }
 
 fn rows(count: u64, seed: u64) -> KeyedRows {
@@ -22,13 +23,9 @@ fn rows(count: u64, seed: u64) -> KeyedRows {
 }
 
 fn recommender(is_allowed: &dyn Fn(u64) -> bool) -> Recommender {
-    Recommender::new(
-        &model(),
-        rows(USERS, 1),
-        rows(ITEMS, 2),
-        |key| (key % 11) as i64,
-        ([0.0; 3], is_allowed),
-    )
+    let items = rows(ITEMS, 2);
+    let described = Items::new(items.keys, |key| (key % 11) as i64, is_allowed);
+    Recommender::of_factors(&model(), rows(USERS, 1), &items.values, (described, [0.0; 3]))
 }
 
 /// Every item, best first, by a plain product.
