@@ -21,6 +21,8 @@ const PACKAGES: &[&str] = &[
     "xlearn",
     "lightgbm",
     "tomotopy",
+    "cmfrec",
+    "implicit",
     "psutil",
     "setuptools<81",
 ];
@@ -115,6 +117,23 @@ impl Peers {
         self.run(case, Cores::One, &words)
     }
 
+    /// Runs a case of `mf.py` on two cores: `fit_s`, and `rmse` or `ndcg20`.
+    pub(crate) fn recommender(&self, case: &str, data: &Path) -> Result<Value> {
+        let mut words = arguments([self.scripts.join("mf.py")]);
+        words.extend(arguments([case, "--data"]));
+        words.push(data.into());
+        words.extend(arguments(["--threads", "2"]));
+        self.run(case, Cores::Two, &words)
+    }
+
+    /// Runs `benchmarks/peers/recommenders.py` on two cores: `seconds` of the lists of implicit for all users.
+    pub(crate) fn lists(&self, root: &Path, train: &Path) -> Result<Value> {
+        let mut words = arguments([root.join("benchmarks/peers/recommenders.py")]);
+        words.push(train.into());
+        words.extend(arguments(["2"]));
+        self.run("recommenders", Cores::Two, &words)
+    }
+
     fn run(&self, case: &str, cores: Cores, words: &[OsString]) -> Result<Value> {
         let threads = cores.count().to_string();
         let mut command = pinned_command(cores, &self.python, words);
@@ -145,7 +164,8 @@ impl Peers {
 }
 
 fn imports(python: &Path) -> bool {
-    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit, xlearn, lightgbm";
+    let code =
+        "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit, xlearn, lightgbm, cmfrec, implicit";
     let status = Command::new(python).args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

@@ -10,6 +10,7 @@ mod memory;
 mod micro;
 mod minimum;
 mod quality;
+mod recommenders;
 mod reliability;
 mod spark;
 mod topics;
@@ -39,6 +40,7 @@ pub(crate) fn benchmarks() -> impl Iterator<Item = &'static Benchmark> {
         LINEAR,
         clusters::BENCHMARKS,
         factorization::BENCHMARKS,
+        recommenders::BENCHMARKS,
         topics::BENCHMARKS,
         trees::BENCHMARKS,
         memory::BENCHMARKS,

@@ -160,6 +160,6 @@ fn with_fields(context: &Context, part: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn number(metrics: &Value, name: &str) -> Result<f64> {
+pub(super) fn number(metrics: &Value, name: &str) -> Result<f64> {
     metrics[name].as_f64().with_context(|| format!("evaluate gave no {name}"))
 }

@@ -85,11 +85,12 @@ pub(super) fn add_products(rows: &[f64], width: usize, sums: &mut [f64]) {
         for j in (0..=i).step_by(8) {
             let mut block = [[0.0f64; 8]; 8];
             for row in rows.chunks_exact(width) {
-                let a: &[f64; 8] = row[i..i + 8].try_into().expect("8 numbers");
-                let b: &[f64; 8] = row[j..j + 8].try_into().expect("8 numbers");
-                for (line, a) in block.iter_mut().zip(a) {
+                // Copies: behind references, the compiler gathers the lanes one by one.
+                let a: [f64; 8] = row[i..i + 8].try_into().expect("8 numbers");
+                let b: [f64; 8] = row[j..j + 8].try_into().expect("8 numbers");
+                for (line, factor) in block.iter_mut().zip(a) {
                     for lane in 0..8 {
-                        line[lane] += a * b[lane];
+                        line[lane] += factor * b[lane];
                     }
                 }
             }

@@ -9,12 +9,12 @@ use math::elementary::ln;
 use math::selection::TopN;
 use matrix::{Agent, ListMatrix, ListSelection, MatrixId, MatrixSpec, PushRule, Values, ValuesMut};
 
+use super::ease;
 use super::exact::add_up;
 use super::interactions::{Dealt, Duplicates, Interactions, deal};
 use super::model::{NeighborModel, seen};
 use super::params::{self, Similarity};
 use super::score::pairs;
-use super::ease;
 use crate::error::Error;
 use crate::job::{Scorer, TrainTask};
 use crate::metric::MetricAccumulator;

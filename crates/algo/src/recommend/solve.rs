@@ -283,17 +283,19 @@ fn dots(v: [&[f32]; 4], p: &[f32]) -> [f32; 4] {
     sums.map(fold)
 }
 
-/// Adds multiples of four vectors.
+/// Adds multiples of four vectors. Lanes are added in an array of their own: in place, the compiler takes one after the other.
 #[inline(always)]
 fn add_scaled(v: [&[f32]; 4], factors: [f32; 4], out: &mut [f32]) {
     let out = out.as_chunks_mut::<LANES>().0;
     let [a, b, c, d] = v.map(|v| &v.as_chunks::<LANES>().0[..out.len()]);
     for at in 0..out.len() {
+        let (a, b, c, d) = (&a[at], &b[at], &c[at], &d[at]);
+        let mut sums = out[at];
         for lane in 0..LANES {
-            let first = factors[0] * a[at][lane] + factors[1] * b[at][lane];
-            let second = factors[2] * c[at][lane] + factors[3] * d[at][lane];
-            out[at][lane] += first + second;
+            let first = factors[0] * a[lane] + factors[1] * b[lane];
+            sums[lane] += first + (factors[2] * c[lane] + factors[3] * d[lane]);
         }
+        out[at] = sums;
     }
 }
 

@@ -271,18 +271,24 @@ fn similarities_are_those_of_their_definitions() {
                 let count = both.len() as f64;
                 let expected: f64 = match name {
                     "cosine" => {
-                        both.iter().map(|u| users[u] * others[u]).sum::<f64>() / length(users) / length(others)
+                        both.iter().map(|u| users[u] * others[u]).sum::<f64>()
+                            / length(users)
+                            / length(others)
                     }
                     "cooccurrence" => count,
                     "jaccard" => count / (users.len() as f64 + others.len() as f64 - count),
                     _ => both.iter().map(|u| bm25(users, u) * bm25(others, u)).sum(),
                 };
                 let found = found[a].get(b).copied().unwrap_or(0.0);
-                assert!((f64::from(found) - expected).abs() < 1e-4 * (1.0 + expected), "{name} {found} {expected}");
+                assert!(
+                    (f64::from(found) - expected).abs() < 1e-4 * (1.0 + expected),
+                    "{name} {found} {expected}"
+                );
             }
         }
     }
-    let few = neighbors(&train_on(3, "itemknn", "neighbors=2 similarity=jaccard", vec![strengths()]).unwrap());
+    let few =
+        neighbors(&train_on(3, "itemknn", "neighbors=2 similarity=jaccard", vec![strengths()]).unwrap());
     assert!(few.values().all(|list| list.len() == 2));
 }
 

@@ -75,14 +75,8 @@ impl Tiles {
         let mut is_done = vec![n == 0; best.len()];
         let mut scores = vec![0.0; GROUP * TILE];
         let mut largest = vec![0.0; GROUP * TILE / LANES];
-        let turn = |rows: &[f32]| {
-            let mut turned = vec![[0.0; GROUP]; width];
-            for (user, row) in rows.chunks_exact(width).enumerate() {
-                turned.iter_mut().zip(row).for_each(|(turned, x)| turned[user] = *x);
-            }
-            turned
-        };
-        let groups: Vec<Vec<[f32; GROUP]>> = rows.chunks(GROUP * width).map(turn).collect();
+        let mut rows = rows.to_vec();
+        rows.resize(rows.len().next_multiple_of(GROUP * width), 0.0);
         for (number, (tile, longest)) in self.values.chunks_exact(TILE * width).zip(&self.lengths).enumerate()
         {
             let first = number * TILE;
@@ -96,7 +90,7 @@ impl Tiles {
                 if is_done[users.clone()].iter().all(|&is_done| is_done) {
                     continue;
                 }
-                score_group(tile, &groups[from / GROUP], &mut scores, &mut largest);
+                score_group(tile, &rows[from * width..][..GROUP * width], &mut scores, &mut largest);
                 for (at, user) in users.enumerate().filter(|(_, user)| !is_done[*user]) {
                     let scores = &mut scores[at * TILE..][..count];
                     while let Some(&place) =
@@ -133,15 +127,16 @@ pub(super) fn dot_plain(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The scores of a group of users for the items of a tile, and the largest of each 16. `rows` are turned: for each number of a
-/// row that of each user.
+/// The scores of a group of users for the items of a tile, and the largest of each 16.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
-fn score_group(tile: &[f32], rows: &[[f32; GROUP]], scores: &mut [f32], largest: &mut [f32]) {
+fn score_group(tile: &[f32], rows: &[f32], scores: &mut [f32], largest: &mut [f32]) {
+    let width = tile.len() / TILE;
     for from in (0..TILE).step_by(LANES) {
         let mut sums = [[0.0f32; LANES]; GROUP];
-        for (line, factors) in tile.chunks_exact(TILE).zip(rows) {
-            let line: &[f32; LANES] = line[from..from + LANES].try_into().expect("16 lanes");
-            for (sums, factor) in sums.iter_mut().zip(factors) {
+        for i in 0..width {
+            let line: &[f32; LANES] = tile[i * TILE + from..][..LANES].try_into().expect("16 lanes");
+            for (user, sums) in sums.iter_mut().enumerate() {
+                let factor = rows[user * width + i];
                 for lane in 0..LANES {
                     sums[lane] += factor * line[lane];
                 }
