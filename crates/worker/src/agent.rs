@@ -11,20 +11,18 @@ use matrix::{
 use rpc::Message;
 use rpc::WireType;
 use rpc::log_request;
-use rpc::message::{Hello, Role};
+use rpc::message::Role;
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 
 use crate::cache::CacheCounts;
 use crate::call::CallOutput;
 use crate::cancellation::CancellationToken;
-use crate::lane_connection::{LaneConnection, connect_lane};
-use crate::layout::{JobLayout, LayoutError};
+use crate::lane_client::{LaneClient, may_come_back};
+use crate::layout::{JobLayout, LaneAddress, LayoutError};
 use crate::prefetch::PrefetchCounts;
 use crate::state::{AgentEffect, AgentState};
 use crate::stats::{AgentStats, SharedStats};
 
-/// Longest attempt to connect to one address of a lane.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Before a tick, the agent polls each connection that has received nothing for this time: it may have broken while the
 /// task computed. A poll costs three system calls, which is little in a step of this length.
 const POLL_AFTER: Duration = Duration::from_millis(1);
@@ -36,11 +34,12 @@ const WAIT_LIMIT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct RemoteAgent {
     pub(crate) state: AgentState,
-    token: Vec<u8>,
     start: Instant,
     cancellation: CancellationToken,
     /// Indexed by lane.
-    connections: Vec<Option<LaneConnection>>,
+    clients: Vec<LaneClient>,
+    /// The time of the last message or poll of each lane.
+    received_at: Vec<Duration>,
     stats: AgentStats,
     shared_stats: SharedStats,
     /// Whether messages of all kinds are buffered until the next flush.
@@ -61,15 +60,17 @@ impl RemoteAgent {
         token: Vec<u8>,
         functions: FunctionTable,
     ) -> Result<Self, LayoutError> {
-        let connections = layout.lanes.iter().map(|_| None).collect();
+        let role = Role::Task { job: layout.job, task };
+        let client = |lane: &LaneAddress| LaneClient::new(lane.clone(), role, &token);
+        let clients: Vec<LaneClient> = layout.lanes.iter().map(client).collect();
         let state = AgentState::new(Duration::ZERO, layout, task, functions)?;
         rpc::buffers::retain_large();
         Ok(Self {
             state,
-            token,
             start: Instant::now(),
             cancellation: CancellationToken::default(),
-            connections,
+            received_at: vec![Duration::ZERO; clients.len()],
+            clients,
             stats: AgentStats::default(),
             shared_stats: SharedStats::default(),
             is_corked: false,
@@ -104,9 +105,9 @@ impl RemoteAgent {
     /// Writes the messages that were buffered for one write. Returns whether a connection was lost.
     fn flush(&mut self) -> bool {
         let mut is_lost = false;
-        for lane in 0..self.connections.len() {
+        for lane in 0..self.clients.len() {
             let start = Instant::now();
-            let flushed = self.connections[lane].as_mut().map_or(Ok(()), LaneConnection::flush);
+            let flushed = self.clients[lane].flush();
             self.stats.send_ns += start.elapsed().as_nanos() as u64;
             is_lost |= flushed.is_err();
             self.on_send_result(lane as u16, flushed, || false);
@@ -161,7 +162,7 @@ impl RemoteAgent {
             for (i, effect) in effects.iter().enumerate() {
                 match effect {
                     AgentEffect::Connect { lane } => self.connect(*lane),
-                    AgentEffect::Close { lane } => self.connections[usize::from(*lane)] = None,
+                    AgentEffect::Close { lane } => self.clients[usize::from(*lane)].close(),
                     AgentEffect::Send { lane, message } => {
                         let is_over = |later: &AgentEffect| match later {
                             AgentEffect::Connect { lane: other } | AgentEffect::Close { lane: other } => {
@@ -180,7 +181,10 @@ impl RemoteAgent {
     /// Sends a message over the connection of a lane. `is_over` tells whether a later effect closes or replaces this
     /// connection.
     fn send(&mut self, lane: u16, message: &Arc<Message>, is_over: impl Fn() -> bool) {
-        let Some(connection) = &mut self.connections[usize::from(lane)] else { return };
+        let client = &mut self.clients[usize::from(lane)];
+        if !client.is_open() {
+            return;
+        }
         if tracing::enabled!(tracing::Level::DEBUG)
             && let Some(identity) = RequestIdentity::of(message)
         {
@@ -188,7 +192,7 @@ impl RemoteAgent {
             log_request!(debug, identity, lane = place.lane, server = %place, "request sent");
         }
         let start = Instant::now();
-        let result = connection.send(message, self.is_corked);
+        let result = client.send(message, self.is_corked);
         self.stats.send_ns += start.elapsed().as_nanos() as u64;
         self.stats.count_sent(message);
         self.on_send_result(lane, result, is_over);
@@ -198,50 +202,34 @@ impl RemoteAgent {
         match result {
             Ok(()) => {}
             Err(error @ rpc::Error::TooLong { .. }) => self.state.give_up(lane, &error.to_string()),
-            Err(error) => {
-                self.connections[usize::from(lane)] = None;
-                if !is_over() {
-                    self.state.on_closed(self.now(), lane, &error.to_string());
-                }
-            }
+            Err(_) if is_over() => {}
+            Err(error) => self.state.on_closed(self.now(), lane, &error.to_string()),
         }
     }
 
     fn connect(&mut self, lane: u16) {
-        let at = usize::from(lane);
-        self.connections[at] = None;
+        let client = &mut self.clients[usize::from(lane)];
+        client.close();
         if self.cancellation.is_cancelled() {
             return self.state.on_closed(self.now(), lane, "the job has ended");
         }
         let start = Instant::now();
-        let place = &self.state.layout().lanes[at];
-        let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
-        let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
-        let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
-        let opened = connect_lane(place, limit, &hello, |server| self.cancellation.is_server_lost(server));
+        let limit = self.state.layout().wait_limit;
+        let opened = client.connect_once(limit, |server| self.cancellation.is_server_lost(server));
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
+        if let Some(closer) = client.closer() {
+            self.cancellation.watch(&client.address().server, closer);
+        }
         let now = self.now();
         match opened {
-            Ok((sender, receiver, welcome)) => {
+            Ok(welcome) => {
                 self.stats.connection_count += 1;
-                let (gathered, gathered_bytes) = (Vec::new(), 0);
-                let heard_at = now;
-                self.cancellation.watch(&place.server, &sender);
-                let connection = LaneConnection {
-                    sender,
-                    receiver,
-                    write_buffer: gathered,
-                    write_buffer_bytes: gathered_bytes,
-                    received_at: heard_at,
-                };
-                self.connections[at] = Some(connection);
+                self.received_at[usize::from(lane)] = now;
                 self.state.on_connected(now, lane, &welcome);
             }
             Err(rpc::Error::Refused(fault)) => self.state.on_message(now, lane, Message::Fault(fault)),
-            Err(error @ (rpc::Error::Version { .. } | rpc::Error::Address { .. })) => {
-                self.state.give_up(lane, &error.to_string());
-            }
-            Err(error) => self.state.on_closed(now, lane, &error.to_string()),
+            Err(error) if may_come_back(&error) => self.state.on_closed(now, lane, &error.to_string()),
+            Err(error) => self.state.give_up(lane, &error.to_string()),
         }
     }
 
@@ -252,64 +240,49 @@ impl RemoteAgent {
         if due.is_zero() {
             return self.state.on_time(now);
         }
-        let is_open = |lane: &usize| self.connections[*lane].is_some() && self.state.waits_for(*lane);
-        let lane = (0..self.connections.len()).find(is_open);
-        match lane.and_then(|lane| Some((lane, self.connections[lane].as_ref()?))) {
-            None => {
-                self.cancellation.wait(due.min(WAIT_LIMIT));
-                self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
-                self.state.on_time(self.now());
-            }
-            Some((lane, connection)) => {
-                // Setting the same limit again costs no system call.
-                let set = connection.receiver.set_timeout(Some(due.min(WAIT_LIMIT)));
-                self.receive(lane, now, set);
-            }
+        let is_open = |lane: &usize| self.clients[*lane].is_open() && self.state.waits_for(*lane);
+        if let Some(lane) = (0..self.clients.len()).find(is_open) {
+            return self.receive(lane, now, due.min(WAIT_LIMIT));
         }
+        self.cancellation.wait(due.min(WAIT_LIMIT));
+        self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
+        self.state.on_time(self.now());
     }
 
-    fn receive(&mut self, lane: usize, start: Duration, ready: Result<(), rpc::Error>) {
-        let Some(connection) = &mut self.connections[lane] else { return };
-        let received = ready.and_then(|()| connection.receiver.receive());
-        let now = self.start.elapsed();
-        connection.received_at = now;
+    fn receive(&mut self, lane: usize, start: Duration, limit: Duration) {
+        let received = self.clients[lane].receive(limit);
+        let now = self.now();
+        self.received_at[lane] = now;
         self.stats.wait_ns += now.saturating_sub(start).as_nanos() as u64;
         match received {
-            Ok(message) => {
-                self.stats.received_bytes += message.frame_bytes();
-                self.log_answer(lane as u16, now, &message);
-                self.state.on_message(now, lane as u16, message);
-            }
             Err(rpc::Error::TimedOut { .. }) => {
                 self.state.on_time(now);
                 // Tasks that this lane waits for may wait for what was lost with the connection to another one.
                 self.poll_connections();
             }
-            Err(error) => {
-                self.connections[lane] = None;
-                self.state.on_closed(now, lane as u16, &error.to_string());
+            received => self.on_received(lane as u16, now, received),
+        }
+    }
+
+    fn on_received(&mut self, lane: u16, now: Duration, received: Result<Message, rpc::Error>) {
+        match received {
+            Ok(message) => {
+                self.stats.received_bytes += message.frame_bytes();
+                self.log_answer(lane, now, &message);
+                self.state.on_message(now, lane, message);
             }
+            Err(error) => self.state.on_closed(now, lane, &error.to_string()),
         }
     }
 
     /// Handles messages that have arrived while the task computed, without a wait.
     fn poll_connections(&mut self) {
         let now = self.now();
-        for lane in 0..self.connections.len() {
-            while let Some(connection) = &mut self.connections[lane]
-                && now.saturating_sub(connection.received_at) >= POLL_AFTER
-            {
-                match connection.receiver.receive_now() {
-                    Ok(Some(message)) => {
-                        self.stats.received_bytes += message.frame_bytes();
-                        self.log_answer(lane as u16, now, &message);
-                        self.state.on_message(now, lane as u16, message);
-                    }
-                    Ok(None) => connection.received_at = now,
-                    Err(error) => {
-                        self.connections[lane] = None;
-                        self.state.on_closed(now, lane as u16, &error.to_string());
-                    }
+        for lane in 0..self.clients.len() {
+            while self.clients[lane].is_open() && now.saturating_sub(self.received_at[lane]) >= POLL_AFTER {
+                match self.clients[lane].receive_now().transpose() {
+                    None => self.received_at[lane] = now,
+                    Some(received) => self.on_received(lane as u16, now, received),
                 }
                 self.run_effects();
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rpc::{Closer, Sender};
+use rpc::Closer;
 
 /// A cancellation token that the agents of a job share with its owner. It is cancelled once. Then it closes every
 /// connection that it watches, so that no thread stays blocked in a send or a receive.
@@ -79,14 +79,14 @@ impl CancellationToken {
 
     /// Closes this connection to a server when the token is cancelled, at once if it is already, or when the server is
     /// lost.
-    pub fn watch(&self, server: &str, sender: &Sender) {
+    pub fn watch(&self, server: &str, closer: Closer) {
         let mut state = self.lock();
         if state.reason.is_some() {
             drop(state);
-            return sender.closer().close();
+            return closer.close();
         }
         state.connections.retain(|(_, connection)| connection.is_open());
-        state.connections.push((server.to_owned(), sender.closer()));
+        state.connections.push((server.to_owned(), closer));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

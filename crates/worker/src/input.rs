@@ -7,7 +7,8 @@ use rpc::Message;
 use rpc::message::{Done, Fault, FaultKind, Pulled, PushPosition, RequestId, Welcome};
 
 use crate::call::Call;
-use crate::lane::{LinkState, MIN_BACKOFF, PendingRequest, RequestOwner};
+use crate::lane::{LinkState, PendingRequest, RequestOwner};
+use crate::lane_client::{Backoff, RESTARTED};
 use crate::state::{AgentEffect, AgentState};
 
 impl AgentState {
@@ -18,8 +19,7 @@ impl AgentState {
             return;
         }
         if self.lanes[at].incarnation.is_some_and(|before| before != welcome.incarnation) {
-            let text = "it was restarted and has lost its part of this job: start the job again";
-            return self.fail(self.lost_error(lane, text.into()));
+            return self.fail(self.lost_error(lane, RESTARTED.into()));
         }
         self.call.on_progress(now);
         self.lanes[at].on_connected(welcome);
@@ -32,7 +32,7 @@ impl AgentState {
     pub fn on_closed(&mut self, now: Duration, lane: u16, reason: &str) {
         let at = usize::from(lane);
         if matches!(self.lanes[at].link, LinkState::Open | LinkState::Opening) {
-            self.lanes[at].on_closed(now, reason.to_owned());
+            self.lanes[at].on_closed(now, reason.to_owned(), Duration::ZERO);
         }
         self.on_time(now);
     }
@@ -58,7 +58,7 @@ impl AgentState {
             (LinkState::Opening | LinkState::Closed { .. } | LinkState::Ended, _) => return,
         }
         self.call.on_received(now);
-        self.lanes[at].backoff = MIN_BACKOFF;
+        self.lanes[at].backoff = Backoff::default();
         self.advance(now);
     }
 
@@ -111,7 +111,9 @@ impl AgentState {
         let at = usize::from(lane);
         match fault.kind {
             FaultKind::TaskLeft if self.has_left => self.on_left(at),
-            kind if kind.retry_may_help() => self.lanes[at].on_closed(now, fault.text.clone()),
+            kind if kind.retry_may_help() => {
+                self.lanes[at].on_closed(now, fault.text.clone(), fault.retry_after())
+            }
             _ => self.fail(self.error_of(lane, fault)),
         }
     }
@@ -162,9 +164,7 @@ impl AgentState {
             // Nothing behind the refused push may be applied before it: all pushes are sent again over a new
             // connection.
             self.effects.push(AgentEffect::Close { lane });
-            state.on_closed(now, fault.text.clone());
-            let pause = Duration::from_millis(u64::from(fault.retry_after_ms));
-            state.link = LinkState::Closed { retry_at: now + pause };
+            state.on_closed(now, fault.text.clone(), fault.retry_after());
         } else {
             self.fail(self.error_of(lane, fault));
         }

@@ -9,13 +9,9 @@ use rpc::Message;
 use rpc::message::{RequestId, Welcome};
 
 use crate::cached_key_lists::{CachedKeyLists, OutgoingRequest};
+use crate::lane_client::Backoff;
 use crate::retransmit_queue::RetransmitQueue;
 use crate::state::AgentEffect;
-
-/// Pause before the first attempt to connect again. Each further pause is twice as long.
-pub(crate) const MIN_BACKOFF: Duration = Duration::from_millis(10);
-/// Longest pause between attempts.
-const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkState {
@@ -64,7 +60,7 @@ pub(crate) struct Lane {
     pub(crate) incarnation: Option<u64>,
     /// The clock of the task in the first welcome of the lane.
     pub(crate) first_clock: Option<Clock>,
-    pub(crate) backoff: Duration,
+    pub(crate) backoff: Backoff,
     /// The time since which there is no connection, and the reason.
     pub(crate) outage: Option<(Duration, String)>,
     pub(crate) window: u64,
@@ -86,7 +82,7 @@ impl Lane {
             link: LinkState::Opening,
             incarnation: None,
             first_clock: None,
-            backoff: MIN_BACKOFF,
+            backoff: Backoff::default(),
             outage: Some((now, "it has not answered yet".into())),
             window,
             retransmit_queue: RetransmitQueue::default(),
@@ -110,10 +106,10 @@ impl Lane {
         self.retransmit_queue.acknowledge(welcome.applied);
     }
 
-    /// Handles the loss of a connection, and sets the time of the next attempt.
-    pub(crate) fn on_closed(&mut self, now: Duration, reason: String) {
-        self.link = LinkState::Closed { retry_at: now + self.backoff };
-        self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+    /// Handles the loss of a connection, and sets the time of the next attempt: not before the pause which the lane has
+    /// requested.
+    pub(crate) fn on_closed(&mut self, now: Duration, reason: String, requested: Duration) {
+        self.link = LinkState::Closed { retry_at: now + self.backoff.next(requested) };
         match &mut self.outage {
             Some((_, last)) => *last = reason,
             None => self.outage = Some((now, reason)),

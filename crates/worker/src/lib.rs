@@ -7,6 +7,7 @@
 //! | [`stats`] | the counters of an agent |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //! | [`session`] | [`ParameterSession`]: matrices of the parameter service for a loop of a program's own |
+//! | `lane_client` | [`LaneClient`], the connection to a lane that agents, tools and sessions use |
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //!
 //! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
@@ -25,7 +26,7 @@ mod clocks;
 mod function;
 mod input;
 mod lane;
-mod lane_connection;
+mod lane_client;
 mod lane_keys;
 pub mod layout;
 mod long_key_list;
@@ -45,7 +46,7 @@ pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use call::CallOutput;
 pub use cancellation::CancellationToken;
-pub use lane_connection::connect_lane;
+pub use lane_client::{LaneClient, RetryPolicy};
 pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;

@@ -3,10 +3,10 @@
 //!
 //! A session lives as long as its lease is renewed, which a thread of its own does; then its matrices are freed.
 
-mod connection;
 mod error;
 mod options;
 mod renewal;
+mod request;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,16 +18,18 @@ use matrix::{
 };
 use rpc::message::{
     AskMap, CheckpointSession, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, KeyList,
-    OpenSession, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
-    TryFunction,
+    OpenSession, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionLane,
+    SessionMap, TryFunction,
 };
 use rpc::{Message, WireType, WireValues};
 
+use crate::lane_client::LaneClient;
 use crate::lane_keys::{LaneKeys, split_by_lane};
-use connection::SessionConnection;
+use crate::layout::LaneAddress;
 pub use error::SessionError;
 pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
+use request::{ask_done, ask_map, connect_to_master, receive, send};
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;
@@ -43,8 +45,9 @@ struct SessionMatrix {
 /// A session with the parameter service. One thread uses it; several threads open a session each, or join one by its
 /// number.
 pub struct ParameterSession {
-    master: SessionConnection,
-    lanes: Vec<Option<SessionConnection>>,
+    master: LaneClient,
+    /// Each connects with its first request.
+    lanes: Vec<LaneClient>,
     token: Vec<u8>,
     map: SessionMap,
     matrices: BTreeMap<u32, SessionMatrix>,
@@ -76,9 +79,9 @@ impl ParameterSession {
         let checkpoint = options.checkpoint.clone().unwrap_or_default();
         let ask = OpenSession { request: 2, name, lease_ms: 0, servers: 0, durability, checkpoint };
         let mut session = Self::connect(address, token, Message::OpenSession(ask))?;
-        let connection = SessionConnection::to_master(address, token)?;
+        let master = connect_to_master(address, token)?;
         let pause = Duration::from_millis(session.map.lease_ms) / RENEWALS;
-        session.renewal = Some(Renewal::start(connection, pause, session.map.job));
+        session.renewal = Some(Renewal::start(master, pause, session.map.job));
         Ok(session)
     }
 
@@ -88,8 +91,8 @@ impl ParameterSession {
     }
 
     fn connect(address: &str, token: &[u8], first: Message) -> Result<Self, SessionError> {
-        let mut master = SessionConnection::to_master(address, token)?;
-        let map = master.ask_map(first, 2)?;
+        let mut master = connect_to_master(address, token)?;
+        let map = ask_map(&mut master, first, 2)?;
         let mut session = Self {
             master,
             lanes: Vec::new(),
@@ -124,7 +127,7 @@ impl ParameterSession {
         spec.check(&self.functions)?;
         let (request, job) = (self.next_request(), self.map.job);
         let create = CreateMatrix { request, job, spec: Box::new(spec.clone()) };
-        self.map = self.master.ask_map(Message::CreateMatrix(create), request)?;
+        self.map = ask_map(&mut self.master, Message::CreateMatrix(create), request)?;
         self.read_map();
         self.matrix(&spec.name)
     }
@@ -133,7 +136,7 @@ impl ParameterSession {
     pub fn drop_matrix(&mut self, matrix: MatrixId) -> Result<(), SessionError> {
         let (request, job) = (self.next_request(), self.map.job);
         let drop_matrix = DropMatrix { request, job, matrix: matrix.0 };
-        self.master.ask_done(Message::DropMatrix(drop_matrix), request)?;
+        ask_done(&mut self.master, Message::DropMatrix(drop_matrix), request)?;
         self.matrices.remove(&matrix.0);
         Ok(())
     }
@@ -147,14 +150,18 @@ impl ParameterSession {
     /// checkpoints before this one are as they were.
     pub fn checkpoint(&mut self, name: &str) -> Result<(), SessionError> {
         let (request, job, name) = (self.next_request(), self.map.job, name.to_owned());
-        self.master.ask_done(Message::CheckpointSession(CheckpointSession { request, job, name }), request)
+        ask_done(
+            &mut self.master,
+            Message::CheckpointSession(CheckpointSession { request, job, name }),
+            request,
+        )
     }
 
     /// The matrix of this name, perhaps created by another process.
     pub fn matrix(&mut self, name: &str) -> Result<MatrixId, SessionError> {
         if self.find(name).is_none() {
             let (request, job) = (self.next_request(), self.map.job);
-            self.map = self.master.ask_map(Message::AskMap(AskMap { request, job }), request)?;
+            self.map = ask_map(&mut self.master, Message::AskMap(AskMap { request, job }), request)?;
             self.read_map();
         }
         self.find(name).ok_or_else(|| SessionError::UnknownMatrix {
@@ -297,7 +304,9 @@ impl ParameterSession {
         })?;
         let mut parts = Vec::new();
         for (lane, answer) in answers {
-            let Message::PulledFunction(pulled) = answer else { return Err(self.unexpected(lane)) };
+            let Message::PulledFunction(pulled) = answer else {
+                return Err(SessionError::unexpected(&self.lanes[lane]));
+            };
             parts.extend(pulled.parts);
         }
         let spec = &self.entry(matrix)?.spec;
@@ -327,7 +336,7 @@ impl ParameterSession {
     pub fn close(mut self) -> Result<(), SessionError> {
         drop(self.renewal.take());
         let (request, job) = (self.next_request(), self.map.job);
-        self.master.ask_done(Message::CloseSession(CloseSession { request, job }), request)
+        ask_done(&mut self.master, Message::CloseSession(CloseSession { request, job }), request)
     }
 
     fn next_request(&mut self) -> RequestId {
@@ -338,7 +347,11 @@ impl ParameterSession {
     /// Takes over the matrices of the map.
     fn read_map(&mut self) {
         let lane_count = self.map.lanes.len();
-        self.lanes.resize_with(lane_count, || None);
+        for SessionLane { addresses, lane, standby } in self.map.lanes.iter().skip(self.lanes.len()).cloned()
+        {
+            let address = LaneAddress { addresses, lane, server: String::new(), standby };
+            self.lanes.push(LaneClient::new(address, Role::Session { job: self.map.job }, &self.token));
+        }
         self.matrices = BTreeMap::new();
         for entry in &self.map.matrices {
             // Another program may have made it, with a partitioner that this one does not have.
@@ -407,7 +420,7 @@ impl ParameterSession {
         for piece in pieces {
             let request = self.next_request();
             let message = message(self, piece, request);
-            self.send(usize::from(piece.lane), message)?;
+            send(&mut self.lanes[usize::from(piece.lane)], message)?;
             requests.push(request);
         }
         Ok(requests)
@@ -424,32 +437,14 @@ impl ParameterSession {
         let mut result = Ok(());
         for (piece, request) in pieces.iter().zip(requests) {
             let lane = usize::from(piece.lane);
-            let taken = match self.receive(lane, *request) {
+            let taken = match receive(&mut self.lanes[lane], *request) {
                 Ok(answer) if take(&self.route, piece, &answer) => Ok(()),
-                Ok(_) => Err(self.unexpected(lane)),
+                Ok(_) => Err(SessionError::unexpected(&self.lanes[lane])),
                 Err(error) => Err(error),
             };
             result = result.and(taken);
         }
         result
-    }
-
-    /// Sends a request. A connection that is broken is not used again.
-    fn send(&mut self, lane: usize, message: Message) -> Result<(), SessionError> {
-        let sent = self.connection(lane)?.send(message);
-        if sent.is_err() {
-            self.lanes[lane] = None;
-        }
-        sent
-    }
-
-    /// Receives an answer. A connection that is broken, or out of step, is not used again.
-    fn receive(&mut self, lane: usize, request: RequestId) -> Result<Message, SessionError> {
-        let answer = self.connection(lane)?.receive(request);
-        if let Err(SessionError::Connection { .. } | SessionError::UnexpectedAnswer { .. }) = &answer {
-            self.lanes[lane] = None;
-        }
-        answer
     }
 
     /// The lanes with partitions of a matrix.
@@ -468,26 +463,12 @@ impl ParameterSession {
         let (request, job) = (self.next_request(), self.map.job);
         for &lane in &lanes {
             let message = message(job, lane, request);
-            self.send(lane, message)?;
+            send(&mut self.lanes[lane], message)?;
         }
         let mut answers = Vec::new();
         for lane in lanes {
-            answers.push(self.receive(lane, request).map(|answer| (lane, answer)));
+            answers.push(receive(&mut self.lanes[lane], request).map(|answer| (lane, answer)));
         }
         answers.into_iter().collect()
-    }
-
-    /// The connection to a lane.
-    fn connection(&mut self, lane: usize) -> Result<&mut SessionConnection, SessionError> {
-        if self.lanes[lane].is_none() {
-            let (place, role) = (&self.map.lanes[lane], Role::Session { job: self.map.job });
-            self.lanes[lane] = Some(SessionConnection::open(place, &self.token, role)?);
-        }
-        Ok(self.lanes[lane].as_mut().expect("it was just opened"))
-    }
-
-    fn unexpected(&self, lane: usize) -> SessionError {
-        let place = self.lanes[lane].as_ref().map_or_else(String::new, |connection| connection.place.clone());
-        SessionError::UnexpectedAnswer { place }
     }
 }

@@ -6,9 +6,9 @@ mod common;
 use std::time::Duration;
 
 use common::{FakeLane, ServingThread, fault};
-use rpc::message::{FaultKind, Hello, Role, Standby};
+use rpc::message::{FaultKind, Role, Standby};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, Service};
-use worker::{LaneAddress, connect_lane};
+use worker::{LaneAddress, LaneClient};
 
 const LIMIT: Duration = Duration::from_millis(200);
 
@@ -63,9 +63,8 @@ fn reached(
         server: "primary".into(),
         standby: Some(standby),
     };
-    let hello = Hello { request: 1, token: Vec::new(), role, lane: 0 };
-    match connect_lane(&place, LIMIT, &hello, |server| lost.contains(&server)) {
-        Ok((_, _, welcome)) => Ok(welcome.incarnation),
+    match LaneClient::new(place, role, &[]).connect_once(LIMIT, |server| lost.contains(&server)) {
+        Ok(welcome) => Ok(welcome.incarnation),
         Err(rpc::Error::Refused(fault)) => Err(Some(fault.kind)),
         Err(_) => Err(None),
     }

@@ -1,5 +1,7 @@
 //! Refusals: a closed set of kinds. Each says whether a retry may help.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::RequestId;
@@ -97,4 +99,11 @@ pub struct Fault {
     pub text: String,
     /// Milliseconds until a retry may help; 0 when no retry helps.
     pub retry_after_ms: u32,
+}
+
+impl Fault {
+    /// Time until a retry may help.
+    pub fn retry_after(&self) -> Duration {
+        Duration::from_millis(self.retry_after_ms.into())
+    }
 }

@@ -107,7 +107,8 @@ pub fn open_first(
     // A socket file that does not exist here belongs to another machine.
     usable.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
     usable.sort_by_key(|address| !matches!(address, Address::Unix(_)));
-    let mut last = Error::Closed;
+    let source = io::Error::new(io::ErrorKind::NotFound, "no such socket");
+    let mut last = Error::Io { what: format!("connect to {}", addresses.join(", ")), source };
     for address in &usable {
         match open(address, timeout, hello) {
             Err(Error::Refused(fault)) => return Err(Error::Refused(fault)),

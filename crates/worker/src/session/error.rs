@@ -2,6 +2,8 @@
 
 use rpc::message::Fault;
 
+use crate::lane_client::LaneClient;
+
 /// An error of a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -18,4 +20,24 @@ pub enum SessionError {
     /// A selection, values or a function do not fit the matrix.
     #[error(transparent)]
     Matrix(#[from] matrix::Error),
+}
+
+impl SessionError {
+    /// The error of a request of this client.
+    pub(super) fn of(client: &LaneClient, error: rpc::Error) -> Self {
+        let place = client.address().addresses.first().cloned().unwrap_or_default();
+        match error {
+            rpc::Error::Refused(fault) => Self::Refused { place, fault },
+            rpc::Error::Unexpected { .. } => Self::UnexpectedAnswer { place },
+            source => Self::Connection { place, source },
+        }
+    }
+
+    /// The error of an answer that does not fit its request.
+    pub(super) fn unexpected(client: &LaneClient) -> Self {
+        Self::of(
+            client,
+            rpc::Error::Unexpected { expected: "the answer to the request", actual: "another one" },
+        )
+    }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rpc::Message;
 use rpc::message::{JobId, RenewSession};
 
-use super::connection::SessionConnection;
+use super::request::ask;
+use crate::lane_client::LaneClient;
 
 /// Renews the lease until it is dropped: then the thread finds its channel closed.
 pub(super) struct Renewal {
@@ -15,12 +16,12 @@ pub(super) struct Renewal {
 
 impl Renewal {
     /// Renews the lease of the session `job` over a connection of its own, with these pauses.
-    pub(super) fn start(mut connection: SessionConnection, pause: Duration, job: JobId) -> Self {
+    pub(super) fn start(mut master: LaneClient, pause: Duration, job: JobId) -> Self {
         let (stop, stopped) = channel();
         std::thread::spawn(move || {
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 // If the session is over, its next request says why.
-                if connection.ask(Message::RenewSession(RenewSession { request: 1, job }), 1).is_err() {
+                if ask(&mut master, Message::RenewSession(RenewSession { request: 1, job }), 1).is_err() {
                     return;
                 }
             }

@@ -5,7 +5,7 @@
 //! | [`job_runner`] | connects drivers with the master, the workers and the servers |
 //! | [`worker`] | the process of a worker and its jobs |
 //! | `server_parameters`, `driver_parameters` | the servers of a job as its tasks and its driver reach them |
-//! | `lane_connections` | requests of code that is not a task, to all lanes or to one |
+//! | `lane_clients` | requests of code that is not a task, to all lanes or to one |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, snapshots, close; `pages`: their rows |
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
@@ -15,7 +15,7 @@
 
 mod driver_parameters;
 pub mod job_runner;
-mod lane_connections;
+mod lane_clients;
 pub mod launch;
 pub mod metrics_endpoint;
 pub mod parameter_service;

@@ -12,7 +12,7 @@ use rpc::message::{
 };
 use worker::JobLayout;
 
-use super::lane_connections::LaneConnections;
+use super::lane_clients::LaneClients;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::driver::SnapshotPurpose;
@@ -35,7 +35,7 @@ pub struct Servers {
     layout: JobLayout,
     durability: Durability,
     functions: Arc<FunctionTable>,
-    lanes: LaneConnections,
+    lanes: LaneClients,
     /// The matrix that is being read.
     reading: Option<MatrixReading>,
 }
@@ -124,14 +124,14 @@ impl Servers {
         Self::connect_as(Role::Tool, layout, token, |_| false)
     }
 
-    /// Connects to all lanes with this role, see [`LaneConnections::connect`].
+    /// Connects to all lanes with this role, see [`LaneClients::connect`].
     pub(super) fn connect_as(
         role: Role,
         layout: &JobLayout,
         token: &[u8],
         is_server_lost: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Self, Error> {
-        let lanes = LaneConnections::connect(role, &layout.lanes, token, is_server_lost)?;
+        let lanes = LaneClients::connect(role, &layout.lanes, token, is_server_lost)?;
         let (layout, functions) = (layout.clone(), Arc::default());
         Ok(Self { layout, durability: Durability::Checkpoint, functions, lanes, reading: None })
     }
@@ -151,15 +151,15 @@ impl Servers {
     /// Returns the same connections; waits for answers end with an error once `is_over` returns true.
     #[must_use]
     pub fn with_cancellation(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
-        self.lanes.set_cancellation(is_over);
+        self.lanes.policy.is_cancelled = Box::new(is_over);
         self
     }
 
     /// Returns the same connections; a lane whose connection ends is connected again, until `is_lost` returns true. See
-    /// [`LaneConnections::set_reconnection`].
+    /// [`worker::RetryPolicy`].
     #[must_use]
     pub(super) fn with_reconnection(mut self, is_lost: impl Fn() -> bool + Send + 'static) -> Self {
-        self.lanes.set_reconnection(is_lost);
+        self.lanes.policy.is_lost = Some(Box::new(is_lost));
         self
     }
 
@@ -222,7 +222,7 @@ impl Servers {
 
     fn close_within(&mut self, limit: Duration, reason: &str) -> Result<(), Error> {
         // The lanes must be notified even if the job was cancelled.
-        self.lanes.set_cancellation(|| false);
+        self.lanes.policy.is_cancelled = Box::new(|| false);
         let job = self.layout.job;
         let close = |_, request| Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() });
         let replies = self.lanes.request_all(limit, close);

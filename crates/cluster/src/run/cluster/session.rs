@@ -14,7 +14,7 @@ use rpc::message::{
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress};
 
-use super::lane_connections::LaneConnections;
+use super::lane_clients::LaneClients;
 use super::servers::Servers;
 use super::session_checkpoints::{SavedMatrices, SessionCheckpoints, SessionSpec};
 use crate::error::Error;
@@ -176,7 +176,7 @@ fn ended(text: String) -> Error {
 struct Lanes {
     job: u32,
     token: Vec<u8>,
-    connections: LaneConnections,
+    connections: LaneClients,
     /// Every matrix that was made, by its number.
     made: Vec<MadeMatrix>,
 }
@@ -203,9 +203,9 @@ impl Lanes {
                 lane.standby = Some(standby);
             }
         }
-        let mut connections = LaneConnections::connect(Role::Tool, &lanes, token, link.lost_servers())?;
+        let mut connections = LaneClients::connect(Role::Tool, &lanes, token, link.lost_servers())?;
         let is_lost = link.member_lost();
-        connections.set_reconnection(move || is_lost.is_raised());
+        connections.policy.is_lost = Some(Box::new(move || is_lost.is_raised()));
         Ok(Self { job: link.job, token: token.to_vec(), connections, made: Vec::new() })
     }
 

@@ -1,0 +1,318 @@
+//! The client of a lane, which agents, the tools of jobs and sessions share. It opens a connection with a role and a token,
+//! writes and reads frames, and connects again by the rule of `retry`.
+//!
+//! An agent decides by itself what it sends again ([`crate::AgentState`]). For others the client repeats the request without an
+//! answer, if their [`RetryPolicy`] allows it.
+
+mod retry;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rpc::message::{Fault, FaultKind, Hello, Push, PushFunction, RequestId, Role, Welcome};
+use rpc::{Closer, Message, Receiver, Sender};
+
+use crate::layout::LaneAddress;
+pub use retry::RetryPolicy;
+pub(crate) use retry::{Backoff, may_come_back};
+
+/// Size of the write buffer. Pushes without an answer are collected and sent in one write: with the next other message
+/// to their lane, at the latest with the tick.
+const WRITE_BUFFER_BYTES: u64 = 32 << 10;
+/// Longest attempt to connect to one address.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(3);
+/// Longest attempt to connect to one of the two lanes that may have a replicated job.
+const REPLICA_LIMIT: Duration = Duration::from_secs(1);
+/// Time without an answer after which the standby is asked whether it has taken over: the server may stand still.
+const STANDBY_PAUSE: Duration = Duration::from_secs(1);
+/// Why a process with another incarnation is refused.
+pub(crate) const RESTARTED: &str = "it was restarted and has lost its part of this job: start the job again";
+
+/// A client of one lane, with at most one connection.
+#[derive(Debug)]
+pub struct LaneClient {
+    address: LaneAddress,
+    hello: Hello,
+    link: Option<Link>,
+    /// That of the server of the first connection: another process does not have the state of the lane.
+    incarnation: Option<u64>,
+    /// The request without an answer, to be sent again over another connection.
+    unanswered: Option<Arc<Message>>,
+}
+
+#[derive(Debug)]
+struct Link {
+    sender: Sender,
+    receiver: Receiver,
+    /// Messages that are not written yet.
+    write_buffer: Vec<Arc<Message>>,
+    write_buffer_bytes: u64,
+    is_at_standby: bool,
+}
+
+impl LaneClient {
+    /// A client without a connection. `token` is the secret of the cluster, empty when there is none.
+    pub fn new(address: LaneAddress, role: Role, token: &[u8]) -> Self {
+        let hello = Hello { request: 1, token: token.to_vec(), role, lane: address.lane };
+        Self { address, hello, link: None, incarnation: None, unanswered: None }
+    }
+
+    pub fn address(&self) -> &LaneAddress {
+        &self.address
+    }
+
+    /// Sets the role of later connections.
+    pub fn set_role(&mut self, role: Role) {
+        self.hello.role = role;
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.link.is_some()
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.link = None;
+    }
+
+    /// A handle that closes the connection from another thread.
+    pub(crate) fn closer(&self) -> Option<Closer> {
+        self.link.as_ref().map(|link| link.sender.closer())
+    }
+
+    /// Connects, and tries again as long as a server is full or away for a short time.
+    pub fn connect(&mut self, policy: &RetryPolicy) -> Result<(), rpc::Error> {
+        let now = Instant::now();
+        self.connect_until(now + retry::FULL_LIMIT, now + retry::AWAY_LIMIT, policy)
+    }
+
+    /// Connects until one of the deadlines; the second one counts while nobody listens.
+    fn connect_until(
+        &mut self,
+        deadline: Instant,
+        away_deadline: Instant,
+        policy: &RetryPolicy,
+    ) -> Result<(), rpc::Error> {
+        let (mut error, mut backoff) = (rpc::Error::Closed, Backoff::default());
+        while !policy.is_over() && Instant::now() < deadline {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            match self.connect_once(rest, &policy.is_server_lost) {
+                Ok(_) => return Ok(()),
+                Err(refused) => error = refused,
+            }
+            let end = if retry::is_away(&error) { away_deadline } else { deadline };
+            let retry_at = Instant::now() + backoff.next(retry::requested_pause(&error));
+            if !may_come_back(&error) || retry_at >= end {
+                break;
+            }
+            policy.wait_until(retry_at);
+        }
+        Err(error)
+    }
+
+    /// Makes one attempt to connect, by the first address that accepts. Sockets of this machine are tried first. If the lane
+    /// cannot be reached and has a standby, that is tried, unless the role names no job: it refuses unless it has taken the
+    /// job over. Servers of which `is_server_lost` returns true are not tried.
+    pub fn connect_once(
+        &mut self,
+        limit: Duration,
+        is_server_lost: impl Fn(&str) -> bool,
+    ) -> Result<Welcome, rpc::Error> {
+        self.link = None;
+        let limit = limit.min(ATTEMPT_LIMIT);
+        let LaneAddress { addresses, lane, server, standby } = &self.address;
+        let opened = match standby {
+            None => self.open(addresses, *lane, limit, false),
+            Some(standby) => {
+                let limit = limit.min(REPLICA_LIMIT);
+                let primary = if is_server_lost(server) {
+                    Err(rpc::Error::Closed)
+                } else {
+                    self.open(addresses, *lane, limit, false)
+                };
+                match primary {
+                    // Another process may be at the addresses of the primary, which knows nothing of the job.
+                    Err(rpc::Error::Refused(fault)) if fault.kind != FaultKind::NoSuchJob => {
+                        Err(rpc::Error::Refused(fault))
+                    }
+                    Err(_) if self.hello.role.job().is_some() && !is_server_lost(&standby.server) => {
+                        self.open(&standby.addresses, standby.lane, limit, true)
+                    }
+                    primary => primary,
+                }
+            }
+        };
+        let (link, welcome) = opened?;
+        (self.link, self.incarnation) = (Some(link), Some(welcome.incarnation));
+        Ok(welcome)
+    }
+
+    fn open(
+        &self,
+        addresses: &[String],
+        lane: u16,
+        limit: Duration,
+        is_at_standby: bool,
+    ) -> Result<(Link, Welcome), rpc::Error> {
+        let (sender, receiver, welcome) =
+            rpc::open_first(addresses, limit, &Hello { lane, ..self.hello.clone() })?;
+        if self.incarnation.is_some_and(|before| before != welcome.incarnation) {
+            let (request, kind, text) = (self.hello.request, FaultKind::NoSuchJob, RESTARTED.to_owned());
+            return Err(rpc::Error::Refused(Fault { request, kind, text, retry_after_ms: 0 }));
+        }
+        let (write_buffer, write_buffer_bytes) = (Vec::new(), 0);
+        Ok((Link { sender, receiver, write_buffer, write_buffer_bytes, is_at_standby }, welcome))
+    }
+
+    /// Sends a request, whose answer [`Self::receive_answer`] returns. If the policy lets requests be repeated, it need not
+    /// have a connection.
+    pub fn request(&mut self, message: Message, policy: &RetryPolicy) -> Result<(), rpc::Error> {
+        let message = Arc::new(message);
+        self.unanswered = policy.is_lost.is_some().then(|| Arc::clone(&message));
+        match self.send(&message, false) {
+            // The receiver finds that the connection has ended.
+            Err(error) if self.unanswered.is_some() && is_end_of_connection(&error) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// Receives the answer to a request, which may be a fault. Answers to earlier requests, for which a caller did not wait to
+    /// the end, are dropped.
+    pub fn receive_answer(
+        &mut self,
+        request: RequestId,
+        deadline: Instant,
+        policy: &RetryPolicy,
+    ) -> Result<Message, rpc::Error> {
+        let mut asked_at = Instant::now();
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let error = match self.receive(rest.min(retry::POLL_INTERVAL)) {
+                Ok(answer) => match request_of(&answer) {
+                    Some(earlier) if (1..request).contains(&earlier) => continue,
+                    Some(other) if other > request => {
+                        self.link = None;
+                        let (expected, actual) = ("the answer to the last request", answer.kind_name());
+                        rpc::Error::Unexpected { expected, actual }
+                    }
+                    _ => {
+                        self.unanswered = None;
+                        return Ok(answer);
+                    }
+                },
+                Err(error @ rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(policy.is_cancelled)() => {
+                    let is_lost = (policy.is_server_lost)(&self.address.server);
+                    if !is_lost && asked_at.elapsed() < STANDBY_PAUSE {
+                        continue;
+                    }
+                    asked_at = Instant::now();
+                    match self.standby() {
+                        None => continue,
+                        Some(link) => self.link = Some(link),
+                    }
+                    if self.repeat() {
+                        continue;
+                    }
+                    error
+                }
+                Err(error) if is_end_of_connection(&error) && self.unanswered.is_some() => {
+                    if self.connect_until(deadline, deadline, policy).is_ok() {
+                        self.repeat();
+                        continue;
+                    }
+                    error
+                }
+                Err(error) => error,
+            };
+            self.unanswered = None;
+            return Err(error);
+        }
+    }
+
+    /// Sends the request without an answer over a new connection. Returns false if it must not be repeated.
+    fn repeat(&mut self) -> bool {
+        let Some(message) = self.unanswered.clone() else { return false };
+        // If this fails, the receiver finds that the connection has ended.
+        let _ = self.send(&message, false);
+        true
+    }
+
+    /// A connection to the standby, which refuses everybody until it has taken the partitions over. None at the standby.
+    fn standby(&self) -> Option<Link> {
+        let standby = self.address.standby.as_ref()?;
+        let is_at_standby = self.link.as_ref().is_some_and(|link| link.is_at_standby);
+        if is_at_standby || self.hello.role.job().is_none() {
+            return None;
+        }
+        self.open(&standby.addresses, standby.lane, REPLICA_LIMIT, true).ok().map(|(link, _)| link)
+    }
+
+    /// Sends a message. It is buffered if it is a push without an answer or `is_corked`. After an error other than that it is
+    /// too long there is no connection.
+    pub(crate) fn send(&mut self, message: &Arc<Message>, is_corked: bool) -> Result<(), rpc::Error> {
+        let link = self.link.as_mut().ok_or(rpc::Error::Closed)?;
+        let is_silent = matches!(
+            **message,
+            Message::Push(Push { request: 0, .. }) | Message::PushFunction(PushFunction { request: 0, .. })
+        );
+        link.write_buffer.push(Arc::clone(message));
+        link.write_buffer_bytes += message.frame_bytes();
+        if (is_corked || is_silent) && link.write_buffer_bytes < WRITE_BUFFER_BYTES {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Writes the buffered messages. Reads answers meanwhile if the lane does not read.
+    pub(crate) fn flush(&mut self) -> Result<(), rpc::Error> {
+        let Some(link) = self.link.as_mut().filter(|link| !link.write_buffer.is_empty()) else {
+            return Ok(());
+        };
+        let sent = link.sender.send_all_reading(&link.write_buffer, &mut link.receiver);
+        link.write_buffer.clear();
+        link.write_buffer_bytes = 0;
+        if sent.as_ref().is_err_and(|error| !matches!(error, rpc::Error::TooLong { .. })) {
+            self.link = None;
+        }
+        sent
+    }
+
+    /// Receives the next message. After an error other than that the time is over there is no connection.
+    pub(crate) fn receive(&mut self, limit: Duration) -> Result<Message, rpc::Error> {
+        let link = self.link.as_mut().ok_or(rpc::Error::Closed)?;
+        // Setting the same limit again costs no system call.
+        let received = link.receiver.set_timeout(Some(limit)).and_then(|()| link.receiver.receive());
+        if received.as_ref().is_err_and(|error| !matches!(error, rpc::Error::TimedOut { .. })) {
+            self.link = None;
+        }
+        received
+    }
+
+    /// The next message if it has already arrived. After an error there is no connection.
+    pub(crate) fn receive_now(&mut self) -> Result<Option<Message>, rpc::Error> {
+        let received = self.link.as_mut().ok_or(rpc::Error::Closed)?.receiver.receive_now();
+        if received.is_err() {
+            self.link = None;
+        }
+        received
+    }
+}
+
+/// Whether the other end may be reached over another connection.
+fn is_end_of_connection(error: &rpc::Error) -> bool {
+    matches!(error, rpc::Error::Closed | rpc::Error::Io { .. })
+}
+
+/// The request that a message of a lane or a master answers, if it has one.
+fn request_of(answer: &Message) -> Option<RequestId> {
+    match answer {
+        Message::SessionMap(map) => Some(map.request),
+        Message::Done(done) => Some(done.request),
+        Message::Pulled(pulled) => Some(pulled.request),
+        Message::PulledFunction(pulled) => Some(pulled.request),
+        Message::Committed(committed) => Some(committed.request),
+        Message::ExportPage(page) => Some(page.request),
+        Message::StatsReply(reply) => Some(reply.request),
+        Message::Fault(fault) => Some(fault.request),
+        _ => None,
+    }
+}

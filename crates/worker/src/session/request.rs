@@ -1,0 +1,76 @@
+//! Requests of a session to its master and to its lanes. None is repeated: what a call has changed before its connection
+//! ended is known to the caller alone.
+
+use std::time::{Duration, Instant};
+
+use rpc::Message;
+use rpc::message::{RequestId, Role, SessionMap};
+
+use super::SessionError;
+use crate::lane_client::{LaneClient, RetryPolicy};
+use crate::layout::LaneAddress;
+
+/// Maximum wait for an answer: a function may compute for minutes.
+const ANSWER_LIMIT: Duration = Duration::from_mins(5);
+
+/// Connects to the master.
+pub(super) fn connect_to_master(address: &str, token: &[u8]) -> Result<LaneClient, SessionError> {
+    let addresses = vec![address.to_owned()];
+    let address = LaneAddress { addresses, lane: 0, server: String::new(), standby: None };
+    let mut master = LaneClient::new(address, Role::Tool, token);
+    connect(&mut master)?;
+    Ok(master)
+}
+
+fn connect(client: &mut LaneClient) -> Result<(), SessionError> {
+    client.connect(&RetryPolicy::default()).map_err(|error| SessionError::of(client, error))
+}
+
+/// Sends a request. Connects if there is no connection any more, or none yet.
+pub(super) fn send(client: &mut LaneClient, message: Message) -> Result<(), SessionError> {
+    if !client.is_open() {
+        connect(client)?;
+    }
+    client.request(message, &RetryPolicy::default()).map_err(|error| SessionError::of(client, error))
+}
+
+/// Receives the answer to a request; a fault is an error.
+pub(super) fn receive(client: &mut LaneClient, request: RequestId) -> Result<Message, SessionError> {
+    let deadline = Instant::now() + ANSWER_LIMIT;
+    match client.receive_answer(request, deadline, &RetryPolicy::default()) {
+        Ok(Message::Fault(fault)) => Err(SessionError::of(client, rpc::Error::Refused(fault))),
+        answer => answer.map_err(|error| SessionError::of(client, error)),
+    }
+}
+
+/// Sends a request and receives its answer.
+pub(super) fn ask(
+    client: &mut LaneClient,
+    message: Message,
+    request: RequestId,
+) -> Result<Message, SessionError> {
+    send(client, message)?;
+    receive(client, request)
+}
+
+pub(super) fn ask_map(
+    client: &mut LaneClient,
+    message: Message,
+    request: RequestId,
+) -> Result<SessionMap, SessionError> {
+    match ask(client, message, request)? {
+        Message::SessionMap(map) => Ok(map),
+        _ => Err(SessionError::unexpected(client)),
+    }
+}
+
+pub(super) fn ask_done(
+    client: &mut LaneClient,
+    message: Message,
+    request: RequestId,
+) -> Result<(), SessionError> {
+    match ask(client, message, request)? {
+        Message::Done(_) => Ok(()),
+        _ => Err(SessionError::unexpected(client)),
+    }
+}
