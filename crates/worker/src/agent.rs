@@ -422,6 +422,8 @@ impl Agent for RemoteAgent {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
+        self.state.finish(self.now());
+        self.run()?;
         let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
         let CacheCounts { hits, misses, evictions } = self.cache_counts();
         tracing::debug!(
@@ -434,13 +436,6 @@ impl Agent for RemoteAgent {
             evictions,
             "prefetched and cached"
         );
-        self.state.finish(self.now());
-        self.run()?;
-        let task = self.task();
-        let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
-        tracing::debug!(task, sent, used, dropped, "prefetched pulls");
-        let CacheCounts { hits, misses, evictions: evicted } = self.cache_counts();
-        tracing::debug!(task, hits, misses, evicted, "cached rows");
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ mod retry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc::message::{Fault, FaultKind, Hello, Push, PushFunction, RequestId, Role, Welcome};
+use rpc::message::{Fault, FaultKind, Hello, Push, PushFunction, RequestId, Role, Standby, Welcome};
 use rpc::{Closer, Message, Receiver, Sender};
 
 use crate::layout::LaneAddress;
@@ -36,6 +36,8 @@ pub struct LaneClient {
     link: Option<Link>,
     /// That of the server of the first connection: another process does not have the state of the lane.
     incarnation: Option<u64>,
+    /// Whether the standby has taken over, so that the primary is not tried any more.
+    is_at_standby: bool,
     /// The request without an answer, to be sent again over another connection.
     unanswered: Option<Arc<Message>>,
 }
@@ -47,14 +49,13 @@ struct Link {
     /// Messages that are not written yet.
     write_buffer: Vec<Arc<Message>>,
     write_buffer_bytes: u64,
-    is_at_standby: bool,
 }
 
 impl LaneClient {
     /// A client without a connection. `token` is the secret of the cluster, empty when there is none.
     pub fn new(address: LaneAddress, role: Role, token: &[u8]) -> Self {
         let hello = Hello { request: 1, token: token.to_vec(), role, lane: address.lane };
-        Self { address, hello, link: None, incarnation: None, unanswered: None }
+        Self { address, hello, link: None, incarnation: None, is_at_standby: false, unanswered: None }
     }
 
     pub fn address(&self) -> &LaneAddress {
@@ -92,21 +93,20 @@ impl LaneClient {
         away_deadline: Instant,
         policy: &RetryPolicy,
     ) -> Result<(), rpc::Error> {
-        let (mut error, mut backoff) = (rpc::Error::Closed, Backoff::default());
-        while !policy.is_over() && Instant::now() < deadline {
+        let mut backoff = Backoff::default();
+        loop {
             let rest = deadline.saturating_duration_since(Instant::now());
-            match self.connect_once(rest, &policy.is_server_lost) {
-                Ok(_) => return Ok(()),
-                Err(refused) => error = refused,
-            }
+            let Err(error) = self.connect_once(rest, &policy.is_server_lost) else { return Ok(()) };
             let end = if retry::is_away(&error) { away_deadline } else { deadline };
             let retry_at = Instant::now() + backoff.next(retry::requested_pause(&error));
             if !may_come_back(&error) || retry_at >= end {
-                break;
+                return Err(error);
             }
             policy.wait_until(retry_at);
+            if policy.is_over() {
+                return Err(error);
+            }
         }
-        Err(error)
     }
 
     /// Makes one attempt to connect, by the first address that accepts. Sockets of this machine are tried first. If the lane
@@ -118,49 +118,39 @@ impl LaneClient {
         is_server_lost: impl Fn(&str) -> bool,
     ) -> Result<Welcome, rpc::Error> {
         self.link = None;
-        let limit = limit.min(ATTEMPT_LIMIT);
-        let LaneAddress { addresses, lane, server, standby } = &self.address;
-        let opened = match standby {
-            None => self.open(addresses, *lane, limit, false),
-            Some(standby) => {
-                let limit = limit.min(REPLICA_LIMIT);
-                let primary = if is_server_lost(server) {
-                    Err(rpc::Error::Closed)
-                } else {
-                    self.open(addresses, *lane, limit, false)
-                };
-                match primary {
-                    // Another process may be at the addresses of the primary, which knows nothing of the job.
-                    Err(rpc::Error::Refused(fault)) if fault.kind != FaultKind::NoSuchJob => {
-                        Err(rpc::Error::Refused(fault))
-                    }
-                    Err(_) if self.hello.role.job().is_some() && !is_server_lost(&standby.server) => {
-                        self.open(&standby.addresses, standby.lane, limit, true)
-                    }
-                    primary => primary,
-                }
+        let (standby, server) = (self.address.standby.as_ref(), &self.address.server);
+        let limit = limit.min(if standby.is_some() { REPLICA_LIMIT } else { ATTEMPT_LIMIT });
+        let mut opened = Err(rpc::Error::Closed);
+        if standby.is_none() || !(self.is_at_standby || is_server_lost(server)) {
+            opened = self.open(None, limit);
+        }
+        let standby = standby.filter(|standby| !is_server_lost(&standby.server));
+        match &opened {
+            // Another process may be at the addresses of the primary, which knows nothing of the job.
+            Err(rpc::Error::Refused(fault)) if fault.kind != FaultKind::NoSuchJob => {}
+            Err(_) if standby.is_some() && self.hello.role.job().is_some() => {
+                opened = self.open(standby, limit);
+                self.is_at_standby |= opened.is_ok();
             }
-        };
+            _ => {}
+        }
         let (link, welcome) = opened?;
         (self.link, self.incarnation) = (Some(link), Some(welcome.incarnation));
         Ok(welcome)
     }
 
-    fn open(
-        &self,
-        addresses: &[String],
-        lane: u16,
-        limit: Duration,
-        is_at_standby: bool,
-    ) -> Result<(Link, Welcome), rpc::Error> {
-        let (sender, receiver, welcome) =
-            rpc::open_first(addresses, limit, &Hello { lane, ..self.hello.clone() })?;
+    /// Opens a connection to the lane, or to its standby.
+    fn open(&self, standby: Option<&Standby>, limit: Duration) -> Result<(Link, Welcome), rpc::Error> {
+        let LaneAddress { addresses, lane, .. } = &self.address;
+        let (addresses, lane) = standby.map_or((addresses, *lane), |to| (&to.addresses, to.lane));
+        let hello = Hello { lane, ..self.hello.clone() };
+        let (sender, receiver, welcome) = rpc::open_first(addresses, limit, &hello)?;
         if self.incarnation.is_some_and(|before| before != welcome.incarnation) {
-            let (request, kind, text) = (self.hello.request, FaultKind::NoSuchJob, RESTARTED.to_owned());
+            let (request, kind, text) = (hello.request, FaultKind::NoSuchJob, RESTARTED.to_owned());
             return Err(rpc::Error::Refused(Fault { request, kind, text, retry_after_ms: 0 }));
         }
         let (write_buffer, write_buffer_bytes) = (Vec::new(), 0);
-        Ok((Link { sender, receiver, write_buffer, write_buffer_bytes, is_at_standby }, welcome))
+        Ok((Link { sender, receiver, write_buffer, write_buffer_bytes }, welcome))
     }
 
     /// Sends a request, whose answer [`Self::receive_answer`] returns. If the policy lets requests be repeated, it need not
@@ -170,7 +160,7 @@ impl LaneClient {
         self.unanswered = policy.is_lost.is_some().then(|| Arc::clone(&message));
         match self.send(&message, false) {
             // The receiver finds that the connection has ended.
-            Err(error) if self.unanswered.is_some() && is_end_of_connection(&error) => Ok(()),
+            Err(rpc::Error::Closed | rpc::Error::Io { .. }) if self.unanswered.is_some() => Ok(()),
             sent => sent,
         }
     }
@@ -189,61 +179,54 @@ impl LaneClient {
             let error = match self.receive(rest.min(retry::POLL_INTERVAL)) {
                 Ok(answer) => match request_of(&answer) {
                     Some(earlier) if (1..request).contains(&earlier) => continue,
-                    Some(other) if other > request => {
+                    Some(later) if later > request => {
                         self.link = None;
-                        let (expected, actual) = ("the answer to the last request", answer.kind_name());
-                        rpc::Error::Unexpected { expected, actual }
+                        rpc::Error::Unexpected { expected: "another answer", actual: answer.kind_name() }
                     }
                     _ => {
                         self.unanswered = None;
                         return Ok(answer);
                     }
                 },
-                Err(error @ rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(policy.is_cancelled)() => {
-                    let is_lost = (policy.is_server_lost)(&self.address.server);
-                    if !is_lost && asked_at.elapsed() < STANDBY_PAUSE {
-                        continue;
-                    }
-                    asked_at = Instant::now();
-                    match self.standby() {
-                        None => continue,
-                        Some(link) => self.link = Some(link),
-                    }
-                    if self.repeat() {
-                        continue;
-                    }
-                    error
-                }
-                Err(error) if is_end_of_connection(&error) && self.unanswered.is_some() => {
-                    if self.connect_until(deadline, deadline, policy).is_ok() {
-                        self.repeat();
-                        continue;
-                    }
-                    error
-                }
                 Err(error) => error,
             };
-            self.unanswered = None;
-            return Err(error);
+            let is_lost = match &error {
+                rpc::Error::TimedOut { .. } if rest.is_zero() || (policy.is_cancelled)() => false,
+                rpc::Error::TimedOut { .. } if !self.finds_takeover(&mut asked_at, policy) => continue,
+                rpc::Error::TimedOut { .. } | rpc::Error::Closed | rpc::Error::Io { .. } => true,
+                _ => false,
+            };
+            match self.unanswered.take() {
+                Some(message)
+                    if is_lost
+                        && !rest.is_zero()
+                        && !policy.is_over()
+                        && self.connect_until(deadline, deadline, policy).is_ok() =>
+                {
+                    // If this fails, the receiver finds that the connection has ended.
+                    let _ = self.send(&message, false);
+                    self.unanswered = Some(message);
+                }
+                _ => return Err(error),
+            }
         }
     }
 
-    /// Sends the request without an answer over a new connection. Returns false if it must not be repeated.
-    fn repeat(&mut self) -> bool {
-        let Some(message) = self.unanswered.clone() else { return false };
-        // If this fails, the receiver finds that the connection has ended.
-        let _ = self.send(&message, false);
-        true
-    }
-
-    /// A connection to the standby, which refuses everybody until it has taken the partitions over. None at the standby.
-    fn standby(&self) -> Option<Link> {
-        let standby = self.address.standby.as_ref()?;
-        let is_at_standby = self.link.as_ref().is_some_and(|link| link.is_at_standby);
-        if is_at_standby || self.hello.role.job().is_none() {
-            return None;
+    /// Asks the standby of a lane that does not answer whether it has taken over: before, it refuses everybody. Then the
+    /// connection to the lane is closed.
+    fn finds_takeover(&mut self, asked_at: &mut Instant, policy: &RetryPolicy) -> bool {
+        let is_due = asked_at.elapsed() >= STANDBY_PAUSE || (policy.is_server_lost)(&self.address.server);
+        let standby = self.address.standby.as_ref();
+        let standby = standby.filter(|_| is_due && !self.is_at_standby && self.hello.role.job().is_some());
+        if standby.is_none() {
+            return false;
         }
-        self.open(&standby.addresses, standby.lane, REPLICA_LIMIT, true).ok().map(|(link, _)| link)
+        *asked_at = Instant::now();
+        self.is_at_standby = self.open(standby, REPLICA_LIMIT).is_ok();
+        if self.is_at_standby {
+            self.link = None;
+        }
+        self.is_at_standby
     }
 
     /// Sends a message. It is buffered if it is a push without an answer or `is_corked`. After an error other than that it is
@@ -295,11 +278,6 @@ impl LaneClient {
         }
         received
     }
-}
-
-/// Whether the other end may be reached over another connection.
-fn is_end_of_connection(error: &rpc::Error) -> bool {
-    matches!(error, rpc::Error::Closed | rpc::Error::Io { .. })
 }
 
 /// The request that a message of a lane or a master answers, if it has one.

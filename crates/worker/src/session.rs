@@ -29,7 +29,7 @@ use crate::layout::LaneAddress;
 pub use error::SessionError;
 pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
-use request::{ask_done, ask_map, connect_to_master, receive, send};
+use request::{ask, connect_to_master, done_of, map_of, receive, send};
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;
@@ -92,7 +92,7 @@ impl ParameterSession {
 
     fn connect(address: &str, token: &[u8], first: Message) -> Result<Self, SessionError> {
         let mut master = connect_to_master(address, token)?;
-        let map = ask_map(&mut master, first, 2)?;
+        let map = ask(&mut master, first, 2, map_of)?;
         let mut session = Self {
             master,
             lanes: Vec::new(),
@@ -127,7 +127,7 @@ impl ParameterSession {
         spec.check(&self.functions)?;
         let (request, job) = (self.next_request(), self.map.job);
         let create = CreateMatrix { request, job, spec: Box::new(spec.clone()) };
-        self.map = ask_map(&mut self.master, Message::CreateMatrix(create), request)?;
+        self.map = ask(&mut self.master, Message::CreateMatrix(create), request, map_of)?;
         self.read_map();
         self.matrix(&spec.name)
     }
@@ -136,7 +136,7 @@ impl ParameterSession {
     pub fn drop_matrix(&mut self, matrix: MatrixId) -> Result<(), SessionError> {
         let (request, job) = (self.next_request(), self.map.job);
         let drop_matrix = DropMatrix { request, job, matrix: matrix.0 };
-        ask_done(&mut self.master, Message::DropMatrix(drop_matrix), request)?;
+        ask(&mut self.master, Message::DropMatrix(drop_matrix), request, done_of)?;
         self.matrices.remove(&matrix.0);
         Ok(())
     }
@@ -150,18 +150,15 @@ impl ParameterSession {
     /// checkpoints before this one are as they were.
     pub fn checkpoint(&mut self, name: &str) -> Result<(), SessionError> {
         let (request, job, name) = (self.next_request(), self.map.job, name.to_owned());
-        ask_done(
-            &mut self.master,
-            Message::CheckpointSession(CheckpointSession { request, job, name }),
-            request,
-        )
+        let checkpoint = Message::CheckpointSession(CheckpointSession { request, job, name });
+        ask(&mut self.master, checkpoint, request, done_of)
     }
 
     /// The matrix of this name, perhaps created by another process.
     pub fn matrix(&mut self, name: &str) -> Result<MatrixId, SessionError> {
         if self.find(name).is_none() {
             let (request, job) = (self.next_request(), self.map.job);
-            self.map = ask_map(&mut self.master, Message::AskMap(AskMap { request, job }), request)?;
+            self.map = ask(&mut self.master, Message::AskMap(AskMap { request, job }), request, map_of)?;
             self.read_map();
         }
         self.find(name).ok_or_else(|| SessionError::UnknownMatrix {
@@ -336,7 +333,7 @@ impl ParameterSession {
     pub fn close(mut self) -> Result<(), SessionError> {
         drop(self.renewal.take());
         let (request, job) = (self.next_request(), self.map.job);
-        ask_done(&mut self.master, Message::CloseSession(CloseSession { request, job }), request)
+        ask(&mut self.master, Message::CloseSession(CloseSession { request, job }), request, done_of)
     }
 
     fn next_request(&mut self) -> RequestId {

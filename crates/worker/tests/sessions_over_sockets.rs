@@ -17,6 +17,8 @@ use rpc::{Address, ConnectionId, Effect, Listener, Message, Service, WireValues}
 use worker::{ParameterSession, SessionError};
 
 const JOB: u32 = 7;
+/// Time for which a lane is away: well below the time for which a client tries it.
+const AWAY: Duration = Duration::from_millis(100);
 /// A matrix by row.
 const W: MatrixId = MatrixId(0);
 /// A matrix by column, for functions.
@@ -28,6 +30,7 @@ const X: MatrixId = MatrixId(2);
 #[derive(Clone)]
 struct Host {
     address: String,
+    incarnation: u64,
     /// Values of each answer to a pull.
     value_count: usize,
     lane_count: u16,
@@ -45,7 +48,7 @@ impl Host {
             Message::Hello(hello) => {
                 let welcome = Welcome {
                     request: hello.request,
-                    incarnation: 1,
+                    incarnation: self.incarnation,
                     lanes: 1,
                     window_bytes: 1 << 20,
                     applied: PushPosition::default(),
@@ -127,11 +130,15 @@ fn start(value_count: usize) -> (String, ServingThread) {
 
 fn start_with(value_count: usize, lane_count: u16, lease_ms: u64) -> (Host, ServingThread) {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
-    let address = listener.address().to_string();
-    let host = Host { address, value_count, lane_count, lease_ms, lane: 0, asked: Arc::default() };
-    let services =
-        (0..lane_count).map(|lane| Box::new(Host { lane, ..host.clone() }) as Box<dyn Service>).collect();
-    (host, ServingThread::start(listener, services, &[]))
+    let (address, asked) = (listener.address().to_string(), Arc::default());
+    let host = Host { address, incarnation: 1, value_count, lane_count, lease_ms, lane: 0, asked };
+    let thread = serve(&host, listener);
+    (host, thread)
+}
+
+fn serve(host: &Host, listener: Listener) -> ServingThread {
+    let lane = |lane| Box::new(Host { lane, ..host.clone() }) as Box<dyn Service>;
+    ServingThread::start(listener, (0..host.lane_count).map(lane).collect(), &[])
 }
 
 #[test]
@@ -211,4 +218,31 @@ fn a_session_is_closed_at_its_master() {
     let session = ParameterSession::open(&host.address, &[], "loop").unwrap();
     session.close().unwrap();
     assert_eq!(*host.asked.lock().unwrap(), [("close", 0)]);
+}
+
+#[test]
+fn a_session_goes_on_with_a_lane_that_comes_back_and_not_with_another_process_at_its_address() {
+    for (incarnation, goes_on) in [(1, true), (2, false)] {
+        let (host, thread) = start_with(2, 1, 60_000);
+        let mut session = ParameterSession::open(&host.address, &[], "loop").unwrap();
+        let mut pull = || {
+            let mut out = [0i64; 2];
+            session.pull(W, Selection::Rows(Keys::Sorted(&[3])), ValuesMut::I64(&mut out))
+        };
+        pull().unwrap();
+        drop(thread);
+        // Its request is not repeated, because the session does not know whether it has been executed.
+        assert!(matches!(pull(), Err(SessionError::Connection { .. })));
+        let again = Host { incarnation, ..host.clone() };
+        let returning = std::thread::spawn(move || {
+            std::thread::sleep(AWAY);
+            let address: Address = again.address.parse().unwrap();
+            serve(&again, Listener::bind(&address).unwrap())
+        });
+        match pull() {
+            Ok(()) => assert!(goes_on),
+            Err(error) => assert!(!goes_on && error.to_string().contains("it was restarted"), "{error}"),
+        }
+        drop(returning.join());
+    }
 }

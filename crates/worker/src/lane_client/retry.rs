@@ -35,18 +35,24 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// The policy of an owner which repeats requests, and waits for answers, until `is_over` returns true.
+    pub fn until(
+        is_over: impl Fn() -> bool + Clone + Send + 'static,
+        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Self {
+        let is_cancelled = Box::new(is_over.clone());
+        Self { is_cancelled, is_lost: Some(Box::new(is_over)), is_server_lost: Box::new(is_server_lost) }
+    }
+
     /// Whether a lane is not tried any more.
     pub(super) fn is_over(&self) -> bool {
         (self.is_cancelled)() || self.is_lost.as_ref().is_some_and(|is_lost| is_lost())
     }
 
-    /// Waits for this time, or until the lane is not tried any more.
+    /// Waits for this time, at most until the lane is not tried any more.
     pub(super) fn wait_until(&self, time: Instant) {
-        while !self.is_over() {
-            match time.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return,
-                rest => std::thread::sleep(rest.min(POLL_INTERVAL)),
-            }
+        while !self.is_over() && Instant::now() < time {
+            std::thread::sleep(time.saturating_duration_since(Instant::now()).min(POLL_INTERVAL));
         }
     }
 }

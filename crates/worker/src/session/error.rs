@@ -25,7 +25,7 @@ pub enum SessionError {
 impl SessionError {
     /// The error of a request of this client.
     pub(super) fn of(client: &LaneClient, error: rpc::Error) -> Self {
-        let place = client.address().addresses.first().cloned().unwrap_or_default();
+        let place = place_of(client);
         match error {
             rpc::Error::Refused(fault) => Self::Refused { place, fault },
             rpc::Error::Unexpected { .. } => Self::UnexpectedAnswer { place },
@@ -35,9 +35,10 @@ impl SessionError {
 
     /// The error of an answer that does not fit its request.
     pub(super) fn unexpected(client: &LaneClient) -> Self {
-        Self::of(
-            client,
-            rpc::Error::Unexpected { expected: "the answer to the request", actual: "another one" },
-        )
+        Self::UnexpectedAnswer { place: place_of(client) }
     }
+}
+
+fn place_of(client: &LaneClient) -> String {
+    client.address().addresses.first().cloned().unwrap_or_default()
 }

@@ -43,34 +43,22 @@ pub(super) fn receive(client: &mut LaneClient, request: RequestId) -> Result<Mes
     }
 }
 
-/// Sends a request and receives its answer.
-pub(super) fn ask(
+/// Sends a request and receives its answer, from which `take` takes what the caller needs. It returns `None` if the answer
+/// does not fit.
+pub(super) fn ask<T>(
     client: &mut LaneClient,
     message: Message,
     request: RequestId,
-) -> Result<Message, SessionError> {
+    take: impl Fn(Message) -> Option<T>,
+) -> Result<T, SessionError> {
     send(client, message)?;
-    receive(client, request)
+    take(receive(client, request)?).ok_or_else(|| SessionError::unexpected(client))
 }
 
-pub(super) fn ask_map(
-    client: &mut LaneClient,
-    message: Message,
-    request: RequestId,
-) -> Result<SessionMap, SessionError> {
-    match ask(client, message, request)? {
-        Message::SessionMap(map) => Ok(map),
-        _ => Err(SessionError::unexpected(client)),
-    }
+pub(super) fn map_of(answer: Message) -> Option<SessionMap> {
+    if let Message::SessionMap(map) = answer { Some(map) } else { None }
 }
 
-pub(super) fn ask_done(
-    client: &mut LaneClient,
-    message: Message,
-    request: RequestId,
-) -> Result<(), SessionError> {
-    match ask(client, message, request)? {
-        Message::Done(_) => Ok(()),
-        _ => Err(SessionError::unexpected(client)),
-    }
+pub(super) fn done_of(answer: Message) -> Option<()> {
+    matches!(answer, Message::Done(_)).then_some(())
 }

@@ -4,6 +4,7 @@ use master::JobLink;
 use rpc::message::{Durability, Role};
 use serde_json::{Map, Value, json};
 
+use super::lane_clients::retry_policy;
 use super::servers::Servers;
 use super::stats_poller::StatsPoller;
 use crate::error::Error;
@@ -21,10 +22,7 @@ pub(super) struct ServerParameters<'a> {
 impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
-            let (is_lost, same) = (self.link.member_lost(), self.link.member_lost());
-            let servers = Servers::connect_as(Role::Tool, &layout, self.token, self.link.lost_servers())?
-                .with_cancellation(move || is_lost.is_raised())
-                .with_reconnection(move || same.is_raised())
+            let servers = Servers::connect_as(Role::Tool, &layout, self.token, retry_policy(self.link))?
                 .with_durability(self.durability);
             self.servers.insert(servers).open_job_with(&modules)?;
             if self.durability == Durability::Replica {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use master::JobLink;
 use rpc::Message;
 use rpc::message::{JobId, RequestId, Role};
 use worker::{LaneAddress, LaneClient, RetryPolicy};
@@ -10,6 +11,12 @@ use crate::error::Error;
 
 /// Maximum wait for the answers of the other lanes when one lane is lost.
 const LOSS_LIMIT: Duration = Duration::from_secs(1);
+
+/// The policy of the runner of a job, which goes on until a member is lost for good.
+pub(super) fn retry_policy(link: &JobLink) -> RetryPolicy {
+    let is_lost = link.member_lost();
+    RetryPolicy::until(move || is_lost.is_raised(), link.lost_servers())
+}
 
 /// Clients of lanes, in their order.
 pub(super) struct LaneClients {
@@ -25,9 +32,8 @@ impl LaneClients {
         role: Role,
         lanes: &[LaneAddress],
         token: &[u8],
-        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+        policy: RetryPolicy,
     ) -> Result<Self, Error> {
-        let policy = RetryPolicy { is_server_lost: Box::new(is_server_lost), ..RetryPolicy::default() };
         let connect = |address: &LaneAddress| {
             let mut lane = LaneClient::new(address.clone(), role, token);
             lane.connect(&policy).map_err(Error::server(address))?;

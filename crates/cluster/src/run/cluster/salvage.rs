@@ -10,6 +10,7 @@ use data::{KeyNames, Schema};
 use model::manifest::UnfinishedJob;
 use model::{Manifest, ModelFiles};
 use rpc::message::{Role, TaskStats};
+use worker::RetryPolicy;
 
 use super::servers::{Servers, TasksReply};
 use super::shutdown_barrier::{BarrierAction, ShutdownBarrier};
@@ -57,8 +58,9 @@ impl Salvage<'_> {
         // The standby of a lost server has its lanes.
         let has_standbys = layout.lanes.iter().any(|lane| lane.standby.is_some());
         let role = if has_standbys { Role::JobTool { job } } else { Role::Tool };
-        let mut servers = Servers::connect_as(role, layout, self.token, |_| false)?
-            .with_cancellation(move || interrupt.is_raised());
+        let is_cancelled = Box::new(move || interrupt.is_raised());
+        let policy = RetryPolicy { is_cancelled, ..RetryPolicy::default() };
+        let mut servers = Servers::connect_as(role, layout, self.token, policy)?;
         let start = Instant::now();
         let mut barrier = ShutdownBarrier::new(
             worker_tasks.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use matrix::{Agent, FunctionTable, RowBlock};
 use rpc::message::Role;
-use worker::{CancellationToken, JobLayout, RemoteAgent};
+use worker::{CancellationToken, JobLayout, RemoteAgent, RetryPolicy};
 
 use super::metrics_endpoint::WorkerMetrics;
 use super::servers::Servers;
@@ -46,16 +46,13 @@ impl TaskParameters for ServerConnections {
     }
 
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
-        let (cancellation, same) = (self.cancellation.clone(), self.cancellation.clone());
-        let losses = self.cancellation.clone();
-        let servers =
-            Servers::connect_as(Role::JobTool { job: layout.job }, layout, &self.token, move |server| {
-                losses.is_server_lost(server)
-            })?
-            .with_functions(Arc::clone(&self.functions))
-            .with_cancellation(move || cancellation.is_cancelled())
-            .with_reconnection(move || same.is_cancelled());
-        Ok(Box::new(servers))
+        let (cancellation, losses) = (self.cancellation.clone(), self.cancellation.clone());
+        let policy = RetryPolicy::until(
+            move || cancellation.is_cancelled(),
+            move |server| losses.is_server_lost(server),
+        );
+        let servers = Servers::connect_as(Role::JobTool { job: layout.job }, layout, &self.token, policy)?;
+        Ok(Box::new(servers.with_functions(Arc::clone(&self.functions))))
     }
 
     /// The agent of a failed task is kept, so its clock no longer advances, and the driver ends the job.

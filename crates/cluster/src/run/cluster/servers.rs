@@ -10,7 +10,7 @@ use rpc::message::{
     Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows, Leave,
     OpenJob, RequestId, RestoreRows, Role, ScanRows, Stats, StatsReply, TaskState, TaskStats,
 };
-use worker::JobLayout;
+use worker::{JobLayout, RetryPolicy};
 
 use super::lane_clients::LaneClients;
 use crate::error::Error;
@@ -121,7 +121,7 @@ impl MatrixSource<Error> for Servers {
 impl Servers {
     /// Connects to all lanes as a tool.
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
-        Self::connect_as(Role::Tool, layout, token, |_| false)
+        Self::connect_as(Role::Tool, layout, token, RetryPolicy::default())
     }
 
     /// Connects to all lanes with this role, see [`LaneClients::connect`].
@@ -129,9 +129,9 @@ impl Servers {
         role: Role,
         layout: &JobLayout,
         token: &[u8],
-        is_server_lost: impl Fn(&str) -> bool + Send + 'static,
+        policy: RetryPolicy,
     ) -> Result<Self, Error> {
-        let lanes = LaneClients::connect(role, &layout.lanes, token, is_server_lost)?;
+        let lanes = LaneClients::connect(role, &layout.lanes, token, policy)?;
         let (layout, functions) = (layout.clone(), Arc::default());
         Ok(Self { layout, durability: Durability::Checkpoint, functions, lanes, reading: None })
     }
@@ -146,21 +146,6 @@ impl Servers {
     #[must_use]
     pub(super) fn with_durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
-    }
-
-    /// Returns the same connections; waits for answers end with an error once `is_over` returns true.
-    #[must_use]
-    pub fn with_cancellation(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
-        self.lanes.policy.is_cancelled = Box::new(is_over);
-        self
-    }
-
-    /// Returns the same connections; a lane whose connection ends is connected again, until `is_lost` returns true. See
-    /// [`worker::RetryPolicy`].
-    #[must_use]
-    pub(super) fn with_reconnection(mut self, is_lost: impl Fn() -> bool + Send + 'static) -> Self {
-        self.lanes.policy.is_lost = Some(Box::new(is_lost));
-        self
     }
 
     /// Sends a request to all lanes; a fault is an error.

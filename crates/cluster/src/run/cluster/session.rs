@@ -14,7 +14,7 @@ use rpc::message::{
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress};
 
-use super::lane_clients::LaneClients;
+use super::lane_clients::{LaneClients, retry_policy};
 use super::servers::Servers;
 use super::session_checkpoints::{SavedMatrices, SessionCheckpoints, SessionSpec};
 use crate::error::Error;
@@ -203,9 +203,7 @@ impl Lanes {
                 lane.standby = Some(standby);
             }
         }
-        let mut connections = LaneClients::connect(Role::Tool, &lanes, token, link.lost_servers())?;
-        let is_lost = link.member_lost();
-        connections.policy.is_lost = Some(Box::new(move || is_lost.is_raised()));
+        let connections = LaneClients::connect(Role::Tool, &lanes, token, retry_policy(link))?;
         Ok(Self { job: link.job, token: token.to_vec(), connections, made: Vec::new() })
     }
 
@@ -232,10 +230,7 @@ impl Lanes {
             prefetch: Prefetch::default(),
             cache_bytes: 0,
         };
-        let is_lost = link.member_lost();
-        let role = Role::JobTool { job: self.job };
-        let servers = Servers::connect_as(role, &layout, &self.token, link.lost_servers())?;
-        Ok(servers.with_reconnection(move || is_lost.is_raised()))
+        Servers::connect_as(Role::JobTool { job: self.job }, &layout, &self.token, retry_policy(link))
     }
 
     /// The standby of each lane, if it has one.

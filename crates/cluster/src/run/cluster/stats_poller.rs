@@ -8,7 +8,7 @@ use std::time::Duration;
 use rpc::message::{Role, StatsReply, TaskState, TaskStats};
 use rpc::stop::Stop;
 use serde_json::{Value, json};
-use worker::JobLayout;
+use worker::{JobLayout, RetryPolicy};
 
 use super::servers::{Servers, tasks_of};
 
@@ -36,15 +36,10 @@ impl StatsPoller {
         let (layout, token) = (layout.clone(), token.to_vec());
         std::thread::spawn(move || {
             // A lost server ends the job elsewhere.
-            let Ok(servers) =
-                Servers::connect_as(Role::JobTool { job: layout.job }, &layout, &token, is_server_lost)
-            else {
-                return;
-            };
-            let (is_over, same) = (stop.clone(), stop.clone());
-            let mut servers = servers
-                .with_cancellation(move || is_over.is_raised())
-                .with_reconnection(move || same.is_raised());
+            let is_over = stop.clone();
+            let policy = RetryPolicy::until(move || is_over.is_raised(), is_server_lost);
+            let role = Role::JobTool { job: layout.job };
+            let Ok(mut servers) = Servers::connect_as(role, &layout, &token, policy) else { return };
             while let Ok(replies) = servers.stats() {
                 *lock(&seen) = stats_json(&layout, &replies, &workers);
                 if stop.wait(POLL_INTERVAL) {
