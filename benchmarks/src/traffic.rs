@@ -169,12 +169,7 @@ fn layout(servers: u16) -> JobLayout {
         ..weights.clone()
     };
     let matrices = vec![weights, intercept];
-    let lane = |lane: u16| LaneAddress {
-        addresses: vec![format!("tcp:host{lane}:1")],
-        lane: 0,
-        server: String::new(),
-        standby: None,
-    };
+    let lane = |lane: u16| LaneAddress::new(vec![format!("tcp:host{lane}:1")], 0);
     JobLayout {
         job: JOB,
         task_count: 1,

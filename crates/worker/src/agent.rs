@@ -209,7 +209,6 @@ impl RemoteAgent {
 
     fn connect(&mut self, lane: u16) {
         let client = &mut self.clients[usize::from(lane)];
-        client.close();
         if self.cancellation.is_cancelled() {
             return self.state.on_closed(self.now(), lane, "the job has ended");
         }

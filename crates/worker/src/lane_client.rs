@@ -97,8 +97,13 @@ impl LaneClient {
         loop {
             let rest = deadline.saturating_duration_since(Instant::now());
             let Err(error) = self.connect_once(rest, &policy.is_server_lost) else { return Ok(()) };
-            let end = if retry::is_away(&error) { away_deadline } else { deadline };
-            let retry_at = Instant::now() + backoff.next(retry::requested_pause(&error));
+            let (end, requested) = match &error {
+                // Nobody listens: the process has died, or its socket is not there, or not there again.
+                rpc::Error::Io { .. } => (away_deadline, Duration::ZERO),
+                rpc::Error::Refused(fault) => (deadline, fault.retry_after()),
+                _ => (deadline, Duration::ZERO),
+            };
+            let retry_at = Instant::now() + backoff.next(requested);
             if !may_come_back(&error) || retry_at >= end {
                 return Err(error);
             }
@@ -217,15 +222,12 @@ impl LaneClient {
     fn finds_takeover(&mut self, asked_at: &mut Instant, policy: &RetryPolicy) -> bool {
         let is_due = asked_at.elapsed() >= STANDBY_PAUSE || (policy.is_server_lost)(&self.address.server);
         let standby = self.address.standby.as_ref();
-        let standby = standby.filter(|_| is_due && !self.is_at_standby && self.hello.role.job().is_some());
-        if standby.is_none() {
+        if standby.is_none() || !is_due || self.is_at_standby || self.hello.role.job().is_none() {
             return false;
         }
         *asked_at = Instant::now();
         self.is_at_standby = self.open(standby, REPLICA_LIMIT).is_ok();
-        if self.is_at_standby {
-            self.link = None;
-        }
+        self.link.take_if(|_| self.is_at_standby);
         self.is_at_standby
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use matrix::{ElementType, FunctionTable, MatrixSpec, Prefetch};
-use rpc::message::{JobId, Standby};
+use rpc::message::{JobId, SessionLane, Standby};
 use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,19 @@ pub struct LaneAddress {
     /// The lane that has a replica of this one, if the job is replicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby: Option<Standby>,
+}
+
+impl LaneAddress {
+    /// A lane of a server without a name, without a standby.
+    pub fn new(addresses: Vec<String>, lane: u16) -> Self {
+        Self { addresses, lane, server: String::new(), standby: None }
+    }
+}
+
+impl From<SessionLane> for LaneAddress {
+    fn from(SessionLane { addresses, lane, standby }: SessionLane) -> Self {
+        Self { standby, ..Self::new(addresses, lane) }
+    }
 }
 
 impl std::fmt::Display for LaneAddress {

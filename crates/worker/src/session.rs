@@ -18,8 +18,8 @@ use matrix::{
 };
 use rpc::message::{
     AskMap, CheckpointSession, CloseSession, CloseToken, Commit, CreateMatrix, DropMatrix, KeyList,
-    OpenSession, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionLane,
-    SessionMap, TryFunction,
+    OpenSession, Pull, PullFunction, Push, PushFunction, PushStaged, RequestId, Role, SessionMap,
+    TryFunction,
 };
 use rpc::{Message, WireType, WireValues};
 
@@ -344,10 +344,12 @@ impl ParameterSession {
     /// Takes over the matrices of the map.
     fn read_map(&mut self) {
         let lane_count = self.map.lanes.len();
-        for SessionLane { addresses, lane, standby } in self.map.lanes.iter().skip(self.lanes.len()).cloned()
-        {
-            let address = LaneAddress { addresses, lane, server: String::new(), standby };
-            self.lanes.push(LaneClient::new(address, Role::Session { job: self.map.job }, &self.token));
+        let role = Role::Session { job: self.map.job };
+        let mut clients = std::mem::take(&mut self.lanes).into_iter();
+        for lane in &self.map.lanes {
+            let address = LaneAddress::from(lane.clone());
+            let client = clients.next().filter(|client| *client.address() == address);
+            self.lanes.push(client.unwrap_or_else(|| LaneClient::new(address, role, &self.token)));
         }
         self.matrices = BTreeMap::new();
         for entry in &self.map.matrices {

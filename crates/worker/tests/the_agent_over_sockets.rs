@@ -79,7 +79,7 @@ fn start_with(layout: &mut JobLayout, life: u32, token: &[u8], ignores_barriers:
     for (lane, at) in layout.lanes.iter_mut().zip(0..) {
         // The first address does not exist here, as if it were on another host.
         let addresses = vec!["unix:/nowhere/at.all".into(), listener.address().to_string()];
-        *lane = LaneAddress { addresses, lane: at, server: String::new(), standby: None };
+        *lane = LaneAddress::new(addresses, at);
     }
     let lanes: Vec<_> =
         layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();

@@ -59,12 +59,7 @@ impl Served {
         let threads = (0..count).map(thread).collect();
         // A server that does not start ends the wait for it.
         drop(ready);
-        let lane = |_| LaneAddress {
-            addresses: vec![is_ready.recv().unwrap()],
-            lane: 0,
-            server: String::new(),
-            standby: None,
-        };
+        let lane = |_| LaneAddress::new(vec![is_ready.recv().unwrap()], 0);
         let layout = JobLayout {
             job: 1,
             task_count,

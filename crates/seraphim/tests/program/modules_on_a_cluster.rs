@@ -25,9 +25,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
     let members = status["members"].as_array().expect("a list").iter();
     let members = members.map(|one| serde_json::from_value(one["member"].clone()).expect("a member"));
     let servers = members.filter_map(|member: Member| match member.kind {
-        MemberKind::Server { addresses, .. } => {
-            Some(LaneAddress { addresses, lane: 0, server: String::new(), standby: None })
-        }
+        MemberKind::Server { addresses, .. } => Some(LaneAddress::new(addresses, 0)),
         MemberKind::Worker { .. } => None,
     });
     let lanes: Vec<LaneAddress> = servers.collect();

@@ -68,12 +68,7 @@ impl Served {
             })
         };
         let threads = (0..2).map(thread).collect();
-        let lane = |_| LaneAddress {
-            addresses: vec![is_ready.recv().unwrap()],
-            lane: 0,
-            server: String::new(),
-            standby: None,
-        };
+        let lane = |_| LaneAddress::new(vec![is_ready.recv().unwrap()], 0);
         let layout = JobLayout {
             job: 1,
             task_count: 1,

@@ -58,27 +58,16 @@ impl RetryPolicy {
 }
 
 /// The pauses between attempts to connect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backoff(Duration);
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self(MIN_PAUSE)
-    }
-}
 
 impl Backoff {
     /// The pause before the next attempt, at least that which the other end has requested.
     pub(crate) fn next(&mut self, requested: Duration) -> Duration {
-        let pause = self.0;
+        let pause = self.0.max(MIN_PAUSE);
         self.0 = (pause * 2).min(MAX_PAUSE);
         pause.max(requested)
     }
-}
-
-/// The pause which a refusal requests.
-pub(super) fn requested_pause(error: &Error) -> Duration {
-    if let Error::Refused(fault) = error { fault.retry_after() } else { Duration::ZERO }
 }
 
 /// Whether another attempt to connect may succeed. A full server may also reset a connection, which destroys its refusal.
@@ -88,9 +77,4 @@ pub(crate) fn may_come_back(error: &Error) -> bool {
         Error::Version { .. } | Error::Address { .. } | Error::Http | Error::Magic { .. } => false,
         _ => true,
     }
-}
-
-/// Whether nobody listens: the process has died, or its socket is not there, or not there again.
-pub(super) fn is_away(error: &Error) -> bool {
-    matches!(error, Error::Io { .. })
 }

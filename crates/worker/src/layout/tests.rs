@@ -17,8 +17,7 @@ fn layout() -> JobLayout {
         consistency: Consistency::Bsp,
         seed: 0,
     };
-    let lane =
-        |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane, server: String::new(), standby: None };
+    let lane = |lane| LaneAddress::new(vec!["tcp:a:1".into()], lane);
     JobLayout {
         job: 1,
         task_count: 2,

@@ -30,12 +30,7 @@ fn layout(wire: WireType) -> JobLayout {
         consistency: Consistency::Asp,
         seed: 1,
     };
-    let lane = |lane| LaneAddress {
-        addresses: vec![format!("tcp:host{lane}:1")],
-        lane: 0,
-        server: String::new(),
-        standby: None,
-    };
+    let lane = |lane| LaneAddress::new(vec![format!("tcp:host{lane}:1")], 0);
     JobLayout {
         job: 1,
         task_count: 1,

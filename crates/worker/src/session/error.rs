@@ -25,7 +25,7 @@ pub enum SessionError {
 impl SessionError {
     /// The error of a request of this client.
     pub(super) fn of(client: &LaneClient, error: rpc::Error) -> Self {
-        let place = place_of(client);
+        let place = client.address().addresses.first().cloned().unwrap_or_default();
         match error {
             rpc::Error::Refused(fault) => Self::Refused { place, fault },
             rpc::Error::Unexpected { .. } => Self::UnexpectedAnswer { place },
@@ -35,10 +35,6 @@ impl SessionError {
 
     /// The error of an answer that does not fit its request.
     pub(super) fn unexpected(client: &LaneClient) -> Self {
-        Self::UnexpectedAnswer { place: place_of(client) }
+        Self::of(client, rpc::Error::Unexpected { expected: "its answer", actual: "another one" })
     }
-}
-
-fn place_of(client: &LaneClient) -> String {
-    client.address().addresses.first().cloned().unwrap_or_default()
 }

@@ -15,8 +15,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 
 /// Connects to the master.
 pub(super) fn connect_to_master(address: &str, token: &[u8]) -> Result<LaneClient, SessionError> {
-    let addresses = vec![address.to_owned()];
-    let address = LaneAddress { addresses, lane: 0, server: String::new(), standby: None };
+    let address = LaneAddress::new(vec![address.to_owned()], 0);
     let mut master = LaneClient::new(address, Role::Tool, token);
     connect(&mut master)?;
     Ok(master)

@@ -472,12 +472,7 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         .iter()
         .map(|spec| assign_partitions(spec.partitioner.partition_count(), lane_count))
         .collect();
-    let lane = |lane| LaneAddress {
-        addresses: vec![format!("tcp:host{lane}:1")],
-        lane: 0,
-        server: String::new(),
-        standby: None,
-    };
+    let lane = |lane| LaneAddress::new(vec![format!("tcp:host{lane}:1")], 0);
     JobLayout {
         job: 7,
         task_count: 2,

@@ -131,9 +131,7 @@ mod tests {
     const AWAY: Duration = Duration::from_millis(200);
 
     fn lane(address: &str) -> LaneClient {
-        let addresses = vec![address.to_owned()];
-        let address = LaneAddress { addresses, lane: 0, server: String::new(), standby: None };
-        LaneClient::new(address, Role::Tool, &[])
+        LaneClient::new(LaneAddress::new(vec![address.to_owned()], 0), Role::Tool, &[])
     }
 
     #[test]

@@ -234,12 +234,7 @@ fn watch(processes: Weak<Mutex<ChildProcesses>>, cancellation: CancellationToken
 impl LocalServers {
     /// The layout of a job with these matrices on the servers, in which values travel unchanged.
     pub fn layout(&self, matrices: Vec<MatrixSpec>, task_count: u32, wait_limit: Duration) -> JobLayout {
-        let lane = |address: &String| LaneAddress {
-            addresses: vec![address.clone()],
-            lane: 0,
-            server: String::new(),
-            standby: None,
-        };
+        let lane = |address: &String| LaneAddress::new(vec![address.clone()], 0);
         let count = self.addresses.len() as u16;
         let owners = |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), count);
         JobLayout {

@@ -9,7 +9,7 @@ use matrix::{FunctionTable, Prefetch};
 use rpc::Message;
 use rpc::message::{
     AddMatrix, CloseJob, DropMatrix, DropRows, Durability, Fault, FaultKind, OpenJob, RequestId, Role,
-    SessionLane, Standby,
+    Standby,
 };
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress};
@@ -190,13 +190,8 @@ struct MadeMatrix {
 
 impl Lanes {
     fn connect(link: &JobLink, token: &[u8], durability: Durability) -> Result<Self, Error> {
-        let address = |lane: SessionLane| LaneAddress {
-            addresses: lane.addresses,
-            lane: lane.lane,
-            server: String::new(),
-            standby: None,
-        };
-        let mut lanes: Vec<LaneAddress> = lanes_of(&link.servers).into_iter().map(address).collect();
+        let mut lanes: Vec<LaneAddress> =
+            lanes_of(&link.servers).into_iter().map(LaneAddress::from).collect();
         if durability == Durability::Replica {
             for (lane, standby) in lanes.iter_mut().zip(standbys_of(&link.servers).map_err(ended)?) {
                 lane.server.clone_from(&standby.primary);

@@ -41,12 +41,7 @@ impl Served {
             .expect("it ends in order");
         });
         let address = is_ready.recv().expect("it starts");
-        let lane = |lane| LaneAddress {
-            addresses: vec![address.clone()],
-            lane,
-            server: String::new(),
-            standby: None,
-        };
+        let lane = |lane| LaneAddress::new(vec![address.clone()], lane);
         let owners = matrices
             .iter()
             .map(|spec| assign_partitions(spec.partitioner.partition_count(), LANES))

@@ -69,7 +69,7 @@ impl Probe {
         for member in status["members"].as_array().into_iter().flatten() {
             let addresses: Vec<String> = serde_json::from_value(member["member"]["addresses"].clone())
                 .expect("a server says where it is");
-            lanes.push(LaneAddress { addresses, lane: 0, server: String::new(), standby: None });
+            lanes.push(LaneAddress::new(addresses, 0));
         }
         assert_eq!(lanes.len(), usize::from(SERVERS), "{status:#}");
         let matrices: Vec<MatrixSpec> =
