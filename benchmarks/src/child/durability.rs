@@ -54,7 +54,7 @@ fn rate(mode: usize, folder: &Path) -> Result<f64> {
     let start = Instant::now();
     std::thread::scope(|scope| {
         let agents: Result<Vec<_>> =
-            (0..TASKS).map(|task| Ok(RemoteAgent::new(layout.clone(), task, Vec::new())?)).collect();
+            (0..TASKS).map(|task| Ok(RemoteAgent::new(layout.clone(), task, &[])?)).collect();
         let tasks: Vec<_> =
             (0..TASKS).zip(agents?).map(|(task, agent)| scope.spawn(move || push(agent, task))).collect();
         tasks.into_iter().try_for_each(|task| task.join().expect("a task does not panic"))

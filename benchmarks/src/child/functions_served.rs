@@ -21,7 +21,7 @@ pub(super) fn run() -> Result<Value> {
     let server = [ChildServer::start("wire-server")?];
     let spec = VectorPool::spec("v", ElementType::F32, 2, COLUMNS, PARTITIONS, Consistency::Asp);
     let layout = open_job(1, &server, vec![spec.clone()], 1)?;
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
+    let mut agent = RemoteAgent::new(layout, 0, &[])?;
     let pool = VectorPool::new(MatrixId(0), &spec)?;
     let (mut x, mut y) = (pool.create(&mut agent)?, pool.create(&mut agent)?);
     let values: Vec<f32> = (0..COLUMNS).map(|i| (i % 1000) as f32 / 1000.0).collect();

@@ -82,7 +82,7 @@ pub(super) fn run() -> Result<Value> {
     for round in 0..ROUNDS as u32 {
         let job = 30 + 2 * round;
         let layout = open_job(job, &servers, specs(ROWS, EDGES_OF_ROW), 1)?;
-        let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
+        let mut agent = RemoteAgent::new(layout, 0, &[])?;
         appends.push(timed(|| fill(&mut agent, ROWS, EDGES_OF_ROW))?);
         pushes.push(timed(|| push_dense(&mut agent, ROWS, EDGES_OF_ROW * COLUMNS_OF_EDGE))?);
         agent.finish()?;
@@ -90,7 +90,7 @@ pub(super) fn run() -> Result<Value> {
 
         let specs = specs(2 * PULLED_ROWS, PULLED_ENTRIES);
         let lists = ListMatrix::new(LISTS, &specs[0])?;
-        let mut agent = RemoteAgent::new(open_job(job + 1, &servers, specs, 1)?, 0, Vec::new())?;
+        let mut agent = RemoteAgent::new(open_job(job + 1, &servers, specs, 1)?, 0, &[])?;
         fill(&mut agent, 2 * PULLED_ROWS, PULLED_ENTRIES)?;
         let keys: Vec<u64> = (0..2 * PULLED_ROWS).step_by(2).collect();
         let mut out = vec![0.0f32; (PULLED_ROWS * PULLED_ENTRIES * COLUMNS_OF_EDGE) as usize];

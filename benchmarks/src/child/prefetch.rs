@@ -75,7 +75,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                     let reader = source.reader(splits)?;
                     let size = job.needs().batch_size;
                     let mut data = TaskData::new(reader, None, Shuffle::None, 1, task.into(), size);
-                    let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
+                    let mut agent = RemoteAgent::new(layout, task, &[])?;
                     let start = Instant::now();
                     let mut train = |data: &mut dyn BatchStream| {
                         let agent = &mut agent;

@@ -106,7 +106,7 @@ fn on_servers() -> Result<Longest> {
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let layout = open_job(JOB, &servers, vec![spec(SERVED_PARTITIONS)], TASKS)?;
     let agents: Result<Vec<_>> = (0..TASKS)
-        .map(|task| Ok(Box::new(RemoteAgent::new(layout.clone(), task, Vec::new())?) as Box<dyn Agent>))
+        .map(|task| Ok(Box::new(RemoteAgent::new(layout.clone(), task, &[])?) as Box<dyn Agent>))
         .collect();
     let mut lanes = servers.iter().map(connect).collect::<Result<Vec<_>>>()?;
     measure(agents?, || {

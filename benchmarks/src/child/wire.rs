@@ -300,7 +300,7 @@ impl Transport {
     fn agent(self, job: u32, servers: &[ChildServer], matrices: Vec<MatrixSpec>) -> Result<RemoteAgent> {
         let mut layout = open_job(job, servers, matrices, 1)?;
         self.set_addresses(&mut layout, servers);
-        Ok(RemoteAgent::new(layout, 0, Vec::new())?)
+        Ok(RemoteAgent::new(layout, 0, &[])?)
     }
 
     fn set_addresses(self, layout: &mut JobLayout, servers: &[ChildServer]) {
@@ -463,7 +463,7 @@ fn small(servers: &[ChildServer], raw: &mut RawTransfer<'_>, figures: &mut Figur
         spec("unused", Storage::Dense, 1, PARTITIONS.into(), Axis::Column),
         spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row),
     ];
-    let mut agent = RemoteAgent::new(open_job(3, one, matrices, 1)?, 0, Vec::new())?;
+    let mut agent = RemoteAgent::new(open_job(3, one, matrices, 1)?, 0, &[])?;
     let (mut pulls, mut pings) = (Vec::new(), Vec::new());
     for i in 0..PINGS as u64 {
         pings.push(raw(8)?);

@@ -49,7 +49,7 @@ pub struct RemoteAgent {
 impl RemoteAgent {
     /// The agent of `task`, with the built-in functions. `token` is the secret of the cluster, empty when there is none.
     /// The first call connects.
-    pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
+    pub fn new(layout: JobLayout, task: u32, token: &[u8]) -> Result<Self, LayoutError> {
         Self::with_functions(layout, task, token, FunctionTable::builtin())
     }
 
@@ -57,11 +57,11 @@ impl RemoteAgent {
     pub fn with_functions(
         layout: JobLayout,
         task: u32,
-        token: Vec<u8>,
+        token: &[u8],
         functions: FunctionTable,
     ) -> Result<Self, LayoutError> {
         let role = Role::Task { job: layout.job, task };
-        let client = |lane: &LaneAddress| LaneClient::new(lane.clone(), role, &token);
+        let client = |lane: &LaneAddress| LaneClient::new(lane.clone(), role, token);
         let clients: Vec<LaneClient> = layout.lanes.iter().map(client).collect();
         let state = AgentState::new(Duration::ZERO, layout, task, functions)?;
         rpc::buffers::retain_large();

@@ -112,7 +112,7 @@ impl AgentState {
         match fault.kind {
             FaultKind::TaskLeft if self.has_left => self.on_left(at),
             kind if kind.retry_may_help() => {
-                self.lanes[at].on_closed(now, fault.text.clone(), fault.retry_after())
+                self.lanes[at].on_closed(now, fault.text.clone(), fault.retry_after());
             }
             _ => self.fail(self.error_of(lane, fault)),
         }

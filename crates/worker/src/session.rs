@@ -29,7 +29,7 @@ use crate::layout::LaneAddress;
 pub use error::SessionError;
 pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
-use request::{ask, connect_to_master, done_of, map_of, receive, send};
+use request::{ask, ask_done, connect_to_master, map_of, receive, send};
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;
@@ -136,7 +136,7 @@ impl ParameterSession {
     pub fn drop_matrix(&mut self, matrix: MatrixId) -> Result<(), SessionError> {
         let (request, job) = (self.next_request(), self.map.job);
         let drop_matrix = DropMatrix { request, job, matrix: matrix.0 };
-        ask(&mut self.master, Message::DropMatrix(drop_matrix), request, done_of)?;
+        ask_done(&mut self.master, Message::DropMatrix(drop_matrix), request)?;
         self.matrices.remove(&matrix.0);
         Ok(())
     }
@@ -151,7 +151,7 @@ impl ParameterSession {
     pub fn checkpoint(&mut self, name: &str) -> Result<(), SessionError> {
         let (request, job, name) = (self.next_request(), self.map.job, name.to_owned());
         let checkpoint = Message::CheckpointSession(CheckpointSession { request, job, name });
-        ask(&mut self.master, checkpoint, request, done_of)
+        ask_done(&mut self.master, checkpoint, request)
     }
 
     /// The matrix of this name, perhaps created by another process.
@@ -333,7 +333,7 @@ impl ParameterSession {
     pub fn close(mut self) -> Result<(), SessionError> {
         drop(self.renewal.take());
         let (request, job) = (self.next_request(), self.map.job);
-        ask(&mut self.master, Message::CloseSession(CloseSession { request, job }), request, done_of)
+        ask_done(&mut self.master, Message::CloseSession(CloseSession { request, job }), request)
     }
 
     fn next_request(&mut self) -> RequestId {

@@ -126,7 +126,7 @@ fn nothing_is_lost_or_doubled_over_sockets_that_break() {
     for life in [u32::MAX, 7, 2] {
         let mut layout = a_layout(3);
         let server = start(&mut layout, life, b"secret");
-        let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
+        let mut agent = RemoteAgent::new(layout, 0, b"secret").unwrap();
         steps(&mut agent, 20);
         let stats = agent.stats();
         assert_eq!(stats.connection_count == 3, life == u32::MAX, "{stats:?}");
@@ -148,7 +148,7 @@ fn ahead(consistency: Consistency, prefetch: Prefetch) -> (Vec<Vec<i64>>, [u64; 
         layout(vec![spec("w", consistency, 1, hash.clone()), spec("b", consistency, 1, hash)], 2, 1 << 20);
     layout.prefetch = prefetch;
     let _server = start(&mut layout, u32::MAX, b"");
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let batch = |step: u64| (0..50).map(|i| i * (3 + step % 3)).collect::<Vec<u64>>();
     let one = Selection::Rows(Keys::Range(0, 1));
     let mut reads = Vec::new();
@@ -202,7 +202,7 @@ fn what_the_next_step_reads_is_asked_ahead_and_reads_the_same() {
 fn an_agent_knows_its_task() {
     let mut layout = JobLayout { task_count: 5, ..a_layout(1) };
     let _server = start(&mut layout, u32::MAX, b"");
-    let agent = RemoteAgent::new(layout, 3, Vec::new()).unwrap();
+    let agent = RemoteAgent::new(layout, 3, &[]).unwrap();
     assert_eq!((agent.task(), agent.task_count(), agent.clock()), (3, 5, 0));
 }
 
@@ -210,7 +210,7 @@ fn an_agent_knows_its_task() {
 fn a_dropped_agent_leaves() {
     let mut layout = a_layout(1);
     let server = start(&mut layout, u32::MAX, b"");
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     agent.barrier().unwrap();
     drop(agent);
     assert!(comes(&server, |lane| lane.has_left));
@@ -231,7 +231,7 @@ fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
     let gets_out = |asks_ahead: bool| {
         let mut layout = a_layout(1);
         let server = start(&mut layout, 2, b"");
-        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
         let (mut out, part) = ([0i64; 2], Selection::Rows(Keys::Sorted(&[1])));
         for _ in 0..2 {
             agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
@@ -252,14 +252,14 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     let mut layout = a_layout(1);
     let server = start(&mut layout, u32::MAX, b"secret");
     let address = layout.lanes[0].addresses[1].clone();
-    let mut agent = RemoteAgent::new(layout.clone(), 0, b"wrong".to_vec()).unwrap();
+    let mut agent = RemoteAgent::new(layout.clone(), 0, b"wrong").unwrap();
     let error = agent.barrier().unwrap_err();
     assert!(matches!(&error, Error::Server { server, .. } if server.contains("lane 0")), "{error}");
 
     layout.wait_limit = Duration::from_millis(100);
     layout.lanes[0].addresses = vec![address.clone()];
     drop(server);
-    let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, b"secret").unwrap();
     let error = agent.barrier().unwrap_err().to_string();
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
 }
@@ -280,7 +280,7 @@ fn long_lists_go_in_parts_and_read_the_same() {
         let mut layout = a_layout(3);
         layout.prefetch = prefetch;
         let server = start(&mut layout, life, b"");
-        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
         let (keys, values) = long_list();
         let part = Selection::Rows(Keys::Sorted(&keys));
         let mut out = vec![0; values.len()];
@@ -305,7 +305,7 @@ fn long_lists_go_in_parts_and_read_the_same() {
 fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
     let mut layout = a_layout(2);
     let _server = start(&mut layout, u32::MAX, b"");
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let (keys, values) = long_list();
     let part = Selection::Rows(Keys::Sorted(&keys));
     let ticket = agent.prefetch(W, part, 0);
@@ -326,7 +326,7 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     }];
     let mut layout = layout(specs, 1, 1 << 20);
     let server = start(&mut layout, u32::MAX, b"");
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let (mut keys, _) = long_list();
     let mut values = vec![1.0; keys.len()];
     values[LONG - 1] = f32::NAN;
@@ -355,7 +355,7 @@ fn a_large_push_behind_a_large_prefetch_does_not_wait_for_its_answer_to_be_read(
     let mut layout = layout(specs, 1, 64 << 20);
     let server = start(&mut layout, u32::MAX, b"");
     server.lanes[0].lock().unwrap().window = layout.window_bytes;
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     // The lane reads no more when 16 MiB of its answers are not read. These are 32 MiB, and the push is as long.
     let ticket = agent.prefetch(W, Selection::Rows(Keys::Range(0, ROWS)), 0);
     let pushed = Selection::Rows(Keys::Range(ROWS, 2 * ROWS));
@@ -374,7 +374,7 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
     let rows = MatrixRows::new(W, &specs[0]).unwrap();
     let mut layout = layout(specs, 2, 1 << 20);
     let _server = start(&mut layout, u32::MAX, b"");
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let numbers: Vec<u64> = (0..60).collect();
     let mut read = Vec::new();
     let mut blocks = rows.blocks(&numbers, 10, 2);
@@ -406,7 +406,7 @@ fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() 
     layout.wait_limit = Duration::from_hours(1);
     let server = start(&mut layout, u32::MAX, b"");
     let cancellation = CancellationToken::default();
-    let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let mut agent = agent.with_cancellation(cancellation.clone());
     let (mut out, part) = (vec![0_i64; 2], Selection::Rows(Keys::Sorted(&[1])));
     agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
@@ -432,7 +432,7 @@ fn a_broken_connection_is_noticed_while_the_agent_waits_for_another_lane() {
     let server = start_with(&mut layout, u32::MAX, b"", true);
     "server-1".clone_into(&mut layout.lanes[1].server);
     let cancellation = CancellationToken::default();
-    let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let agent = RemoteAgent::new(layout, 0, &[]).unwrap();
     let mut agent = agent.with_cancellation(cancellation.clone());
     let meter = agent.shared_stats();
     let waits = std::thread::spawn(move || agent.barrier().unwrap_err());
@@ -463,7 +463,7 @@ fn lists_are_whole_and_counted_once_over_sockets_that_break() {
             let matrix = Matrix::new(spec.clone(), &own, &FunctionTable::builtin()).unwrap();
             lane.lock().unwrap().partitions = vec![matrix];
         }
-        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let mut agent = RemoteAgent::new(layout, 0, &[]).unwrap();
         // Row i has the entries 0 to i, appended in two halves whose values add up to 3.
         for value in [1i64, 2] {
             let mut block = lists.block();

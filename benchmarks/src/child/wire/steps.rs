@@ -50,7 +50,7 @@ pub(super) fn steps(
         let seconds = std::thread::scope(|scope| {
             let tasks: Vec<_> = (0..STEP_TASKS)
                 .map(|task| {
-                    let (agent, start) = (RemoteAgent::new(layout.clone(), task, Vec::new()), &start);
+                    let (agent, start) = (RemoteAgent::new(layout.clone(), task, &[]), &start);
                     scope.spawn(move || small_steps(agent?, start))
                 })
                 .collect();

@@ -83,7 +83,7 @@ impl Served {
     }
 
     fn agent_with(&self, task: u32, functions: FunctionTable) -> RemoteAgent {
-        RemoteAgent::with_functions(self.layout.clone(), task, Vec::new(), functions).unwrap()
+        RemoteAgent::with_functions(self.layout.clone(), task, &[], functions).unwrap()
     }
 }
 

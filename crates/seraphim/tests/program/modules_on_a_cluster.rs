@@ -48,7 +48,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
 /// Computes x = 2, y = 3, then y = 0.5 x + y by the function of the module. Returns the sum of y.
 fn call(layout: &JobLayout, modules: &Modules) -> f64 {
     let functions = modules.extend_table(&FunctionTable::builtin()).expect("good modules");
-    let agent = RemoteAgent::with_functions(layout.clone(), 0, Vec::new(), functions.clone());
+    let agent = RemoteAgent::with_functions(layout.clone(), 0, &[], functions.clone());
     let mut agent = agent.expect("a good layout");
     let call = |name: &str, from: &[u32], into: &[u32], argument: Value| {
         functions.call_from_json(name, from, into, &argument).expect("a good call")

@@ -129,8 +129,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     // Sends the same content again, as after a lost connection.
     servers.open_job_with(modules.list()).unwrap();
     let functions = modules.extend_table(&FunctionTable::builtin()).unwrap();
-    let mut agent =
-        RemoteAgent::with_functions(served.layout.clone(), 0, Vec::new(), functions.clone()).unwrap();
+    let mut agent = RemoteAgent::with_functions(served.layout.clone(), 0, &[], functions.clone()).unwrap();
     let ones = vec![1.0; COLUMNS as usize];
     let all = Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
     agent.push(M, all, Values::F32(&ones)).unwrap();
@@ -148,7 +147,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     let layout = JobLayout { job: 2, ..served.layout.clone() };
     let mut servers = Servers::connect(&layout, &[]).unwrap();
     servers.open_job().unwrap();
-    let mut agent = RemoteAgent::with_functions(layout, 0, Vec::new(), functions).unwrap();
+    let mut agent = RemoteAgent::with_functions(layout, 0, &[], functions).unwrap();
     let error = agent.push_function(M, &[call("counts")]).unwrap_err().to_string();
     assert!(error.contains("this function is not registered"), "{error}");
 }

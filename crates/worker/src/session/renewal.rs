@@ -6,7 +6,7 @@ use std::time::Duration;
 use rpc::Message;
 use rpc::message::{JobId, RenewSession};
 
-use super::request::{ask, done_of};
+use super::request::ask_done;
 use crate::lane_client::LaneClient;
 
 /// Renews the lease until it is dropped: then the thread finds its channel closed.
@@ -21,8 +21,7 @@ impl Renewal {
         std::thread::spawn(move || {
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 // If the session is over, its next request says why.
-                if ask(&mut master, Message::RenewSession(RenewSession { request: 1, job }), 1, done_of)
-                    .is_err()
+                if ask_done(&mut master, Message::RenewSession(RenewSession { request: 1, job }), 1).is_err()
                 {
                     return;
                 }

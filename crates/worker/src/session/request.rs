@@ -58,6 +58,11 @@ pub(super) fn map_of(answer: Message) -> Option<SessionMap> {
     if let Message::SessionMap(map) = answer { Some(map) } else { None }
 }
 
-pub(super) fn done_of(answer: Message) -> Option<()> {
-    matches!(answer, Message::Done(_)).then_some(())
+/// Sends a request that has no answer of its own.
+pub(super) fn ask_done(
+    client: &mut LaneClient,
+    message: Message,
+    request: RequestId,
+) -> Result<(), SessionError> {
+    ask(client, message, request, |answer| matches!(answer, Message::Done(_)).then_some(()))
 }

@@ -212,7 +212,7 @@ impl LocalServers {
         task: u32,
         functions: &FunctionTable,
     ) -> Result<RemoteAgent, Error> {
-        let agent = RemoteAgent::with_functions(layout.clone(), task, Vec::new(), functions.clone());
+        let agent = RemoteAgent::with_functions(layout.clone(), task, &[], functions.clone());
         Ok(agent.map_err(Error::process)?.with_cancellation(self.cancellation.clone()))
     }
 }

@@ -38,7 +38,7 @@ impl TaskParameters for ServerConnections {
         task: u32,
         functions: &FunctionTable,
     ) -> Result<Box<dyn Agent>, Error> {
-        let agent = RemoteAgent::with_functions(layout.clone(), task, self.token.clone(), functions.clone())
+        let agent = RemoteAgent::with_functions(layout.clone(), task, &self.token, functions.clone())
             .map_err(Error::process)?
             .with_cancellation(self.cancellation.clone());
         self.metrics.add_task(layout.job, task, agent.shared_stats(), layout.lanes.len());

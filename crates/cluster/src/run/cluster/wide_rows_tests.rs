@@ -65,7 +65,7 @@ impl Served {
     fn open(&self) -> (Servers, RemoteAgent) {
         let mut servers = Servers::connect(&self.layout, &[]).expect("it listens");
         servers.open_job().expect("the matrices fit");
-        (servers, RemoteAgent::new(self.layout.clone(), 0, Vec::new()).expect("a good layout"))
+        (servers, RemoteAgent::new(self.layout.clone(), 0, &[]).expect("a good layout"))
     }
 }
 
@@ -204,7 +204,7 @@ fn a_row_beyond_the_limit_is_refused_before_any_task_starts() {
     let mut servers = Servers::connect(&served.layout, &[]).expect("it listens");
     let text = servers.open_job().expect_err("72 MB a row").to_string();
     assert!(text.contains("has 72000000 bytes with its slots, the limit is 67108864"), "{text}");
-    assert!(RemoteAgent::new(served.layout.clone(), 0, Vec::new()).is_err());
+    assert!(RemoteAgent::new(served.layout.clone(), 0, &[]).is_err());
 }
 
 /// A list of more entries than several pages have, among short ones.

@@ -145,7 +145,7 @@ impl Probe {
     }
 
     pub(crate) fn agent(&self, task: u32) -> RemoteAgent {
-        RemoteAgent::new(self.layout.clone(), task, Vec::new()).expect("the layout is whole")
+        RemoteAgent::new(self.layout.clone(), task, &[]).expect("the layout is whole")
     }
 
     /// Plays each task on a thread to its end; returns their results.
