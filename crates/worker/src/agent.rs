@@ -425,16 +425,8 @@ impl Agent for RemoteAgent {
         self.run()?;
         let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
         let CacheCounts { hits, misses, evictions } = self.cache_counts();
-        tracing::debug!(
-            task = self.task(),
-            sent,
-            used,
-            dropped,
-            hits,
-            misses,
-            evictions,
-            "prefetched and cached"
-        );
+        let task = self.task();
+        tracing::debug!(task, sent, used, dropped, hits, misses, evictions, "prefetched and cached");
         Ok(())
     }
 }

@@ -154,8 +154,7 @@ impl LaneClient {
             let (request, kind, text) = (hello.request, FaultKind::NoSuchJob, RESTARTED.to_owned());
             return Err(rpc::Error::Refused(Fault { request, kind, text, retry_after_ms: 0 }));
         }
-        let (write_buffer, write_buffer_bytes) = (Vec::new(), 0);
-        Ok((Link { sender, receiver, write_buffer, write_buffer_bytes }, welcome))
+        Ok((Link { sender, receiver, write_buffer: Vec::new(), write_buffer_bytes: 0 }, welcome))
     }
 
     /// Sends a request, whose answer [`Self::receive_answer`] returns. If the policy lets requests be repeated, it need not
@@ -201,19 +200,14 @@ impl LaneClient {
                 rpc::Error::TimedOut { .. } | rpc::Error::Closed | rpc::Error::Io { .. } => true,
                 _ => false,
             };
-            match self.unanswered.take() {
-                Some(message)
-                    if is_lost
-                        && !rest.is_zero()
-                        && !policy.is_over()
-                        && self.connect_until(deadline, deadline, policy).is_ok() =>
-                {
-                    // If this fails, the receiver finds that the connection has ended.
-                    let _ = self.send(&message, false);
-                    self.unanswered = Some(message);
-                }
-                _ => return Err(error),
+            let may_repeat = is_lost && !rest.is_zero() && !policy.is_over();
+            let Some(message) = self.unanswered.take().filter(|_| may_repeat) else { return Err(error) };
+            if self.connect_until(deadline, deadline, policy).is_err() {
+                return Err(error);
             }
+            // If this fails, the receiver finds that the connection has ended.
+            let _ = self.send(&message, false);
+            self.unanswered = Some(message);
         }
     }
 
@@ -255,9 +249,7 @@ impl LaneClient {
         let sent = link.sender.send_all_reading(&link.write_buffer, &mut link.receiver);
         link.write_buffer.clear();
         link.write_buffer_bytes = 0;
-        if sent.as_ref().is_err_and(|error| !matches!(error, rpc::Error::TooLong { .. })) {
-            self.link = None;
-        }
+        self.link.take_if(|_| !matches!(sent, Ok(()) | Err(rpc::Error::TooLong { .. })));
         sent
     }
 
@@ -266,18 +258,14 @@ impl LaneClient {
         let link = self.link.as_mut().ok_or(rpc::Error::Closed)?;
         // Setting the same limit again costs no system call.
         let received = link.receiver.set_timeout(Some(limit)).and_then(|()| link.receiver.receive());
-        if received.as_ref().is_err_and(|error| !matches!(error, rpc::Error::TimedOut { .. })) {
-            self.link = None;
-        }
+        self.link.take_if(|_| !matches!(received, Ok(_) | Err(rpc::Error::TimedOut { .. })));
         received
     }
 
     /// The next message if it has already arrived. After an error there is no connection.
     pub(crate) fn receive_now(&mut self) -> Result<Option<Message>, rpc::Error> {
         let received = self.link.as_mut().ok_or(rpc::Error::Closed)?.receiver.receive_now();
-        if received.is_err() {
-            self.link = None;
-        }
+        self.link.take_if(|_| received.is_err());
         received
     }
 }

@@ -17,20 +17,16 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 pub(super) fn connect_to_master(address: &str, token: &[u8]) -> Result<LaneClient, SessionError> {
     let address = LaneAddress::new(vec![address.to_owned()], 0);
     let mut master = LaneClient::new(address, Role::Tool, token);
-    connect(&mut master)?;
-    Ok(master)
-}
-
-fn connect(client: &mut LaneClient) -> Result<(), SessionError> {
-    client.connect(&RetryPolicy::default()).map_err(|error| SessionError::of(client, error))
+    let connected = master.connect(&RetryPolicy::default());
+    connected.map_err(|error| SessionError::of(&master, error)).map(|()| master)
 }
 
 /// Sends a request. Connects if there is no connection any more, or none yet.
 pub(super) fn send(client: &mut LaneClient, message: Message) -> Result<(), SessionError> {
-    if !client.is_open() {
-        connect(client)?;
-    }
-    client.request(message, &RetryPolicy::default()).map_err(|error| SessionError::of(client, error))
+    let policy = RetryPolicy::default();
+    let connected = if client.is_open() { Ok(()) } else { client.connect(&policy) };
+    let sent = connected.and_then(|()| client.request(message, &policy));
+    sent.map_err(|error| SessionError::of(client, error))
 }
 
 /// Receives the answer to a request; a fault is an error.

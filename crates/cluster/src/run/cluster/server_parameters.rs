@@ -46,11 +46,9 @@ impl TaskParameters for ServerConnections {
     }
 
     fn open(&self, layout: &JobLayout) -> Result<Box<dyn MatrixAccess>, Error> {
-        let (cancellation, losses) = (self.cancellation.clone(), self.cancellation.clone());
-        let policy = RetryPolicy::until(
-            move || cancellation.is_cancelled(),
-            move |server| losses.is_server_lost(server),
-        );
+        let (token, losses) = (self.cancellation.clone(), self.cancellation.clone());
+        let policy =
+            RetryPolicy::until(move || token.is_cancelled(), move |server| losses.is_server_lost(server));
         let servers = Servers::connect_as(Role::JobTool { job: layout.job }, layout, &self.token, policy)?;
         Ok(Box::new(servers.with_functions(Arc::clone(&self.functions))))
     }
