@@ -29,8 +29,8 @@ pub trait Learner {
         Ok(())
     }
 
-    /// The metrics of the task's share of the validation data, if the learner keeps the scores of these records itself.
-    /// `None`: they are scored with the model.
+    /// The metrics of the task's share of the validation data, or of what the learner has held out, if it finds them itself.
+    /// `None`: the validation data, if there are any, are scored with the model.
     fn validate(&mut self, _task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
         Ok(None)
     }
@@ -223,10 +223,7 @@ fn report<'a>(
     (epoch, ticks): (u64, Ticks),
     end: EpochEnd,
 ) -> Result<EpochDecision, Error> {
-    let mut validation = None;
-    if task.validation.is_some() && !end.is_stopped {
-        validation = learner.validate(task)?;
-    }
+    let mut validation = if end.is_stopped { None } else { learner.validate(task)? };
     if let (Some(stream), false, None) = (&mut task.validation, end.is_stopped, &validation) {
         let empty = task.model.metric_accumulator();
         validation = Some(score_all(task.model.scorer().as_mut(), empty, task.agent, *stream)?);

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::FactorModel;
 use super::exact::{add_up, gramian, of_all_tasks};
-use super::interactions::{Dealt, Duplicates, Interactions, deal};
+use super::interactions::{Dealing, Dealt, Duplicates, Interactions, deal};
 use super::params::{self, ChoiceLoss, Solver};
 use super::solve::{Equations, ExactWork, dot, padded};
+use super::validation::Validation;
 use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
@@ -101,14 +102,13 @@ impl Als {
                 Solver::Cholesky => 0,
             },
             duplicates: checked.choice(&params::DUPLICATES),
-            validation_share: 0.0,
+            validation_share: checked.real(&params::VALIDATION_SHARE),
         }
     }
 
     pub(super) fn of_ratings(checked: &CheckedParams) -> Self {
         let objective = Objective::Ratings { lambda: checked.real(&params::LAMBDA) };
-        let validation_share = checked.real(&params::VALIDATION_SHARE);
-        Self { validation_share, ..Self::new(checked, objective) }
+        Self::new(checked, objective)
     }
 
     pub(super) fn of_choices(checked: &CheckedParams) -> Self {
@@ -166,8 +166,13 @@ pub(super) fn begin<'a>(
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
     let objective = settings.objective;
-    let Dealt { users, items, .. } =
-        deal(task, (objective.are_ratings(), saved.is_some()), settings.duplicates)?;
+    let dealing = Dealing {
+        are_ratings: objective.are_ratings(),
+        is_saved: saved.is_some(),
+        duplicates: settings.duplicates,
+        held_share: if objective.are_ratings() { 0.0 } else { settings.validation_share },
+    };
+    let Dealt { users, items, validation, .. } = deal(task, dealing)?;
     let mut totals = [users.row_count() as i64, items.row_count() as i64, users.others.len() as i64];
     add_up(task.agent, &mut totals)?;
     if totals[2] == 0 {
@@ -197,7 +202,7 @@ pub(super) fn begin<'a>(
         task.agent.tick()?;
     }
     task.agent.barrier()?;
-    Ok(Box::new(Factorization { settings, width: model.width(), users, items, mean }))
+    Ok(Box::new(Factorization { settings, width: model.width(), users, items, mean, validation }))
 }
 
 /// The own rows at the beginning: those of an earlier model or of a saved training, and random ones where there are none.
@@ -272,6 +277,8 @@ struct Factorization<'a> {
     items: Side,
     /// Mean of the ratings.
     mean: f64,
+    /// Of choices.
+    validation: Option<Validation>,
 }
 
 /// The rows of the other side that a half-step reads.
@@ -288,7 +295,7 @@ impl Factorization<'_> {
         task: &mut TrainTask<'_>,
         (of_users, epoch): (bool, u64),
     ) -> Result<(f64, OtherRows), Error> {
-        let Self { settings, width, users, items, mean } = self;
+        let Self { settings, width, users, items, mean, .. } = self;
         let (own, other) = if of_users { (users, items) } else { (items, users) };
         let (length, objective) = (padded(*width), settings.objective);
         let base = if objective.are_ratings() {
@@ -414,6 +421,10 @@ impl Learner for Factorization<'_> {
             is_last: epoch + 1 >= self.settings.iterations,
             notice: None,
         }))
+    }
+
+    fn validate(&mut self, task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        self.validation.as_ref().map(|validation| validation.measure(task)).transpose()
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {

@@ -47,22 +47,22 @@ pub(super) fn find(
             users.other_keys[fault.column]
         ))
     })?;
-    let diagonal: Vec<f64> = (0..n).map(|i| matrix[i * n + i]).collect();
     for rows in (0..n).collect::<Vec<usize>>().chunks(APPENDED_ROWS) {
         let mut block = lists.block();
-        for &j in rows {
-            let weight = |i: usize| -matrix[j * n + i] / diagonal[i];
-            let mut others: Vec<(usize, f64)> = (0..n).filter(|&i| i != j).map(|i| (i, weight(i))).collect();
+        for &i in rows {
+            let row = &matrix[i * n..][..n];
+            let mut others: Vec<(usize, f64)> =
+                (0..n).filter(|&j| j != i).map(|j| (j, -row[j] / row[i])).collect();
             if others.len() > limit {
                 others.select_nth_unstable_by(limit, |a, b| {
                     b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0))
                 });
                 others.truncate(limit);
-                others.sort_unstable_by_key(|(i, _)| *i);
+                others.sort_unstable_by_key(|(j, _)| *j);
             }
-            let keys: Vec<u64> = others.iter().map(|(i, _)| users.other_keys[*i]).collect();
+            let keys: Vec<u64> = others.iter().map(|(j, _)| users.other_keys[*j]).collect();
             let weights: Vec<f32> = others.iter().map(|(_, weight)| *weight as f32).collect();
-            block.push_list(users.other_keys[j], &keys, &weights);
+            block.push_list(users.other_keys[i], &keys, &weights);
         }
         lists.append(task.agent, &block)?;
     }

@@ -16,9 +16,10 @@ use multiversion::multiversion;
 
 use super::als::write_scale;
 use super::exact::add_up;
-use super::interactions::{Duplicates, Interactions, deal};
+use super::interactions::{Dealing, Duplicates, Interactions, deal};
 use super::params;
 use super::solve::{dot, padded};
+use super::validation::Validation;
 use super::{FactorModel, Objective};
 use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
@@ -64,17 +65,13 @@ impl Grid {
             negatives: 0,
             is_nonnegative: false,
             duplicates: checked.choice(&params::DUPLICATES),
-            validation_share: 0.0,
+            validation_share: checked.real(&params::VALIDATION_SHARE),
         }
     }
 
     pub(super) fn of_ratings(checked: &CheckedParams) -> Self {
         let is_nonnegative = checked.flag(&params::NONNEGATIVE);
-        Self {
-            is_nonnegative,
-            validation_share: checked.real(&params::VALIDATION_SHARE),
-            ..Self::new(checked)
-        }
+        Self { is_nonnegative, ..Self::new(checked) }
     }
 
     pub(super) fn of_choices(checked: &CheckedParams) -> Self {
@@ -162,7 +159,13 @@ pub(super) fn begin<'a>(
     task: &mut TrainTask<'a>,
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
-    let dealt = deal(task, (settings.are_ratings, saved.is_some()), settings.duplicates)?;
+    let dealing = Dealing {
+        are_ratings: settings.are_ratings,
+        is_saved: saved.is_some(),
+        duplicates: settings.duplicates,
+        held_share: if settings.are_ratings { 0.0 } else { settings.validation_share },
+    };
+    let dealt = deal(task, dealing)?;
     let mut total = [dealt.users.others.len() as i64];
     add_up(task.agent, &mut total)?;
     if total[0] == 0 {
@@ -194,7 +197,8 @@ pub(super) fn begin<'a>(
         blocks.push(UserBlock { number, pairs, items: positions, rows });
     }
     task.agent.barrier()?;
-    Ok(Box::new(GridLearner { settings, seed: task.seed, mean, items, block_count, blocks }))
+    let validation = dealt.validation;
+    Ok(Box::new(GridLearner { settings, seed: task.seed, mean, items, block_count, blocks, validation }))
 }
 
 impl Grid {
@@ -230,6 +234,8 @@ struct GridLearner<'a> {
     items: Vec<u64>,
     block_count: u64,
     blocks: Vec<UserBlock>,
+    /// Of choices.
+    validation: Option<Validation>,
 }
 
 /// Where the items are in an epoch.
@@ -310,6 +316,10 @@ impl Learner for GridLearner<'_> {
             is_last: epoch + 1 >= self.settings.epochs,
             notice: None,
         }))
+    }
+
+    fn validate(&mut self, task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        self.validation.as_ref().map(|validation| validation.measure(task)).transpose()
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {

@@ -1,8 +1,12 @@
 //! Which users have chosen or rated which items, grouped by the rows of one side: the users, or the items.
 
-use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Storage};
+use data::BatchStream;
+use matrix::{
+    Agent, ElementType, ListMatrix, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Storage,
+};
 
 use super::model::seen;
+use super::validation::{self, Validation};
 use crate::error::Error;
 use crate::job::TrainTask;
 
@@ -63,6 +67,16 @@ impl Interactions {
         Self { keys: self.other_keys.clone(), starts, others, values, other_keys: self.keys.clone() }
     }
 
+    /// The pairs as rows of a list matrix.
+    fn block(&self) -> RowBlock {
+        let mut block = RowBlock::no_lists(ElementType::F32);
+        for row in 0..self.row_count() {
+            let others = self.row(row).map(|pair| self.other_keys[self.others[pair] as usize]);
+            block.push_list(self.keys[row], &others.collect::<Vec<u64>>(), &self.values[self.row(row)]);
+        }
+        block
+    }
+
     pub(super) fn row_count(&self) -> usize {
         self.keys.len()
     }
@@ -73,14 +87,25 @@ impl Interactions {
     }
 }
 
-/// The list matrices of a training, after those of the model: the pairs by user, and by item.
-pub(super) fn specs(duplicates: Duplicates, partition_count: u32) -> [MatrixSpec; 2] {
-    ["pairs_of_users", "pairs_of_items"].map(|name| {
+/// The list matrices of a training, after those of the model: the pairs by user, by item, and those of validation data by user.
+pub(super) fn specs(duplicates: Duplicates, partition_count: u32) -> [MatrixSpec; 3] {
+    ["pairs_of_users", "pairs_of_items", "validation_pairs"].map(|name| {
         let rule = if duplicates == Duplicates::Sum { PushRule::Add } else { PushRule::Assign };
         let spec = ListMatrix::spec(name, ElementType::F32, 1, rule, partition_count);
         let storage = if duplicates == Duplicates::Error { Storage::UniqueList } else { Storage::List };
         MatrixSpec { storage, ..spec }
     })
+}
+
+/// How pairs are read and divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dealing {
+    pub(super) are_ratings: bool,
+    /// The lists are those of a saved training.
+    pub(super) is_saved: bool,
+    pub(super) duplicates: Duplicates,
+    /// Share of the items of each user that is held out.
+    pub(super) held_share: f64,
 }
 
 /// The pairs of a training, dealt to its tasks.
@@ -92,52 +117,65 @@ pub(super) struct Dealt {
     /// All of them, on the servers.
     pub(super) by_user: ListMatrix,
     pub(super) by_item: ListMatrix,
+    /// Of choices that were held out.
+    pub(super) validation: Option<Validation>,
 }
 
-/// Reads the pairs of the task's share of the data and deals them to tasks. The lists of a saved training have them already: then the data are read only so that the reader counts records and names users and items. A record of weight 0 is not there. Ratings are labels; the strength of a choice is the weight of its record.
-pub(super) fn deal(
-    task: &mut TrainTask<'_>,
-    (are_ratings, is_saved): (bool, bool),
-    duplicates: Duplicates,
-) -> Result<Dealt, Error> {
+/// Reads the pairs of the task's share of the data and deals them to tasks. The lists of a saved training have them already: then
+/// the data are read only so that the reader counts records and names users and items. A record of weight 0 is not there.
+/// Ratings are labels; the strength of a choice is the weight of its record.
+pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, Error> {
+    let Dealing { are_ratings, is_saved, duplicates, held_share } = dealing;
     let first = task.model.matrix_count() as u32;
-    let [by_user, by_item] = specs(duplicates, 1);
-    let by_user = ListMatrix::new(MatrixId(first), &by_user)?;
-    let by_item = ListMatrix::new(MatrixId(first + 1), &by_item)?;
-    read(task, are_ratings, (!is_saved).then_some(&by_user))?;
-    if !is_saved {
-        by_user.seal(task.agent).map_err(|error| match duplicates {
+    let mut lists = Vec::new();
+    for (at, spec) in (first..).zip(specs(duplicates, 1)) {
+        lists.push(ListMatrix::new(MatrixId(at), &spec)?);
+    }
+    let [read_pairs, by_item, held_pairs] =
+        lists.try_into().unwrap_or_else(|_| unreachable!("there are three"));
+    let fill = |task: &mut TrainTask<'_>, lists: &ListMatrix, of_training: bool| {
+        let stream = if of_training { Some(&mut *task.data) } else { task.validation.as_deref_mut() };
+        if let Some(stream) = stream.filter(|_| of_training || !are_ratings) {
+            read(stream, task.agent, are_ratings, (!is_saved).then_some(lists))?;
+        }
+        if is_saved {
+            return Ok(());
+        }
+        lists.seal(task.agent).map_err(|error| match duplicates {
             Duplicates::Error => Error::unsuitable(format!(
                 "a user has the same item twice: {error}. Set duplicates=last or sum, or remove one of the two"
             )),
             Duplicates::Sum | Duplicates::Last => error.into(),
-        })?;
-    }
-    let users = Interactions::of_block(by_user.owned(task.agent)?);
+        })
+    };
+    fill(task, &read_pairs, true)?;
+    task.data.release_cache();
+    let all = Interactions::of_block(read_pairs.owned(task.agent)?);
+    let [users, held] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
+    let by_user = seen(task.model)?;
     if !is_saved {
-        let seen = seen(task.model)?;
-        for (lists, pairs) in [(&by_item, &users.transposed()), (&seen, &users)] {
-            let mut block = lists.block();
-            for row in 0..pairs.row_count() {
-                let others = pairs.row(row).map(|pair| pairs.other_keys[pairs.others[pair] as usize]);
-                block.push_list(
-                    pairs.keys[row],
-                    &others.collect::<Vec<u64>>(),
-                    &pairs.values[pairs.row(row)],
-                );
-            }
-            lists.append(task.agent, &block)?;
+        for (lists, pairs) in [(&by_item, &users.transposed()), (&by_user, &users)] {
+            lists.append(task.agent, &pairs.block())?;
             lists.seal(task.agent)?;
         }
     }
     let items = Interactions::of_block(by_item.owned(task.agent)?);
-    Ok(Dealt { users, items, by_user, by_item })
+    fill(task, &held_pairs, false)?;
+    let given = Interactions::of_block(held_pairs.owned(task.agent)?);
+    let held = if held_share > 0.0 { &held } else { &given };
+    let validation = Validation::new(task, held, &by_item)?;
+    Ok(Dealt { users, items, by_user, by_item, validation })
 }
 
-/// Reads the task's share of the data, and appends its pairs to lists if they are given.
-fn read(task: &mut TrainTask<'_>, are_ratings: bool, lists: Option<&ListMatrix>) -> Result<(), Error> {
-    task.data.start_epoch(0)?;
-    while let Some(batch) = task.data.next()? {
+/// Reads a share of the data, and appends its pairs to lists if they are given.
+fn read(
+    stream: &mut dyn BatchStream,
+    agent: &mut dyn Agent,
+    are_ratings: bool,
+    lists: Option<&ListMatrix>,
+) -> Result<(), Error> {
+    stream.start_epoch(0)?;
+    while let Some(batch) = stream.next()? {
         let mut block = RowBlock::no_lists(ElementType::F32);
         for r in (0..batch.record_count()).filter(|&r| batch.weight(r) != 0.0) {
             let weight = batch.weight(r);
@@ -152,10 +190,9 @@ fn read(task: &mut TrainTask<'_>, are_ratings: bool, lists: Option<&ListMatrix>)
             }
         }
         if let Some(lists) = lists {
-            lists.append(task.agent, &block)?;
+            lists.append(agent, &block)?;
         }
     }
-    task.data.release_cache();
     Ok(())
 }
 

@@ -20,7 +20,7 @@
 //! | `scale` | 1 x 3, of ratings: mean, lowest, highest | f64 | assign |
 //! | `seen` | lists: for each user its items, with their values | f32 | assign |
 //! | `neighbors`, of neighbors | lists: for each item its neighbors, with their weights | f32 | assign |
-//! | `pairs_of_users`, `pairs_of_items`, in training | lists: for each user its items, for each item its users | f32 | as `duplicates` says |
+//! | `pairs_of_users`, `validation_pairs`, `pairs_of_items`, in training | lists: for each user its items, for each item its users | f32 | as `duplicates` says |
 //!
 //! **Cost** of an iteration of ALS with conjugate gradients: `steps (pairs k + rows k^2)` multiply-adds for each side; a task
 //! pulls each row of the other side that its pairs name once, and pushes its own rows.
@@ -39,6 +39,7 @@ mod solve;
 #[cfg(test)]
 mod tests;
 pub mod top;
+mod validation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,11 +151,13 @@ impl Method {
         }
     }
 
+    /// Share of the records that is held out. Of choices, a record may have all items of a user, so the task that owns the user
+    /// holds out items.
     fn validation_share(&self) -> f64 {
         match self {
-            Self::Als(als) => als.validation_share,
-            Self::Grid(grid) => grid.validation_share,
-            Self::Neighbors(_) => 0.0,
+            Self::Als(als) if als.objective.are_ratings() => als.validation_share,
+            Self::Grid(grid) if grid.are_ratings => grid.validation_share,
+            Self::Als(_) | Self::Grid(_) | Self::Neighbors(_) => 0.0,
         }
     }
 }

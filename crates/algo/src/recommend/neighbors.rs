@@ -1,20 +1,21 @@
-//! Neighbors of items, and what users have scored with them: the sum over the items of a user of its strength times the weight
-//! that an item has as their neighbor.
+//! Neighbors of items. The score of an item for a user is the sum over those of its neighbors that the user has, of their strength
+//! times their weight.
 //!
 //! Similarities are found by the task that owns an item: it pulls the lists of the users that have the item, ascending, so a
 //! similarity is a sum in one order, whatever the tasks.
 
 use data::Batch;
-use math::elementary::ln;
+use math::elementary::{exp, ln};
 use math::selection::TopN;
 use matrix::{Agent, ListMatrix, ListSelection, MatrixId, MatrixSpec, PushRule, Values, ValuesMut};
 
 use super::ease;
 use super::exact::add_up;
-use super::interactions::{Dealt, Duplicates, Interactions, deal};
+use super::interactions::{Dealing, Dealt, Duplicates, Interactions, deal};
 use super::model::{NeighborModel, seen};
 use super::params::{self, Similarity};
 use super::score::pairs;
+use super::validation::Validation;
 use crate::error::Error;
 use crate::job::{Scorer, TrainTask};
 use crate::metric::MetricAccumulator;
@@ -32,29 +33,38 @@ pub(super) struct Neighbors {
     /// Most neighbors of an item.
     limit: usize,
     pub(super) duplicates: Duplicates,
+    validation_share: f64,
 }
 
 /// What weighs a neighbor.
 #[derive(Clone, Copy, Debug)]
 enum Weights {
-    Similarity(Similarity, Bm25),
+    Similarity(Similarity, Constants),
     Ease { lambda: f64 },
 }
 
-/// The settings of BM25 (Robertson and Zaragoza, 2009), with items as documents and users as terms.
+/// The constants of similarities; those of BM25 (Robertson and Zaragoza, 2009) have items as documents and users as terms.
 #[derive(Clone, Copy, Debug)]
-struct Bm25 {
+struct Constants {
+    user_exponent: f64,
+    item_exponent: f64,
     k1: f64,
     b: f64,
 }
 
 impl Neighbors {
     pub(super) fn of_similarities(checked: &CheckedParams) -> Self {
-        let bm25 = Bm25 { k1: checked.real(&params::K1), b: checked.real(&params::B) };
+        let constants = Constants {
+            user_exponent: checked.real(&params::USER_EXPONENT),
+            item_exponent: checked.real(&params::ITEM_EXPONENT),
+            k1: checked.real(&params::K1),
+            b: checked.real(&params::B),
+        };
         Self {
-            weights: Weights::Similarity(checked.choice(&params::SIMILARITY), bm25),
+            weights: Weights::Similarity(checked.choice(&params::SIMILARITY), constants),
             limit: checked.integer(&params::NEIGHBORS) as usize,
             duplicates: checked.choice(&params::DUPLICATES),
+            validation_share: checked.real(&params::VALIDATION_SHARE),
         }
     }
 
@@ -63,6 +73,7 @@ impl Neighbors {
             weights: Weights::Ease { lambda: checked.real(&params::EASE_LAMBDA) },
             limit: checked.integer(&params::EASE_NEIGHBORS) as usize,
             duplicates: checked.choice(&params::DUPLICATES),
+            validation_share: checked.real(&params::VALIDATION_SHARE),
         }
     }
 
@@ -82,7 +93,13 @@ pub(super) fn begin<'a>(
     task: &mut TrainTask<'a>,
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
-    let Dealt { users, items, by_user, .. } = deal(task, (false, saved.is_some()), settings.duplicates)?;
+    let dealing = Dealing {
+        are_ratings: false,
+        is_saved: saved.is_some(),
+        duplicates: settings.duplicates,
+        held_share: settings.validation_share,
+    };
+    let Dealt { users, items, by_user, validation, .. } = deal(task, dealing)?;
     let mut totals = [items.row_count() as i64, items.others.len() as i64];
     add_up(task.agent, &mut totals)?;
     if totals[1] == 0 {
@@ -94,7 +111,14 @@ pub(super) fn begin<'a>(
     let counts: Vec<i64> = (0..items.row_count()).map(|row| items.row(row).len() as i64).collect();
     task.agent.push(NeighborModel::COUNTS, rows_of(&items.keys), Values::I64(&counts))?;
     let pair_count = users.others.len() as u64;
-    Ok(Box::new(NeighborLearner { settings, items, by_user, item_count: totals[0] as u64, pair_count }))
+    Ok(Box::new(NeighborLearner {
+        settings,
+        items,
+        by_user,
+        item_count: totals[0] as u64,
+        pair_count,
+        validation,
+    }))
 }
 
 struct NeighborLearner<'a> {
@@ -106,14 +130,16 @@ struct NeighborLearner<'a> {
     item_count: u64,
     /// Of the own users.
     pair_count: u64,
+    validation: Option<Validation>,
 }
 
 impl Learner for NeighborLearner<'_> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, _: u64) -> Result<Option<EpochEnd>, Error> {
         let lists = NeighborModel::lists()?;
         match self.settings.weights {
-            Weights::Similarity(similarity, bm25) => {
-                Similarities { similarity, bm25, item_count: self.item_count }.find(task, self, &lists)?;
+            Weights::Similarity(similarity, constants) => {
+                Similarities { similarity, constants, item_count: self.item_count }
+                    .find(task, self, &lists)?;
             }
             Weights::Ease { lambda } => {
                 ease::find(task, &self.by_user, &lists, (lambda, self.settings.limit))?;
@@ -127,6 +153,10 @@ impl Learner for NeighborLearner<'_> {
         Ok(Some(EpochEnd { record_count: self.pair_count, ..EpochEnd::of_last(training) }))
     }
 
+    fn validate(&mut self, task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        self.validation.as_ref().map(|validation| validation.measure(task)).transpose()
+    }
+
     fn save_state(&self) -> Result<Vec<u8>, Error> {
         encode(&())
     }
@@ -135,7 +165,7 @@ impl Learner for NeighborLearner<'_> {
 /// How similar items are found.
 struct Similarities {
     similarity: Similarity,
-    bm25: Bm25,
+    constants: Constants,
     item_count: u64,
 }
 
@@ -153,10 +183,13 @@ impl Similarities {
     /// The weight of a pair: of its strength, the size of its item, the mean of all sizes, and the number of the user's items.
     fn weight(&self, strength: f64, size: f64, (mean, user_items): (f64, usize)) -> f64 {
         match self.similarity {
-            Similarity::Cosine => strength / size,
+            Similarity::Cosine => {
+                let Constants { user_exponent, item_exponent, .. } = self.constants;
+                strength / power(user_items as f64, 0.5 * user_exponent) / power(size, item_exponent)
+            }
             Similarity::Cooccurrence | Similarity::Jaccard => 1.0,
             Similarity::Bm25 => {
-                let Bm25 { k1, b } = self.bm25;
+                let Constants { k1, b, .. } = self.constants;
                 let rarity = ln((1.0 + self.item_count as f64) / (1.0 + user_items as f64));
                 strength * (k1 + 1.0) / (k1 * (1.0 - b + b * size / mean) + strength) * rarity
             }
@@ -170,7 +203,7 @@ impl Similarities {
         own: &NeighborLearner<'_>,
         lists: &ListMatrix,
     ) -> Result<(), Error> {
-        let (items, matrix) = (&own.items, MatrixId(task.model.matrix_count() as u32 + 2));
+        let (items, matrix) = (&own.items, MatrixId(task.model.matrix_count() as u32 + 3));
         let sizes: Vec<f64> =
             (0..items.row_count()).map(|row| self.size(&items.values[items.row(row)])).collect();
         task.agent.push(matrix, rows_of(&items.keys), Values::F64(&sizes))?;
@@ -260,6 +293,11 @@ impl Similarities {
     }
 }
 
+/// A power of a number above 0.
+fn power(base: f64, exponent: f64) -> f64 {
+    exp(exponent * ln(base))
+}
+
 /// Scores pairs by the training items of their users.
 #[derive(Default)]
 pub(super) struct NeighborScorer {}
@@ -272,20 +310,23 @@ impl Scorer for NeighborScorer {
         users.sort_unstable();
         users.dedup();
         let users = Interactions::of_block(seen(&model)?.pull(agent, &ListSelection::Rows(&users))?);
-        let rows = ListSelection::Rows(&users.other_keys);
+        let mut items: Vec<u64> = pairs.iter().map(|(_, item)| *item).collect();
+        items.sort_unstable();
+        items.dedup();
+        let rows = ListSelection::Rows(&items);
         let items = Interactions::of_block(NeighborModel::lists()?.pull(agent, &rows)?);
         out.clear();
         for (user, item) in pairs {
-            let row = users.keys.binary_search(&user).expect("it was pulled");
+            let place = |keys: &[u64], key| keys.binary_search(&key).expect("it was pulled");
+            let (user, item) = (place(&users.keys, user), place(&items.keys, item));
             let mut score = 0.0;
-            if let Ok(item) = items.other_keys.binary_search(&item) {
-                for pair in users.row(row) {
-                    // All items of the users were pulled, in this order.
-                    let neighbors = items.row(users.others[pair] as usize);
-                    if let Ok(at) = items.others[neighbors.clone()].binary_search(&(item as u32)) {
-                        score +=
-                            f64::from(users.values[pair]) * f64::from(items.values[neighbors.start + at]);
-                    }
+            for pair in users.row(user) {
+                let key = users.other_keys[users.others[pair] as usize];
+                let neighbors = items.row(item);
+                let at = items.others[neighbors.clone()]
+                    .binary_search_by_key(&key, |&other| items.other_keys[other as usize]);
+                if let Ok(at) = at {
+                    score += f64::from(users.values[pair]) * f64::from(items.values[neighbors.start + at]);
                 }
             }
             out.push(score);

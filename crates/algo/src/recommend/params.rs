@@ -4,6 +4,9 @@ use super::interactions::Duplicates;
 use crate::param::common::{NOT_NEGATIVE as LIMIT, POSITIVE, SHARE};
 use crate::param::{Bounds, ParamKind, words};
 
+/// From 0 to 1.
+const SHARE_OR_ONE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed };
+
 crate::choices! {
     /// How the equations of a row are solved.
     pub(super) enum Solver {
@@ -50,7 +53,7 @@ crate::params! {
         /// Weight of a pair whatever was chosen; a choice has the weight 1 more
         pub(super) UNOBSERVED = "unobserved": LIMIT, "0.02";
         /// Exponent of the penalty
-        pub(super) NU = "nu": ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed }, "1";
+        pub(super) NU = "nu": SHARE_OR_ONE, "1";
         /// Confidence of a choice of strength 1, beside that of no choice, which is 1
         pub(super) ALPHA = "alpha": LIMIT, "40";
         /// How the equations of a row are solved
@@ -59,6 +62,8 @@ crate::params! {
         pub(super) IALS_STEPS = "cg_steps": ParamKind::Integer { low: 1, high: 1000 }, "3", "steps";
         /// What counts where a user has chosen an item several times
         pub(super) IALS_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "sum";
+        /// Share of the items of each user held out for validation
+        pub(super) IALS_VALIDATION_SHARE = "validation_share": SHARE, "0";
     ];
 }
 
@@ -99,13 +104,15 @@ crate::params! {
         pub(super) NEGATIVES = "negatives": ParamKind::Integer { low: 1, high: 1000 }, "1", "items";
         /// What counts where a user has chosen an item several times
         pub(super) BPR_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "last";
+        /// Share of the items of each user held out for validation
+        pub(super) BPR_VALIDATION_SHARE = "validation_share": SHARE, "0";
     ];
 }
 
 crate::choices! {
     /// How similar two items are.
     pub(super) enum Similarity {
-        Cosine = "cosine": "of their strengths over users";
+        Cosine = "cosine": "sum over users of the products of strengths / items of the user^user_exponent, / (length x length)^item_exponent", reads USER_EXPONENT, ITEM_EXPONENT;
         Cooccurrence = "cooccurrence": "users that have both";
         Jaccard = "jaccard": "users that have both / users that have one or both";
         Bm25 = "bm25": "product of Okapi BM25 weights", reads K1, B;
@@ -116,14 +123,20 @@ crate::params! {
     pub(super) const ITEMKNN = [
         /// How similar two items are
         pub(super) SIMILARITY = "similarity": ParamKind::Choice(words::<Similarity>), "cosine";
+        /// How much less users with many items count; 0 is the cosine of textbooks
+        pub(super) USER_EXPONENT = "user_exponent": SHARE_OR_ONE, "1";
+        /// How much less popular items count; 1 is the cosine of textbooks
+        pub(super) ITEM_EXPONENT = "item_exponent": SHARE_OR_ONE, "0.5";
         /// Most neighbors of an item: those that are most similar
         pub(super) NEIGHBORS = "neighbors": ParamKind::Integer { low: 1, high: 1 << 20 }, "100", "items";
         /// How fast further strength of a choice counts less
         pub(super) K1 = "k1": POSITIVE, "1.2";
         /// How much less popular items count
-        pub(super) B = "b": ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed }, "0.75";
+        pub(super) B = "b": SHARE_OR_ONE, "0.75";
         /// What counts where a user has chosen an item several times
         pub(super) ITEMKNN_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "sum";
+        /// Share of the items of each user held out for validation
+        pub(super) ITEMKNN_VALIDATION_SHARE = "validation_share": SHARE, "0";
     ];
 }
 
@@ -135,5 +148,7 @@ crate::params! {
         pub(super) EASE_NEIGHBORS = "neighbors": ParamKind::Integer { low: 1, high: 1 << 20 }, "1000", "items";
         /// What counts where a user has chosen an item several times
         pub(super) EASE_DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "last";
+        /// Share of the items of each user held out for validation
+        pub(super) EASE_VALIDATION_SHARE = "validation_share": SHARE, "0";
     ];
 }

@@ -393,6 +393,9 @@ impl Learner for Boosting<'_> {
     }
 
     fn validate(&mut self, task: &mut TrainTask<'_>) -> Result<Option<MetricAccumulator>, Error> {
+        if task.validation.is_none() {
+            return Ok(None);
+        }
         match &mut self.validation {
             Some(validation) => validation.add(self.model, &self.last),
             empty => *empty = Validation::read(task, self.model)?,

@@ -6,39 +6,69 @@ use matrix::{OwnedValues, RowBlock};
 use super::{Basis, BestItems, Engine, Items, Request};
 use crate::error::Error;
 
-/// The weights of neighbors.
+/// Neighbors and weights.
 #[derive(Debug)]
 pub(super) struct NeighborEngine {
     users: Vec<u64>,
-    /// For each item where its neighbors begin, and the end of all.
+    /// For each item its neighbors, with what they add to its score.
+    neighbors: Lists,
+    /// For each item those of which it is a neighbor, with what it adds to their scores.
+    influences: Lists,
+}
+
+/// For each item a list of positions of others, with weights.
+#[derive(Debug)]
+struct Lists {
+    /// Where the lists begin, and the end of all.
     starts: Vec<usize>,
-    /// Positions of neighbors with their weights.
-    neighbors: Vec<(u32, f32)>,
+    entries: Vec<(u32, f32)>,
+}
+
+impl Lists {
+    fn new(block: &RowBlock, items: &Items) -> Self {
+        let OwnedValues::F32(weights) = &block.values else { unreachable!("weights are such numbers") };
+        let (mut starts, mut entries) = (vec![0; items.keys.len() + 1], Vec::new());
+        for (item, range) in block.rows() {
+            let Some(item) = items.position(item) else { continue };
+            for (neighbor, weight) in block.entries()[range.clone()].iter().zip(&weights[range]) {
+                entries.extend(items.position(*neighbor).map(|at| (at as u32, *weight)));
+            }
+            starts[item + 1] = entries.len();
+        }
+        // A list that is not there begins where the one before ends.
+        for at in 1..starts.len() {
+            starts[at] = starts[at].max(starts[at - 1]);
+        }
+        Self { starts, entries }
+    }
+
+    /// The same entries by the other item.
+    fn turned(&self) -> Self {
+        let mut starts = vec![0; self.starts.len()];
+        self.entries.iter().for_each(|(other, _)| starts[*other as usize + 1] += 1);
+        (1..starts.len()).for_each(|at| starts[at] += starts[at - 1]);
+        let (mut next, mut entries) = (starts.clone(), vec![(0, 0.0); self.entries.len()]);
+        for item in 0..self.starts.len() - 1 {
+            for (other, weight) in self.of(item) {
+                entries[next[*other as usize]] = (item as u32, *weight);
+                next[*other as usize] += 1;
+            }
+        }
+        Self { starts, entries }
+    }
+
+    fn of(&self, item: usize) -> &[(u32, f32)] {
+        &self.entries[self.starts[item]..self.starts[item + 1]]
+    }
 }
 
 impl NeighborEngine {
     pub(super) fn new(users: &[u64], block: &RowBlock, items: &Items) -> Self {
-        let OwnedValues::F32(weights) = &block.values else { unreachable!("weights are such numbers") };
-        let (mut starts, mut neighbors) = (vec![0; items.keys.len() + 1], Vec::new());
-        for (item, range) in block.rows() {
-            let Some(item) = items.position(item) else { continue };
-            for (neighbor, weight) in block.entries()[range.clone()].iter().zip(&weights[range]) {
-                neighbors.extend(items.position(*neighbor).map(|at| (at as u32, *weight)));
-            }
-            starts[item + 1] = neighbors.len();
-        }
-        // Items without neighbors begin where the one before ends.
-        for at in 1..starts.len() {
-            starts[at] = starts[at].max(starts[at - 1]);
-        }
-        Self { users: users.to_vec(), starts, neighbors }
+        let neighbors = Lists::new(block, items);
+        Self { users: users.to_vec(), influences: neighbors.turned(), neighbors }
     }
 
-    fn neighbors(&self, item: usize) -> &[(u32, f32)] {
-        &self.neighbors[self.starts[item]..self.starts[item + 1]]
-    }
-
-    /// Sets the score of each item: the sum over the items of the user of its strength times the weight of the neighbor. Returns
+    /// Sets the score of each item: the sum over the items of the user of its strength times its weight as a neighbor. Returns
     /// whether the model has an item of the user.
     fn score(&self, items: &Items, choices: &[(u64, f32)], scores: &mut [f32]) -> bool {
         scores.fill(0.0);
@@ -46,8 +76,8 @@ impl NeighborEngine {
         for (item, strength) in choices {
             let Some(item) = items.position(*item) else { continue };
             is_known = true;
-            for (neighbor, weight) in self.neighbors(item) {
-                scores[*neighbor as usize] += strength * weight;
+            for (other, weight) in self.influences.of(item) {
+                scores[*other as usize] += strength * weight;
             }
         }
         is_known
@@ -85,7 +115,8 @@ impl Engine for NeighborEngine {
     /// By the weights of neighbors.
     fn similar(&self, items: &Items, positions: &[usize], n: usize) -> Vec<Vec<(f64, u64)>> {
         let similar = |&at: &usize| {
-            let allowed = self.neighbors(at).iter().filter(|(neighbor, _)| items.allowed[*neighbor as usize]);
+            let allowed =
+                self.neighbors.of(at).iter().filter(|(neighbor, _)| items.allowed[*neighbor as usize]);
             let mut list: Vec<(f64, u64)> =
                 allowed.map(|&(neighbor, weight)| (f64::from(weight), u64::from(neighbor))).collect();
             list.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
