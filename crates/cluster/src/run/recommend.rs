@@ -1,8 +1,9 @@
 //! `recommend`: the best items for users, the items most similar to others, and how well the best items meet those that users
 //! have chosen later. The model is read into this process.
 
+mod list_writer;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use algo::Families;
@@ -12,10 +13,11 @@ use algo::recommend::{FactorModel, NeighborModel, interactions_of};
 use data::{Batch, InputPurpose, KeyNames, Schema, Source};
 use math::hash::named_key;
 use matrix::{ElementType, OwnedValues, RowBlock};
-use model::ModelFiles;
+use model::{ModelFiles, TempOutput};
 use serde::{Deserialize, Serialize};
 
-use super::predict::quote;
+use list_writer::{ListWriter, Lists};
+
 use super::{Environment, load_model};
 use crate::error::Error;
 use crate::job::Input;
@@ -27,6 +29,8 @@ const WRITTEN_AT_ONCE: usize = 4096;
 const READ_SIZE: usize = 4096;
 /// The columns of the output.
 pub const COLUMNS: [&str; 4] = ["user", "item", "rank", "score"];
+/// Those of similar items.
+const SIMILAR_COLUMNS: [&str; 4] = ["item", "similar", "rank", "similarity"];
 
 /// What `recommend` does.
 #[derive(Clone, Debug)]
@@ -149,17 +153,17 @@ impl LoadedRecommender {
         let requests: Vec<Request> = users.iter().map(request).collect();
         let threads = crate::machine::core_count();
         let lists = self.engine.recommend(&requests, n, threads)?;
-        Ok(lists.into_iter().map(|(_, list)| self.named(list)).collect())
+        Ok(lists.into_iter().map(|(_, list)| self.named(&list).collect()).collect())
     }
 
     /// The n items that are most similar to each of these, best first, with the cosine of their factors.
     pub fn similar(&self, items: &[&str], n: usize) -> Vec<Vec<(String, f64)>> {
         let keys: Vec<u64> = items.iter().map(|item| key_of(&self.schema, 1, item)).collect();
-        self.engine.similar(&keys, n).into_iter().map(|list| self.named(list)).collect()
+        self.engine.similar(&keys, n).iter().map(|list| self.named(list).collect()).collect()
     }
 
-    fn named(&self, list: Vec<Recommendation>) -> Vec<(String, f64)> {
-        list.into_iter().map(|one| (name_of(&self.schema, &self.names, 1, one.item), one.score)).collect()
+    fn named<'a>(&'a self, list: &'a [Recommendation]) -> impl Iterator<Item = (String, f64)> + 'a {
+        list.iter().map(|one| (name_of(&self.schema, &self.names, 1, one.item), one.score))
     }
 }
 
@@ -315,27 +319,32 @@ pub fn recommend(job: &RecommendJob, environment: Environment<'_>) -> Result<Rec
     }
     loaded.names = names.finish().0;
     let stored = destination.as_ref().map(|path| environment.interrupt.temp_output(path));
-    let mut writer: Box<dyn Write> = match (&stored, &job.output) {
-        (Some(stored), _) => Box::new(std::io::BufWriter::new(
-            std::fs::File::create(stored.path()).map_err(Error::io("create", stored.path()))?,
-        )),
-        (None, Some(_)) => Box::new(std::io::BufWriter::new(std::io::stdout())),
-        (None, None) => Box::new(std::io::sink()),
+    let mut writer = match &job.output {
+        Some(place) => {
+            ListWriter::create(stored.as_ref().map(TempOutput::path), place, columns(&job.subjects))?
+        }
+        None => ListWriter::Nowhere,
     };
     let mut summary = match &job.subjects {
-        Subjects::SimilarTo(path) => write_similar(&loaded, &lines(path)?, job.top, &mut *writer),
+        Subjects::SimilarTo(path) => write_similar(&loaded, &lines(path)?, job.top, &mut writer),
         Subjects::All | Subjects::Users(_) => {
             let users = users(job, &loaded, &test)?;
-            Lists { job, loaded: &loaded, seen: &seen, test: &test }.run(&users, &mut *writer, environment)
+            Run { job, loaded: &loaded, seen: &seen, test: &test }.run(&users, &mut writer, environment)
         }
     }?;
-    writer.flush().map_err(Error::io("write", destination.as_deref().unwrap_or(Path::new("-"))))?;
-    drop(writer);
+    writer.finish()?;
     if let Some(stored) = stored {
         stored.persist(outputs::put_file(job.overwrite))?;
     }
     summary.output = job.output.as_ref().map(|path| path.display().to_string());
     Ok(summary)
+}
+
+fn columns(subjects: &Subjects) -> &'static [&'static str; 4] {
+    match subjects {
+        Subjects::SimilarTo(_) => &SIMILAR_COLUMNS,
+        Subjects::All | Subjects::Users(_) => &COLUMNS,
+    }
 }
 
 /// Checks what is asked for, and returns the file to write.
@@ -357,7 +366,7 @@ fn check(job: &RecommendJob) -> Result<Option<PathBuf>, Error> {
         let inputs = [&job.seen, &job.test].into_iter().flatten().flat_map(|input| input.data.clone());
         let outputs =
             Outputs::new(job.overwrite).with_inputs(&inputs.collect::<Vec<_>>()).with_model(&job.model);
-        outputs.check_file("--output", path, OutputKind::Scores(&COLUMNS))?;
+        outputs.check_file("--output", path, OutputKind::Scores(columns(&job.subjects)))?;
     }
     Ok(destination)
 }
@@ -381,52 +390,40 @@ fn write_similar(
     loaded: &LoadedRecommender,
     items: &[String],
     top: usize,
-    writer: &mut dyn Write,
+    writer: &mut ListWriter,
 ) -> Result<RecommendSummary, Error> {
     let names: Vec<&str> = items.iter().map(String::as_str).collect();
-    let mut text = b"item,similar,rank,cosine\n".to_vec();
-    let mut unknown = Vec::new();
+    let (mut lists, mut unknown) = (Lists::default(), Vec::new());
     for (name, list) in names.iter().zip(loaded.similar(&names, top)) {
         if list.is_empty() {
             unknown.push(format!("'{name}'"));
         }
-        for (rank, (similar, score)) in (1..).zip(&list) {
-            write_line(&mut text, name, similar, rank, *score);
-        }
+        lists.add(name, list.into_iter());
     }
-    writer.write_all(&text).map_err(Error::io("write", Path::new("--output")))?;
+    writer.write(&lists)?;
     let notice = |unknown: &[String]| format!("the model does not have the items {}", unknown.join(", "));
     let notices = if unknown.is_empty() { Vec::new() } else { vec![notice(&unknown)] };
     Ok(RecommendSummary { lists: items.len() as u64, notices, ..RecommendSummary::default() })
 }
 
-fn write_line(out: &mut Vec<u8>, subject: &str, item: &str, rank: usize, score: f64) {
-    quote(out, subject.as_bytes());
-    out.push(b',');
-    quote(out, item.as_bytes());
-    out.extend_from_slice(format!(",{rank},{score}\n").as_bytes());
-}
-
 /// The lists of users that are found, written and measured.
-struct Lists<'a> {
+struct Run<'a> {
     job: &'a RecommendJob,
     loaded: &'a LoadedRecommender,
     seen: &'a Choices,
     test: &'a Choices,
 }
 
-impl Lists<'_> {
+impl Run<'_> {
     fn run(
         &self,
         users: &[(u64, Option<String>)],
-        writer: &mut dyn Write,
+        writer: &mut ListWriter,
         environment: Environment<'_>,
     ) -> Result<RecommendSummary, Error> {
         let Self { job, loaded, seen, test } = self;
-        let unwritten = || Path::new(job.output.as_deref().unwrap_or(Path::new("-"))).to_owned();
         let mut summary = RecommendSummary { lists: users.len() as u64, ..RecommendSummary::default() };
         let (mut measured, mut popular) = (Vec::new(), Vec::new());
-        writer.write_all((COLUMNS.join(",") + "\n").as_bytes()).map_err(Error::io("write", &unwritten()))?;
         for users in users.chunks(WRITTEN_AT_ONCE) {
             environment.interrupt.check("while items were found; nothing was written")?;
             let requests: Vec<Request> = users
@@ -434,17 +431,14 @@ impl Lists<'_> {
                 .map(|(user, _)| loaded.request(*user, seen.choices(*user), job.keeps_seen))
                 .collect();
             let lists = loaded.engine.recommend(&requests, job.top, job.threads)?;
-            let mut text = Vec::new();
+            let mut written = Lists::default();
             for (((user, name), request), (basis, list)) in users.iter().zip(&requests).zip(lists) {
                 summary.folded_in += u64::from(basis == Basis::FoldedIn);
                 summary.popular += u64::from(basis == Basis::Popularity);
                 if job.output.is_some() {
                     let name =
                         name.clone().unwrap_or_else(|| name_of(&loaded.schema, &loaded.names, 0, *user));
-                    for (rank, one) in (1..).zip(&list) {
-                        let item = name_of(&loaded.schema, &loaded.names, 1, one.item);
-                        write_line(&mut text, &name, &item, rank, one.score);
-                    }
+                    written.add(&name, loaded.named(&list));
                 }
                 if job.test.is_some() {
                     let keys =
@@ -454,7 +448,7 @@ impl Lists<'_> {
                     measured.push((keys(&list), relevant));
                 }
             }
-            writer.write_all(&text).map_err(Error::io("write", &unwritten()))?;
+            writer.write(&written)?;
         }
         if job.test.is_some() {
             let of = |lists: &[(Vec<u64>, Vec<u64>)]| {

@@ -120,7 +120,9 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
     for applied in &trained.applied {
         text += &format!("applied      {} {} to {}\n", applied.function, applied.argument, applied.matrix);
     }
-    text += &format!("training     {}\n", metrics_text(&trained.metrics));
+    if !trained.metrics.is_empty() {
+        text += &format!("training     {}\n", metrics_text(&trained.metrics));
+    }
     if !trained.validation_metrics.is_empty() {
         text += &format!("validation   {}\n", metrics_text(&trained.validation_metrics));
     }

@@ -42,7 +42,7 @@ pub(super) fn command() -> Command {
         .arg(files("seen", "Data with what users have besides the training data, which is left out too; rows of users that are not in the model are computed from it; may be repeated"))
         .arg(switch("keep-seen", "Recommend also what users have"))
         .arg(files("test", "Data with what users have chosen later: print precision, recall, NDCG and MAP, and those of the most popular items; may be repeated"))
-        .arg(file("output", "File for the items, CSV, or - for standard output"))
+        .arg(file("output", "File for the items: .parquet, CSV with any other ending, or - for standard output"))
         .arg(switch("overwrite", "Replace the file of an earlier run"))
         .arg(
             Arg::new("threads")

@@ -72,7 +72,9 @@ pub(super) fn summary(report: &Report) -> String {
         text += &format!("labels      {}\n", report.input.labels);
     }
     if let Some(line) = report.saved_epoch() {
-        text += &format!("training    {}\n", metrics_text(&line.training));
+        if !line.training.is_empty() {
+            text += &format!("training    {}\n", metrics_text(&line.training));
+        }
         if let Some(validation) = &line.validation {
             text += &format!("validation  {}\n", metrics_text(validation));
         }

@@ -115,6 +115,39 @@ fn users_get_exactly_so_many_items_that_they_do_not_have() {
 }
 
 #[test]
+fn neighbors_have_the_same_bytes_everywhere_and_recommend_to_old_and_new_users() {
+    let folder = Folder::new();
+    let data = folder.write("baskets.adjacency", baskets());
+    let new = folder.write("new.adjacency", "bob tea1 tea3 tea5\n");
+    let users = folder.write("users", "ann3\nbob\n");
+    for algorithm in ["itemknn", "ease"] {
+        let model = |name: &str, extra: &[&str]| {
+            let model = folder.path(&format!("{algorithm}{name}"));
+            let shared = ["train", algorithm, "--data", &data, "--model", &model, "--quiet"];
+            let held = ["--set", "validation_share=0.2", "--json"];
+            let report = succeed(&[&shared[..], &held, extra].concat());
+            assert!(report.contains("ndcg@20"), "{report}");
+            model
+        };
+        let first = model("1", &["--tasks", "1"]);
+        assert!(weights(&first) == weights(&model("3", &["--tasks", "3"])), "{algorithm}");
+        let servers = model("s", &["--tasks", "2", "--servers", "2", "--workers", "2"]);
+        assert!(weights(&first) == weights(&servers), "{algorithm}");
+        let shared = ["recommend", &first, "--seen", &new, "--users", &users, "--top", "3", "--output"];
+        let lists = pairs(&succeed(&[&shared[..], &["-"]].concat()));
+        let odd = |item: &str| item.trim_start_matches("tea").parse::<usize>().unwrap() % 2 == 1;
+        assert!(lists.len() == 6 && lists.iter().all(|(_, item)| odd(item)), "{algorithm}: {lists:?}");
+        let table = folder.path(&format!("{algorithm}.parquet"));
+        succeed(&[&shared[..], &[&table]].concat());
+        assert!(std::fs::read(&table).unwrap().starts_with(b"PAR1"));
+        let pair = folder.write("pair.adjacency", "ann3 tea5\n");
+        let scores = succeed(&["predict", "--model", &first, "--data", &pair, "--output", "-"]);
+        let score: f64 = scores.lines().nth(1).unwrap().trim().parse().unwrap();
+        assert!(score > 0.0, "{scores}");
+    }
+}
+
+#[test]
 fn what_cannot_be_learned_says_where_and_what_to_do() {
     let folder = Folder::new();
     let model = folder.path("model");

@@ -313,7 +313,9 @@ fn epoch_text(line: &EpochLine, epoch_count: u64, scored: u64) -> String {
         counted(line.records, "record")
     };
     let mut text = format!("epoch {}/{epoch_count}  {records}  {speed}/s", line.epoch + 1);
-    text += &format!("\n  training    {}", metrics_text(&line.training));
+    if !line.training.is_empty() {
+        text += &format!("\n  training    {}", metrics_text(&line.training));
+    }
     if let Some(validation) = &line.validation {
         text += &format!("\n  validation  {}", metrics_text(validation));
     }
