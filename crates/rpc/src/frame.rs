@@ -98,6 +98,10 @@ impl Frame {
                 "zeros up to a multiple of 8 bytes",
             ));
         }
+        if !self.values.is_valid() {
+            let expected = "a count, and as many values at most";
+            return Err(crate::header::field(kind, "packed values", "other bytes", expected));
+        }
         Ok(())
     }
 

@@ -141,7 +141,7 @@ impl Header {
         let flags = u32_at(bytes, 8);
         let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
         let (Some(value_type), 0) = (value_type, flags & !DEFINED_FLAGS) else {
-            let expected = "bit 0, a type of values of 0 to 6 in bits 4 to 6";
+            let expected = "bit 0, a type of values in bits 4 to 6";
             return Err(field(kind, "flags", flags, expected));
         };
         let header = Self {
@@ -186,7 +186,7 @@ impl Header {
         if !uses.has(Uses::VALUES) && !rounds && code != 0 {
             return Err(field(self.kind, "type of values", code, "0: this kind has none"));
         }
-        if self.value_type.is_rounded() && !rounds {
+        if self.value_type.is_encoded() && !rounds {
             return Err(field(
                 self.kind,
                 "type of values",

@@ -95,7 +95,7 @@ fn messages() -> impl Strategy<Value = Message> {
         let wire = WireType::ALL[index as usize % 3];
         match which {
             0 => {
-                let values = WireValues::round(values, wire);
+                let values = WireValues::encode(values, wire);
                 Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
             }
             1 => Message::Pull(Pull {
@@ -111,7 +111,7 @@ fn messages() -> impl Strategy<Value = Message> {
                 wire,
             }),
             2 => {
-                let values = WireValues::round(values, wire);
+                let values = WireValues::encode(values, wire);
                 Message::Pulled(Pulled { request, minimum: clock, held_ns: request, applied, values })
             }
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),

@@ -129,7 +129,7 @@ impl LaneState {
         match answer {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(values) => {
-                let values = WireValues::round(values, pull.wire);
+                let values = WireValues::encode(values, pull.wire);
                 open.stats.count_pull(clock, open.clock_table.minimum());
                 self.stats.value_bytes_out += values.byte_count() as u64;
                 let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
@@ -141,15 +141,20 @@ impl LaneState {
     }
 }
 
-/// Refuses rounding of other values than f32.
+/// Refuses rounding of other values than f32, and packing of others than i32.
 pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusal> {
-    if wire == WireType::F32 || spec.element == ElementType::F32 {
+    let needed = match wire {
+        WireType::F32 => return Ok(()),
+        WireType::Bf16 | WireType::Int8 => ElementType::F32,
+        WireType::Packed => ElementType::I32,
+    };
+    if spec.element == needed {
         return Ok(());
     }
     let (name, element, wire) = (&spec.name, spec.element, wire.name());
     let text = format!(
-        "values of matrix {name:?} are requested as {wire}, but its elements are {element:?}: only f32 can be rounded, \
-         request them without rounding"
+        "values of matrix {name:?} are requested as {wire}, but its elements are {element:?}: only f32 can be rounded \
+         and only i32 packed, request them as they are"
     );
     Err(Refusal::new(FaultKind::Invalid, text))
 }

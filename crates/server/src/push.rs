@@ -327,12 +327,12 @@ pub(crate) fn merge(
 ) -> Result<(), Refusal> {
     let columns = matrix.spec().columns_of_table();
     let (runs, keys, found) = list.with_positions(place);
-    let values = values.into_values();
-    let values = values.as_values();
-    if values.len() != keys.len() * columns {
-        let (expected, actual) = (keys.len() * columns, values.len());
+    let (expected, actual) = (keys.len() * columns, values.len());
+    if actual != expected {
         return Err(matrix::Error::ValueCount { matrix: matrix.spec().name.clone(), expected, actual }.into());
     }
+    let values = values.into_values();
+    let values = values.as_values();
     let name = PushId { clock: push.clock, task: push.task, index: push.index };
     let parts = runs.iter().scan(0, |start, run| {
         let range = *start..*start + run.count as usize;

@@ -9,7 +9,6 @@ use matrix::{
     ValuesMut,
 };
 use rpc::Message;
-use rpc::WireType;
 use rpc::log_request;
 use rpc::message::Role;
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
@@ -367,7 +366,7 @@ impl Agent for RemoteAgent {
     fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         match self.state.long_key_list(matrix, part) {
             // Residuals are kept for whole pushes only.
-            Some(list) if self.state.layout().wire_of(matrix.0 as usize) == WireType::F32 => {
+            Some(list) if !self.state.layout().wire_of(matrix.0 as usize).is_rounded() => {
                 self.push_in_parts(matrix, part, list, values)
             }
             _ => self.push_whole(matrix, part, values),

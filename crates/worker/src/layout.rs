@@ -181,6 +181,9 @@ impl JobLayout {
 
     /// The encoding of the values of a matrix.
     pub fn wire_of(&self, matrix: usize) -> WireType {
+        if self.matrices[matrix].element == ElementType::I32 {
+            return WireType::Packed;
+        }
         self.wire.get(matrix).copied().unwrap_or_default()
     }
 

@@ -102,7 +102,7 @@ impl AgentState {
                     let keys = piece.all_keys(route);
                     state.residuals.round(route.table(), &keys, &mut rows, wire)
                 }
-                (_, values) => WireValues::Exact(values),
+                (wire, values) => WireValues::encode(values, wire),
             };
             let push = Push {
                 request: 0,

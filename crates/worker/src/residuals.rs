@@ -100,7 +100,7 @@ impl AgentState {
     /// The encoding of a push of `key_count` keys. Makes room for its residuals.
     pub(crate) fn wire_of_push(&mut self, matrix: usize, key_count: usize) -> Result<WireType, Error> {
         let wire = self.layout.wire_of(matrix);
-        if wire == WireType::F32 {
+        if !wire.is_rounded() {
             return Ok(wire);
         }
         let kept: u64 = self.matrices.iter().map(|state| state.residuals.bytes()).sum();

@@ -61,7 +61,7 @@ impl<'a> Section<'a> {
     }
 
     fn of(values: &'a WireValues) -> Self {
-        Self { value_type: values.value_type(), len: values.len(), bytes: values.bytes() }
+        Self { value_type: values.value_type(), len: values.section_len(), bytes: values.bytes() }
     }
 }
 

@@ -33,9 +33,10 @@ impl Pull {
             ValueType::F32 => WireType::F32,
             ValueType::Bf16 => WireType::Bf16,
             ValueType::Int8 => WireType::Int8,
+            ValueType::Packed => WireType::Packed,
             ValueType::F64 | ValueType::I64 | ValueType::I32 | ValueType::U32 => {
                 let code = header.value_type.code();
-                return Err(field(header.kind, "type of values", code, "0 exact, 3 bf16, 4 int8"));
+                return Err(field(header.kind, "type of values", code, "0 exact, 3 bf16, 4 int8, 7 packed"));
             }
         };
         Ok(Self {

@@ -1,16 +1,20 @@
-//! How values travel: exact, or rounded to fewer bytes.
+//! How values travel: as they are, packed, or rounded to fewer bytes.
 //!
 //! | form | bytes a value | largest error |
 //! |---|---|---|
 //! | `f32` | 4 | none |
 //! | `bf16` | 2 | 2^-8 of the value, see [`bf16`] |
 //! | `int8` | 1, and 4 for each [`int8::BLOCK`] values | 1/254 of the largest magnitude in its block, see [`int8`] |
+//! | `packed` | 0 for a zero, 1 to 3 for most others, see [`packed`] | none |
+//!
+//! Values of `i32` matrices travel packed where that is shorter, without being asked for.
 //!
 //! Rounding is deterministic, and finite values stay finite. Only values of `f32` matrices are rounded. The sender of a
 //! push keeps what rounding takes from it, the residual ([`WireValues::split`]); a pull is rounded without a residual.
 
 pub mod bf16;
 pub mod int8;
+pub mod packed;
 
 use matrix::{ElementType, OwnedValues};
 use serde::{Deserialize, Serialize};
@@ -18,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// Sections are padded to a multiple of this number of bytes.
 const PADDED_BYTES: usize = crate::header::ALIGN;
 
-/// The form in which values of an `f32` matrix travel.
+/// The form in which the values of a matrix travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireType {
@@ -29,9 +33,12 @@ pub enum WireType {
     Bf16,
     /// A signed byte, times the scale of its block.
     Int8,
+    /// Exact values of an `i32` matrix, packed where that is shorter. No setting names it: these values always are.
+    Packed,
 }
 
 impl WireType {
+    /// The forms that settings name.
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Int8];
 
     /// The name in settings and messages.
@@ -40,7 +47,13 @@ impl WireType {
             Self::F32 => "f32",
             Self::Bf16 => "bf16",
             Self::Int8 => "int8",
+            Self::Packed => "packed",
         }
+    }
+
+    /// Whether values are rounded.
+    pub fn is_rounded(self) -> bool {
+        matches!(self, Self::Bf16 | Self::Int8)
     }
 
     /// The form with a name.
@@ -61,11 +74,22 @@ pub enum ValueType {
     Int8,
     I32,
     U32,
+    /// `i32`, packed.
+    Packed,
 }
 
 impl ValueType {
     /// All types, by code.
-    const ALL: [Self; 7] = [Self::F32, Self::F64, Self::I64, Self::Bf16, Self::Int8, Self::I32, Self::U32];
+    const ALL: [Self; 8] = [
+        Self::F32,
+        Self::F64,
+        Self::I64,
+        Self::Bf16,
+        Self::Int8,
+        Self::I32,
+        Self::U32,
+        Self::Packed,
+    ];
 
     pub(crate) fn code(self) -> u32 {
         self as u32
@@ -75,18 +99,19 @@ impl ValueType {
         Self::ALL.get(code as usize).copied()
     }
 
-    /// Whether the type is a rounded one.
-    pub fn is_rounded(self) -> bool {
-        matches!(self, Self::Bf16 | Self::Int8)
+    /// Whether the section is not the values as they are in memory.
+    pub fn is_encoded(self) -> bool {
+        matches!(self, Self::Bf16 | Self::Int8 | Self::Packed)
     }
 
-    /// Number of bytes of a section of `len` values, without padding.
+    /// Number of bytes of a section of `len` values, without padding. The length of a packed section is that of its bytes.
     pub(crate) fn section_bytes(self, len: u64) -> u64 {
         match self {
             Self::F32 | Self::I32 | Self::U32 => 4 * len,
             Self::F64 | Self::I64 => 8 * len,
             Self::Bf16 => 2 * len,
             Self::Int8 => int8::section_bytes(len as usize) as u64,
+            Self::Packed => len,
         }
     }
 }
@@ -109,6 +134,7 @@ impl From<WireType> for ValueType {
             WireType::F32 => Self::F32,
             WireType::Bf16 => Self::Bf16,
             WireType::Int8 => Self::Int8,
+            WireType::Packed => Self::Packed,
         }
     }
 }
@@ -122,6 +148,8 @@ pub enum WireValues {
     Bf16(Vec<u16>),
     /// Rounded to bytes, in blocks with a scale each.
     Int8(int8::Blocks),
+    /// Exact values of `i32`, packed.
+    Packed(packed::Numbers),
 }
 
 impl From<OwnedValues> for WireValues {
@@ -131,11 +159,16 @@ impl From<OwnedValues> for WireValues {
 }
 
 impl WireValues {
-    /// Rounds `values` if they are `f32` and `wire` asks for it; other values stay exact.
-    pub fn round(values: OwnedValues, wire: WireType) -> Self {
+    /// Brings `values` into the form that `wire` asks for, if they are of its element type and, where they are packed, it
+    /// is shorter; otherwise they stay as they are.
+    pub fn encode(values: OwnedValues, wire: WireType) -> Self {
         match (wire, values) {
             (WireType::Bf16, OwnedValues::F32(values)) => Self::Bf16(bf16::round(&values)),
             (WireType::Int8, OwnedValues::F32(values)) => Self::Int8(int8::Blocks::round(&values)),
+            (WireType::Packed, OwnedValues::I32(values)) => match packed::Numbers::pack(&values) {
+                Some(numbers) => Self::Packed(numbers),
+                None => Self::Exact(OwnedValues::I32(values)),
+            },
             (_, values) => Self::Exact(values),
         }
     }
@@ -143,7 +176,7 @@ impl WireValues {
     /// Rounds `values` and leaves the residual in them: each value is exactly its rounded value plus its residual.
     pub fn split(values: &mut [f32], wire: WireType) -> Self {
         match wire {
-            WireType::F32 => {
+            WireType::F32 | WireType::Packed => {
                 let exact = values.to_vec();
                 values.fill(0.0);
                 Self::Exact(OwnedValues::F32(exact))
@@ -153,12 +186,13 @@ impl WireValues {
         }
     }
 
-    /// The values; rounded ones are converted back to `f32`.
+    /// The values; rounded ones are converted back to `f32`, packed ones to `i32`.
     pub fn into_values(self) -> OwnedValues {
         match self {
             Self::Exact(values) => values,
             Self::Bf16(bits) => OwnedValues::F32(bf16::widen(&bits)),
             Self::Int8(blocks) => OwnedValues::F32(blocks.widen()),
+            Self::Packed(numbers) => OwnedValues::I32(numbers.unpack()),
         }
     }
 
@@ -167,6 +201,7 @@ impl WireValues {
             Self::Exact(values) => values.element_type().into(),
             Self::Bf16(_) => ValueType::Bf16,
             Self::Int8(_) => ValueType::Int8,
+            Self::Packed(_) => ValueType::Packed,
         }
     }
 
@@ -176,6 +211,23 @@ impl WireValues {
             Self::Exact(values) => values.len(),
             Self::Bf16(bits) => bits.len(),
             Self::Int8(blocks) => blocks.len(),
+            Self::Packed(numbers) => numbers.len(),
+        }
+    }
+
+    /// The length of the section in the header: the number of values, or of packed bytes.
+    pub(crate) fn section_len(&self) -> usize {
+        match self {
+            Self::Exact(_) | Self::Bf16(_) | Self::Int8(_) => self.len(),
+            Self::Packed(numbers) => numbers.bytes().len(),
+        }
+    }
+
+    /// Whether bytes that were received are a section of their type.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Exact(_) | Self::Bf16(_) | Self::Int8(_) => true,
+            Self::Packed(numbers) => numbers.is_valid(),
         }
     }
 
@@ -193,11 +245,12 @@ impl WireValues {
             Self::Exact(values) => values.as_values().bytes(),
             Self::Bf16(bits) => bytemuck::cast_slice(bits),
             Self::Int8(blocks) => blocks.bytes(),
+            Self::Packed(numbers) => numbers.bytes(),
         }
     }
 
     /// Room for a section of `len` values with its padding to a multiple of 8 bytes. Exact values are added by
-    /// [`Self::grow`]; rounded ones are zeros.
+    /// [`Self::grow`]; encoded ones are zeros.
     pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
         let exact = |element: ElementType| {
             let len = len.next_multiple_of(PADDED_BYTES / element.size());
@@ -211,6 +264,7 @@ impl WireValues {
             ValueType::U32 => exact(ElementType::U32),
             ValueType::Bf16 => Self::Bf16(vec![0; len.next_multiple_of(4)]),
             ValueType::Int8 => Self::Int8(int8::Blocks::with_room(len)),
+            ValueType::Packed => Self::Packed(packed::Numbers::with_room(len)),
         }
     }
 
@@ -228,6 +282,7 @@ impl WireValues {
             Self::Exact(values) => values.bytes_mut(),
             Self::Bf16(bits) => bytemuck::cast_slice_mut(bits),
             Self::Int8(blocks) => blocks.bytes_mut(),
+            Self::Packed(numbers) => numbers.bytes_mut(),
         }
     }
 
@@ -245,6 +300,7 @@ impl WireValues {
                 is_zero
             }
             Self::Int8(blocks) => blocks.trim(),
+            Self::Packed(numbers) => numbers.trim(len),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 const ROUNDED: [WireType; 2] = [WireType::Bf16, WireType::Int8];
 
 fn rounded(values: &[f32], wire: WireType) -> Vec<f32> {
-    match WireValues::round(OwnedValues::F32(values.to_vec()), wire).into_values() {
+    match WireValues::encode(OwnedValues::F32(values.to_vec()), wire).into_values() {
         OwnedValues::F32(values) => values,
         other => panic!("{other:?}"),
     }
@@ -56,7 +56,7 @@ fn an_int8_block_has_the_scale_of_its_own_largest_value() {
     let back = rounded(&values, WireType::Int8);
     assert_eq!(back[..5], [127.0, -3.0, 2.0, 4.0, 127.0], "ties to even");
     assert!((back[int8::BLOCK + 1] - 0.001).abs() < 1e-8, "a block of small values keeps them");
-    let section = WireValues::round(OwnedValues::F32(values.clone()), WireType::Int8);
+    let section = WireValues::encode(OwnedValues::F32(values.clone()), WireType::Int8);
     assert_eq!(section.byte_count(), values.len() + 2 * 4);
     assert_eq!(rounded(&[int8::SMALLEST / 2.0, 1e-40, 0.0], WireType::Int8), [0.0; 3]);
     assert_ne!(rounded(&[int8::SMALLEST], WireType::Int8), [0.0]);
@@ -66,7 +66,7 @@ fn an_int8_block_has_the_scale_of_its_own_largest_value() {
 fn only_values_of_f32_are_rounded() {
     for wire in WireType::ALL {
         for values in [OwnedValues::F64(vec![0.1]), OwnedValues::I64(vec![3])] {
-            assert_eq!(WireValues::round(values.clone(), wire), WireValues::Exact(values));
+            assert_eq!(WireValues::encode(values.clone(), wire), WireValues::Exact(values));
         }
         assert_eq!(WireType::from_name(wire.name()), Some(wire));
     }
@@ -85,7 +85,7 @@ proptest! {
         for wire in ROUNDED {
             let mut rest = values.clone();
             let sent = WireValues::split(&mut rest, wire);
-            prop_assert_eq!(&sent, &WireValues::round(OwnedValues::F32(values.clone()), wire));
+            prop_assert_eq!(&sent, &WireValues::encode(OwnedValues::F32(values.clone()), wire));
             let OwnedValues::F32(arrived) = sent.into_values() else { panic!() };
             for ((value, rest), arrived) in values.iter().zip(&rest).zip(&arrived) {
                 prop_assert!(arrived.is_finite());

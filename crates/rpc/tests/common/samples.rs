@@ -210,14 +210,14 @@ fn bulk() -> Vec<(&'static str, Message)> {
 
 /// Samples whose values differ from their rounded values.
 fn rounded() -> Vec<(&'static str, Message)> {
-    let rounded = |wire| WireValues::round(OwnedValues::F32(vec![1.1, -0.3, 0.007]), wire);
+    let rounded = |wire| WireValues::encode(OwnedValues::F32(vec![1.1, -0.3, 0.007]), wire);
     // One value more than fits into a block.
     let long = (0..=int8::BLOCK).map(|i| i as f32 * 0.1 - 10.0).collect();
     vec![
         ("pull_bf16", Message::Pull(Pull { wire: WireType::Bf16, ..pull() })),
         ("pull_int8", Message::Pull(Pull { wire: WireType::Int8, ..pull() })),
         ("pulled_bf16", pulled(rounded(WireType::Bf16))),
-        ("pulled_int8", pulled(WireValues::round(OwnedValues::F32(long), WireType::Int8))),
+        ("pulled_int8", pulled(WireValues::encode(OwnedValues::F32(long), WireType::Int8))),
         ("push_bf16", push(rounded(WireType::Bf16))),
         ("push_int8", push(rounded(WireType::Int8))),
     ]

@@ -13,7 +13,7 @@ fn world() -> World {
 
 fn rounded_push(index: u32, values: &[f32], wire: WireType) -> Push {
     Push {
-        values: WireValues::round(OwnedValues::F32(values.to_vec()), wire),
+        values: WireValues::encode(OwnedValues::F32(values.to_vec()), wire),
         request: 9,
         ..push(0, 0, index, 0.0)
     }
@@ -38,7 +38,7 @@ fn a_rounded_push_adds_what_it_was_rounded_to_and_an_answer_is_rounded_as_asked(
     }
     let exact = OwnedValues::F32(sums.to_vec());
     for wire in WireType::ALL {
-        assert_eq!(ask(&mut world, wire), WireValues::round(exact.clone(), wire));
+        assert_eq!(ask(&mut world, wire), WireValues::encode(exact.clone(), wire));
     }
     let export = Export { request: 1, job: JOB, matrix: 0, from: 0, skip: 0 };
     let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };

@@ -176,7 +176,7 @@ fn a_push_that_is_sent_again_has_the_same_bytes() {
         let mut first = first;
         first.sort_by_key(|push| (push.runs[0].partition >= 2, push.index));
         assert_eq!(again, first);
-        assert!(again.iter().all(|push| push.values.value_type().is_rounded()));
+        assert!(again.iter().all(|push| push.values.value_type().is_encoded()));
     }
 }
 
@@ -185,7 +185,7 @@ fn a_push_too_large_for_the_limit_goes_exactly() {
     let mut agent = agent(WireType::Int8);
     agent.residual_limit_bytes = 100;
     let pushes = push(&mut agent, &[1, 2, 3], &[0.1; 6]);
-    assert!(pushes.iter().all(|push| !push.values.value_type().is_rounded()), "{pushes:?}");
+    assert!(pushes.iter().all(|push| !push.values.value_type().is_encoded()), "{pushes:?}");
     assert_eq!(agent.matrices[0].residuals.bytes(), 0);
 }
 
@@ -197,7 +197,7 @@ fn residuals_fill_their_limit_and_are_sent_when_it_would_be_passed() {
     agent.residual_limit_bytes = 2 * KEY;
     let mut pushed = |keys: &[u64]| {
         let pushes = push(&mut agent, keys, &[0.1, 0.033].repeat(keys.len()));
-        let exact = pushes.iter().filter(|push| !push.values.value_type().is_rounded()).count();
+        let exact = pushes.iter().filter(|push| !push.values.value_type().is_encoded()).count();
         (exact, pushes.len() - exact, agent.matrices[0].residuals.bytes())
     };
     assert_eq!(pushed(&[1]), (0, 1, KEY));
