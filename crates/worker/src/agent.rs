@@ -426,6 +426,8 @@ impl Agent for RemoteAgent {
         let CacheCounts { hits, misses, evictions } = self.cache_counts();
         let task = self.task();
         tracing::debug!(task, sent, used, dropped, hits, misses, evictions, "prefetched and cached");
+        let (sent_bytes, received_bytes) = (self.stats.sent_bytes, self.stats.received_bytes);
+        tracing::debug!(task, sent_bytes, received_bytes, "traffic with servers");
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use rpc::message::{KeyList, Pull, Push};
 /// Shortest list that is cached: the digest of a shorter one saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
 /// Most lists of a connection.
-const LIST_LIMIT: usize = 64;
+const LIST_LIMIT: usize = 192;
 /// Most bytes of the requests that are kept for their lists.
 const BYTES_LIMIT: u64 = 16 << 20;
 

@@ -17,10 +17,11 @@ pub(super) fn top_words(
     rows: &mut WordRows,
     agent: &mut dyn Agent,
     documents: &Documents,
+    token_topics: &[u16],
     topics: usize,
 ) -> Result<Vec<Vec<u64>>, Error> {
     let mut found = vec![TopN::new(TOP_WORDS * documents.groups.len().max(1)); topics];
-    rows.for_each(agent, documents, |key, row| {
+    rows.for_each(agent, documents, token_topics, |key, row| {
         let counts = found.iter_mut().zip(row).filter(|(_, count)| **count > 0);
         counts.for_each(|(found, count)| found.add(f64::from(*count), key));
     })?;

@@ -55,7 +55,7 @@ impl DocumentTopics {
             }
             Self::Sparse(lists) => {
                 let lists = (0..document_count).flat_map(|document| lists.of(document));
-                all.extend(lists.map(|[topic, count]| (*topic, *count)));
+                all.extend(lists.map(|(topic, count)| (u32::from(topic), count.cast_unsigned())));
             }
         }
         all.sort_unstable();

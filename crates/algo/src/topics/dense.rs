@@ -6,7 +6,7 @@
 use math::prefetch::prefetch;
 use multiversion::multiversion;
 
-use super::sampler::{Frozen, Group, LANES, bits, uniform};
+use super::sampler::{Frozen, Group, LANES, bits, running_sums, uniform};
 
 /// Numbers of all topics: vectors of [`LANES`].
 type Vectors<T, const G: usize> = [[T; LANES]; G];
@@ -46,8 +46,13 @@ fn sample_vectors<const G: usize>(group: &mut Group<'_>, counts: &mut [[f32; LAN
     let (documents, draws) = (group.documents, group.draws);
     let counts = counts.as_chunks_mut::<G>().0;
     for (at, word) in group.words.iter().enumerate() {
-        let row: &mut Vectors<i32, G> =
-            group.rows.row(at, word).as_chunks_mut::<LANES>().0.try_into().expect("rows have G vectors");
+        let row: &mut Vectors<i32, G> = group
+            .rows
+            .row(at, word, group.topics)
+            .as_chunks_mut::<LANES>()
+            .0
+            .try_into()
+            .expect("rows have G vectors");
         let tokens = Tokens {
             documents: &documents.of_tokens[word.start..],
             before: documents.before,
@@ -155,16 +160,4 @@ fn sample_word<const G: usize>(
         changes[old] -= 1;
         changes[new] += 1;
     }
-}
-
-/// The sums of each number and those before it.
-#[inline]
-fn running_sums(mut sums: [f32; LANES]) -> [f32; LANES] {
-    for distance in [1, 2, 4] {
-        let before = sums;
-        for j in distance..LANES {
-            sums[j] = before[j] + before[j - distance];
-        }
-    }
-    sums
 }

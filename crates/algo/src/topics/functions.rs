@@ -1,6 +1,6 @@
 //! The folds over the rows of words, at the servers.
 
-use math::elementary::ln_gamma;
+use math::elementary::{digamma, ln_gamma};
 use math::hash::mix64;
 use matrix::function::{RowFold, unpack};
 use matrix::{Agent, FunctionCall, FunctionFault, FunctionTable, MatrixId};
@@ -16,13 +16,19 @@ pub(super) const WORDS: Fold<1> =
 
 /// Over the rows of words: the sum of `ln Gamma(n + beta) - ln Gamma(beta)`. The argument has beta, then these terms of small
 /// counts, from 0.
-pub(super) const LIKELIHOOD: Fold<1> = ("lda_likelihood", |argument, _, row| {
+pub(super) const LIKELIHOOD: Fold<1> =
+    ("lda_likelihood", |argument, _, row| [sum_of_counts(argument, row, ln_gamma)]);
+
+/// The same of `digamma(n + beta) - digamma(beta)`.
+pub(super) const BETA: Fold<1> = ("lda_beta", |argument, _, row| [sum_of_counts(argument, row, digamma)]);
+
+fn sum_of_counts(argument: &[f64], row: &[f64], function: fn(f64) -> f64) -> f64 {
     let (beta, known) = (argument[0], &argument[1..]);
     let term = |count: f64| {
-        known.get(count as usize).copied().unwrap_or_else(|| ln_gamma(count + beta) - ln_gamma(beta))
+        known.get(count as usize).copied().unwrap_or_else(|| function(count + beta) - function(beta))
     };
-    [row.iter().filter(|count| **count > 0.0).map(|count| term(*count)).sum()]
-});
+    row.iter().filter(|count| **count > 0.0).map(|count| term(*count)).sum()
+}
 
 /// Over the rows of words: what [`Checksum`] has. The argument has the number of each topic.
 pub(super) const CHECK: Fold<3> = ("lda_check", |argument, _, row| {
@@ -34,6 +40,7 @@ pub(super) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     table
         .add_row_fold(RowFold::new(WORDS.0, WORDS.1))?
         .add_row_fold(RowFold::new(LIKELIHOOD.0, LIKELIHOOD.1))?
+        .add_row_fold(RowFold::new(BETA.0, BETA.1))?
         .add_row_fold(RowFold::new(CHECK.0, CHECK.1))?;
     Ok(())
 }
@@ -50,11 +57,19 @@ pub(super) fn call<const N: usize>(
     Ok(sums.try_into().expect("a fold has as many sums as terms"))
 }
 
-/// Numbers of small counts in the argument of [`LIKELIHOOD`].
+/// Numbers of small counts in the arguments of [`LIKELIHOOD`] and [`BETA`].
 const KNOWN: u32 = 256;
 
 pub(super) fn likelihood_argument(beta: f64) -> Vec<f64> {
-    let known = (0..KNOWN).map(|count| ln_gamma(f64::from(count) + beta) - ln_gamma(beta));
+    count_argument(beta, ln_gamma)
+}
+
+pub(super) fn beta_argument(beta: f64) -> Vec<f64> {
+    count_argument(beta, digamma)
+}
+
+fn count_argument(beta: f64, function: fn(f64) -> f64) -> Vec<f64> {
+    let known = (0..KNOWN).map(|count| function(f64::from(count) + beta) - function(beta));
     std::iter::once(beta).chain(known).collect()
 }
 

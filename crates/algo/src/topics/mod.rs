@@ -100,6 +100,8 @@ crate::params! {
         OPTIMIZE_ALPHA = "optimize_alpha": ParamKind::Flag, "true";
         /// Prior of a word in a topic
         BETA = "beta": ParamKind::Real { low: 1e-5, high: 1e3, open: Bounds::Closed }, "0.01";
+        /// Every 10 sweeps, fit beta to the words, as one number for all of them
+        OPTIMIZE_BETA = "optimize_beta": ParamKind::Flag, "false";
         /// A word of fewer documents is left out: by default one of a single document, which says nothing of what belongs together
         MIN_DOCUMENTS = "min_documents": ParamKind::Integer { low: 1, high: 1 << 40 }, "2", "documents";
         /// A word of a larger share of the documents is left out, if it is in more than 10
@@ -127,6 +129,7 @@ struct Lda {
     alpha: f64,
     optimize_alpha: bool,
     beta: f64,
+    optimize_beta: bool,
     limits: vocabulary::Limits,
     inference_sweeps: u64,
     inference_seed: u64,
@@ -141,6 +144,7 @@ impl Lda {
             alpha: checked.real(&ALPHA),
             optimize_alpha: checked.flag(&OPTIMIZE_ALPHA),
             beta: checked.real(&BETA),
+            optimize_beta: checked.flag(&OPTIMIZE_BETA),
             limits: vocabulary::Limits {
                 min_documents: checked.integer(&MIN_DOCUMENTS),
                 max_share: checked.real(&MAX_SHARE),

@@ -1,4 +1,4 @@
-//! The prior of the topics of documents: alpha, one number for each topic, from the counts of all documents.
+//! The priors: alpha, one number for each topic, from the counts of all documents; beta, one number, from those of all words.
 //!
 //! **Source.** Minka, "Estimating a Dirichlet distribution", 2000, equation 55 (the fixed point of the Dirichlet-multinomial);
 //! Wallach, Mimno, `McCallum`, "Rethinking LDA: why priors matter", NIPS 2009, for why alpha has a number for each topic and beta
@@ -12,8 +12,24 @@ use crate::exchange::Exchange;
 
 /// Steps of the fixed point after some sweeps.
 const STEPS: usize = 10;
+/// The same for beta, whose step visits the rows of all words.
+pub(super) const BETA_STEPS: usize = 4;
+/// Beta stays in this range: one that grows without end says that the words do not depend on the topics.
+const BETA_RANGE: (f64, f64) = (1e-5, 1e3);
 /// Alpha never is below: a topic that has lost all its tokens could never get one again.
 const FLOOR: f64 = 1e-5;
+
+/// The next beta, by the fixed point of a symmetric prior: `of_words` is the sum of `digamma(n_wk + beta) - digamma(beta)`.
+pub(super) fn next_beta(beta: f64, of_words: f64, vocabulary: u64, totals: &[i64]) -> f64 {
+    let words = vocabulary as f64;
+    let of_sum = digamma(words * beta);
+    let of_totals: f64 = totals.iter().map(|total| digamma(*total as f64 + words * beta) - of_sum).sum();
+    if of_totals <= 0.0 {
+        beta
+    } else {
+        (beta * of_words / (words * of_totals)).clamp(BETA_RANGE.0, BETA_RANGE.1)
+    }
+}
 
 /// The counts of the documents of a task.
 pub(super) struct DocumentCounts {

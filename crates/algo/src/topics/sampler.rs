@@ -62,6 +62,18 @@ pub(super) fn uniform(bits: u64) -> f32 {
     (bits >> 40) as f32 * (1.0 / 16_777_216.0)
 }
 
+/// The sums of each number and those before it.
+#[inline]
+pub(super) fn running_sums(mut sums: [f32; LANES]) -> [f32; LANES] {
+    for distance in [1, 2, 4] {
+        let before = sums;
+        for j in distance..LANES {
+            sums[j] = before[j] + before[j - distance];
+        }
+    }
+    sums
+}
+
 /// A group that is sampled.
 pub(super) struct Group<'a> {
     pub(super) documents: &'a Documents,

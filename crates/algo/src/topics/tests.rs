@@ -11,7 +11,7 @@ use super::counts::{DocumentTopics, row_width};
 use super::documents::{Bags, Division, Documents};
 use super::sampler::{Draws, Frozen, Group};
 use super::sparse::{self, TopicLists};
-use super::table::WordRows;
+use super::table::{StoredRows, WordRows};
 use crate::family::{Families, SavedModel};
 use crate::test_harness::{Record, Run, build, train, train_from, train_on};
 
@@ -135,9 +135,9 @@ fn both_samplers_draw_from_the_exact_distribution() {
     let frozen = Frozen::new(&alpha, beta, 2, &totals);
     for is_dense in [true, false] {
         let width = if is_dense { row_width(topics) } else { topics };
-        let mut rows = WordRows::new(topics, width, true, &documents);
+        let mut rows = WordRows::new(topics, width, StoredRows::All, &documents);
         for word in &documents.groups[0] {
-            rows.row(0, word)[..topics].copy_from_slice(&row);
+            rows.row(0, word, &first)[..topics].copy_from_slice(&row);
         }
         let (mut drawn, mut changes) = (first.clone(), vec![0; topics]);
         let mut group = Group {

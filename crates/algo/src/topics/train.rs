@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::coherence::{TOP_WORDS, coherence, top_words};
 use super::counts::{DocumentTopics, row_width};
 use super::documents::{Bags, Division, Documents};
-use super::functions::{CHECK, LIKELIHOOD, check_argument, check_sums, likelihood_argument};
+use super::functions::{
+    BETA, CHECK, LIKELIHOOD, beta_argument, check_argument, check_sums, likelihood_argument,
+};
 use super::model::Model;
-use super::prior::{DocumentCounts, Size};
+use super::prior::{BETA_STEPS, DocumentCounts, Size, next_beta};
 use super::sampler::{DENSE_LIMIT, Draws, Frozen, Group, bits};
-use super::table::{WordRows, fold};
+use super::table::{StoredRows, WordRows};
 use super::{EPOCH_SWEEPS, Lda, vocabulary};
 use crate::coordinator::StepDecision;
 use crate::error::Error;
@@ -24,7 +26,7 @@ use math::elementary::ln_gamma;
 
 /// Blocks of documents of a sweep: the counts of words are late by at most this part of it.
 const BLOCKS: u64 = 4;
-/// The same for many topics, where the rows of a word cost more.
+/// The same for many topics, where the rows of a word cost more. As there is one, a group has all tokens of its words.
 const SPARSE_BLOCKS: u64 = 1;
 /// Topics of a document at first: few, so that its counts are sparse from the first sweep on. The perplexity is about that of a start
 /// from all topics (20 Newsgroups, 20 topics).
@@ -45,6 +47,7 @@ struct Sampling<'a> {
     rows: WordRows,
     totals: Vec<i64>,
     alpha: Vec<f64>,
+    beta: f64,
     /// A message that is still to be shown.
     notice: Option<String>,
 }
@@ -54,6 +57,7 @@ struct Sampling<'a> {
 struct State {
     topics: Vec<u16>,
     alpha: Vec<f64>,
+    beta: f64,
 }
 
 /// Begins one task.
@@ -72,13 +76,19 @@ pub(super) fn begin<'a>(
         return Err(Error::NoRecords);
     }
     let words = vocabulary::choose(job.limits, &bags, document_count, task.agent, saved.is_none())?;
-    let blocks = if job.topics <= DENSE_LIMIT { BLOCKS } else { SPARSE_BLOCKS };
+    let is_dense = job.topics <= DENSE_LIMIT;
+    let blocks = if is_dense { BLOCKS } else { SPARSE_BLOCKS };
     let slices = (words.size * job.topics as u64 * size_of::<i32>() as u64).div_ceil(SLICE_BYTES);
     let before = counts[..own].iter().sum::<i64>() as u64;
     let documents = Documents::new(&bags, &words.is_word, before, Division { blocks, slices });
     let mut tokens = [documents.token_count() as i64];
     Exchange::new(task.agent).sum(&mut tokens)?;
-    let rows = WordRows::new(job.topics, row_width(job.topics), task_count == 1, &documents);
+    let stored = match (task_count, is_dense) {
+        (1, true) => StoredRows::All,
+        (1, false) => StoredRows::Counted,
+        _ => StoredRows::Group,
+    };
+    let rows = WordRows::new(job.topics, row_width(job.topics), stored, &documents);
     let mut learner = Sampling {
         job,
         seed: task.seed,
@@ -89,6 +99,7 @@ pub(super) fn begin<'a>(
         rows,
         totals: vec![0; job.topics],
         alpha: vec![job.alpha; job.topics],
+        beta: job.beta,
         notice: None,
     };
     learner.start(task, saved)?;
@@ -108,11 +119,11 @@ impl Sampling<'_> {
         Exchange::new(task.agent).sum(&mut totals)?;
         self.totals = totals;
         let is_new = saved.is_none();
-        if is_new || self.rows.is_alone() {
+        if self.rows.begins_empty(is_new) {
             for group in 0..self.documents.groups.len() {
                 self.rows.load(task.agent, &self.documents, group, true)?;
                 for (at, word) in self.documents.groups[group].iter().enumerate() {
-                    let row = self.rows.row(at, word);
+                    let row = self.rows.row(at, word, &self.topics);
                     self.topics[word.start..word.end].iter().for_each(|topic| row[usize::from(*topic)] += 1);
                 }
                 if is_new {
@@ -138,7 +149,7 @@ impl Sampling<'_> {
         if let Some(topic) = state.topics.iter().find(|topic| usize::from(**topic) >= topics) {
             return Err(saved.misfit(format!("a token has the topic {topic} of {topics}")));
         }
-        (self.topics, self.alpha) = (state.topics, state.alpha);
+        (self.topics, self.alpha, self.beta) = (state.topics, state.alpha, state.beta);
         Ok(())
     }
 
@@ -182,7 +193,8 @@ impl Sampling<'_> {
 
     /// Refuses counts of words that are not those of the topics of the tokens.
     fn check(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
-        let sums = fold(&self.rows, agent, CHECK, &check_argument(self.job.topics))?;
+        let argument = check_argument(self.job.topics);
+        let sums = self.rows.fold(agent, &self.documents, &self.topics, CHECK, &argument)?;
         check_sums(sums, &self.totals)
     }
 
@@ -196,7 +208,7 @@ impl Sampling<'_> {
         let draws = Draws::new(self.seed, 1 + sweep);
         for group in 0..self.documents.groups.len() {
             self.rows.load(agent, &self.documents, group, false)?;
-            let frozen = Frozen::new(&self.alpha, self.job.beta, self.vocabulary, &self.totals);
+            let frozen = Frozen::new(&self.alpha, self.beta, self.vocabulary, &self.totals);
             let mut changes = vec![0; self.job.topics];
             of_documents.sample(&mut Group {
                 documents: &self.documents,
@@ -218,12 +230,22 @@ impl Sampling<'_> {
         Ok(())
     }
 
+    /// Fits beta to the counts of words.
+    fn optimize_beta(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
+        for _ in 0..BETA_STEPS {
+            let argument = beta_argument(self.beta);
+            let [of_words] = self.rows.fold(agent, &self.documents, &self.topics, BETA, &argument)?;
+            self.beta = next_beta(self.beta, of_words, self.vocabulary, &self.totals);
+        }
+        Ok(())
+    }
+
     /// The two parts of the logarithm of the joint probability of the tokens and their topics: of the tokens given the topics,
     /// and of the topics.
-    fn log_likelihood(&self, counts: &DocumentCounts, agent: &mut dyn Agent) -> Result<[f64; 2], Error> {
-        agent.barrier()?;
-        let [of_words] = fold(&self.rows, agent, LIKELIHOOD, &likelihood_argument(self.job.beta))?;
-        let all = self.vocabulary as f64 * self.job.beta;
+    fn log_likelihood(&mut self, counts: &DocumentCounts, agent: &mut dyn Agent) -> Result<[f64; 2], Error> {
+        let argument = likelihood_argument(self.beta);
+        let [of_words] = self.rows.fold(agent, &self.documents, &self.topics, LIKELIHOOD, &argument)?;
+        let all = self.vocabulary as f64 * self.beta;
         let of_totals: f64 =
             self.totals.iter().map(|total| ln_gamma(*total as f64 + all) - ln_gamma(all)).sum();
         let of_topics = counts.log_likelihood(&self.alpha, self.size, &mut Exchange::new(agent))?;
@@ -245,7 +267,7 @@ impl Sampling<'_> {
             ("log_likelihood_topics", of_topics),
         ];
         if is_last {
-            let words = top_words(&mut self.rows, agent, &self.documents, self.job.topics)?;
+            let words = top_words(&mut self.rows, agent, &self.documents, &self.topics, self.job.topics)?;
             let mut exchange = Exchange::new(agent);
             let found = coherence(&words, &self.documents, self.size.documents, &mut exchange)?;
             shown.extend(found.into_iter().flat_map(|found| [("umass", found.umass), ("npmi", found.npmi)]));
@@ -278,6 +300,10 @@ impl Learner for Sampling<'_> {
         if job.optimize_alpha {
             counts.optimize(&mut self.alpha, self.size, &mut Exchange::new(agent))?;
         }
+        agent.barrier()?;
+        if job.optimize_beta {
+            self.optimize_beta(agent)?;
+        }
         let likelihood = self.log_likelihood(&counts, agent)?;
         let own_loss = if agent.task() == 0 { -likelihood[0] - likelihood[1] } else { 0.0 };
         let flow = task.coordinator.report_progress(agent.task(), self.documents.count() as u64, own_loss);
@@ -299,12 +325,12 @@ impl Learner for Sampling<'_> {
     fn write_model(&mut self, task: &mut TrainTask<'_>) -> Result<(), Error> {
         let agent = &mut *task.agent;
         let topics = self.job.topics;
-        let words = top_words(&mut self.rows, agent, &self.documents, topics)?;
-        self.rows.write(agent, &self.documents)?;
+        let words = top_words(&mut self.rows, agent, &self.documents, &self.topics, topics)?;
+        self.rows.write(agent, &self.documents, &self.topics)?;
         if agent.task() == 0 {
             agent.push(Model::TOTALS, ONE_ROW, Values::I64(&self.totals))?;
             let mut prior = self.alpha.clone();
-            prior.extend([self.job.beta, self.vocabulary as f64]);
+            prior.extend([self.beta, self.vocabulary as f64]);
             agent.push(Model::PRIOR, ONE_ROW, Values::F64(&prior))?;
             let mut keys = vec![-1i64; topics * TOP_WORDS];
             for (row, words) in keys.chunks_exact_mut(TOP_WORDS).zip(words) {
@@ -318,6 +344,6 @@ impl Learner for Sampling<'_> {
     }
 
     fn save_state(&self) -> Result<Vec<u8>, Error> {
-        task_loop::encode(&State { topics: self.topics.clone(), alpha: self.alpha.clone() })
+        task_loop::encode(&State { topics: self.topics.clone(), alpha: self.alpha.clone(), beta: self.beta })
     }
 }

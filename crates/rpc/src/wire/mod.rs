@@ -80,16 +80,8 @@ pub enum ValueType {
 
 impl ValueType {
     /// All types, by code.
-    const ALL: [Self; 8] = [
-        Self::F32,
-        Self::F64,
-        Self::I64,
-        Self::Bf16,
-        Self::Int8,
-        Self::I32,
-        Self::U32,
-        Self::Packed,
-    ];
+    const ALL: [Self; 8] =
+        [Self::F32, Self::F64, Self::I64, Self::Bf16, Self::Int8, Self::I32, Self::U32, Self::Packed];
 
     pub(crate) fn code(self) -> u32 {
         self as u32

@@ -100,7 +100,11 @@ impl Numbers {
     }
 }
 
+/// The number of values. A section without bytes has none.
 fn len_of(bytes: &[u8]) -> Option<usize> {
+    if bytes.is_empty() {
+        return Some(0);
+    }
     Some(u32::from_le_bytes(*bytes.first_chunk::<COUNT_BYTES>()?) as usize)
 }
 
@@ -108,7 +112,7 @@ fn len_of(bytes: &[u8]) -> Option<usize> {
 #[inline]
 fn visit(bytes: &[u8], mut visit: impl FnMut(usize, i32)) -> Option<()> {
     let len = len_of(bytes).filter(|len| *len <= LEN_LIMIT)?;
-    let (mut bytes, mut next) = (&bytes[COUNT_BYTES..], 0usize);
+    let (mut bytes, mut next) = (bytes.get(COUNT_BYTES..).unwrap_or_default(), 0usize);
     while !bytes.is_empty() {
         let head = take_varint(&mut bytes)?;
         let at = next + (head >> 2) as usize;
