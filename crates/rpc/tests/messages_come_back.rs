@@ -53,6 +53,7 @@ fn values() -> impl Strategy<Value = OwnedValues> {
         vec(-1e300f64..1e300, 0..3000).prop_map(OwnedValues::F64),
         vec(any::<i64>(), 0..3000).prop_map(OwnedValues::I64),
         vec(any::<i32>(), 0..3000).prop_map(OwnedValues::I32),
+        vec(prop_oneof![9 => Just(0), 1 => -3i32..4], 0..3000).prop_map(OwnedValues::I32),
         vec(any::<u32>(), 0..3000).prop_map(OwnedValues::U32),
     ]
 }
@@ -92,7 +93,7 @@ fn messages() -> impl Strategy<Value = Message> {
     (0..10, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
         let (values, (runs, keys), token) = bulk;
         let (matrix, table, applied) = (index, job, PushPosition { clock, index });
-        let wire = WireType::ALL[index as usize % 3];
+        let wire = [WireType::F32, WireType::Bf16, WireType::Int8, WireType::Packed][index as usize % 4];
         match which {
             0 => {
                 let values = WireValues::encode(values, wire);
@@ -305,8 +306,8 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("tick", 4, 3, "protocol version 3, this process uses 2"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
         ("tick", 10, 1, "frame Tick: flags is 65536"),
-        ("pulled_f32", 8, 112, "frame Pulled: flags is 112, expected bit 0, a type of values of 0 to 6"),
-        ("pull_listed", 8, 16, "frame Pull: type of values is 1, expected 0 exact, 3 bf16, 4 int8"),
+        ("pulled_packed", 80, 0, "frame Pulled: packed values is other bytes, expected a count"),
+        ("pull_listed", 8, 16, "frame Pull: type of values is 1, expected 0 exact, 3 bf16, 4 int8, 7 packed"),
         ("tick", 8, 48, "frame Tick: type of values is 3, expected 0: this kind has none"),
         (
             "import",

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use data::Batch;
+use math::elementary::ln_gamma;
 use math::random::{Purpose, stream};
 use matrix::{Agent, Consistency, LocalStore, MatrixId, OwnedValues, Selection, Values};
 
 use super::Model;
 use super::counts::{DocumentTopics, row_width};
 use super::documents::{Bags, Division, Documents};
+use super::functions::{BETA, Fold, LIKELIHOOD, beta_argument, likelihood_argument};
+use super::prior::next_beta;
 use super::sampler::{Draws, Frozen, Group};
 use super::sparse::{self, TopicLists};
 use super::table::{StoredRows, WordRows};
@@ -76,7 +79,12 @@ fn topics_that_have_no_word_in_common_are_found() {
 #[test]
 fn the_bytes_are_the_same_for_any_tasks_and_partitions_and_counts_add_up() {
     let records = planted(2, 150, 5);
-    for settings in ["topics=5 sweeps=30", "topics=13 sweeps=20", "topics=140 sweeps=20"] {
+    for settings in [
+        "topics=5 sweeps=30",
+        "topics=13 sweeps=20 optimize_beta=true",
+        "topics=140 sweeps=20",
+        "topics=140 sweeps=20 optimize_beta=true",
+    ] {
         let alone = train_on(5, "lda", settings, tasks(&records, 1)).unwrap();
         let totals = i64s(&alone.store, Model::TOTALS);
         assert_eq!(totals.iter().sum::<i64>(), 150 * 40);
@@ -114,20 +122,25 @@ fn a_training_goes_on_from_a_save_to_the_same_bytes_with_many_topics_too() {
     }
 }
 
-/// One sweep of either sampler over documents of the words 0, 0 and 1, whose tokens begin with the topics `first`, by topic of
+/// One sweep of either sampler over documents of the word 0 and of others, whose tokens begin with the topics `first`, by topic of
 /// the first token; and the exact probabilities.
 #[test]
 fn both_samplers_draw_from_the_exact_distribution() {
+    draws_are_exact(11, &[10, 3]);
+    // A document with topics in several vectors.
+    draws_are_exact(29, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 11, 12, 13, 14, 15, 16, 28]);
+}
+
+/// `others`: the topics of the tokens of word 1 in each document.
+fn draws_are_exact(topics: usize, others: &[u16]) {
     const DOCUMENTS: usize = 60_000;
-    let (topics, beta) = (11usize, 0.3);
-    let records: Vec<Record> = vec![(0.0, vec![(0, 1.0), (1, 2.0)]); DOCUMENTS];
+    let beta = 0.3;
+    let records: Vec<Record> = vec![(0.0, vec![(0, 1.0), (1, others.len() as f32)]); DOCUMENTS];
     let bags = Bags::read(&mut data::MemoryStream::new(build(&records, 1000))).unwrap();
     let documents = Documents::new(&bags, &[true, true], 7, Division { blocks: 1, slices: 1 });
     // The tokens of word 0 are sampled first: their distribution is known.
-    let of_word =
-        |range: std::ops::Range<usize>, topic: fn(usize) -> u16| range.map(topic).collect::<Vec<u16>>();
-    let mut first = of_word(0..DOCUMENTS, |_| 3);
-    first.extend(of_word(0..2 * DOCUMENTS, |t| if t % 2 == 0 { 10 } else { 3 }));
+    let mut first = vec![3; DOCUMENTS];
+    first.extend(others.repeat(DOCUMENTS));
     let alpha: Vec<f64> = (0..topics).map(|topic| 0.1 + topic as f64 / 10.0).collect();
     let totals: Vec<i64> = (0..topics as i64).map(|topic| 50 + 13 * topic).collect();
     let row: Vec<i32> =
@@ -156,7 +169,7 @@ fn both_samplers_draw_from_the_exact_distribution() {
         }
         let weight = |topic: usize| {
             let own = f64::from(u8::from(topic == 3));
-            let of_document = if topic == 3 || topic == 10 { 1.0 } else { 0.0 };
+            let of_document = others.iter().filter(|other| usize::from(**other) == topic).count() as f64;
             (of_document + alpha[topic]) * (f64::from(row[topic]) - own + beta)
                 / (totals[topic] as f64 - own + 2.0 * beta)
         };
@@ -177,6 +190,37 @@ fn both_samplers_draw_from_the_exact_distribution() {
             (0, drawn[..DOCUMENTS].iter().filter(|topic| **topic == 3).count() as i64 - DOCUMENTS as i64)
         );
     }
+}
+
+#[test]
+fn the_fixed_point_of_beta_has_the_largest_likelihood() {
+    let (words, topics) = (200, 6);
+    let mut random = stream(3, Purpose::Test, 0, 0);
+    // Few words have most of the tokens of a topic.
+    let rows: Vec<Vec<f64>> = (0..words)
+        .map(|_| (0..topics).map(|_| (1.0 / (0.02 + random.uniform()) - 1.5).max(0.0).floor()).collect())
+        .collect();
+    let totals: Vec<i64> = (0..topics).map(|k| rows.iter().map(|row| row[k] as i64).sum()).collect();
+    let over = |(_, terms): Fold<1>, argument: &[f64]| -> f64 {
+        rows.iter().map(|row| terms(argument, 0, row)[0]).sum()
+    };
+    let likelihood = |beta: f64| -> f64 {
+        let all = f64::from(words) * beta;
+        let of_words = over(LIKELIHOOD, &likelihood_argument(beta));
+        of_words - totals.iter().map(|total| ln_gamma(*total as f64 + all) - ln_gamma(all)).sum::<f64>()
+    };
+    let mut beta = 0.01;
+    for _ in 0..1000 {
+        beta = next_beta(beta, over(BETA, &beta_argument(beta)), words as u64, &totals);
+    }
+    for other in [0.98, 1.02] {
+        assert!(likelihood(beta) > likelihood(other * beta), "{beta}");
+    }
+    let run =
+        |settings| train("lda", settings, tasks(&planted(3, 60, 3), 1), None, Consistency::Bsp).unwrap();
+    let [given, fitted] = ["topics=3 sweeps=40", "topics=3 sweeps=40 optimize_beta=true"].map(run);
+    let last = |run: &Run| run.training.last().unwrap()["log_likelihood"];
+    assert!(last(&fitted) > last(&given));
 }
 
 #[test]

@@ -79,7 +79,65 @@ fn finite() -> impl Strategy<Value = f32> {
     prop_oneof![any, -2.0f32..2.0]
 }
 
+/// Whole numbers of which most are 0 or small.
+fn counts() -> impl Strategy<Value = Vec<i32>> {
+    prop::collection::vec(prop_oneof![8 => Just(0), 4 => -3i32..4, 1 => any::<i32>()], 0..600)
+}
+
+fn packed(bytes: &[u8]) -> packed::Numbers {
+    let mut numbers = packed::Numbers::with_room(bytes.len());
+    numbers.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+    assert!(numbers.trim(bytes.len()));
+    numbers
+}
+
+#[test]
+fn packed_zeros_cost_nothing_and_numbers_that_would_grow_stay_as_they_are() {
+    let mut row = vec![0; 100_000];
+    let section = WireValues::encode(OwnedValues::I32(row.clone()), WireType::Packed);
+    assert_eq!((section.byte_count(), section.len()), (4, 100_000));
+    (row[31], row[50_000], row[50_001]) = (1, -1, 40);
+    let section = WireValues::encode(OwnedValues::I32(row.clone()), WireType::Packed);
+    // 31 zeros fit a byte, 49,968 take three, and 40 follows its head.
+    assert_eq!(section.byte_count(), 4 + 1 + 3 + 2);
+    assert_eq!(section.into_values(), OwnedValues::I32(row));
+    for values in [vec![], vec![0], vec![i32::MIN; 9]] {
+        let values = OwnedValues::I32(values);
+        assert_eq!(WireValues::encode(values.clone(), WireType::Packed), WireValues::Exact(values));
+    }
+}
+
+#[test]
+fn packed_bytes_that_no_numbers_have_are_refused() {
+    let good = [9, 0, 0, 0, 2 << 2 | 3, 0x80, 1, 5 << 2];
+    assert!(packed(&good).is_valid());
+    assert_eq!(packed(&good).unpack(), [0, 0, 64, 0, 0, 0, 0, 0, 1]);
+    for (bad, why) in [
+        (&good[..3], "no number of values"),
+        (&good[..5], "no value behind the head"),
+        (&good[..6], "a varint without an end"),
+        (&[8, 0, 0, 0, 2 << 2 | 3, 0x80, 1, 5 << 2][..], "a value behind the last"),
+        (&[9, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x10][..], "a varint of more than 32 bits"),
+        (&[0, 0, 0, 0x7F][..], "more values than a frame has"),
+    ] {
+        assert!(!packed(bad).is_valid(), "{why}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn packed_numbers_come_back(values in counts()) {
+        let sent = WireValues::encode(OwnedValues::I32(values.clone()), WireType::Packed);
+        prop_assert!(sent.byte_count() <= 4 * values.len() && sent.len() == values.len());
+        prop_assert_eq!(sent.into_values(), OwnedValues::I32(values));
+    }
+
+    #[test]
+    fn random_bytes_are_refused_or_unpacked(len in 0u8..100, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let numbers = packed(&[&[len, 0, 0, 0][..], &bytes].concat());
+        prop_assert!(!numbers.is_valid() || numbers.unpack().len() == usize::from(len));
+    }
+
     #[test]
     fn a_value_is_its_rounded_self_plus_its_rest_exactly(values in prop::collection::vec(finite(), 0..600)) {
         for wire in ROUNDED {

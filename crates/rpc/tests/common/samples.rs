@@ -52,6 +52,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
         sessions(),
         bulk(),
         rounded(),
+        packed(),
         clocks(),
         rows(),
         others(),
@@ -220,6 +221,16 @@ fn rounded() -> Vec<(&'static str, Message)> {
         ("pulled_int8", pulled(WireValues::encode(OwnedValues::F32(long), WireType::Int8))),
         ("push_bf16", push(rounded(WireType::Bf16))),
         ("push_int8", push(rounded(WireType::Int8))),
+    ]
+}
+
+/// Samples of counts that are shorter when they are packed.
+fn packed() -> Vec<(&'static str, Message)> {
+    let counts = |values: &[i32]| WireValues::encode(OwnedValues::I32(values.to_vec()), WireType::Packed);
+    vec![
+        ("pull_packed", Message::Pull(Pull { wire: WireType::Packed, ..pull() })),
+        ("pulled_packed", pulled(counts(&[0, 1, 0, 0, 300, 2, 0, 0]))),
+        ("push_packed", push(counts(&[0, -1, 0, 0, -300, 2, 0, 0]))),
     ]
 }
 

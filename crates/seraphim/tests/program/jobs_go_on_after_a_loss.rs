@@ -29,6 +29,12 @@ fn topics_of_a_killed_server_or_worker_have_the_same_bytes() {
     survives_kills(&World::of("lda", &["--set", "sweeps=600", "--set", "topics=30"]));
 }
 
+/// The same with the sampler of many topics, whose rows travel packed.
+#[test]
+fn many_topics_of_a_killed_server_or_worker_have_the_same_bytes() {
+    survives_kills(&World::of("lda", &["--set", "sweeps=400", "--set", "topics=200"]));
+}
+
 /// Their pairs are in lists at the servers, which a checkpoint has too.
 #[test]
 fn factors_of_a_killed_server_or_worker_have_the_same_bytes() {

@@ -47,6 +47,25 @@ fn a_rounded_push_adds_what_it_was_rounded_to_and_an_answer_is_rounded_as_asked(
 }
 
 #[test]
+fn counts_are_packed_in_pushes_and_in_answers_that_ask_for_it() {
+    let spec = MatrixSpec { element: ElementType::I32, ..spec("w", Consistency::Asp) };
+    let mut world = World::with(config(), open(1, vec![spec]));
+    let counts = |values: &[i32], wire| WireValues::encode(OwnedValues::I32(values.to_vec()), wire);
+    let counted = |index: u32, values: &[i32]| {
+        Message::Push(Push { values: counts(values, WireType::Packed), request: 9, ..push(0, 0, index, 0.0) })
+    };
+    assert!(matches!(only(world.send(0, counted(0, &[3, -1]))), Message::Done(_)));
+    assert!(matches!(only(world.send(0, counted(1, &[0, -2]))), Message::Done(_)));
+    for wire in [WireType::F32, WireType::Packed] {
+        assert_eq!(ask(&mut world, wire), counts(&[3, -3], wire));
+    }
+    assert!(matches!(ask(&mut world, WireType::Packed), WireValues::Packed(_)));
+    assert_eq!(fault(&world.send(0, counted(2, &[0, 0, 0]))).kind, FaultKind::Invalid);
+    let told = fault(&world.send(0, Message::Pull(Pull { wire: WireType::Int8, ..pull(3, 0, 0) }))).clone();
+    assert!(told.kind == FaultKind::Invalid && told.text.contains("only i32 packed"), "{told:?}");
+}
+
+#[test]
 fn a_rounded_push_that_does_not_fit_is_refused_whole() {
     let mut world = world();
     let mut refused = |push: Push| fault(&world.send(0, Message::Push(push))).kind;
