@@ -7,7 +7,7 @@
 //!
 //! **Sources.** Blei, Ng, Jordan, "Latent Dirichlet allocation", JMLR 2003; Griffiths, Steyvers, "Finding scientific topics", PNAS
 //! 2004 (collapsed Gibbs sampling); Newman, Asuncion, Smyth, Welling, "Distributed algorithms for topic models", JMLR 2009 (counts
-//! that are late); the samplers: see `dense` and `sparse`; alpha: see `prior`.
+//! that are late); the samplers: see `dense` and `sparse`; alpha and beta: see `prior`.
 //!
 //! **Notation.** D documents, V words, N tokens, K topics. `n_dk`, `n_wk`, `n_k`: tokens of the topic k in the document d, of the
 //! word w, in all.
@@ -26,21 +26,23 @@
 //! vocabulary, and both follow from the data alone. While a group is sampled, `n_wk` and `n_k` are those of its beginning, less
 //! the token itself, and `n_dk` is that of the moment. So a draw depends on what all tasks know at the beginning of the group and
 //! on its own document: the topics have the same bytes for any number of tasks. A task of several pulls the rows of a group
-//! before it, and pushes the differences after it, so that no task has the rows of all words; a task alone keeps the rows.
+//! before it, and pushes the differences after it, so that no task has the rows of all words; a task alone keeps the rows, or counts
+//! them.
 //!
 //! Both samplers draw from the exact distribution given these counts. Metropolis-Hastings steps (`LightLDA`, `WarpLDA`) need
 //! more sweeps for the same likelihood, and with counts that do not change while a word is sampled the exact draw costs
-//! only as much as the document has topics.
+//! only as much as the document has topics; `docs/algorithms/lda.md` has the measured comparison.
 //!
-//! **Cost** of a sweep: N K / 8 vector operations up to 128 topics, else N times the mean number of topics of a document and K for
-//! each word and block; 4 K bytes pulled and as many pushed for each word and block, but by a task alone.
+//! **Cost** of a sweep: N K / 8 vector operations up to 128 topics, else N / 8 times the mean number of topics of a document and K / 16
+//! for each word; for each word and block, 1 to 3 bytes pulled for each topic that the word has, and as many pushed for each
+//! count that has changed, but by a task alone.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `documents`, `vocabulary` | the documents of a task and their groups; which words are kept |
 //! | `sampler`, `dense`, `sparse` | what samplers share; that for few topics; that for many |
 //! | `counts`, `table` | the counts of documents; those of words |
-//! | `prior`, `functions` | alpha and the likelihood of topics; folds at the servers, and whether counts add up |
+//! | `prior`, `functions` | alpha, beta and the likelihood of topics; folds at the servers, and whether counts add up |
 //! | `coherence` | the words of topics, and how often they meet |
 //! | `train`, `model`, `score` | a task; the saved model; topics of new documents |
 

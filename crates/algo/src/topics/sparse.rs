@@ -243,25 +243,37 @@ impl OfWord {
         }
     }
 
-    /// Weighs the topics of a document for a token of the topic `old`. Returns the running sums of the lanes.
-    #[inline]
+    /// Weighs the topics of a document for a token of the topic `old`. Returns the running sums of the lanes. It is always
+    /// inlined, so that it has the instructions of its caller.
+    #[inline(always)]
     fn weigh(&mut self, topics: &[[u16; LANES]], counts: &[[i32; LANES]], old: u16) -> [f32; LANES] {
-        self.weights.clear();
-        self.sums = [0.0; LANES];
-        let own_share = self.own_share[usize::from(old)];
-        for (topics, counts) in topics.iter().zip(counts) {
-            let mut weights = [0.0; LANES];
-            for j in 0..LANES {
-                let share = self.share[usize::from(topics[j])];
-                let is_own = topics[j] == old;
-                let (own, share) = if is_own { (1.0, own_share) } else { (0.0, share) };
-                // A lane behind the list has the count 0.
-                weights[j] = (counts[j] as f32 - own).max(0.0) * share;
-                self.sums[j] += weights[j];
-            }
-            self.weights.push(weights);
+        let (own_share, share) = (self.own_share[usize::from(old)], &*self.share);
+        if self.weights.len() < topics.len() {
+            self.weights.resize(topics.len(), [0.0; LANES]);
         }
-        running_sums(self.sums)
+        let mut sums = [0.0; LANES];
+        for ((topics, counts), weights) in topics.iter().zip(counts).zip(&mut self.weights) {
+            // Loops of one operation each become vectors; one that does all of them does not.
+            let is_own = topics.map(|topic| i32::from(topic == old));
+            let mut shares = [0.0; LANES];
+            for j in 0..LANES {
+                shares[j] = share[usize::from(topics[j])];
+            }
+            let mut others = [0i32; LANES];
+            for j in 0..LANES {
+                // A lane behind the list has the count 0.
+                others[j] = (counts[j] - is_own[j]).max(0);
+            }
+            for j in 0..LANES {
+                let share = if is_own[j] == 1 { own_share } else { shares[j] };
+                weights[j] = others[j] as f32 * share;
+            }
+            for j in 0..LANES {
+                sums[j] += weights[j];
+            }
+        }
+        self.sums = sums;
+        running_sums(sums)
     }
 
     /// The position of the topic that `target` means, in the list of the document with `len` topics: first its lane is drawn,
@@ -271,7 +283,7 @@ impl OfWord {
         let lane = ends.iter().map(|end| usize::from(*end <= target)).sum::<usize>().min(len.min(LANES) - 1);
         let left = target - (ends[lane] - self.sums[lane]);
         let (mut sum, mut vector) = (0.0, 0);
-        for weights in &self.weights[..self.weights.len() - 1] {
+        for weights in &self.weights[..(len - 1) / LANES] {
             sum += weights[lane];
             vector += usize::from(sum <= left);
         }
