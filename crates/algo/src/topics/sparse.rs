@@ -69,7 +69,7 @@ impl TopicLists {
         let len = self.lens[document] as usize;
         for (v, topics) in self.topics[self.vectors(document)].iter().enumerate() {
             // Without a way out between the lanes, they are compared at once.
-            if topics.iter().fold(false, |any, other| any | (*other == topic)) {
+            if topics.iter().map(|other| u16::from(*other == topic)).sum::<u16>() > 0 {
                 let lane = topics.iter().position(|other| *other == topic).expect("a lane has the topic");
                 // The lanes behind the list have the topic 0 or an old one.
                 return Some(v * LANES + lane).filter(|at| *at < len);
@@ -243,8 +243,8 @@ impl OfWord {
         }
     }
 
-    /// Weighs the topics of a document for a token of the topic `old`. Returns the running sums of the lanes. It is always
-    /// inlined, so that it has the instructions of its caller.
+    /// Weighs the topics of a document for a token of the topic `old`. Returns the running sums of the lanes.
+    #[expect(clippy::inline_always, reason = "it must have the vector instructions of its caller")]
     #[inline(always)]
     fn weigh(&mut self, topics: &[[u16; LANES]], counts: &[[i32; LANES]], old: u16) -> [f32; LANES] {
         let (own_share, share) = (self.own_share[usize::from(old)], &*self.share);

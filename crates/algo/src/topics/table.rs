@@ -89,8 +89,9 @@ impl WordRows {
             StoredRows::Group => at,
             StoredRows::Counted => {
                 self.rows.fill(0);
-                let own = &token_topics[word.start..word.end];
-                own.iter().for_each(|topic| self.rows[usize::from(*topic)] += 1);
+                for topic in &token_topics[word.start..word.end] {
+                    self.rows[usize::from(*topic)] += 1;
+                }
                 0
             }
         };

@@ -2,7 +2,9 @@ package org.seraphim.client;
 
 /** The types of values on the wire, in the order of their codes: the first one has code 0. */
 enum Element {
-  F32(4), F64(8), I64(8), BF16(2), INT8(1), I32(4), U32(4);
+  F32(4), F64(8), I64(8), BF16(2), INT8(1), I32(4), U32(4),
+  /** Packed {@link #I32}, which this client neither asks for nor sends; counted in bytes. */
+  PACKED(1);
 
   /** Number of columns that share a scale in {@link #INT8}. */
   private static final int INT8_BLOCK = 256;
