@@ -8,7 +8,8 @@ use super::table::WordRows;
 
 /// Topics of a vector: a fixed number, so that sums are the same on every machine.
 pub(super) const LANES: usize = 8;
-/// Up to this many topics all topics are weighed for each token.
+/// Up to this many topics all topics are weighed for each token. At 128 topics that is a quarter slower than the other sampler, but
+/// the counts of words are a quarter of a sweep old at most.
 pub(super) const DENSE_LIMIT: usize = 128;
 
 /// What does not change while a group is sampled, by topic.
