@@ -12,7 +12,7 @@ use super::FactorModel;
 use super::exact::{add_up, gramian, of_all_tasks};
 use super::interactions::{Dealing, Dealt, Duplicates, Interactions, deal};
 use super::params::{self, ChoiceLoss, Solver};
-use super::solve::{Equations, ExactWork, dot, padded};
+use super::solve::{Equations, ExactWork, padded, product};
 use super::validation::Validation;
 use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
@@ -346,8 +346,8 @@ impl Factorization<'_> {
             for (row, x) in items.rows.chunks_exact(length).enumerate() {
                 for pair in items.pairs.row(row) {
                     let user = items.pairs.others[pair] as usize;
-                    let product = dot(x, &users.vectors[user * length..][..length]);
-                    let rating = self.mean + f64::from(product + users.biases[user]);
+                    let factors = product(x, &users.vectors[user * length..][..length]);
+                    let rating = self.mean + f64::from(factors + users.biases[user]);
                     parts.add(rating, f64::from(items.pairs.values[pair]), 1.0);
                 }
             }

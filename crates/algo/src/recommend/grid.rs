@@ -18,7 +18,7 @@ use super::als::write_scale;
 use super::exact::add_up;
 use super::interactions::{Dealing, Duplicates, Interactions, deal};
 use super::params;
-use super::solve::{dot, padded};
+use super::solve::{padded, preference, product};
 use super::validation::Validation;
 use super::{FactorModel, Objective};
 use crate::error::{Error, FeatureLabel};
@@ -29,7 +29,7 @@ use crate::rows::rows_of;
 use crate::task_loop::{EpochEnd, Learner, TaskState, encode};
 
 /// Pairs of a block of users, and how many blocks there are at least and at most.
-const BLOCK_PAIRS: u64 = 50_000;
+const BLOCK_PAIRS: u64 = 100_000;
 const BLOCKS: (u64, u64) = (4, 64);
 /// Standard deviation of first factors.
 const FIRST_DEVIATION: f64 = 0.1;
@@ -131,9 +131,11 @@ impl Rows {
     }
 
     fn push(&self, agent: &mut dyn Agent, matrix: MatrixId, (epoch, step): (u64, u64)) -> Result<(), Error> {
-        let rows = self.vectors.chunks_exact(padded(self.factors)).zip(&self.biases);
-        let values: Vec<f32> =
-            rows.flat_map(|(row, bias)| row[..self.factors].iter().chain([bias]).copied()).collect();
+        let mut values = Vec::with_capacity(self.keys.len() * (self.factors + 1));
+        for (row, bias) in self.vectors.chunks_exact(padded(self.factors)).zip(&self.biases) {
+            values.extend_from_slice(&row[..self.factors]);
+            values.push(*bias);
+        }
         if let Some(at) = values.iter().position(|x| !x.is_finite()) {
             let feature = Some(FeatureLabel::new(self.keys[at / (self.factors + 1)]));
             let (loss, advice) = (f64::NAN, String::new());
@@ -148,7 +150,7 @@ impl Rows {
 struct UserBlock {
     number: u64,
     pairs: Interactions,
-    /// For each of `pairs.other_keys` its position among all items.
+    /// For each pair the position of its item among all items; ascending in each row.
     items: Vec<u32>,
     rows: Rows,
 }
@@ -192,7 +194,8 @@ pub(super) fn begin<'a>(
         let rows = ListSelection::Owned { task: number as u32, task_count: block_count as u32 };
         let pairs = Interactions::of_block(dealt.by_user.pull(task.agent, &rows)?);
         let position = |key: &u64| items.binary_search(key).expect("all items are listed") as u32;
-        let positions = pairs.other_keys.iter().map(position).collect();
+        let positions: Vec<u32> = pairs.other_keys.iter().map(position).collect();
+        let positions = pairs.others.iter().map(|&other| positions[other as usize]).collect();
         let rows = settings.own_rows(task, (FactorModel::USERS, &pairs.keys), is_known)?;
         blocks.push(UserBlock { number, pairs, items: positions, rows });
     }
@@ -333,7 +336,7 @@ impl UserBlock {
         let mut cells = vec![Vec::new(); grid.members.len()];
         for row in 0..self.pairs.row_count() {
             for pair in self.pairs.row(row) {
-                let (block, place) = grid.places[self.items[self.pairs.others[pair] as usize] as usize];
+                let (block, place) = grid.places[self.items[pair] as usize];
                 cells[block as usize].push((row as u32, place, self.pairs.values[pair]));
             }
         }
@@ -342,8 +345,7 @@ impl UserBlock {
 
     /// Whether a user has an item.
     fn has(&self, row: u32, item: u32) -> bool {
-        let Ok(position) = self.items.binary_search(&item) else { return false };
-        self.pairs.others[self.pairs.row(row as usize)].binary_search(&(position as u32)).is_ok()
+        self.items[self.pairs.row(row as usize)].binary_search(&item).is_ok()
     }
 }
 
@@ -366,7 +368,7 @@ impl Cell<'_> {
             let (u, i) = (user as usize, item as usize);
             let p = &mut users.vectors[u * length..][..length];
             let q = &mut items.vectors[i * length..][..length];
-            let error = rating - (self.mean + users.biases[u] + items.biases[i] + dot(p, q));
+            let error = rating - (self.mean + users.biases[u] + items.biases[i] + product(p, q));
             users.biases[u] += rate * (error - bias_lambda * users.biases[u]);
             items.biases[i] += rate * (error - bias_lambda * items.biases[i]);
             step_of_rating(p, q, (rate, error), (lambda, low));
@@ -397,7 +399,7 @@ impl Cell<'_> {
                     .vectors
                     .get_disjoint_mut([i * length..(i + 1) * length, j * length..(j + 1) * length])
                     .expect("a negative item is another one");
-                let x = f64::from(items.biases[i] - items.biases[j] + dot(p, q) - dot(p, n));
+                let x = f64::from(items.biases[i] - items.biases[j] + preference(p, q, n));
                 loss += if x > 0.0 { ln_1p(exp(-x)) } else { ln_1p(exp(x)) - x };
                 let slope = strength * sigmoid(-x) as f32;
                 items.biases[i] += rate * (slope - bias_lambda * items.biases[i]);

@@ -299,9 +299,21 @@ fn add_scaled(v: [&[f32]; 4], factors: [f32; 4], out: &mut [f32]) {
     }
 }
 
+/// The product of two padded rows, for callers that are compiled for all processors.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(super) fn product(p: &[f32], q: &[f32]) -> f32 {
+    dot(p, q)
+}
+
+/// By how much a user prefers the item of row `q` to that of row `n`.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(super) fn preference(p: &[f32], q: &[f32], n: &[f32]) -> f32 {
+    dot(p, q) - dot(p, n)
+}
+
 /// The product of two padded rows.
 #[inline(always)]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; LANES];
     for (a, b) in a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
