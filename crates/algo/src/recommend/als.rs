@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::FactorModel;
 use super::exact::{add_up, gramian, of_all_tasks};
-use super::interactions::{Dealing, Dealt, Duplicates, Interactions, deal};
+use super::implicit::ImplicitFeatures;
+use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, deal};
 use super::params::{self, ChoiceLoss, Solver};
 use super::solve::{Equations, ExactWork, padded, product};
 use super::validation::Validation;
@@ -24,9 +25,70 @@ use crate::task_loop::{EpochEnd, Learner, TaskState, encode};
 /// First factors have the standard deviation 0.1 / sqrt(k), as in the public code of Rendle et al., 2021.
 const FIRST_DEVIATION: f64 = 0.1;
 
-/// What is minimized; x is the row of a user or an item, n the number of its pairs.
+/// What is minimized, as it was set. What is `None` follows from the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+pub enum ObjectiveSettings {
+    /// [`Objective::Ratings`].
+    Ratings { lambda: f64 },
+    /// [`Objective::Choices`].
+    Choices { unobserved: Option<f64>, lambda: Option<f64>, nu: f64 },
+    /// [`Objective::Confidence`].
+    Confidence { alpha: f64, lambda: Option<f64> },
+}
+
+impl ObjectiveSettings {
+    fn are_ratings(self) -> bool {
+        matches!(self, Self::Ratings { .. })
+    }
+
+    /// The objective for data with so many pairs of users and items. The rules fit published settings for MovieLens, Million
+    /// Songs and gowalla (Rendle et al., 2021): the weight of what was not chosen is the root of the share of pairs that were, and
+    /// lambda a 25th of the third root.
+    pub fn resolve(self, pairs: u64, users: u64, items: u64) -> Objective {
+        let share = pairs as f64 / (users as f64 * items as f64);
+        let penalty = exp(ln(share) / 3.0) / 25.0;
+        match self {
+            Self::Ratings { lambda } => Objective::Ratings { lambda },
+            Self::Choices { unobserved, lambda, nu } => {
+                let (unobserved, lambda) = (unobserved.unwrap_or(share.sqrt()), lambda.unwrap_or(penalty));
+                Objective::Choices { unobserved, lambda, nu }
+            }
+            Self::Confidence { alpha, lambda } => {
+                // The loss is alpha times that of choices with the weight 1 / alpha for all pairs; here for a mean user.
+                let count = pairs as f64 / users as f64 * alpha + items as f64;
+                Objective::Confidence { alpha, lambda: lambda.unwrap_or(penalty * count) }
+            }
+        }
+    }
+
+    /// What was chosen for the data, for people.
+    fn notice(self, objective: Objective) -> Option<String> {
+        let mut chosen = Vec::new();
+        match (self, objective) {
+            (
+                Self::Choices { unobserved: set, lambda, .. },
+                Objective::Choices { unobserved, lambda: penalty, .. },
+            ) => {
+                if set.is_none() {
+                    chosen.push(format!("unobserved={unobserved:.3}"));
+                }
+                if lambda.is_none() {
+                    chosen.push(format!("lambda={penalty:.4}"));
+                }
+            }
+            (Self::Confidence { lambda: None, .. }, Objective::Confidence { lambda, .. }) => {
+                chosen.push(format!("lambda={lambda:.3}"));
+            }
+            _ => {}
+        }
+        (!chosen.is_empty())
+            .then(|| format!("{}: from the share of pairs that were chosen", chosen.join(" ")))
+    }
+}
+
+/// What is minimized; x is the row of a user or an item, n the number of its pairs.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
     /// `sum (rating - mean - b_u - b_i - p . q)^2 + lambda n (|x|^2 + b^2)`.
     Ratings { lambda: f64 },
@@ -81,17 +143,19 @@ impl Objective {
 /// The settings.
 #[derive(Clone, Debug)]
 pub(super) struct Als {
-    pub(super) objective: Objective,
+    pub(super) objective: ObjectiveSettings,
     factors: usize,
     iterations: u64,
     /// Steps of conjugate gradients; 0: Cholesky.
     steps: usize,
     pub(super) duplicates: Duplicates,
     pub(super) validation_share: f64,
+    /// Of implicit features; 0: there are none.
+    pub(super) implicit_weight: f64,
 }
 
 impl Als {
-    fn new(checked: &CheckedParams, objective: Objective) -> Self {
+    fn new(checked: &CheckedParams, objective: ObjectiveSettings) -> Self {
         let solver: Solver = checked.choice(&params::SOLVER);
         Self {
             objective,
@@ -103,29 +167,36 @@ impl Als {
             },
             duplicates: checked.choice(&params::DUPLICATES),
             validation_share: checked.real(&params::VALIDATION_SHARE),
+            implicit_weight: 0.0,
         }
     }
 
     pub(super) fn of_ratings(checked: &CheckedParams) -> Self {
-        let objective = Objective::Ratings { lambda: checked.real(&params::LAMBDA) };
-        Self::new(checked, objective)
+        let objective = ObjectiveSettings::Ratings { lambda: checked.real(&params::LAMBDA) };
+        Self { implicit_weight: checked.real(&params::IMPLICIT_WEIGHT), ..Self::new(checked, objective) }
     }
 
     pub(super) fn of_choices(checked: &CheckedParams) -> Self {
-        let lambda = checked.real(&params::LAMBDA);
+        let lambda = checked.auto_real(&params::IALS_LAMBDA);
         let loss: ChoiceLoss = checked.choice(&params::LOSS);
         let objective = match loss {
             ChoiceLoss::Ials => {
-                let (unobserved, nu) = (checked.real(&params::UNOBSERVED), checked.real(&params::NU));
-                Objective::Choices { unobserved, lambda, nu }
+                let (unobserved, nu) = (checked.auto_real(&params::UNOBSERVED), checked.real(&params::NU));
+                ObjectiveSettings::Choices { unobserved, lambda, nu }
             }
-            ChoiceLoss::Confidence => Objective::Confidence { alpha: checked.real(&params::ALPHA), lambda },
+            ChoiceLoss::Confidence => {
+                ObjectiveSettings::Confidence { alpha: checked.real(&params::ALPHA), lambda }
+            }
         };
         Self::new(checked, objective)
     }
 
+    pub(super) fn are_ratings(&self) -> bool {
+        self.objective.are_ratings()
+    }
+
     pub(super) fn model(&self) -> FactorModel {
-        let are_ratings = self.objective.are_ratings();
+        let are_ratings = self.are_ratings();
         FactorModel {
             factors: self.factors,
             are_ratings,
@@ -136,9 +207,9 @@ impl Als {
 
     pub(super) fn divergence_advice(&self) -> String {
         match self.objective {
-            Objective::Ratings { .. } => "Scale the ratings down, or raise lambda".to_owned(),
-            Objective::Choices { .. } => "Scale the strengths down, or raise lambda".to_owned(),
-            Objective::Confidence { .. } => {
+            ObjectiveSettings::Ratings { .. } => "Scale the ratings down, or raise lambda".to_owned(),
+            ObjectiveSettings::Choices { .. } => "Scale the strengths down, or raise lambda".to_owned(),
+            ObjectiveSettings::Confidence { .. } => {
                 "Lower alpha or scale the strengths down, or raise lambda".to_owned()
             }
         }
@@ -146,17 +217,17 @@ impl Als {
 }
 
 /// One side of the pairs: users, or items.
-struct Side {
+pub(super) struct Side {
     matrix: MatrixId,
-    pairs: Interactions,
+    pub(super) pairs: Interactions,
     /// The own rows, padded.
-    rows: Vec<f32>,
+    pub(super) rows: Vec<f32>,
     /// Rows of all tasks.
-    total: u64,
+    pub(super) total: u64,
     /// Of the own pairs; none: all are 1.
     weights: Option<Vec<f32>>,
     targets: Option<Vec<f32>>,
-    ridges: Vec<f32>,
+    pub(super) ridges: Vec<f32>,
 }
 
 /// Begins one task.
@@ -165,12 +236,11 @@ pub(super) fn begin<'a>(
     task: &mut TrainTask<'a>,
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
-    let objective = settings.objective;
     let dealing = Dealing {
-        are_ratings: objective.are_ratings(),
+        are_ratings: settings.are_ratings(),
         is_saved: saved.is_some(),
         duplicates: settings.duplicates,
-        held_share: if objective.are_ratings() { 0.0 } else { settings.validation_share },
+        held_share: if settings.are_ratings() { 0.0 } else { settings.validation_share },
     };
     let Dealt { users, items, validation, .. } = deal(task, dealing)?;
     let mut totals = [users.row_count() as i64, items.row_count() as i64, users.others.len() as i64];
@@ -178,6 +248,8 @@ pub(super) fn begin<'a>(
     if totals[2] == 0 {
         return Err(Error::NoRecords);
     }
+    let [user_count, item_count, pair_count] = totals.map(|total| total as u64);
+    let objective = settings.objective.resolve(pair_count, user_count, item_count);
     let mean =
         if objective.are_ratings() { write_scale(task, &users.values, totals[2] as u64)? } else { 0.0 };
     let model = settings.model();
@@ -194,6 +266,14 @@ pub(super) fn begin<'a>(
         sides.push(Side { matrix, pairs, rows, total, weights, targets, ridges });
     }
     let [users, items] = sides.try_into().unwrap_or_else(|_| unreachable!("there are two sides"));
+    let mut implicit = Vec::new();
+    if settings.implicit_weight > 0.0 {
+        let first = task.model.matrix_count() as u32 + LIST_MATRICES;
+        for (matrix, side) in (first..).map(MatrixId).zip([&users, &items]) {
+            let start = (settings.implicit_weight, saved.is_some());
+            implicit.push(ImplicitFeatures::new(task, &model, (matrix, &side.pairs.keys), start)?);
+        }
+    }
     if saved.is_none() {
         items.push(task, model.width())?;
         let counts: Vec<i64> =
@@ -202,11 +282,20 @@ pub(super) fn begin<'a>(
         task.agent.tick()?;
     }
     task.agent.barrier()?;
-    Ok(Box::new(Factorization { settings, width: model.width(), users, items, mean, validation }))
+    Ok(Box::new(Factorization {
+        settings,
+        objective,
+        width: model.width(),
+        users,
+        items,
+        implicit,
+        mean,
+        validation,
+    }))
 }
 
 /// The own rows at the beginning: those of an earlier model or of a saved training, and random ones where there are none.
-fn first_rows(
+pub(super) fn first_rows(
     task: &mut TrainTask<'_>,
     model: &FactorModel,
     (matrix, keys): (MatrixId, &[u64]),
@@ -272,9 +361,12 @@ impl Side {
 /// What a task keeps from iteration to iteration.
 struct Factorization<'a> {
     settings: &'a Als,
+    objective: Objective,
     width: usize,
     users: Side,
     items: Side,
+    /// Of users and items; none if they are not used.
+    implicit: Vec<ImplicitFeatures>,
     /// Mean of the ratings.
     mean: f64,
     /// Of choices.
@@ -282,9 +374,9 @@ struct Factorization<'a> {
 }
 
 /// The rows of the other side that a half-step reads.
-struct OtherRows {
+pub(super) struct OtherRows {
     /// Padded; with biases, 1 stands in their place.
-    vectors: Vec<f32>,
+    pub(super) vectors: Vec<f32>,
     biases: Vec<f32>,
 }
 
@@ -295,12 +387,18 @@ impl Factorization<'_> {
         task: &mut TrainTask<'_>,
         (of_users, epoch): (bool, u64),
     ) -> Result<(f64, OtherRows), Error> {
-        let Self { settings, width, users, items, mean, .. } = self;
+        let Self { settings, objective, width, users, items, implicit, mean, .. } = self;
         let (own, other) = if of_users { (users, items) } else { (items, users) };
-        let (length, objective) = (padded(*width), settings.objective);
+        let length = padded(*width);
+        let (own_side, other_side) = if of_users { (0, 1) } else { (1, 0) };
+        let mut right = None;
         let base = if objective.are_ratings() {
             task.agent.barrier()?;
-            None
+            let added = implicit.get(other_side).map(|features| features.added_to(task, own, other.total));
+            added.transpose()?.map(|added| {
+                right = Some(added.right);
+                added.base
+            })
         } else {
             let sums = gramian(task.agent, &other.rows, length, other.total)?;
             Some(sums.iter().map(|x| (objective.gramian_factor() * x) as f32).collect::<Vec<f32>>())
@@ -313,6 +411,7 @@ impl Factorization<'_> {
         let equations = Equations {
             width: *width,
             base: base.as_deref(),
+            right: right.as_deref(),
             others: &read.vectors,
             starts: &own.pairs.starts,
             positions: &own.pairs.others,
@@ -335,6 +434,9 @@ impl Factorization<'_> {
             return Err(Error::Diverged { epoch: epoch + 1, step, loss: f64::NAN, feature, advice });
         }
         own.push(task, *width)?;
+        if let Some(features) = implicit.get_mut(own_side) {
+            features.solve(task, own, (other, &read.vectors), settings.steps.max(1))?;
+        }
         Ok((gain, read))
     }
 
@@ -372,7 +474,7 @@ impl Factorization<'_> {
 }
 
 /// Reads rows of the other side, ascending.
-fn read_others(
+pub(super) fn read_others(
     task: &mut TrainTask<'_>,
     matrix: MatrixId,
     keys: &[u64],
@@ -406,7 +508,7 @@ impl Learner for Factorization<'_> {
     fn train_epoch(&mut self, task: &mut TrainTask<'_>, epoch: u64) -> Result<Option<EpochEnd>, Error> {
         let (gain, _) = self.half_step(task, (true, epoch))?;
         let (_, users) = self.half_step(task, (false, epoch))?;
-        let training = if self.settings.objective.are_ratings() {
+        let training = if self.settings.are_ratings() {
             self.rating_metrics(task, &users)
         } else {
             self.choice_metrics(task, gain)
@@ -419,7 +521,7 @@ impl Learner for Factorization<'_> {
             epoch_count: self.settings.iterations,
             is_stopped: false,
             is_last: epoch + 1 >= self.settings.iterations,
-            notice: None,
+            notice: self.settings.objective.notice(self.objective).filter(|_| epoch == 0),
         }))
     }
 

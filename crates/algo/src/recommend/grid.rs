@@ -20,7 +20,7 @@ use super::interactions::{Dealing, Duplicates, Interactions, deal};
 use super::params;
 use super::solve::{padded, preference, product};
 use super::validation::Validation;
-use super::{FactorModel, Objective};
+use super::{FactorModel, ObjectiveSettings};
 use crate::error::{Error, FeatureLabel};
 use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
@@ -79,7 +79,7 @@ impl Grid {
     }
 
     pub(super) fn model(&self) -> FactorModel {
-        let objective = self.are_ratings.then_some(Objective::Ratings { lambda: self.lambda });
+        let objective = self.are_ratings.then_some(ObjectiveSettings::Ratings { lambda: self.lambda });
         FactorModel { factors: self.factors, are_ratings: self.are_ratings, has_biases: true, objective }
     }
 

@@ -87,8 +87,11 @@ impl Interactions {
     }
 }
 
+/// Matrices of [`specs`].
+pub(super) const LIST_MATRICES: u32 = 3;
+
 /// The list matrices of a training, after those of the model: the pairs by user, by item, and those of validation data by user.
-pub(super) fn specs(duplicates: Duplicates, partition_count: u32) -> [MatrixSpec; 3] {
+pub(super) fn specs(duplicates: Duplicates, partition_count: u32) -> [MatrixSpec; LIST_MATRICES as usize] {
     ["pairs_of_users", "pairs_of_items", "validation_pairs"].map(|name| {
         let rule = if duplicates == Duplicates::Sum { PushRule::Add } else { PushRule::Assign };
         let spec = ListMatrix::spec(name, ElementType::F32, 1, rule, partition_count);

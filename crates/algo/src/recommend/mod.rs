@@ -29,6 +29,7 @@ mod als;
 mod ease;
 mod exact;
 mod grid;
+mod implicit;
 mod interactions;
 mod model;
 mod neighbors;
@@ -48,7 +49,7 @@ use data::{BatchSize, Shuffle};
 use matrix::MatrixSpec;
 
 use als::Als;
-pub use als::Objective;
+pub use als::{Objective, ObjectiveSettings};
 use grid::Grid;
 pub use interactions::{Duplicates, pairs_of as interactions_of};
 pub use model::{FactorModel, NeighborModel};
@@ -137,7 +138,7 @@ enum Method {
 impl Method {
     fn are_ratings(&self) -> bool {
         match self {
-            Self::Als(als) => als.objective.are_ratings(),
+            Self::Als(als) => als.are_ratings(),
             Self::Grid(grid) => grid.are_ratings,
             Self::Neighbors(_) => false,
         }
@@ -155,7 +156,7 @@ impl Method {
     /// holds out items.
     fn validation_share(&self) -> f64 {
         match self {
-            Self::Als(als) if als.objective.are_ratings() => als.validation_share,
+            Self::Als(als) if als.are_ratings() => als.validation_share,
             Self::Grid(grid) if grid.are_ratings => grid.validation_share,
             Self::Als(_) | Self::Grid(_) | Self::Neighbors(_) => 0.0,
         }
@@ -211,8 +212,12 @@ impl Job for Recommender {
     fn matrices(&self, model: &dyn family::Model, layout: TableLayout) -> Result<Vec<MatrixSpec>, Error> {
         let mut specs = model.matrices(layout.partition_count);
         specs.extend(interactions::specs(self.method.duplicates(), layout.partition_count));
-        if let Method::Neighbors(_) = self.method {
-            specs.push(neighbors::sizes(layout.partition_count));
+        match &self.method {
+            Method::Neighbors(_) => specs.push(neighbors::sizes(layout.partition_count)),
+            Method::Als(als) if als.implicit_weight > 0.0 => {
+                specs.extend(implicit::specs(als.model().width(), layout.partition_count));
+            }
+            Method::Als(_) | Method::Grid(_) => {}
         }
         Ok(specs)
     }

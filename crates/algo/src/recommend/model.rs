@@ -6,7 +6,7 @@ use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, Partitioner, PushRul
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::als::Objective;
+use super::als::ObjectiveSettings;
 use super::{FAMILY, neighbors, score};
 use crate::error::Error;
 use crate::family::{self, RecordNeeds};
@@ -58,7 +58,7 @@ pub struct FactorModel {
     /// A row ends with a bias.
     pub has_biases: bool,
     /// How the row of a user follows from the items.
-    pub objective: Option<Objective>,
+    pub objective: Option<ObjectiveSettings>,
 }
 
 impl FactorModel {

@@ -11,7 +11,7 @@ use matrix::{Agent, ListMatrix, ListSelection, MatrixId, MatrixSpec, PushRule, V
 
 use super::ease;
 use super::exact::add_up;
-use super::interactions::{Dealing, Dealt, Duplicates, Interactions, deal};
+use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, deal};
 use super::model::{NeighborModel, seen};
 use super::params::{self, Similarity};
 use super::score::pairs;
@@ -203,7 +203,7 @@ impl Similarities {
         own: &NeighborLearner<'_>,
         lists: &ListMatrix,
     ) -> Result<(), Error> {
-        let (items, matrix) = (&own.items, MatrixId(task.model.matrix_count() as u32 + 3));
+        let (items, matrix) = (&own.items, MatrixId(task.model.matrix_count() as u32 + LIST_MATRICES));
         let sizes: Vec<f64> =
             (0..items.row_count()).map(|row| self.size(&items.values[items.row(row)])).collect();
         task.agent.push(matrix, rows_of(&items.keys), Values::F64(&sizes))?;

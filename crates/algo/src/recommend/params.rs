@@ -7,6 +7,9 @@ use crate::param::{Bounds, ParamKind, words};
 /// From 0 to 1.
 const SHARE_OR_ONE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed };
 
+/// At least 0, or from the data.
+const AUTO: ParamKind = ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
+
 crate::choices! {
     /// How the equations of a row are solved.
     pub(super) enum Solver {
@@ -35,6 +38,8 @@ crate::params! {
         pub(super) STEPS = "cg_steps": ParamKind::Integer { low: 1, high: 1000 }, "3", "steps";
         /// What counts where a user has rated an item several times
         pub(super) DUPLICATES = "duplicates": ParamKind::Choice(words::<Duplicates>), "last";
+        /// Weight of implicit features: which items a user has rated, whatever the rating; 0: they are not used
+        pub(super) IMPLICIT_WEIGHT = "implicit_weight": LIMIT, "0";
         /// Share of the ratings held out for validation
         pub(super) VALIDATION_SHARE = "validation_share": SHARE, "0";
     ];
@@ -49,9 +54,9 @@ crate::params! {
         /// What is minimized
         pub(super) LOSS = "loss": ParamKind::Choice(words::<ChoiceLoss>), "ials";
         /// Penalty on the squares of all numbers of a row; with ials times (its choices + unobserved x rows of the other side)^nu
-        pub(super) IALS_LAMBDA = "lambda": LIMIT, "0.002";
+        pub(super) IALS_LAMBDA = "lambda": AUTO, "auto";
         /// Weight of a pair whatever was chosen; a choice has the weight 1 more
-        pub(super) UNOBSERVED = "unobserved": LIMIT, "0.02";
+        pub(super) UNOBSERVED = "unobserved": AUTO, "auto";
         /// Exponent of the penalty
         pub(super) NU = "nu": SHARE_OR_ONE, "1";
         /// Confidence of a choice of strength 1, beside that of no choice, which is 1

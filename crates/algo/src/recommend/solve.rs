@@ -2,7 +2,7 @@
 //! Cholesky.
 //!
 //! For a row with the pairs e, the vectors `v_e` of the other side, weights and targets:
-//! `(base + sum_e weight_e v_e v_e' + ridge I) x = sum_e target_e v_e`.
+//! `(base + sum_e weight_e v_e v_e' + ridge I) x = right + sum_e target_e v_e`.
 //!
 //! Every number is computed in 16 lanes whatever the processor has, without fused multiply-add, so a row has the same bits
 //! everywhere, and it does not depend on the rows beside it.
@@ -38,6 +38,8 @@ pub(super) struct Equations<'a> {
     pub(super) width: usize,
     /// What all rows have in common, padded x padded; `None` is 0.
     pub(super) base: Option<&'a [f32]>,
+    /// What is added to the right side of each row, padded; none: 0.
+    pub(super) right: Option<&'a [f32]>,
     /// The rows of the other side, padded.
     pub(super) others: &'a [f32],
     /// The pairs of row r are `starts[r]..starts[r + 1]`.
@@ -83,7 +85,10 @@ impl Equations<'_> {
     fn right_side(&self, row: usize, out: &mut [f32]) {
         let (pairs, length) = (self.starts[row]..self.starts[row + 1], out.len());
         let target = |pair: usize| self.targets.map_or(1.0, |targets| targets[pair]);
-        out.fill(0.0);
+        match self.right {
+            Some(right) => out.copy_from_slice(&right[row * length..][..length]),
+            None => out.fill(0.0),
+        }
         let mut pair = pairs.start;
         while pair + 4 <= pairs.end {
             let v: [&[f32]; 4] = std::array::from_fn(|at| self.vector(pair + at, length));
@@ -374,6 +379,7 @@ mod tests {
         let equations = Equations {
             width: WIDTH,
             base: Some(&base),
+            right: None,
             others: &others,
             starts: &starts,
             positions: &positions,
@@ -411,6 +417,7 @@ mod tests {
             let equations = Equations {
                 width: WIDTH,
                 base: Some(&base),
+                right: None,
                 others: &others,
                 starts,
                 positions: &positions,
@@ -435,6 +442,7 @@ mod tests {
         let equations = Equations {
             width: WIDTH,
             base: None,
+            right: None,
             others: &others,
             starts: &starts,
             positions: &positions,

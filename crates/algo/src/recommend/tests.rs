@@ -119,6 +119,7 @@ fn dealt(data: &[Batch], count: usize) -> Vec<Vec<Batch>> {
 fn the_bytes_do_not_depend_on_tasks() {
     for (name, settings) in [
         ("als", "factors=3 iterations=3"),
+        ("als", "factors=3 iterations=3 implicit_weight=0.5"),
         ("ials", "factors=3 iterations=3"),
         ("mf", "factors=3 epochs=3"),
         ("bpr", "factors=3 epochs=3 negatives=2"),
@@ -203,6 +204,7 @@ fn ratings_with_weights_are_refused() {
 fn a_training_goes_on_from_every_epoch_with_the_same_bytes() {
     for (name, settings) in [
         ("als", "factors=3 iterations=4"),
+        ("als", "factors=3 iterations=4 implicit_weight=0.5"),
         ("ials", "factors=3 iterations=4"),
         ("mf", "factors=3 epochs=4"),
         ("bpr", "factors=3 epochs=4"),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use matrix::RowBlock;
 
-use super::FactorModel;
+use super::{FactorModel, Objective};
 use crate::error::Error;
 use factors::FactorEngine;
 use neighbors::NeighborEngine;
@@ -102,15 +102,18 @@ pub struct Recommender {
 }
 
 impl Recommender {
-    /// Recommends by rows of users and items; `scale` is mean, lowest and highest rating. `items` has the keys of the rows.
+    /// Recommends by rows of users and items; `scale` is mean, lowest and highest rating. `items` has the keys of the rows. Rows
+    /// of new users are at the minimum of the objective.
     pub fn of_factors(
         model: &FactorModel,
         users: KeyedRows,
         rows: &[f32],
         (items, scale): (Items, [f64; 3]),
+        objective: Option<Objective>,
     ) -> Self {
         let keys = users.keys.clone();
-        Self { engine: Box::new(FactorEngine::new(model, users, rows, (&items, scale))), users: keys, items }
+        let engine = FactorEngine::new(model, users, rows, (&items, scale), objective);
+        Self { engine: Box::new(engine), users: keys, items }
     }
 
     /// Recommends to these users (ascending) and others by their choices; `neighbors` has for each item the weights of others.

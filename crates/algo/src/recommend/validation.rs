@@ -132,6 +132,6 @@ impl Validation {
         };
         let rows = pull(FactorModel::ITEMS, &keys)?;
         let users = KeyedRows { values: pull(FactorModel::USERS, &users)?, keys: users };
-        Ok(Recommender::of_factors(model, users, &rows, (items, [0.0; 3])))
+        Ok(Recommender::of_factors(model, users, &rows, (items, [0.0; 3]), None))
     }
 }

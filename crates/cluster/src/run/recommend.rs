@@ -121,8 +121,12 @@ impl LoadedRecommender {
                 OwnedValues::F64(values) => <[f64; 3]>::try_from(values).ok(),
                 _ => None,
             });
+            let objective = own.objective.map(|objective| {
+                let pairs = seen.block.entries().len() as u64;
+                objective.resolve(pairs, users.keys.len() as u64, rows.keys.len() as u64)
+            });
             let items = (items(rows.keys), scale.unwrap_or_default());
-            (Recommender::of_factors(own, users, &rows.values, items), own.are_ratings)
+            (Recommender::of_factors(own, users, &rows.values, items, objective), own.are_ratings)
         } else if model.of::<NeighborModel>().is_ok() {
             let neighbors = lists(&mut files, "neighbors")?;
             let items = items(counts.keys().copied().collect());

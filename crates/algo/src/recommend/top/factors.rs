@@ -12,6 +12,8 @@ use crate::recommend::solve::{Equations, ExactWork, padded};
 #[derive(Debug)]
 pub(super) struct FactorEngine {
     model: FactorModel,
+    /// Of the row of a new user; none: it has none.
+    objective: Option<Objective>,
     users: KeyedRows,
     /// The rows of items, padded: factors, then 1 in place of a bias.
     vectors: Vec<f32>,
@@ -28,6 +30,7 @@ impl FactorEngine {
         users: KeyedRows,
         rows: &[f32],
         (items, scale): (&Items, [f64; 3]),
+        objective: Option<Objective>,
     ) -> Self {
         let (width, length) = (model.width(), padded(model.width()));
         let (mut vectors, mut biases) = (Vec::new(), Vec::new());
@@ -39,9 +42,9 @@ impl FactorEngine {
                 biases.push(std::mem::replace(&mut vectors[at], 1.0));
             }
         }
-        let gramian = gramian(&vectors, length, model.objective.map_or(0.0, Objective::gramian_factor));
+        let gramian = gramian(&vectors, length, objective.map_or(0.0, Objective::gramian_factor));
         let ranked = Tiles::of_allowed(rows, &items.allowed, width);
-        Self { model: model.clone(), users, vectors, biases, scale, ranked, gramian }
+        Self { model: model.clone(), objective, users, vectors, biases, scale, ranked, gramian }
     }
 
     /// Sets the row of a user.
@@ -53,7 +56,7 @@ impl FactorEngine {
                 return Ok(Basis::Trained);
             }
         }
-        let Some(objective) = self.model.objective.filter(|_| !request.choices.is_empty()) else {
+        let Some(objective) = self.objective.filter(|_| !request.choices.is_empty()) else {
             return Ok(Basis::Popularity);
         };
         let known = |&(item, value): &(u64, f32)| Some((items.position(item)? as u32, value));
@@ -70,6 +73,7 @@ impl FactorEngine {
         let equations = Equations {
             width,
             base: (!objective.are_ratings()).then_some(&self.gramian[..]),
+            right: None,
             others: &self.vectors,
             starts: &[0, positions.len()],
             positions: &positions,

@@ -9,8 +9,7 @@ const ITEMS: u64 = 700;
 const FACTORS: usize = 7;
 
 fn model() -> FactorModel {
-    let objective = Some(Objective::Choices { unobserved: 0.1, lambda: 0.01, nu: 1.0 });
-    FactorModel { factors: FACTORS, are_ratings: false, has_biases: false, objective }
+    FactorModel { factors: FACTORS, are_ratings: false, has_biases: false, objective: None }
 }
 
 fn rows(count: u64, seed: u64) -> KeyedRows {
@@ -23,9 +22,10 @@ fn rows(count: u64, seed: u64) -> KeyedRows {
 }
 
 fn recommender(is_allowed: &dyn Fn(u64) -> bool) -> Recommender {
+    let objective = Some(Objective::Choices { unobserved: 0.1, lambda: 0.01, nu: 1.0 });
     let items = rows(ITEMS, 2);
     let described = Items::new(items.keys, |key| (key % 11) as i64, is_allowed);
-    Recommender::of_factors(&model(), rows(USERS, 1), &items.values, (described, [0.0; 3]))
+    Recommender::of_factors(&model(), rows(USERS, 1), &items.values, (described, [0.0; 3]), objective)
 }
 
 /// Every item, best first, by a plain product.
