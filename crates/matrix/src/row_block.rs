@@ -361,6 +361,13 @@ struct Counts {
 }
 
 impl Counts {
+    /// Appends them, and makes place for parts of so many bytes.
+    fn pack(&self, parts: usize, out: &mut Vec<u8>) {
+        let counts = [self.rows, u64::from(self.has_lists), self.entries, self.values, self.element as u64];
+        out.reserve(size_of_val(&counts) + parts);
+        counts.iter().for_each(|count| count.pack(out));
+    }
+
     /// Takes them from the front of bytes; none if a number has no meaning.
     fn take(bytes: &mut &[u8]) -> Result<Option<Self>, FunctionFault> {
         let mut counts = [0; 5];
@@ -377,17 +384,14 @@ impl Counts {
 /// The counts, then the parts.
 impl FunctionValue for RowBlock {
     fn pack(&self, out: &mut Vec<u8>) {
-        let counts = [
-            self.keys.len() as u64,
-            u64::from(self.lists.is_some()),
-            self.entries().len() as u64,
-            self.values.len() as u64,
-            self.values.element_type() as u64,
-        ];
-        out.reserve(size_of_val(&counts) + self.parts().iter().map(|part| part.len()).sum::<usize>());
-        for count in counts {
-            count.pack(out);
-        }
+        let counts = Counts {
+            rows: self.keys.len() as u64,
+            has_lists: self.lists.is_some(),
+            entries: self.entries().len() as u64,
+            values: self.values.len() as u64,
+            element: self.values.element_type(),
+        };
+        counts.pack(self.parts().iter().map(|part| part.len()).sum(), out);
         for part in self.parts() {
             out.extend_from_slice(part);
         }
@@ -413,6 +417,24 @@ impl FunctionValue for RowBlock {
     fn is_finite(&self) -> bool {
         self.values.as_values().first_non_finite().is_none()
     }
+}
+
+/// Packs rows with their entries and values as a [`RowBlock`] of them is packed, without making one.
+pub(crate) fn pack_lists<E: Element>(rows: &[(u64, &[u64], &[E])], out: &mut Vec<u8>) {
+    let count = |length: fn(&(u64, &[u64], &[E])) -> usize| rows.iter().map(length).sum::<usize>();
+    let (entries, values) = (count(|row| row.1.len()), count(|row| row.2.len()));
+    let counts = Counts {
+        rows: rows.len() as u64,
+        has_lists: true,
+        entries: entries as u64,
+        values: values as u64,
+        element: E::TYPE,
+    };
+    counts.pack((2 * rows.len() + entries) * size_of::<u64>() + values * size_of::<E>(), out);
+    rows.iter().for_each(|(key, ..)| key.pack(out));
+    rows.iter().for_each(|(_, entries, _)| (entries.len() as u64).pack(out));
+    rows.iter().for_each(|(_, entries, _)| out.extend_from_slice(bytemuck::cast_slice(entries)));
+    rows.iter().for_each(|(.., values)| out.extend_from_slice(bytemuck::cast_slice(values)));
 }
 
 /// Lists in the bytes of a packed [`RowBlock`].

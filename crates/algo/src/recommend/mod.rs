@@ -21,6 +21,8 @@
 //! | `seen` | lists: for each user its items, with their values | f32 | assign |
 //! | `neighbors`, of neighbors | lists: for each item its neighbors, with their weights | f32 | assign |
 //! | `pairs_of_users`, `validation_pairs`, `pairs_of_items`, in training | lists: for each user its items, for each item its users | f32 | as `duplicates` says |
+//! | `implicit_users`, `implicit_items`, in training with `implicit_weight` | as `users` and `items` | f32 | assign |
+//! | `sizes`, in training of neighbors | items x 1: what all users have of an item | f64 | assign |
 //!
 //! **Cost** of an iteration of ALS with conjugate gradients: `steps (pairs k + rows k^2)` multiply-adds for each side; a task
 //! pulls each row of the other side that its pairs name once, and pushes its own rows.

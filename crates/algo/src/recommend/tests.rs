@@ -51,7 +51,9 @@ fn ratings_are_learned_by_either_solver() {
 
 #[test]
 fn the_loss_of_choices_falls_and_the_bytes_do_not_depend_on_partitions() {
-    for settings in ["factors=4", "factors=4 loss=confidence lambda=1", "factors=4 solver=cholesky nu=0.5"] {
+    let fixed = "factors=4 unobserved=0.02 lambda=0.002";
+    for settings in [fixed, "factors=4 loss=confidence lambda=1", &format!("{fixed} solver=cholesky nu=0.5")]
+    {
         let choices = || records(|user, item| (user % 2 == item % 2).then_some(0.0), |_, _| 1.0);
         let runs = [1, 5].map(|count| train_on(count, "ials", settings, vec![choices()]).unwrap());
         for matrix in [FactorModel::USERS, FactorModel::ITEMS] {
@@ -341,4 +343,15 @@ fn items_that_were_held_out_are_found_again_and_belong_to_no_training() {
         }
         assert_eq!(lists(&runs[0]), lists(&runs[1]));
     }
+}
+
+#[test]
+fn what_is_not_set_follows_from_the_share_of_pairs() {
+    let objective = ObjectiveSettings::Choices { unobserved: None, lambda: Some(0.5), nu: 1.0 };
+    let found = objective.resolve(80, 100, 20);
+    assert_eq!(found, Objective::Choices { unobserved: 0.04f64.sqrt(), lambda: 0.5, nu: 1.0 });
+    let confidence = ObjectiveSettings::Confidence { alpha: 10.0, lambda: None };
+    // 27 of 1,000 pairs: a third root of 0.3; a user has 2.7 items of 10.
+    let Objective::Confidence { lambda, .. } = confidence.resolve(27, 10, 100) else { panic!("its kind") };
+    assert!((lambda - 0.3 / 25.0 * (27.0 + 100.0)).abs() < 1e-9, "{lambda}");
 }

@@ -5,7 +5,7 @@ use crate::element::{Element, with_values};
 use crate::function::{FunctionCall, FunctionFault, FunctionTable, FunctionValue, pack, unpack};
 use crate::lists::store::{ListCursor, ListSelection, ListStore};
 use crate::partitioner::Placement;
-use crate::row_block::{ListBytes, RowBlock};
+use crate::row_block::{ListBytes, RowBlock, pack_lists};
 use crate::spec::MatrixSpec;
 use crate::staged::PushId;
 
@@ -197,8 +197,7 @@ impl BoundListRead {
             None => request.selection().expect("the request was checked"),
         };
         if self.read == ListRead::Lists {
-            let (block, next) = lists.page(&rows, cursor, self.page_bytes, request.best as usize);
-            return Ok(Some(pack(&(next.map(|next| (next.row, next.skip)), block))));
+            return Ok(Some(lists.page(&rows, cursor, self.page_bytes, request.best as usize)));
         }
         let mut numbers: Vec<(u64, f64)> = Vec::new();
         lists.visit(&rows, cursor.row, |key, i| {
@@ -248,41 +247,55 @@ fn common_count(a: &[u64], b: &[u64]) -> usize {
 }
 
 impl<E: Element> crate::lists::store::SealedLists<E> {
-    /// The lists of a selection from a cursor on, of about so many bytes, and where the rest begins. With `best`, of each
-    /// list the entries with the largest values; of equal ones, the smaller keys.
-    fn page(
-        &self,
-        rows: &ListSelection<'_>,
-        from: ListCursor,
-        bytes: usize,
-        best: usize,
-    ) -> (RowBlock, Option<ListCursor>) {
-        let mut block = RowBlock::no_lists(E::TYPE);
+    /// The packed page of a partition: where the rest begins, and the lists of a selection from a cursor on, of about so many
+    /// bytes. With `best`, of each list the entries with the largest values; of equal ones, the smaller keys.
+    fn page(&self, rows: &ListSelection<'_>, from: ListCursor, bytes: usize, best: usize) -> Vec<u8> {
+        let mut chosen = Vec::new();
         let mut room = bytes / ENTRY_BYTES;
         let mut next = None;
         self.visit(rows, from.row, |key, i| {
             if room == 0 {
-                next = Some(ListCursor { row: key, skip: 0 });
+                next = Some((key, 0));
                 return false;
             }
             let (entries, values) = self.list(i);
             if best > 0 && !values.is_empty() {
-                let (entries, values) = largest(entries, values, best);
-                room = room.saturating_sub(entries.len() + 1);
-                block.push_list(key, &entries, &values);
+                room = room.saturating_sub(entries.len().min(best) + 1);
+                chosen.push((key, entries, values));
                 return true;
             }
             let start = if key == from.row { from.skip as usize } else { 0 };
             let end = entries.len().min(start + room);
-            let own = if values.is_empty() { values } else { &values[start..end] };
-            block.push_list(key, &entries[start..end], own);
+            chosen.push((
+                key,
+                &entries[start..end],
+                if values.is_empty() { values } else { &values[start..end] },
+            ));
             room = room.saturating_sub(end - start + 1);
             if end < entries.len() {
-                next = Some(ListCursor { row: key, skip: end as u64 });
+                next = Some((key, end as u64));
             }
             next.is_none()
         });
-        (block, next)
+        let mut page = pack(&next);
+        if best > 0 {
+            let largest: Vec<_> = chosen
+                .iter()
+                .map(|&(key, entries, values)| match values {
+                    [] => (key, entries.to_vec(), Vec::new()),
+                    values => {
+                        let (entries, values) = largest(entries, values, best);
+                        (key, entries, values)
+                    }
+                })
+                .collect();
+            let rows: Vec<_> =
+                largest.iter().map(|(key, entries, values)| (*key, &entries[..], &values[..])).collect();
+            pack_lists(&rows, &mut page);
+        } else {
+            pack_lists(&chosen, &mut page);
+        }
+        page
     }
 }
 
