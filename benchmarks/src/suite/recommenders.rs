@@ -1,4 +1,4 @@
-//! Recommenders: errors of ratings on MovieLens 100k, the order of items on gowalla, and time against cmfrec and implicit.
+//! Recommenders: errors of ratings on `MovieLens` 100k, the order of items on gowalla, and time against cmfrec and implicit.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -139,7 +139,9 @@ pub fn invert(matrix: &mut [f64], n: usize, threads: usize) -> Result<(), NotPos
         // Later bands have more columns, so threads take turns.
         let mut shares: Vec<Vec<(usize, &mut [f64])>> = (0..threads.max(1)).map(|_| Vec::new()).collect();
         let share_count = shares.len();
-        bands.into_iter().for_each(|band| shares[band.0 % share_count].push(band));
+        for band in bands {
+            shares[band.0 % share_count].push(band);
+        }
         let work = |share: Vec<(usize, &mut [f64])>| {
             for (band, rows) in share {
                 let (start, end) = (band * PANEL, (band * PANEL + PANEL).min(n));
@@ -158,7 +160,9 @@ pub fn invert(matrix: &mut [f64], n: usize, threads: usize) -> Result<(), NotPos
         };
         std::thread::scope(|scope| {
             let own = shares.pop().expect("at least one thread");
-            shares.into_iter().for_each(|share| drop(scope.spawn(|| work(share))));
+            for share in shares {
+                scope.spawn(|| work(share));
+            }
             work(own);
         });
     }

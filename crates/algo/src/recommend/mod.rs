@@ -35,6 +35,7 @@ mod implicit;
 mod interactions;
 mod model;
 mod neighbors;
+mod objective;
 mod params;
 pub mod ranking;
 mod score;
@@ -51,11 +52,11 @@ use data::{BatchSize, Shuffle};
 use matrix::MatrixSpec;
 
 use als::Als;
-pub use als::{Objective, ObjectiveSettings};
 use grid::Grid;
 pub use interactions::{Duplicates, pairs_of as interactions_of};
 pub use model::{FactorModel, NeighborModel};
 use neighbors::Neighbors;
+pub use objective::{Objective, ObjectiveSettings};
 
 use crate::error::Error;
 use crate::family::{self, AlgorithmRow, Family};

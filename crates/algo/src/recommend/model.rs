@@ -6,7 +6,7 @@ use matrix::{ElementType, ListMatrix, MatrixId, MatrixSpec, Partitioner, PushRul
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::als::ObjectiveSettings;
+use super::objective::ObjectiveSettings;
 use super::{FAMILY, neighbors, score};
 use crate::error::Error;
 use crate::family::{self, RecordNeeds};

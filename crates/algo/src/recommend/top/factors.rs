@@ -3,10 +3,9 @@
 use super::tiles::{Tiles, dot_plain};
 use super::{Basis, BestItems, Engine, Items, KeyedRows, Request};
 use crate::error::Error;
-use crate::recommend::FactorModel;
-use crate::recommend::als::Objective;
 use crate::recommend::exact::add_products;
 use crate::recommend::solve::{Equations, ExactWork, padded};
+use crate::recommend::{FactorModel, Objective};
 
 /// The rows of a model.
 #[derive(Debug)]
@@ -117,7 +116,9 @@ impl Engine for FactorEngine {
             requests.iter().map(|request| self.places(items, &request.seen)).collect();
         let mut best = self.ranked.best(&rows, &left_out, n);
         for (best, added) in best.iter_mut().zip(added) {
-            best.iter_mut().for_each(|(score, _)| *score += added);
+            for (score, _) in best.iter_mut() {
+                *score += added;
+            }
         }
         Ok(bases.into_iter().zip(best).collect())
     }
