@@ -53,9 +53,9 @@ crate::params! {
         pub(super) IALS_ITERATIONS = "iterations": ParamKind::Integer { low: 1, high: 100_000 }, "16", "iterations";
         /// What is minimized
         pub(super) LOSS = "loss": ParamKind::Choice(words::<ChoiceLoss>), "ials";
-        /// Penalty on the squares of all numbers of a row; with ials times (its choices + unobserved x rows of the other side)^nu
+        /// Penalty on the squares of all numbers of a row; with ials times (its choices + unobserved x rows of the other side)^nu; auto: a 25th of the third root of the share of pairs that were chosen
         pub(super) IALS_LAMBDA = "lambda": AUTO, "auto";
-        /// Weight of a pair whatever was chosen; a choice has the weight 1 more
+        /// Weight of a pair whatever was chosen; a choice has the weight 1 more; auto: the root of the share of pairs that were chosen
         pub(super) UNOBSERVED = "unobserved": AUTO, "auto";
         /// Exponent of the penalty
         pub(super) NU = "nu": SHARE_OR_ONE, "1";
