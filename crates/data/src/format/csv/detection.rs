@@ -78,15 +78,17 @@ fn count_types(sample: &Sample, count: usize) -> Vec<TypeCounts> {
 }
 
 /// Whether the first row names the columns. A header has words over numbers, and no number over numbers. Over words, it
-/// has the name of the label, and none of its fields occurs in the rows below it.
+/// has the name of the label, and none of its fields occurs in the rows below it. A row with the name of a label, a user or an item that
+/// is asked for is one.
 fn is_header(
     context: &FormatContext<'_>,
     sample: &Sample,
     first: &[Cow<'_, [u8]>],
     kinds: &[TypeCounts],
 ) -> Result<bool, Error> {
-    let asked = context.options.label.as_deref().filter(|label| label.parse::<f64>().is_err());
-    if asked.is_some_and(|label| first.iter().any(|field| **field == *label.as_bytes())) {
+    let options = context.options;
+    let asked = options.label.iter().chain(&options.id_columns).filter(|name| name.parse::<f64>().is_err());
+    if asked.clone().any(|name| first.iter().any(|field| **field == *name.as_bytes())) {
         return Ok(true);
     }
     let is_label = |field: &[u8]| std::str::from_utf8(field).is_ok_and(is_label_name);

@@ -54,6 +54,19 @@ fn a_header_gives_names_and_the_label() {
 }
 
 #[test]
+fn a_row_with_the_names_of_id_columns_is_a_header_over_words_too() {
+    let ids = |names: [&str; 2]| FormatOptions {
+        id_columns: names.map(str::to_owned).to_vec(),
+        uses_labels: false,
+        ..options()
+    };
+    let text = "user,item\nann,a\nbob,b\nann,b\n";
+    let source = open(text, &ids(["user", "item"]), None).unwrap();
+    assert!(source.schema().named);
+    assert!(!open(text, &ids(["0", "1"]), None).unwrap().schema().named);
+}
+
+#[test]
 fn without_a_header_the_last_column_is_the_label() {
     let source = open("1.5;3;1\n0;4;0\n", &options(), None).unwrap();
     assert!(!source.schema().named);
