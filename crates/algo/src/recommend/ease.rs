@@ -6,7 +6,7 @@
 use math::solve::invert;
 use matrix::{ListMatrix, ListSelection};
 
-use super::interactions::Interactions;
+use super::interactions::{Interactions, TrainingPairs};
 use crate::error::Error;
 use crate::job::TrainTask;
 
@@ -29,14 +29,14 @@ pub(super) fn check_item_count(count: u64) -> Result<(), Error> {
 /// Finds the `limit` neighbors of the largest weights of each item, and appends them to `lists`.
 pub(super) fn find(
     task: &mut TrainTask<'_>,
-    by_user: &ListMatrix,
+    by_user: &TrainingPairs,
     lists: &ListMatrix,
     (lambda, limit): (f64, usize),
 ) -> Result<(), Error> {
     if task.agent.task() != 0 {
         return Ok(());
     }
-    let users = Interactions::of_block(by_user.pull(task.agent, &ListSelection::Range(0, u64::MAX))?);
+    let users = by_user.pull(task.agent, &ListSelection::Range(0, u64::MAX))?;
     let n = users.other_keys.len();
     let mut matrix = products(&users);
     (0..n).for_each(|i| matrix[i * n + i] += lambda);

@@ -192,7 +192,7 @@ pub(super) fn begin<'a>(
     let (first, tasks) = (u64::from(task.agent.task()), task.agent.task_count() as usize);
     for number in (first..block_count).step_by(tasks) {
         let rows = ListSelection::Owned { task: number as u32, task_count: block_count as u32 };
-        let pairs = Interactions::of_block(dealt.by_user.pull(task.agent, &rows)?);
+        let pairs = dealt.by_user.pull(task.agent, &rows)?;
         let position = |key: &u64| items.binary_search(key).expect("all items are listed") as u32;
         let positions: Vec<u32> = pairs.other_keys.iter().map(position).collect();
         let positions = pairs.others.iter().map(|&other| positions[other as usize]).collect();

@@ -2,7 +2,8 @@
 
 use data::BatchStream;
 use matrix::{
-    Agent, ElementType, ListMatrix, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Storage,
+    Agent, ElementType, ListMatrix, ListSelection, MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock,
+    Storage,
 };
 
 use super::model::seen;
@@ -118,10 +119,34 @@ pub(super) struct Dealt {
     /// Those of its items.
     pub(super) items: Interactions,
     /// All of them, on the servers.
-    pub(super) by_user: ListMatrix,
+    pub(super) by_user: TrainingPairs,
     pub(super) by_item: ListMatrix,
     /// Of choices that were held out.
     pub(super) validation: Option<Validation>,
+}
+
+/// The lists of users as they were read, from which pulls leave out what is held out. The lists `seen` of the model may also have
+/// those of an earlier training.
+pub(super) struct TrainingPairs {
+    lists: ListMatrix,
+    held_share: f64,
+    seed: u64,
+}
+
+impl TrainingPairs {
+    /// The pairs of a selection of users.
+    pub(super) fn pull(
+        &self,
+        agent: &mut dyn Agent,
+        users: &ListSelection<'_>,
+    ) -> Result<Interactions, Error> {
+        let all = Interactions::of_block(self.lists.pull(agent, users)?);
+        if self.held_share == 0.0 {
+            return Ok(all);
+        }
+        let [training, _] = validation::split(&all, self.held_share, self.seed);
+        Ok(Interactions::of_block(training))
+    }
 }
 
 /// Reads the pairs of the task's share of the data and deals them to tasks. The lists of a saved training have them already: then
@@ -155,18 +180,24 @@ pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, 
     task.data.release_cache();
     let all = Interactions::of_block(read_pairs.owned(task.agent)?);
     let [users, held] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
-    let by_user = seen(task.model)?;
     if !is_saved {
-        for (lists, pairs) in [(&by_item, &users.transposed()), (&by_user, &users)] {
+        let seen = seen(task.model)?;
+        for (lists, pairs) in [(&by_item, &users.transposed()), (&seen, &users)] {
             lists.append(task.agent, &pairs.block())?;
             lists.seal(task.agent)?;
         }
     }
     let items = Interactions::of_block(by_item.owned(task.agent)?);
+    if held_share > 0.0 && task.validation.is_some() {
+        return Err(Error::unsuitable(
+            "validation_share and --validate or --validate-from both hold data out: leave one of them out",
+        ));
+    }
     fill(task, &held_pairs, false)?;
     let given = Interactions::of_block(held_pairs.owned(task.agent)?);
     let held = if held_share > 0.0 { &held } else { &given };
     let validation = Validation::new(task, held, &by_item)?;
+    let by_user = TrainingPairs { lists: read_pairs, held_share, seed: task.seed };
     Ok(Dealt { users, items, by_user, by_item, validation })
 }
 

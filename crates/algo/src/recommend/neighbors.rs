@@ -11,7 +11,7 @@ use matrix::{Agent, ListMatrix, ListSelection, MatrixId, MatrixSpec, PushRule, V
 
 use super::ease;
 use super::exact::add_up;
-use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, deal};
+use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, TrainingPairs, deal};
 use super::model::{NeighborModel, seen};
 use super::params::{self, Similarity};
 use super::score::pairs;
@@ -93,6 +93,12 @@ pub(super) fn begin<'a>(
     task: &mut TrainTask<'a>,
     saved: Option<&TaskState>,
 ) -> Result<Box<dyn Learner + 'a>, Error> {
+    if task.resumed {
+        return Err(Error::unsuitable(
+            "neighbors are found anew from all data, so there is nothing to continue from: leave --from out, and give the \
+             earlier data with the new ones",
+        ));
+    }
     let dealing = Dealing {
         are_ratings: false,
         is_saved: saved.is_some(),
@@ -125,7 +131,7 @@ struct NeighborLearner<'a> {
     settings: &'a Neighbors,
     /// The own items.
     items: Interactions,
-    by_user: ListMatrix,
+    by_user: TrainingPairs,
     /// Of all tasks.
     item_count: u64,
     /// Of the own users.
@@ -219,7 +225,7 @@ impl Similarities {
                 .collect();
             users.sort_unstable();
             users.dedup();
-            let pulled = Interactions::of_block(own.by_user.pull(task.agent, &ListSelection::Rows(&users))?);
+            let pulled = own.by_user.pull(task.agent, &ListSelection::Rows(&users))?;
             let mut sizes = vec![0.0; pulled.other_keys.len()];
             task.agent.pull(matrix, rows_of(&pulled.other_keys), ValuesMut::F64(&mut sizes))?;
             let block = self.neighbors(own, rows.clone(), (&pulled, &sizes, mean), lists);
