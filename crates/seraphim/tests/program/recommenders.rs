@@ -148,6 +148,33 @@ fn neighbors_have_the_same_bytes_everywhere_and_recommend_to_old_and_new_users()
 }
 
 #[test]
+fn a_training_that_continues_learns_from_the_new_pairs_alone_and_neighbors_do_not_continue() {
+    let folder = Folder::new();
+    let first = folder.write("first.csv", "user,item\nann,a\nann,b\nbob,a\nbob,c\n");
+    let second = folder.write("second.csv", "user,item\nann,d\ndan,a\ndan,d\n");
+    for algorithm in ["ials", "bpr", "itemknn"] {
+        let (one, two) = (folder.path(algorithm), folder.path(&format!("{algorithm}2")));
+        succeed(&["train", algorithm, "--data", &first, "--model", &one, "--quiet"]);
+        let next = ["train", algorithm, "--data", &second, "--from", &one, "--model", &two, "--quiet"];
+        if algorithm == "itemknn" {
+            let message = fail(3, &next);
+            assert!(message.contains("leave --from out"), "{message}");
+            continue;
+        }
+        succeed(&next);
+        let lists = pairs(&succeed(&["recommend", &two, "--top", "4", "--output", "-"]));
+        // What a user had in the earlier training it still has.
+        assert!(
+            !lists.contains(&("ann".into(), "a".into())) && lists.contains(&("ann".into(), "c".into())),
+            "{lists:?}"
+        );
+    }
+    let both = ["train", "ials", "--data", &first, "--validate", &second, "--set", "validation_share=0.5"];
+    let message = fail(3, &[&both[..], &["--model", &folder.path("both")]].concat());
+    assert!(message.contains("leave one of them out"), "{message}");
+}
+
+#[test]
 fn what_cannot_be_learned_says_where_and_what_to_do() {
     let folder = Folder::new();
     let model = folder.path("model");
