@@ -19,13 +19,19 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
         name: "ratings_als",
         title: "MovieLens 100k, als, two tasks, text to saved model; peer: the fit of cmfrec with two threads",
         targets: &[Target::at_most("rmse", "", 0.9230, 0.906), Target::time_ratio(1.0, 0.5)],
-        run: |context| ratings(context, "als", "cmfrec"),
+        run: |context| ratings(context, "als", &[]),
+    },
+    Benchmark {
+        name: "ratings_implicit",
+        title: "the same with implicit features of the weight 1",
+        targets: &[Target::at_most("rmse", "", 0.906, 0.906)],
+        run: |context| ratings(context, "als", &["implicit_weight=1"]),
     },
     Benchmark {
         name: "ratings_mf",
         title: "the same with mf, by stochastic gradient descent; peer: cmfrec, by ALS",
         targets: &[Target::at_most("rmse", "", 0.9180, 0.906)],
-        run: |context| ratings(context, "mf", "cmfrec"),
+        run: |context| ratings(context, "mf", &[]),
     },
     Benchmark {
         name: "choices_ials",
@@ -77,11 +83,11 @@ fn on_servers(context: &Context, words: &[OsString]) -> Result<Figure> {
     Ok(Figure::ours(context.seraphim(Cores::Two, &words)?.wall_s))
 }
 
-fn ratings(context: &Context, algorithm: &str, case: &str) -> Result<Figures> {
+fn ratings(context: &Context, algorithm: &str, settings: &[&str]) -> Result<Figures> {
     let folder = context.data_set("ml-100k")?;
     let model = context.scratch_path("model_ratings");
-    let words = train(algorithm, &folder.join("train.tsv.gz"), &model, 2, &[], COLUMNS);
-    let (time, peer) = race(context, &words, case, &folder)?;
+    let words = train(algorithm, &folder.join("train.tsv.gz"), &model, 2, settings, COLUMNS);
+    let (time, peer) = race(context, &words, "cmfrec", &folder)?;
     let metrics = context.evaluate(&model, &folder.join("test.tsv.gz"), &[])?;
     let rmse = Figure::with_peer(number(&metrics, "rmse")?, peer["rmse"].as_f64());
     Ok(Figures::from([("rmse", rmse), ("time", time), ("on_servers", on_servers(context, &words)?)]))

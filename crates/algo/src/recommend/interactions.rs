@@ -179,7 +179,12 @@ pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, 
     fill(task, &read_pairs, true)?;
     task.data.release_cache();
     let all = Interactions::of_block(read_pairs.owned(task.agent)?);
-    let [users, held] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
+    let (users, held) = if held_share > 0.0 {
+        let [users, held] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
+        (users, Some(held))
+    } else {
+        (all, None)
+    };
     if !is_saved {
         let seen = seen(task.model)?;
         for (lists, pairs) in [(&by_item, &users.transposed()), (&seen, &users)] {
@@ -194,9 +199,11 @@ pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, 
         ));
     }
     fill(task, &held_pairs, false)?;
-    let given = Interactions::of_block(held_pairs.owned(task.agent)?);
-    let held = if held_share > 0.0 { &held } else { &given };
-    let validation = Validation::new(task, held, &by_item)?;
+    let held = match held {
+        Some(held) => held,
+        None => Interactions::of_block(held_pairs.owned(task.agent)?),
+    };
+    let validation = Validation::new(task, &held, &by_item)?;
     let by_user = TrainingPairs { lists: read_pairs, held_share, seed: task.seed };
     Ok(Dealt { users, items, by_user, by_item, validation })
 }

@@ -19,8 +19,8 @@ use super::exact::add_products;
 
 /// Lanes of a sum.
 pub(super) const LANES: usize = 16;
-/// Rows that are solved at once.
-const GROUP: usize = 8;
+/// Rows that are multiplied at once.
+pub(super) const GROUP: usize = 8;
 /// The share of the first squared residual at which a row is solved: what single precision can reach.
 const SOLVED: f32 = 1e-13;
 /// A direction that is so much flatter than the steepest one has no curvature but rounding.
@@ -252,21 +252,33 @@ fn approach_group(
     gain
 }
 
-/// Sets `out` to the products of eight rows `p` with a symmetric matrix. The loops over lanes have this form because the compiler
-/// keeps the sums of others in memory instead of registers.
+/// The products of eight rows with 16 columns of a matrix, from `column` on; its lines have `stride` numbers. The loops over lanes
+/// have this form because the compiler keeps the sums of others in memory instead of registers.
+#[inline(always)]
+pub(super) fn products_of_group(
+    rows: &[f32],
+    width: usize,
+    matrix: &[f32],
+    (stride, column): (usize, usize),
+) -> [[f32; LANES]; GROUP] {
+    let mut sums = [[0.0f32; LANES]; GROUP];
+    for i in 0..width {
+        let line: &[f32; LANES] = matrix[i * stride + column..][..LANES].try_into().expect("16 lanes");
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let factor = rows[row * width + i];
+            for lane in 0..LANES {
+                sums[lane] += factor * line[lane];
+            }
+        }
+    }
+    sums
+}
+
+/// Sets `out` to the products of eight rows `p` with a symmetric matrix.
 #[inline(always)]
 fn multiply_group(matrix: &[f32], p: &[f32], out: &mut [f32], length: usize) {
     for from in (0..length).step_by(LANES) {
-        let mut sums = [[0.0f32; LANES]; GROUP];
-        for i in 0..length {
-            let line: &[f32; LANES] = matrix[i * length + from..][..LANES].try_into().expect("16 lanes");
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let factor = p[row * length + i];
-                for lane in 0..LANES {
-                    sums[lane] += factor * line[lane];
-                }
-            }
-        }
+        let sums = products_of_group(p, length, matrix, (length, from));
         for (row, sums) in sums.iter().enumerate() {
             out[row * length + from..][..LANES].copy_from_slice(sums);
         }

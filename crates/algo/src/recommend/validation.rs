@@ -27,11 +27,9 @@ pub(super) fn split(users: &Interactions, share: f64, seed: u64) -> [RowBlock; 2
         let draws = NamedDraws::new(seed, Purpose::Validation, users.keys[row]);
         let key = |pair: &usize| users.other_keys[users.others[*pair] as usize];
         let mut pairs: Vec<usize> = users.row(row).collect();
-        let held = (share * pairs.len() as f64) as usize;
         pairs.sort_by_cached_key(|pair| (draws.of(key(pair)).below(u64::MAX), *pair));
-        for (block, pairs) in
-            blocks.iter_mut().zip([&mut pairs[held..].to_vec(), &mut pairs[..held].to_vec()])
-        {
+        let (held, training) = pairs.split_at_mut((share * users.row(row).len() as f64) as usize);
+        for (block, pairs) in blocks.iter_mut().zip([training, held]) {
             pairs.sort_unstable();
             let values: Vec<f32> = pairs.iter().map(|&pair| users.values[pair]).collect();
             block.push_list(users.keys[row], &pairs.iter().map(key).collect::<Vec<u64>>(), &values);
@@ -51,7 +49,7 @@ pub(super) struct Validation {
 }
 
 impl Validation {
-    /// Draws the users of which the held-out pairs are measured; none if there are no such pairs. The lists of the training are sealed.
+    /// Draws the users of which the held-out pairs are measured; none if there are no such pairs.
     pub(super) fn new(
         task: &mut TrainTask<'_>,
         held: &Interactions,

@@ -7,12 +7,10 @@
 use math::selection::TopN;
 use multiversion::multiversion;
 
-use crate::recommend::solve::LANES;
+use crate::recommend::solve::{GROUP, LANES, products_of_group};
 
 /// Items of a tile: with 64 factors a tile has 64 KB.
 const TILE: usize = 256;
-/// Users that are scored at once.
-const GROUP: usize = 8;
 /// What rounding may add to a score, as a share of the bound.
 const SLACK: f32 = 1.0 + 1e-4;
 
@@ -132,16 +130,7 @@ pub(super) fn dot_plain(a: &[f32], b: &[f32]) -> f32 {
 fn score_group(tile: &[f32], rows: &[f32], scores: &mut [f32], largest: &mut [f32]) {
     let width = tile.len() / TILE;
     for from in (0..TILE).step_by(LANES) {
-        let mut sums = [[0.0f32; LANES]; GROUP];
-        for i in 0..width {
-            let line: &[f32; LANES] = tile[i * TILE + from..][..LANES].try_into().expect("16 lanes");
-            for (user, sums) in sums.iter_mut().enumerate() {
-                let factor = rows[user * width + i];
-                for lane in 0..LANES {
-                    sums[lane] += factor * line[lane];
-                }
-            }
-        }
+        let sums = products_of_group(rows, width, tile, (TILE, from));
         for (user, sums) in sums.iter().enumerate() {
             scores[user * TILE + from..][..LANES].copy_from_slice(sums);
             let mut half = *sums;
