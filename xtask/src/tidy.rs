@@ -1,12 +1,14 @@
 //! `cargo xtask tidy`: the rules that no compiler checks. Each rule is one file and one function that returns findings.
 //! All findings are printed, sorted, before the command fails.
 
+mod circles;
 mod dependencies;
 mod functions;
 mod licences;
 mod links;
 mod module_docs;
 mod packages;
+mod product_lines;
 mod ratchet;
 mod rust_text;
 mod tables;
@@ -43,6 +45,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(licences::check(&packages, &[]));
     findings.extend(packages::check(&packages));
     findings.extend(fuzz_packages(root)?);
+    findings.extend(circles::check(&files));
+    findings.extend(product_lines::check(&files));
     findings.extend(module_docs::check(&files));
     findings.extend(ratchet::check(&files));
     findings.extend(vocabulary::check(&files));
@@ -57,6 +61,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         bail!("tidy: {} findings", findings.len());
     }
     println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
+    println!("tidy: {}", product_lines::summary(&files));
     Ok(())
 }
 

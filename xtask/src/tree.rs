@@ -22,6 +22,15 @@ impl TextFile {
         self.extension() == Some("md")
     }
 
+    /// Whether it is Rust that users run: of a crate, and no test.
+    pub(crate) fn is_product(&self) -> bool {
+        let is_test = |part: &str| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs");
+        self.is_rust()
+            && self.path.starts_with("crates/")
+            && self.path.contains("/src/")
+            && !self.path.split('/').any(is_test)
+    }
+
     fn extension(&self) -> Option<&str> {
         Path::new(&self.path).extension()?.to_str()
     }

@@ -1,4 +1,18 @@
-//! Blanks comments, strings and character literals in Rust text, so that only braces of code are counted.
+//! Rust text without what is no code: comments, strings and character literals are blanked, so that only braces of code
+//! are counted; tests at the end of a file are cut off.
+
+/// Returns the lines of a file before its tests.
+pub(super) fn before_tests(text: &str) -> &str {
+    const TESTS: &str = "\n#[cfg(test)]\nmod ";
+    let is_inline =
+        |at: &usize| text[at + TESTS.len()..].lines().next().is_some_and(|line| line.ends_with('{'));
+    text.match_indices(TESTS).map(|(at, _)| at).find(is_inline).map_or(text, |at| &text[..=at])
+}
+
+/// Returns the code of a file without its tests. Lines do not change.
+pub(super) fn product_code(text: &str) -> String {
+    blank(before_tests(text))
+}
 
 /// Replaces everything but code by spaces. Lines and byte positions do not change.
 pub(super) fn blank(text: &str) -> String {
