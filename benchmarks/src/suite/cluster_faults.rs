@@ -2,7 +2,7 @@
 //! and how soon a job continues when its master is killed and another one is started.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -17,8 +17,8 @@ use crate::target::{Figure, Figures, Target};
 pub(super) const BENCHMARKS: &[Benchmark] = &[
     Benchmark {
         name: "slow_worker",
-        title: "1M x 10M clicks, fifteen epochs on a server and four workers, one of which pauses five times as long before a \
-            batch (20 ms): its tasks move to others, against --slow-worker off",
+        title: "1M x 10M clicks, fifteen epochs on a server and four workers, one of which stands still nine tenths of the \
+            time: its tasks move to others, against --slow-worker off",
         targets: &[Target::ratio("time", 0.6, 0.45)],
         run: slow_worker,
     },
@@ -31,8 +31,8 @@ pub(super) const BENCHMARKS: &[Benchmark] = &[
     },
 ];
 
-/// Pauses of the workers before a batch, in milliseconds.
-const PAUSES_MS: [&str; 4] = ["4", "4", "4", "20"];
+/// The signals with which a worker stands still and goes on, each with the milliseconds until the next one.
+const SLOW_CYCLE: &str = "while kill -STOP $0; do sleep 0.027; kill -CONT $0; sleep 0.003; done";
 
 /// Processes that end with this value.
 struct Processes(Vec<Child>);
@@ -53,6 +53,14 @@ impl Processes {
         let first = self.0.first_mut().context("none was started")?;
         first.kill()?;
         first.wait().context("it was killed").map(drop)
+    }
+
+    /// Lets the process that was started last stand still most of the time.
+    fn slow_last(&mut self) -> Result<()> {
+        let last = self.0.last().context("none was started")?.id().to_string();
+        let cycle = Command::new("sh").args(["-c", SLOW_CYCLE, &last]).stderr(Stdio::null()).spawn();
+        self.0.push(cycle.context("sh")?);
+        Ok(())
     }
 
     /// Starts a process and waits for a line with `text`.
@@ -80,11 +88,10 @@ fn slow_worker(context: &Context) -> Result<Figures> {
     let member = ["--master", &address];
     let server = [&["server", "--listen", "127.0.0.1:0", "--lanes", "1"], &member[..]].concat();
     processes.start(context, &server, "joined")?;
-    for (number, pause) in PAUSES_MS.iter().enumerate() {
-        let name = format!("worker-{number}");
-        let worker = [&["worker", "--name", &name, "--pause-ms", pause], &member[..]].concat();
-        processes.start(context, &worker, "joined")?;
+    for name in ["worker-0", "worker-1", "worker-2", "worker-3"] {
+        processes.start(context, &[&["worker", "--name", name], &member[..]].concat(), "joined")?;
     }
+    processes.slow_last()?;
     let data = context.clicks(10)?.join("train.libsvm");
     let model = context.scratch_path("model_slow_worker");
     let time = |policy: &str| -> Result<Sample> {

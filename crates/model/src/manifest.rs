@@ -104,9 +104,6 @@ pub struct TrainingRecord {
     /// The files of the data, first those for training; none if they could be read only once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<DataDigest>,
-    /// Set when the model was saved in the middle of a job because the master was lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished: Option<UnfinishedJob>,
     /// PS functions that have changed the weights since training, in order. The first one removes the metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<AppliedFunction>,
@@ -141,21 +138,6 @@ pub struct AppliedFunction {
     pub from: Option<Vec<u32>>,
     /// Rows that the function wrote.
     pub into: Option<Vec<u32>>,
-}
-
-/// Describes a job that was saved before its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnfinishedJob {
-    /// The keys of the job file with their texts.
-    pub job: BTreeMap<String, Vec<String>>,
-    /// The epoch in which the job stopped, from 0. It may be complete: only the master knows that.
-    pub epoch: u64,
-    /// Planned number of epochs; 0 when it was not yet known.
-    pub epoch_count: u64,
-    /// Number of steps of each task.
-    pub clocks: Vec<u64>,
-    /// Tasks that did not reach the shutdown barrier: their last step may be missing or partial.
-    pub lost_tasks: Vec<u32>,
 }
 
 /// A file of the model directory.

@@ -22,7 +22,6 @@ use super::driver::{
     SnapshotPurpose, WorkerInfo,
 };
 use super::worker::job_handle::JobHandle;
-use super::worker::task_runner::Throttle;
 use super::worker::{MatrixAccess, TaskParameters, WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -114,7 +113,6 @@ fn worker_context(
         interrupt: environment.interrupt.clone(),
         local_data: LocalData::default(),
         threads: Some(threads),
-        throttle: Throttle { pause: Duration::ZERO, every: 1 },
         metrics: WorkerMetrics::default(),
     }
 }

@@ -166,7 +166,6 @@ impl RunInfo<'_> {
             validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
             given: settings_of_model(self.given),
             files: self.files.iter().filter_map(data_digest).collect(),
-            unfinished: None,
             applied: Vec::new(),
         }
     }

@@ -104,16 +104,6 @@ fn text(path: &str, manifest: &Manifest, positive: Option<&str>, largest: &[Weig
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
     text += &origin(trained);
-    if let Some(unfinished) = &trained.unfinished {
-        let clocks = &unfinished.clocks;
-        text += &format!(
-            "unfinished   saved in epoch {} of {} because the master was lost, at clocks {} to {}\n",
-            unfinished.epoch + 1,
-            unfinished.epoch_count.max(unfinished.epoch + 1),
-            clocks.iter().min().copied().unwrap_or(0),
-            clocks.iter().max().copied().unwrap_or(0)
-        );
-    }
     if let Some(from) = &trained.from {
         text += &format!("continued    from {from}\n");
     }

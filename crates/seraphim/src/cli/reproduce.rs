@@ -111,7 +111,7 @@ fn job_of(path: &Path, manifest: &Manifest, output: &Path) -> Result<RawJob, Err
         let what = format!("{} cannot be reproduced: {why}", path.display());
         Err(Error::InvalidRequest { what, advice: advice.to_owned() })
     };
-    if trained.interrupted || trained.unfinished.is_some() {
+    if trained.interrupted {
         return refuse("its training was interrupted", "reproduce a model whose training was complete");
     }
     if !trained.applied.is_empty() {

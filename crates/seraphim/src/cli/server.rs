@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender as Queue, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::Message;
@@ -29,9 +29,6 @@ use crate::run::cluster::socket_folder::SocketFolder;
 const LANE_LIMIT: i64 = 256;
 /// Maximum wait for a connection to a lane of this process.
 const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a server stays after the last job has ended without a master, so that all its workers learn of the end:
-/// they poll many times a second.
-const LINGER_LIMIT: Duration = Duration::from_secs(2);
 /// What is told when the process is asked to stop.
 const STOPPING: &str = "stopping: this server leaves, and jobs with rows on it go on with other members from their last checkpoints; \
      press Ctrl-C again to end at once";
@@ -64,19 +61,13 @@ pub(super) fn command() -> Command {
 }
 
 /// Arguments that servers and workers share.
-pub(super) fn member_args() -> [Arg; 4] {
+pub(super) fn member_args() -> [Arg; 3] {
     [
         Arg::new("name")
             .long("name")
             .value_name("NAME")
             .help("Name, unique in the cluster [default: kind, host and process]"),
         lost_limit_arg(),
-        Arg::new("save-limit")
-            .long("save-limit")
-            .value_name("SECONDS")
-            .default_value("300")
-            .value_parser(clap::value_parser!(u64).range(0..=86_400))
-            .help("How long servers wait for workers to save jobs after the master is lost; 0: jobs are not saved"),
         Arg::new("end-with-parent").long("end-with-parent").action(ArgAction::SetTrue).hide(true),
     ]
 }
@@ -88,10 +79,6 @@ pub(super) fn set_stop_behaviour(matches: &ArgMatches, interrupt: &Interrupt, st
     if matches.get_flag("end-with-parent") {
         interrupt.end_with_parent();
     }
-}
-
-pub(super) fn save_limit(matches: &ArgMatches) -> Duration {
-    Duration::from_secs(matches.get_one::<u64>("save-limit").copied().unwrap_or(300))
 }
 
 pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Result<MemberConfig, Error> {
@@ -150,14 +137,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         let (addresses, http) = (texts(&addresses), texts(&http));
         log.set_place(&member.name, &addresses)?;
         member.kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
-        let save_limit = save_limit(matches);
         Ok(ServerMembership {
             member,
             log,
             has_joined: Some(has_joined),
             open_jobs,
             events,
-            save_limit,
             own,
             http,
             all_lanes,
@@ -241,7 +226,6 @@ struct ServerMembership {
     has_joined: Option<Queue<Vec<JobId>>>,
     open_jobs: OpenJobs,
     events: ClusterEvents,
-    save_limit: Duration,
     /// An address of this process.
     own: Address,
     /// Addresses at which this process serves HTTP.
@@ -272,8 +256,7 @@ impl ServerMembership {
                 }
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {
-                        self.close_sessions()?;
-                        let text = format!("the master at {master} is lost: {reason}; {}", self.stay_text());
+                        let text = format!("the master at {master} is lost: {reason}{}", self.ended_jobs_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
                     Ok(MemberEvent::MasterRestarted { continued }) => {
@@ -281,13 +264,11 @@ impl ServerMembership {
                             continued,
                             "the master was restarted, and another run of the job begins",
                         )?;
-                        self.close_sessions()?;
-                        let jobs = self.stay_text();
-                        tracing::warn!(master = %master, jobs, "the master was restarted");
-                        self.close_jobs(
-                            self.open_jobs.list(),
-                            "the master was restarted, and no worker saved the job in time",
-                        )?;
+                        tracing::warn!(master = %master, "the master was restarted{}", self.ended_jobs_text());
+                        let gone = "the master was restarted without this job";
+                        self.close_jobs(self.open_jobs.list(), gone)?;
+                        let gone = "the master of the session is gone: open another one";
+                        self.close_jobs(self.open_jobs.list_sessions(), gone)?;
                         self.member.connect_limit = self.member.lost_limit;
                         break;
                     }
@@ -312,42 +293,15 @@ impl ServerMembership {
         }
     }
 
-    /// Ends the sessions of the parameter service: they belong to the master that is gone, and no worker saves them.
-    fn close_sessions(&self) -> Result<(), Error> {
-        self.close_jobs(self.open_jobs.list_sessions(), "the master of the session is gone: open another one")
-    }
-
-    /// Waits until the workers have saved their jobs on this server; returns a description of the result.
-    fn stay_text(&self) -> String {
-        let jobs = self.open_jobs.list();
-        if jobs.is_empty() {
-            return "no job was open on this server".into();
-        }
-        let limit = self.save_limit;
-        tracing::warn!(
-            ?jobs,
-            limit_s = limit.as_secs(),
-            "the master is lost: this server waits for workers to save their jobs"
-        );
-        let start = Instant::now();
-        loop {
-            let open = self.open_jobs.list();
-            if open.is_empty() {
-                // Other workers still poll for the end of the job.
-                std::thread::sleep(LINGER_LIMIT.min(limit));
-                return format!("jobs {jobs:?} were open on this server, and their workers have ended them");
-            }
-            if start.elapsed() >= limit || self.interrupt.is_raised() {
-                let seconds = start.elapsed().as_secs();
-                return format!(
-                    "no worker ended jobs {open:?} within {seconds} s (--save-limit): their state here is lost"
-                );
-            }
-            std::thread::sleep(POLL_INTERVAL.min(limit.saturating_sub(start.elapsed())));
+    /// Says which jobs were open on this server and end with it; they go on from their checkpoints.
+    fn ended_jobs_text(&self) -> String {
+        match &self.open_jobs.list()[..] {
+            [] => String::new(),
+            jobs => format!("; jobs {jobs:?} were open on this server: their workers name their checkpoints"),
         }
     }
 
-    /// Closes the jobs that no worker has ended: they use memory, and a new master will use the same job numbers.
+    /// Closes jobs: they use memory, and a new master will use the same job numbers.
     fn close_jobs(&self, jobs: Vec<JobId>, reason: &str) -> Result<(), Error> {
         self.events.tell(&ClusterEvent::JobsEnd(jobs.clone()));
         for job in jobs {

@@ -20,6 +20,7 @@ use super::{evaluate, predict, print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::job::checkpoints::CheckpointEvery;
 use crate::job::keys::JobCommand;
 use crate::job::raw::RawJob;
 use crate::job::submission::{self, CheckedJob, PathBase};
@@ -228,10 +229,11 @@ fn flags_of_master(matches: &ArgMatches) -> String {
 
 fn lost_master(address: &Address, number: JobId, job: &CheckedJob, error: &dyn std::fmt::Display) -> Error {
     let then = match job {
-        CheckedJob::Train(job) => {
-            format!("they save the state of the job in {}.unfinished and log the path", job.model.display())
+        CheckedJob::Train(job) if job.checkpoints.every != CheckpointEvery::Off => {
+            let location = &job.checkpoints.location;
+            format!("go on from its last checkpoint with `seraphim train --resume {location}`")
         }
-        CheckedJob::Score(_) => "the job ends without a result".into(),
+        CheckedJob::Train(_) | CheckedJob::Score(_) => "submit it again".into(),
     };
     let text = format!(
         "the master at {address} is lost, with job {number}: {error}. The job goes on when the master comes back with its \
@@ -472,9 +474,9 @@ mod tests {
         let told = |job: &CheckedJob| lost_master(&address, 7, job, &"it is gone").to_string();
         let text = told(&training());
         assert!(
-            text.contains("127.0.0.1:1 is lost, with job 7: it is gone.") && text.contains("m.unfinished")
+            text.contains("127.0.0.1:1 is lost, with job 7: it is gone.") && text.contains("--resume m.checkpoints")
         );
         let text = told(&job(&["evaluate", "--model", "m", "--data", "a"]));
-        assert!(text.contains("the job ends without a result"), "{text}");
+        assert!(text.contains("submit it again"), "{text}");
     }
 }

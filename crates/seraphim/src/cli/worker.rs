@@ -1,7 +1,6 @@
 //! `seraphim worker --master ADDRESS`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
@@ -9,13 +8,12 @@ use rpc::message::control::MemberKind;
 use super::cluster_args::{
     http_arg, listen, log_args, master_arg, start_log, token, token_arg, worker_group_arg,
 };
-use super::server::{member, member_args, save_limit, set_stop_behaviour};
+use super::server::{member, member_args, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::local_data::LocalData;
 use crate::run::Environment;
 use crate::run::cluster::worker::{WorkerConfig, run as work};
-use crate::run::worker::task_runner::Throttle;
 
 pub(super) fn command() -> Command {
     Command::new("worker")
@@ -38,22 +36,6 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("Folder of this worker for paths worker://NAME of a job: data that the other workers do not have"),
         )
-        .arg(
-            Arg::new("pause-ms")
-                .long("pause-ms")
-                .value_name("MS")
-                .default_value("0")
-                .value_parser(clap::value_parser!(u64).range(0..=60_000))
-                .help("Pause before each batch, to test a cluster with a slow worker"),
-        )
-        .arg(
-            Arg::new("pause-every")
-                .long("pause-every")
-                .value_name("BATCHES")
-                .default_value("1")
-                .value_parser(clap::value_parser!(u64).range(1..=1_000_000))
-                .help("Pause only once per this number of batches; the tasks of a job take turns"),
-        )
         .arg(token_arg())
         .args(log_args())
 }
@@ -64,14 +46,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
     let group = matches.get_one::<String>("worker-group").cloned().unwrap_or_default();
-    let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
-    let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots, group })?,
         http: listen("http", matches, &token(matches)?)?,
         local_data: LocalData::new(matches.get_one::<PathBuf>("local-data").cloned())?,
-        slowness: Throttle { pause: Duration::from_millis(pause), every },
-        save_limit: save_limit(matches),
     };
     work(config, environment)?;
     Ok(Exit::Done)

@@ -75,7 +75,6 @@ fn the_jobs_of_a_killed_master_go_on_and_their_client_learns_of_the_end() {
     assert!(out.contains("model saved in"), "{out}");
     assert!(error.contains("continuing from checkpoint"), "{error}");
     assert!(bytes_of(&model) == whole, "other bytes: {error}");
-    assert!(!Path::new(&world.folder.path("model.unfinished")).exists(), "nothing had to be saved");
     // The queued job still waits for its third server.
     let status = world.cluster.wait_until(|status| status["jobs"][0]["state"] == "done");
     assert_eq!(status["jobs"][1]["state"], "queued", "{status}");

@@ -6,14 +6,14 @@
 //! - One worker is slow at **every** step. It has the most work in every epoch, so its own time is the time of the job
 //!   under BSP, SSP and ASP alike. No consistency changes that (moving data to other tasks would). The test prints the
 //!   times and checks only convergence.
-//! - Every worker is slow **now and then**, each at a different step. Under BSP all tasks wait for every pause. Under
-//!   SSP a task continues while another one pauses, and pauses overlap, so SSP must be faster.
+//! - Every worker is slow **now and then**: they stand still in turns. Under BSP all tasks wait for every pause. Under
+//!   SSP a task continues while another one pauses, so SSP must be faster.
 #![cfg(unix)]
 #![allow(clippy::print_stdout, reason = "the times are part of the result")]
 
 use std::io::Read as _;
 
-use crate::common::cluster::Cluster;
+use crate::common::cluster::{Cluster, Slowness};
 use crate::common::{Folder, number, real_data, succeed};
 
 /// Largest difference from the log loss of the BSP run in one process: the promise of the project.
@@ -21,15 +21,12 @@ const LOSS_TOLERANCE: f64 = 1e-3;
 const TASKS: &str = "4";
 /// Milliseconds, about ten times a step of these settings without pauses. The test prints that time too; it is about 1
 /// ms.
-const PAUSE_MS: &str = "10";
-/// Number of batches from one pause of a task to the next. The pauses of the tasks are 8 batches apart.
-const PAUSE_EVERY: &str = "32";
+const PAUSE_MS: u64 = 10;
 /// 8 epochs of 32561 / 4 records, in batches of 128.
 const STEPS: f64 = 8.0 * 64.0;
-/// A staleness that hides pauses 8 batches apart.
+/// A staleness that hides a pause.
 const WIDE: &str = "ssp:8";
-/// Largest time as a share of the time under BSP, with pauses in turns. The best possible share is about a quarter plus
-/// the computing time.
+/// Largest time as a share of the time under BSP, with pauses in turns.
 const FASTER: f64 = 0.8;
 
 /// Arguments of all runs: small batches, so that there are many steps.
@@ -75,7 +72,7 @@ fn a_worker_slow_at_every_step_changes_nothing_of_the_result() {
     let step_ms = 1e3 * even_s / STEPS;
     println!("bsp, all workers even: {even_s:.2} s, {step_ms:.2} ms a step");
     drop(even);
-    let cluster = Cluster::start(2, 4, PAUSE_MS.parse().expect("it is a number"));
+    let cluster = Cluster::start(2, 4, PAUSE_MS);
     for consistency in ["bsp", "ssp:1", "ssp:8", "asp"] {
         let (loss, seconds) = train(&cluster, &folder, &data, consistency);
         println!("{consistency}, one slow at every step: log loss {loss:.6}, {seconds:.2} s");
@@ -87,10 +84,8 @@ fn a_worker_slow_at_every_step_changes_nothing_of_the_result() {
 fn ssp_hides_tasks_that_are_slow_in_turns() {
     let folder = Folder::new();
     let Some((data, expected)) = reference(&folder) else { return };
-    let cluster = Cluster::start_with(2, 4, |kind, _| match kind {
-        "worker" => ["--pause-ms", PAUSE_MS, "--pause-every", PAUSE_EVERY].map(String::from).to_vec(),
-        _ => Vec::new(),
-    });
+    let mut cluster = Cluster::start(2, 4, 0);
+    cluster.slowness = Some(Slowness::start(&cluster.workers, 1, PAUSE_MS));
     let mut times = Vec::new();
     for consistency in ["bsp", "ssp:1", WIDE, "asp"] {
         let (loss, seconds) = train(&cluster, &folder, &data, consistency);

@@ -146,7 +146,7 @@ fn whoever_waits_for_a_job_whose_master_dies_is_told_where_its_state_will_be() {
     cluster.master.kill();
     let (code, _, error) = job.end();
     assert_eq!(code, Some(5), "{error}");
-    for part in ["is lost, with job 1", &format!("{model}.unfinished"), "--lost-limit"] {
+    for part in ["is lost, with job 1", &format!("--resume {model}.checkpoints"), "--lost-limit"] {
         assert!(error.contains(part), "no {part:?} in {error}");
     }
 }

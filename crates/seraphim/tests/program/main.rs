@@ -6,7 +6,6 @@
 mod common;
 
 mod a_family_asks_for_what_it_reads;
-mod a_job_outlives_its_master;
 mod a_model_is_reproduced;
 mod a_new_master_goes_on;
 mod a_program_trains;
@@ -38,6 +37,7 @@ mod job_file;
 mod jobs_go_on_after_a_loss;
 mod jobs_on_a_cluster;
 mod many_tasks_fail_as_one;
+mod members_without_a_master;
 mod metrics_while_a_job_runs;
 mod models_as_tables;
 mod modules_on_a_cluster;

@@ -20,10 +20,7 @@ impl World {
     fn new() -> Self {
         let folder = Folder::new();
         let data = folder.write("train.libsvm", clicks(3000, 1));
-        let cluster = Cluster::start_with(1, 3, |kind, number| {
-            let pause = if number == 2 { "20" } else { "2" };
-            if kind == "worker" { vec!["--pause-ms".into(), pause.into()] } else { Vec::new() }
-        });
+        let cluster = Cluster::start(1, 3, 20);
         Self { folder, data, cluster }
     }
 

@@ -5,12 +5,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::common::cluster::{Cluster, PATIENCE, Process};
+use crate::common::cluster::{Cluster, PATIENCE, Process, Slowness};
 use crate::common::{Folder, clicks};
 use serde_json::Value;
 
-/// Pause of the slow worker before a batch, in milliseconds: longer than the threshold for slow requests.
-const PAUSE_MS: &str = "1300";
+/// How long the slow worker stands still, in milliseconds: longer than the threshold for slow requests.
+const PAUSE_MS: u64 = 1300;
+/// How long it runs between two pauses: long enough to begin with the job.
+const RUN_MS: u64 = 100;
 
 /// Lines of a log, each as the values of some of its fields.
 type Lines = BTreeSet<Vec<u64>>;
@@ -83,18 +85,19 @@ impl Logs {
 }
 
 /// Runs a job of two workers to its end. The cluster stays alive because the last log lines may still be missing.
-fn run(folder: &Folder, level: &str, pause_ms: &str) -> Cluster {
+fn run(folder: &Folder, level: &str, pause_ms: u64, epochs: u32) -> Cluster {
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let of_master = ["--log", level, "--log-format", "json"];
-    let cluster = Cluster::start_all(1, 2, &of_master, |kind, number| {
-        let pause = if kind == "worker" && number == 1 { pause_ms } else { "0" };
-        let flags = ["--log", level, "--log-format", "json", "--pause-ms", pause];
-        flags[..if kind == "worker" { 6 } else { 4 }].iter().map(ToString::to_string).collect()
-    });
+    let mut cluster =
+        Cluster::start_all(1, 2, &of_master, |_, _| of_master.iter().map(ToString::to_string).collect());
+    if pause_ms > 0 {
+        cluster.slowness = Some(Slowness::start(&cluster.workers[1..], RUN_MS, pause_ms));
+    }
+    let epochs = format!("epochs={epochs}");
     let model = folder.path("model");
     let fixed =
         ["lr", "--data", &data, "--model", &model, "--tasks", "2", "--servers", "1", "--workers", "2"];
-    let job = [&fixed[..], &["--set", "epochs=1", "--set", "batch_size=500"]].concat();
+    let job = [&fixed[..], &["--set", &epochs, "--set", "batch_size=500"]].concat();
     let (code, _, error) = cluster.submit(&job).end();
     assert_eq!(code, Some(0), "{error}");
     cluster
@@ -114,7 +117,7 @@ fn settled(cluster: &mut Cluster, wanted: impl Fn(&Logs) -> bool) -> Logs {
 
 #[test]
 fn every_request_has_one_identity_in_the_logs_of_worker_and_server() {
-    let mut cluster = run(&Folder::new(), "debug", "0");
+    let mut cluster = run(&Folder::new(), "debug", 0, 1);
     let logs = settled(&mut cluster, |logs| logs.both_ends().iter().all(|(_, one, other)| one == other));
     for (kind, one, other) in logs.both_ends() {
         assert!(!one.is_empty(), "{kind}");
@@ -127,7 +130,7 @@ fn a_slow_request_is_logged_at_both_ends() {
     let identity = ["job", "task", "request", "lane"];
     let waited = |logs: &Logs| lines(&logs.worker, "slow response", "Pulled", &identity);
     let held = |logs: &Logs| lines(&logs.server, "request was deferred for other tasks", "Pull", &identity);
-    let mut cluster = run(&Folder::new(), "info", PAUSE_MS);
+    let mut cluster = run(&Folder::new(), "info", PAUSE_MS, 200);
     let logs = settled(&mut cluster, |logs| {
         let waited = waited(logs);
         !waited.is_empty() && waited.is_subset(&held(logs))

@@ -384,7 +384,7 @@ impl ChildProcesses {
         let (name, master) = (format!("{kind}-{number}"), master.to_string());
         let fixed = [kind, "--master", &master, "--name", &name, "--log", "warn"];
         // If this process is killed, the standard input of the children ends, and they end too.
-        let fixed = fixed.into_iter().chain(["--save-limit", "0", "--end-with-parent"]);
+        let fixed = fixed.into_iter().chain(["--end-with-parent"]);
         let arguments = fixed.chain(more.iter().copied()).map(str::to_owned).collect();
         self.children.push(ChildProcess::spawn(name, arguments)?);
         Ok(())

@@ -9,7 +9,6 @@
 //! | [`servers`] | whole matrices on all lanes: open, import, export, snapshots, close; `pages`: their rows |
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
-//! | `salvage`, `shutdown_barrier` | the end of a job whose master is lost |
 //! | [`parameter_service`], `session`, `session_checkpoints` | the parameter service: its processes, the runner of one session, its checkpoints |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
@@ -19,12 +18,10 @@ mod lane_clients;
 pub mod launch;
 pub mod metrics_endpoint;
 pub mod parameter_service;
-mod salvage;
 mod server_parameters;
 pub mod servers;
 mod session;
 mod session_checkpoints;
-mod shutdown_barrier;
 pub mod socket_folder;
 mod stats_poller;
 #[cfg(test)]

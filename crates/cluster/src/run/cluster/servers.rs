@@ -7,7 +7,7 @@ use matrix::{FunctionTable, RowBlock, RowCounts};
 use model::MatrixSource;
 use rpc::Message;
 use rpc::message::{
-    Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows, Leave,
+    Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows,
     OpenJob, RequestId, RestoreRows, Role, ScanRows, Stats, StatsReply, TaskState, TaskStats,
 };
 use worker::{JobLayout, RetryPolicy};
@@ -302,35 +302,6 @@ impl Servers {
             .collect())
     }
 
-    /// Returns the state of the tasks over all lanes: a task has left when it has left every lane, and is connected
-    /// when it is connected to every lane that it has not left. Its wait is the longest and its clock the smallest.
-    pub fn tasks(&mut self) -> Result<TasksReply, Error> {
-        let job = self.layout.job;
-        let answers =
-            self.lanes.request_all(ANSWER_LIMIT, |_, request| Message::Stats(Stats { request, job }));
-        let (mut replies, mut closed) = (Vec::new(), None);
-        for (lane, answer) in answers.into_iter().enumerate() {
-            match answer? {
-                Message::StatsReply(reply) => replies.push(reply),
-                Message::Fault(fault) if fault.kind == FaultKind::Stopped => closed = Some(fault.text),
-                fault @ Message::Fault(_) => drop(self.refuse_fault(lane, fault)?),
-                _ => {
-                    let address = self.lanes.lane(lane);
-                    let text =
-                        format!("server {address} sent an unexpected reply to a request for its tasks");
-                    return Err(Error::Cluster { text, exit: Exit::Internal });
-                }
-            }
-        }
-        Ok(closed.map_or_else(|| TasksReply::Tasks(tasks_of(&replies)), TasksReply::Closed))
-    }
-
-    /// Removes a task on all lanes, so that no other task waits for it.
-    pub fn remove_task(&mut self, task: u32) -> Result<(), Error> {
-        let job = self.layout.job;
-        self.request_all(|_, request| Message::Leave(Leave { request, job, task })).map(drop)
-    }
-
     /// Returns all rows of a matrix, ascending.
     pub fn export(&mut self, matrix: u32) -> Result<RowBlock, Error> {
         let mut rows = self.rows_from(matrix as usize, 0)?;
@@ -422,16 +393,8 @@ impl Servers {
     }
 }
 
-/// The reply of [`Servers::tasks`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum TasksReply {
-    /// The state of each task.
-    Tasks(Vec<TaskStats>),
-    /// The job was closed, for this reason.
-    Closed(String),
-}
-
-/// Returns the tasks of a job as all its lanes together see them; see [`Servers::tasks`].
+/// Returns the tasks of a job as all its lanes together see them: a task has left when it has left every lane, and is
+/// connected when it is connected to every lane that it has not left. Its wait is the longest and its clock the smallest.
 pub fn tasks_of(replies: &[StatsReply]) -> Vec<TaskStats> {
     let Some((first, others)) = replies.split_first() else { return Vec::new() };
     let mut tasks = first.tasks.clone();

@@ -14,16 +14,15 @@ use rpc::message::{Base64Bytes, ControlBody, JobId};
 use serde_json::json;
 
 use super::metrics_endpoint::{MetricsEndpoint, WorkerMetrics};
-use super::salvage::{self, Salvage};
 use super::server_parameters::ServerConnections;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::local_data::LocalData;
 use crate::run::Environment;
 use crate::run::driver::messages::{ToWorker, decode, encode};
 use crate::run::worker::WorkerContext;
 use crate::run::worker::job_handle::JobHandle;
-use crate::run::worker::task_runner::Throttle;
 
 /// Time between two checks whether the worker must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -37,10 +36,6 @@ pub struct WorkerConfig {
     pub http: Vec<Address>,
     /// Where the files of this worker are.
     pub local_data: LocalData,
-    /// Artificial slowness, for tests.
-    pub slowness: Throttle,
-    /// Time for saving jobs after the loss of the master; 0: jobs are not saved.
-    pub save_limit: Duration,
 }
 
 /// A running job.
@@ -61,8 +56,7 @@ enum MembershipEnd {
     MasterRestarted(Vec<JobId>),
 }
 
-/// Runs until `interrupt` is raised or the master is lost. Jobs whose master is lost are saved first. When the master
-/// was restarted, the worker joins again.
+/// Runs until `interrupt` is raised or the master is lost. When the master was restarted, the worker joins again.
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let metrics = WorkerMetrics::default();
     let endpoint = MetricsEndpoint::start(&config.http, &config.member.token, metrics.clone())?;
@@ -84,9 +78,9 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
                 return Ok(());
             }
             MembershipEnd::MasterLost(reason) => {
-                tracing::warn!(reason, jobs = jobs.len(), "the master is lost: jobs are saved");
-                let ends = worker.salvage_jobs(jobs, "the master is lost");
-                return Err(salvage::master_lost_error(&address, &reason, &ends));
+                let error = master_lost_error(&address, &reason, &jobs);
+                stop_all(jobs, "the master is lost");
+                return Err(error);
             }
             MembershipEnd::MasterRestarted(continued) => {
                 for job in continued {
@@ -95,13 +89,10 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
                         running.cancel("the master was restarted, and another run of the job begins");
                     }
                 }
-                if !jobs.is_empty() {
-                    tracing::warn!(
-                        jobs = jobs.len(),
-                        "the master was restarted without these jobs: they are saved"
-                    );
+                for (job, running) in &jobs {
+                    tracing::warn!(job, "the master was restarted without this job: {}", running.advice());
                 }
-                worker.salvage_jobs(jobs, "the master was restarted");
+                stop_all(jobs, "the master was restarted without this job");
                 worker.config.member.connect_limit = worker.config.member.lost_limit;
             }
         }
@@ -156,17 +147,6 @@ impl Worker {
         }
     }
 
-    /// Salvages jobs in parallel; returns the result of each as text.
-    fn salvage_jobs(&self, jobs: BTreeMap<JobId, ClusterJob>, why: &str) -> Vec<String> {
-        std::thread::scope(|scope| {
-            let ends: Vec<_> = jobs
-                .into_iter()
-                .map(|(job, running)| scope.spawn(move || running.salvage(self, job, why)))
-                .collect();
-            ends.into_iter().filter_map(|end| end.join().ok()).collect()
-        })
-    }
-
     fn start(&self, job: JobId, membership: &Membership) -> ClusterJob {
         let membership = membership.clone();
         let (interrupt, token) = (Interrupt::new(), self.config.member.token.clone());
@@ -184,11 +164,19 @@ impl Worker {
             interrupt: interrupt.clone(),
             local_data: self.config.local_data.clone(),
             threads: None,
-            throttle: self.config.slowness,
             metrics: self.metrics.clone(),
         };
         ClusterJob { handle: JobHandle::start(context), interrupt, servers }
     }
+}
+
+/// The error of a worker whose master is lost: it names the checkpoints of its jobs.
+fn master_lost_error(address: &str, reason: &str, jobs: &BTreeMap<JobId, ClusterJob>) -> Error {
+    let mut text = format!("the master at {address} is lost: {reason}");
+    for (job, running) in jobs {
+        text.push_str(&format!("; job {job} has ended: {}", running.advice()));
+    }
+    Error::Cluster { text, exit: Exit::Io }
 }
 
 /// Ends the jobs of a stopping worker in parallel.
@@ -216,34 +204,15 @@ impl ClusterJob {
         self.handle.join(deadline)
     }
 
-    /// Cancels the job and waits for its thread.
-    fn fail(self, reason: &str) {
-        self.cancel(reason);
-        self.join(Instant::now() + STOP_LIMIT);
-    }
-
-    /// Saves the state of the job without the master, by this worker or another; returns the result as text.
-    fn salvage(self, worker: &Worker, job: JobId, why: &str) -> String {
-        let limit = worker.config.save_limit;
-        let Some(training) = self.handle.salvage_state().context.filter(|_| !limit.is_zero()) else {
-            self.fail(why);
-            return format!("job {job} is not saved: it had not begun to train, or --save-limit is 0");
-        };
-        self.handle.on_master_lost();
-        let member = &worker.config.member;
-        let salvage = Salvage {
-            training: &training,
-            token: &member.token,
-            name: &member.name,
-            limit,
-            interrupt: &worker.interrupt,
-        };
-        let handle = &self.handle;
-        let end = salvage.run(|| handle.salvage_state().save_status, || handle.epoch_progress());
-        let text = end.unwrap_or_else(|error| format!("the state of job {job} could not be saved: {error}"));
-        tracing::warn!(job, "{text}");
-        self.fail(&text);
-        text
+    /// What the user can do with a job that has lost its master.
+    fn advice(&self) -> String {
+        match self.handle.checkpoints() {
+            None => "it has no checkpoints: submit it again".into(),
+            Some(location) => format!(
+                "go on from its last checkpoint with `seraphim train --resume {location}`, or submit it again if it has none \
+                 yet"
+            ),
+        }
     }
 
     fn on_message(&self, job: JobId, body: &Base64Bytes) {

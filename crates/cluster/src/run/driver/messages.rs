@@ -28,7 +28,6 @@ use serde::{Deserialize, Serialize};
 use worker::JobLayout;
 
 use crate::job::raw::RawJob;
-use crate::report::EpochLine;
 use crate::run::evaluate::EvaluationFacts;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::predict::PredictionFacts;
@@ -184,8 +183,6 @@ pub enum ToWorker {
         model: SavedModel,
         /// Whether the matrices contain an earlier model.
         resumed: bool,
-        /// The workers of the job, each as its first task and its number of tasks.
-        worker_tasks: Vec<(u32, u32)>,
         /// The checkpoint whose states the tasks continue from. Its rows are in the matrices.
         checkpoint: Option<CheckpointPlace>,
     },
@@ -221,8 +218,6 @@ pub enum ToWorker {
         epoch: u64,
         /// The decision for all tasks.
         decision: EpochDecision,
-        /// Metrics of the epoch.
-        line: EpochLine,
     },
     /// Requests all tasks to stop at their next step.
     Stop,

@@ -341,8 +341,6 @@ impl Driver {
         let point = setup.plan.resume.clone();
         let saved = point.as_ref().map(|point| DriverState::decode(&point.driver)).transpose()?;
         let shares = &setup.plan.worker_tasks;
-        let worker_tasks: Vec<(u32, u32)> =
-            shares.iter().map(|share| (share.tasks.start, share.tasks.len() as u32)).collect();
         let mut trains = Vec::new();
         for share in shares {
             let message = ToWorker::Train {
@@ -350,7 +348,6 @@ impl Driver {
                 layout: setup.layout.clone(),
                 model: SavedModel::new(&*setup.model),
                 resumed: setup.plan.previous.is_some(),
-                worker_tasks: worker_tasks.clone(),
                 checkpoint: point.as_ref().map(|point| point.place.clone()),
             };
             trains.push(Effect::Send { worker: share.worker, message });

@@ -150,7 +150,7 @@ impl Driver {
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let line = training.monitor.last_epoch().expect("an epoch was decided").clone();
         training.pending_decision =
-            Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict, line });
+            Some(ToWorker::EpochDecided { epoch: line.epoch, decision: verdict });
         if decision.save_best {
             self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
                 purpose: SnapshotPurpose::BestEpoch,

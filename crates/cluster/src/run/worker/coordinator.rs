@@ -12,7 +12,6 @@ use matrix::Clock;
 use super::saves::{BeforeStep, Saves};
 use super::semaphore::Semaphore;
 use super::{MessageSender, WorkerContext, lock};
-use crate::report::EpochLine;
 use crate::run::driver::messages::FromWorker;
 use crate::run::failure::{Failures, ReadPosition};
 use crate::run::input::TrainingInput;
@@ -34,9 +33,6 @@ pub(crate) struct TaskCoordinator {
 #[derive(Default)]
 struct State {
     decision: Option<(u64, EpochDecision)>,
-    /// The master is lost, so no decision will arrive.
-    master_lost: bool,
-    epoch_progress: EpochProgress,
     failure: Option<String>,
     saves: Saves,
     unreported: Unreported,
@@ -72,15 +68,6 @@ struct Unreported {
     loss_sum: f64,
     bytes: u64,
     scanned_bytes: u64,
-}
-
-/// How far the tasks of a worker have come in a job.
-#[derive(Clone, Debug, Default)]
-pub struct EpochProgress {
-    /// Complete epochs, for which the driver has decided.
-    pub epochs: Vec<EpochLine>,
-    /// The epoch in which the tasks stopped, from 0, and the planned number of epochs.
-    pub last: Option<(u64, u64)>,
 }
 
 impl TaskCoordinator {
@@ -120,11 +107,10 @@ impl TaskCoordinator {
     }
 
     /// Sets the driver's decision.
-    pub(super) fn set_decision(&self, epoch: u64, decision: EpochDecision, line: EpochLine) {
+    pub(super) fn set_decision(&self, epoch: u64, decision: EpochDecision) {
         let mut state = self.lock();
         state.decision = Some((epoch, decision));
         state.saves.end_epoch();
-        state.epoch_progress.epochs.push(line);
         drop(state);
         self.decided.notify_all();
     }
@@ -159,18 +145,6 @@ impl TaskCoordinator {
     /// Returns the states of the tasks that have saved.
     pub(super) fn take_saved_states(&self) -> Vec<TaskState> {
         self.lock().saves.take_states()
-    }
-
-    /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
-    pub(super) fn on_master_lost(&self) {
-        self.stop();
-        self.lock().master_lost = true;
-        self.decided.notify_all();
-    }
-
-    /// Returns how far the tasks of this worker have come.
-    pub(super) fn epoch_progress(&self) -> EpochProgress {
-        self.lock().epoch_progress.clone()
     }
 
     /// Requests the tasks to stop at their next step.
@@ -245,7 +219,6 @@ impl TaskCoordinator {
     fn report_epoch(&self, report: EpochReport, input: &TrainingInput) {
         let mut state = self.lock();
         self.report(&mut state, true);
-        state.epoch_progress.last = Some((report.epoch, report.epoch_count));
         // Sent under the lock, so that the last report of this worker contains the bad lines of all its tasks.
         let (is_stopped, bad_lines) = (self.stop_requested.load(Ordering::SeqCst), input.bad_lines());
         self.send(FromWorker::EpochEnded { report, is_stopped, bad_lines });
@@ -256,7 +229,6 @@ impl TaskCoordinator {
         let what = || format!("at the end of epoch {epoch} for the master's decision");
         self.wait(task, what, |state| match state.decision {
             Some((decided, decision)) if decided >= epoch => Some(decision),
-            _ if state.master_lost => Some(EpochDecision::Stop),
             _ => None,
         })
     }
@@ -271,7 +243,7 @@ impl TaskCoordinator {
         self.wait(task, what, |state| match state.saves.before_step(task, clock) {
             BeforeStep::GoOn => Some(false),
             BeforeStep::Save => Some(true),
-            BeforeStep::Wait => state.master_lost.then_some(false),
+            BeforeStep::Wait => None,
         })
     }
 
@@ -288,7 +260,7 @@ impl TaskCoordinator {
         self.wait(
             task,
             || "for a checkpoint".to_owned(),
-            |state| (state.saves.ended_count() > ended_count || state.master_lost).then_some(()),
+            |state| (state.saves.ended_count() > ended_count).then_some(()),
         )
     }
 

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use algo::{Families, SavedModel};
+use algo::SavedModel;
 use checkpoint::TrainingId;
 use data::{NameCollector, Schema, TaskData};
 use matrix::FunctionTable;
@@ -22,7 +21,7 @@ use super::task_runner::{TaskBegin, TaskRunner};
 use super::{WorkerContext, lock};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::job::local_data::LocalData;
+use crate::job::checkpoints::CheckpointEvery;
 use crate::job::raw::RawJob;
 use crate::job::{TrainJob, consistency_name};
 use crate::run::Environment;
@@ -40,7 +39,8 @@ pub(super) type SharedClaim = Arc<Mutex<Option<ModelClaim>>>;
 /// A job as one worker executes it.
 pub(super) struct WorkerJob {
     coordinator: Arc<TaskCoordinator>,
-    shared: Arc<Mutex<SalvageState>>,
+    /// The place of its checkpoints, once the job is known, if it has any.
+    checkpoints: Arc<Mutex<Option<String>>>,
     claim: SharedClaim,
     job: Option<TrainJob>,
     /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
@@ -52,42 +52,6 @@ pub(super) struct WorkerJob {
     key_names: NameCollector,
     /// Whether this is not the first run of the job.
     has_run_before: bool,
-}
-
-/// What is needed to save the job without the driver.
-#[derive(Clone, Debug, Default)]
-pub struct SalvageState {
-    /// Set when the tasks start.
-    pub context: Option<SalvageContext>,
-    pub save_status: SaveStatus,
-}
-
-/// What a worker needs to save a job without its master.
-#[derive(Clone, Debug)]
-pub struct SalvageContext {
-    pub raw: RawJob,
-    pub schema: Schema,
-    pub layout: JobLayout,
-    pub model: SavedModel,
-    pub families: Families,
-    pub local_data: LocalData,
-    /// The ranges of tasks of the workers.
-    pub worker_tasks: Vec<Range<u32>>,
-    /// Index of this worker in `worker_tasks`.
-    pub own_index: usize,
-    pub start: TrainingPosition,
-}
-
-/// Status of the driver's request to save the finished model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SaveStatus {
-    /// There was no request, or saving failed.
-    #[default]
-    Nothing,
-    /// Saving is in progress.
-    Running,
-    /// The model is at this path.
-    Done(PathBuf),
 }
 
 /// The result of `PrepareData`, which `Train` uses.
@@ -108,13 +72,13 @@ struct PreparedJob {
 impl WorkerJob {
     pub(super) fn new(
         coordinator: Arc<TaskCoordinator>,
-        shared: Arc<Mutex<SalvageState>>,
+        checkpoints: Arc<Mutex<Option<String>>>,
         claim: SharedClaim,
     ) -> Self {
         let key_names = NameCollector::default();
         Self {
             coordinator,
-            shared,
+            checkpoints,
             claim,
             job: None,
             inspected: None,
@@ -148,7 +112,6 @@ impl WorkerJob {
             Err(Error::Cluster { text, exit: Exit::Internal })
         });
         if let Err(error) = handled {
-            lock(&self.shared).save_status = SaveStatus::Nothing;
             tracing::info!(job = self.context().job, %error, "a job failed on this worker");
             let (rank, exit, is_loss) =
                 (self.coordinator.failures().rank(), error.exit() as u8, error.is_loss());
@@ -175,11 +138,10 @@ impl WorkerJob {
                 self.coordinator.send(FromWorker::RowsRestored);
                 Ok(())
             }
-            ToWorker::Train { set, layout, model, resumed, worker_tasks, checkpoint } => {
+            ToWorker::Train { set, layout, model, resumed, checkpoint } => {
                 let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
                 prepared.raw = prepared.raw.with_settings(&set);
                 prepared.job.apply_settings(set)?;
-                self.set_salvage_context(&prepared, &layout, &model, &worker_tasks);
                 let states = checkpoint
                     .map(|place| checkpoints::states(&place, prepared.tasks.clone()))
                     .transpose()?;
@@ -228,31 +190,6 @@ impl WorkerJob {
         Ok(())
     }
 
-    fn set_salvage_context(
-        &self,
-        prepared: &PreparedJob,
-        layout: &JobLayout,
-        model: &SavedModel,
-        worker_tasks: &[(u32, u32)],
-    ) {
-        let worker_tasks: Vec<_> = worker_tasks.iter().map(|(first, count)| *first..first + count).collect();
-        let Some(own_index) = worker_tasks.iter().position(|share| share.start == prepared.tasks.start)
-        else {
-            return;
-        };
-        lock(&self.shared).context = Some(SalvageContext {
-            raw: prepared.raw.clone(),
-            schema: prepared.input.source.schema().clone(),
-            layout: layout.clone(),
-            model: model.clone(),
-            families: self.context().families.clone(),
-            local_data: self.context().local_data.clone(),
-            worker_tasks,
-            own_index,
-            start: prepared.start,
-        });
-    }
-
     fn job(&self) -> Result<&TrainJob, Error> {
         self.job.as_ref().ok_or_else(|| Error::Cluster {
             text: "the driver has not sent the description of the job".into(),
@@ -263,6 +200,8 @@ impl WorkerJob {
     fn check(&mut self, raw: &RawJob) -> Result<TrainJob, Error> {
         let mut job = TrainJob::check(raw, &self.context().families)?;
         self.context().local_data.resolve_job(&mut job)?;
+        let has_checkpoints = job.checkpoints.every != CheckpointEvery::Off;
+        *lock(&self.checkpoints) = has_checkpoints.then(|| job.checkpoints.location.clone());
         self.job = Some(job.clone());
         Ok(job)
     }
@@ -424,7 +363,6 @@ impl WorkerJob {
         let written = save_under(&mut job, saved_as, manifest, (specs, &mut *matrices), &names, interrupt)?;
         // Whoever learns that the model is saved may train another one under this name.
         lock(&self.claim).take();
-        lock(&self.shared).save_status = SaveStatus::Done(job.model.clone());
         tracing::info!(job = self.context().job, model = %job.model.display(), "the model is saved");
         if let Some((location, training)) = remove
             && let Err(error) = checkpoints::remove(&location, &training)

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::checkpoints;
-use super::coordinator::{EpochProgress, TaskCoordinator};
-use super::job::{SalvageState, SaveStatus, SharedClaim, WorkerJob};
+use super::coordinator::TaskCoordinator;
+use super::job::{SharedClaim, WorkerJob};
 use super::{WorkerContext, lock};
 use crate::run::driver::messages::ToWorker;
 use crate::run::failure::BusyGuard;
@@ -20,7 +20,7 @@ const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub struct JobHandle {
     sender: Sender<(ToWorker, BusyGuard)>,
     coordinator: Arc<TaskCoordinator>,
-    shared: Arc<Mutex<SalvageState>>,
+    checkpoints: Arc<Mutex<Option<String>>>,
     claim: SharedClaim,
     thread: JoinHandle<()>,
 }
@@ -30,9 +30,9 @@ impl JobHandle {
     pub fn start(context: WorkerContext) -> Self {
         let coordinator = TaskCoordinator::new(context);
         let (sender, receiver) = channel::<(ToWorker, BusyGuard)>();
-        let shared = Arc::<Mutex<SalvageState>>::default();
+        let checkpoints = Arc::<Mutex<Option<String>>>::default();
         let claim = SharedClaim::default();
-        let mut job = WorkerJob::new(Arc::clone(&coordinator), Arc::clone(&shared), Arc::clone(&claim));
+        let mut job = WorkerJob::new(Arc::clone(&coordinator), Arc::clone(&checkpoints), Arc::clone(&claim));
         let running = Arc::clone(&coordinator);
         let thread = std::thread::spawn(move || {
             for (message, busy) in receiver {
@@ -45,16 +45,14 @@ impl JobHandle {
             let WorkerContext { job, metrics, .. } = running.context();
             metrics.remove_job(*job);
         });
-        Self { sender, coordinator, shared, claim, thread }
+        Self { sender, coordinator, checkpoints, claim, thread }
     }
 
     /// Handles a message of the driver.
     pub fn on_message(&self, message: ToWorker) {
         let busy = BusyGuard::new(self.coordinator.failures());
         match message {
-            ToWorker::EpochDecided { epoch, decision, line } => {
-                self.coordinator.set_decision(epoch, decision, line);
-            }
+            ToWorker::EpochDecided { epoch, decision } => self.coordinator.set_decision(epoch, decision),
             ToWorker::Stop => self.coordinator.stop(),
             ToWorker::PlanSave { plan, clock } => self.coordinator.plan_save(plan, clock),
             ToWorker::DecideSave { plan, is_confirmed } => self.coordinator.decide_save(plan, is_confirmed),
@@ -76,7 +74,6 @@ impl JobHandle {
                             self.cancel(reason);
                         }
                     }
-                    ToWorker::SaveModel { .. } => lock(&self.shared).save_status = SaveStatus::Running,
                     _ => {}
                 }
                 // An error is ignored: the thread may have ended already.
@@ -90,19 +87,9 @@ impl JobHandle {
         self.coordinator.fail(reason);
     }
 
-    /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
-    pub fn on_master_lost(&self) {
-        self.coordinator.on_master_lost();
-    }
-
-    /// Returns what is needed to save the job without the driver.
-    pub fn salvage_state(&self) -> SalvageState {
-        lock(&self.shared).clone()
-    }
-
-    /// Returns how far the tasks of this worker have come.
-    pub fn epoch_progress(&self) -> EpochProgress {
-        self.coordinator.epoch_progress()
+    /// The place of the job's checkpoints, once it is known; none: there are none.
+    pub fn checkpoints(&self) -> Option<String> {
+        lock(&self.checkpoints).clone()
     }
 
     /// Whether the thread has ended.

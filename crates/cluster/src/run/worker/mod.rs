@@ -34,7 +34,6 @@ use model::MatrixSource;
 use rpc::message::JobId;
 use worker::JobLayout;
 
-use self::task_runner::Throttle;
 use super::driver::messages::FromWorker;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -104,7 +103,6 @@ pub struct WorkerContext {
     pub local_data: LocalData,
     /// Number of tasks that compute at the same time; none: all of them.
     pub threads: Option<usize>,
-    pub throttle: Throttle,
     pub metrics: WorkerMetrics,
 }
 

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use algo::{TaskState, TrainTask};
 use data::{BatchStream, LookAhead, Reader, TaskData};
@@ -44,24 +43,6 @@ pub(super) struct TaskBegin {
 /// The agents of tasks that have failed. They are kept until all tasks have ended, so that other tasks do not take a
 /// failed task for one that has finished.
 type FailedAgents = Mutex<Vec<Box<dyn Agent>>>;
-
-/// Slows a worker down, for tests: its tasks pause before every N-th batch. The pauses of different tasks are at
-/// different steps, unless there are more tasks than steps between two pauses.
-#[derive(Clone, Copy, Debug)]
-pub struct Throttle {
-    /// Length of a pause; 0: no pause.
-    pub pause: Duration,
-    /// Pause before every N-th batch; 1: before every batch.
-    pub every: u64,
-}
-
-impl Throttle {
-    /// Whether a task pauses before a batch, counted from 0 over all epochs.
-    fn is_due(self, task: u32, task_count: u32, batch: u64) -> bool {
-        let turn = u64::from(task) * self.every / u64::from(task_count);
-        !self.pause.is_zero() && batch % self.every == turn
-    }
-}
 
 impl TaskRunner<'_> {
     /// Runs all tasks to their end; `begun` is dropped when all of them read. It reports each failure to the driver,
@@ -173,16 +154,14 @@ impl TaskRunner<'_> {
         data: &mut MeteredStream<'_>,
         validation: Option<&mut TimedValidation<'_>>,
     ) -> Result<(), Error> {
-        let (throttle, task, task_count) = (self.context().throttle, reading.task(), self.layout.task_count);
-        let mut paced = ThrottledStream { stream: data, throttle, task, task_count, batch: 0 };
         let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
         let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
         let mut look_ahead;
         let data: &mut dyn BatchStream = if agent.sends_prefetches() {
-            look_ahead = LookAhead::new(&mut paced);
+            look_ahead = LookAhead::new(data);
             &mut look_ahead
         } else {
-            &mut paced
+            data
         };
         let data = &mut CountedStream::new(data, reading);
         let (input, permits) = (self.plan.opened, self.permits.as_deref());
@@ -193,64 +172,5 @@ impl TaskRunner<'_> {
         let task = TrainTask { agent, data, validation, coordinator, model, resumed, seed };
         algo::train(&**job, task, saved)?;
         Ok(())
-    }
-}
-
-/// A stream that pauses before batches, for slow workers in tests.
-struct ThrottledStream<'a, 'b> {
-    stream: &'a mut MeteredStream<'b>,
-    throttle: Throttle,
-    task: u32,
-    task_count: u32,
-    batch: u64,
-}
-
-impl ThrottledStream<'_, '_> {
-    fn pause(&mut self) {
-        if self.throttle.is_due(self.task, self.task_count, self.batch) {
-            std::thread::sleep(self.throttle.pause);
-        }
-        self.batch += 1;
-    }
-}
-
-impl BatchStream for ThrottledStream<'_, '_> {
-    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
-        self.stream.start_epoch(epoch)
-    }
-
-    fn next(&mut self) -> Result<Option<&data::Batch>, data::Error> {
-        self.pause();
-        self.stream.next()
-    }
-
-    fn next_into(&mut self, batch: &mut data::Batch) -> Result<bool, data::Error> {
-        self.pause();
-        self.stream.next_into(batch)
-    }
-
-    fn rank_columns(&mut self, keys: &data::KeySet) -> Result<bool, data::Error> {
-        self.stream.rank_columns(keys)
-    }
-
-    fn release_cache(&mut self) {
-        self.stream.release_cache();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tasks_pause_in_turns() {
-        let pauses = |every: u64| -> Vec<Vec<u64>> {
-            let slowness = Throttle { pause: Duration::from_millis(1), every };
-            (0..4).map(|task| (0..16).filter(|batch| slowness.is_due(task, 4, *batch)).collect()).collect()
-        };
-        assert_eq!(pauses(8), [[0, 8], [2, 10], [4, 12], [6, 14]]);
-        assert!(pauses(1).iter().all(|batches| batches.len() == 16), "before every batch");
-        let never = Throttle { pause: Duration::ZERO, every: 1 };
-        assert!(!never.is_due(0, 4, 0));
     }
 }

@@ -2,8 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::command;
 
@@ -130,7 +135,42 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.expect("kill is on every system").success(), "{name} {pid}");
 }
 
+/// Makes processes slow, in turns: each stands still for a while, as on a machine with other work.
+pub(crate) struct Slowness {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Slowness {
+    /// After each `run_ms` one of the processes stands still for `stop_ms`.
+    pub(crate) fn start(processes: &[Process], run_ms: u64, stop_ms: u64) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_seen = Arc::clone(&is_over);
+        let pids: Vec<Pid> = processes.iter().map(|process| Pid::from_child(&process.child)).collect();
+        let thread = std::thread::spawn(move || {
+            for pid in pids.iter().cycle().take_while(|_| !is_seen.load(Ordering::SeqCst)) {
+                std::thread::sleep(Duration::from_millis(run_ms));
+                // It may have ended.
+                let _ = kill_process(*pid, Signal::STOP);
+                std::thread::sleep(Duration::from_millis(stop_ms));
+                let _ = kill_process(*pid, Signal::CONT);
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Slowness {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 pub(crate) struct Cluster {
+    pub(crate) slowness: Option<Slowness>,
     pub(crate) master: Process,
     pub(crate) address: String,
     pub(crate) servers: Vec<Process>,
@@ -138,13 +178,20 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts all processes and waits until they have joined. `slow`: pause of the last worker before a batch, in
-    /// milliseconds.
+    /// Starts all processes and waits until they have joined. `slow`: for how many milliseconds the last worker stands
+    /// still, again and again.
     pub(crate) fn start(servers: usize, workers: usize, slow: u64) -> Self {
-        Self::start_with(servers, workers, |kind, number| {
-            let pause = if kind == "worker" && number + 1 == workers { slow } else { 0 };
-            if pause == 0 { Vec::new() } else { vec!["--pause-ms".into(), pause.to_string()] }
-        })
+        let mut cluster = Self::start_with(servers, workers, |_, _| Vec::new());
+        if slow > 0 {
+            cluster.slow_down(workers - 1, slow);
+        }
+        cluster
+    }
+
+    /// Lets a worker stand still for so many milliseconds, again and again.
+    pub(crate) fn slow_down(&mut self, worker: usize, stop_ms: u64) {
+        const RUN_MS: u64 = 2;
+        self.slowness = Some(Slowness::start(&self.workers[worker..=worker], RUN_MS, stop_ms));
     }
 
     /// Starts them with flags for each member, by kind and number.
@@ -168,7 +215,7 @@ impl Cluster {
         let at = line.find("127.0.0.1:").unwrap_or_else(|| panic!("no address in {line}"));
         let address: String =
             line[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
-        let mut cluster = Self { master, address, servers: Vec::new(), workers: Vec::new() };
+        let mut cluster = Self { slowness: None, master, address, servers: Vec::new(), workers: Vec::new() };
         for i in 0..servers {
             let more = flags("server", i);
             let fixed = ["--listen", "127.0.0.1:0", "--lanes", "1"];

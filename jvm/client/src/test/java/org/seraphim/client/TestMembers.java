@@ -22,7 +22,7 @@ final class TestMembers implements AutoCloseable {
   TestMembers() throws IOException {
     address = start(ADDRESS, "master", "--listen", "127.0.0.1:0");
     for (int i = 0; i < 2; i++) {
-      start(JOINED, "server", "--master", address, "--lanes", "1", "--save-limit", "0", "--name", "server-" + i);
+      start(JOINED, "server", "--master", address, "--lanes", "1", "--name", "server-" + i);
     }
   }
 

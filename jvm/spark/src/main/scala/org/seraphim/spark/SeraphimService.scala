@@ -93,7 +93,7 @@ private[spark] object SeraphimService {
       environment: Map[String, String]): ChildProcess = {
     val file = new SecretFile(secret)
     try {
-      val common = Seq("--master", master, "--save-limit", "0") ++ file.arguments
+      val common = Seq("--master", master) ++ file.arguments
       val process = new ChildProcess((BundledProgram.find(conf.binary) +: kind +: common) ++ arguments, environment)
       process.waitFor(line => if (line.contains(s"$kind joined")) Some(()) else None)
       process
