@@ -17,10 +17,26 @@ use crate::metadata;
 /// The version to install, fixed so that every machine makes the same faults.
 const VERSION: &str = "27.1.0";
 /// Crates that are sampled if none is named.
-const CRATES: [&str; 9] =
-    ["matrix", "algo", "data", "model", "server", "worker", "master", "cluster", "seraphim"];
+const CRATES: [&str; 15] = [
+    "matrix",
+    "algo",
+    "linear",
+    "factorization",
+    "kmeans",
+    "trees",
+    "topics",
+    "recommend",
+    "data",
+    "model",
+    "server",
+    "worker",
+    "master",
+    "cluster",
+    "seraphim",
+];
 /// Crates whose promises are also checked by the tests of others: what their own tests miss goes to these.
-const TESTED_ABOVE: [(&str, &[&str]); 4] = [
+const TESTED_ABOVE: [(&str, &[&str]); 5] = [
+    ("algo", &["families", "linear", "factorization", "kmeans", "trees", "topics", "recommend"]),
     ("cluster", &["seraphim", "simulation"]),
     ("master", &["simulation"]),
     ("server", &["simulation"]),

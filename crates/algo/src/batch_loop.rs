@@ -16,7 +16,7 @@ use crate::metric::MetricAccumulator;
 use crate::task_loop::{self, EpochEnd, Learner, TaskState};
 
 /// What the loop over batches calls. One value learns for one task.
-pub(crate) trait BatchLearner {
+pub trait BatchLearner {
     /// What it remembers from epoch to epoch besides the matrices.
     type State: Serialize + DeserializeOwned;
 
@@ -51,25 +51,25 @@ pub(crate) trait BatchLearner {
 
 /// Sums over the records of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StepSums {
+pub struct StepSums {
     /// Sum of weight x loss.
-    pub(crate) loss: f64,
+    pub loss: f64,
     /// Records with label 1, for two classes.
-    pub(crate) positive_count: u64,
+    pub positive_count: u64,
     /// Sum of the weights that the gradients have.
-    pub(crate) weight: f64,
+    pub weight: f64,
 }
 
 /// Sums over the records of all tasks in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Totals {
-    pub(crate) record_count: u64,
-    pub(crate) positive_count: u64,
-    pub(crate) weight: f64,
+pub struct Totals {
+    pub record_count: u64,
+    pub positive_count: u64,
+    pub weight: f64,
 }
 
 /// Refuses an epoch without records, or with records of one class for a loss of two.
-pub(crate) fn check_classes(record_count: u64, positive_count: u64, loss: Loss) -> Result<(), Error> {
+pub fn check_classes(record_count: u64, positive_count: u64, loss: Loss) -> Result<(), Error> {
     let error = |label| Err(Error::OneClass { record_count, label });
     match record_count {
         0 => Err(Error::NoRecords),
@@ -80,7 +80,7 @@ pub(crate) fn check_classes(record_count: u64, positive_count: u64, loss: Loss) 
 }
 
 /// Refuses records that all have the weight 0: nothing would be learned from them.
-pub(crate) fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> {
+pub fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> {
     match (record_count, weight) {
         (0, _) => Err(Error::NoRecords),
         (_, 0.0) => Err(Error::NoWeight { what: "every record has the weight 0" }),
@@ -90,7 +90,7 @@ pub(crate) fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> 
 
 /// The column that most likely makes the loss of a batch infinite or NaN: one with a parameter that is no finite number
 /// (`parameters`: columns x any width), or else that of the largest value.
-pub(crate) fn suspect_column(batch: &Batch, values: &[f32], parameters: &[&[f32]]) -> Option<u64> {
+pub fn suspect_column(batch: &Batch, values: &[f32], parameters: &[&[f32]]) -> Option<u64> {
     let columns = batch.columns.len().max(1);
     let not_finite = |of: &&[f32]| of.iter().position(|x| !x.is_finite()).map(|at| at / (of.len() / columns));
     let largest = || {
@@ -103,12 +103,12 @@ pub(crate) fn suspect_column(batch: &Batch, values: &[f32], parameters: &[&[f32]
 
 /// How an epoch ended, the same at every task.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EpochSums {
-    pub(crate) totals: Totals,
+pub struct EpochSums {
+    pub totals: Totals,
     /// A task was told to stop before its data ended.
-    pub(crate) is_stopped: bool,
+    pub is_stopped: bool,
     /// No epoch follows.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 /// A task that learns batch by batch.
@@ -170,7 +170,7 @@ struct BatchState<S> {
 }
 
 /// Begins a task with the learner that `make` returns, for its state if one was saved.
-pub(crate) fn begin<'a, L: BatchLearner + 'a>(
+pub fn begin<'a, L: BatchLearner + 'a>(
     epochs: Epochs,
     saved: Option<&TaskState>,
     make: impl FnOnce(Option<L::State>) -> Result<L, Error>,
@@ -316,7 +316,7 @@ fn sum_over_tasks(
 }
 
 /// Reads a selection, if there is one: with its ticket, if it was prefetched.
-pub(crate) fn pull_or_wait(
+pub fn pull_or_wait(
     agent: &mut dyn Agent,
     pull: Option<(MatrixId, Selection<'_>)>,
     ticket: Option<&PullTicket>,

@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         job.needs().set_options(&mut options);
         let (schema, tasks) = data::read_tasks(format, &options, text.as_bytes(), task_count, BATCH_SIZE)?;
         let facts = DataFacts { label_names: schema.label_names, ..facts(&tasks) };
-        let families = Families::default().with(const { &A::FAMILY })?;
+        let families = Families::new(&[const { &A::FAMILY }])?;
         let mut functions = FunctionTable::builtin();
         families
             .add_functions(&mut functions)

@@ -6,18 +6,18 @@ use crate::job::ResolvedSettings;
 use crate::param::ParamSpec;
 
 /// A chosen value and the reason; the reason is empty if the value was given or there is nothing to tell.
-pub(crate) struct ChosenValue<T> {
-    pub(crate) value: T,
-    pub(crate) reason: String,
+pub struct ChosenValue<T> {
+    pub value: T,
+    pub reason: String,
 }
 
-pub(crate) fn chosen<T>(value: T, why: impl Into<String>) -> ChosenValue<T> {
+pub fn chosen<T>(value: T, why: impl Into<String>) -> ChosenValue<T> {
     ChosenValue { value, reason: why.into() }
 }
 
 impl ResolvedSettings {
     /// Sets a parameter, and tells the reason unless it is empty.
-    pub(crate) fn add(&mut self, spec: &ParamSpec, value: impl Display, reason: &str) {
+    pub fn add(&mut self, spec: &ParamSpec, value: impl Display, reason: &str) {
         if !reason.is_empty() {
             self.reasons.push(format!("{}={value}: {reason}", spec.name));
         }

@@ -298,7 +298,7 @@ pub struct FeatureLabel {
 }
 
 impl FeatureLabel {
-    pub(crate) fn new(key: u64) -> Self {
+    pub fn new(key: u64) -> Self {
         Self { key, name: None }
     }
 }

@@ -6,20 +6,20 @@ use matrix::Agent;
 use crate::error::Error;
 
 /// Sums over all tasks; of a single task they are its own.
-pub(crate) struct Exchange<'a> {
-    pub(crate) agent: &'a mut dyn Agent,
+pub struct Exchange<'a> {
+    pub agent: &'a mut dyn Agent,
 }
 
 /// A sum is sent in two parts, so that doubles add them without rounding.
 const PART_BITS: u32 = 31;
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(agent: &'a mut dyn Agent) -> Self {
+    pub fn new(agent: &'a mut dyn Agent) -> Self {
         Self { agent }
     }
 
     /// Replaces integers below 2^62 by their sums over all tasks, which must be below 2^62 too.
-    pub(crate) fn sum(&mut self, values: &mut [i64]) -> Result<(), Error> {
+    pub fn sum(&mut self, values: &mut [i64]) -> Result<(), Error> {
         if self.agent.task_count() == 1 {
             return Ok(());
         }
@@ -34,7 +34,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Replaces numbers of at least 0 by the largest of all tasks.
-    pub(crate) fn max<const N: usize>(&mut self, values: &mut [f64; N]) -> Result<(), Error> {
+    pub fn max<const N: usize>(&mut self, values: &mut [f64; N]) -> Result<(), Error> {
         let (task, count) = (self.agent.task() as usize, self.agent.task_count() as usize);
         let mut all = vec![0.0; N * count];
         all[task * N..][..N].copy_from_slice(values);

@@ -199,7 +199,7 @@ pub struct MissingTable {
 }
 
 /// What models say whose scores are no linear function of the values of a record.
-pub(crate) const NO_COEFFICIENTS: MissingTable = MissingTable {
+pub const NO_COEFFICIENTS: MissingTable = MissingTable {
     name: "coefficients",
     reason: "this model is not linear in the values of its records, so it has no coefficients",
 };
@@ -286,13 +286,15 @@ impl SavedModel {
 #[derive(Clone, Debug)]
 pub struct Families(Vec<&'static Family>);
 
-impl Default for Families {
-    fn default() -> Self {
-        Self(crate::FAMILIES.to_vec())
-    }
-}
-
 impl Families {
+    /// A table of these families.
+    ///
+    /// # Errors
+    /// [`Error::FamilyTaken`] if two families or two of their algorithms have the same name.
+    pub fn new(families: &[&'static Family]) -> Result<Self, Error> {
+        families.iter().try_fold(Self(Vec::new()), |all, family| all.with(family))
+    }
+
     /// The same table with another family.
     ///
     /// # Errors
@@ -366,47 +368,39 @@ impl Families {
 mod tests {
     use super::*;
 
-    const OTHER: Family = Family {
-        name: "other",
-        algorithms: &[],
+    const ROW: AlgorithmRow = AlgorithmRow {
+        name: "first",
+        title: "The first",
+        parameters: &[],
+        configure: |_| Err(Error::NoRecords),
+    };
+    const KNOWN: Family = Family {
+        name: "known",
+        algorithms: &[ROW],
         load: |_| Err(serde::de::Error::custom("a field is missing")),
         functions: |_| Ok(()),
     };
+    const OTHER: Family = Family { name: "other", algorithms: &[], ..KNOWN };
 
     #[test]
     fn a_model_of_an_unknown_family_and_bad_fields_are_errors_that_say_what_to_do() {
         let saved = SavedModel { family: "other".to_owned(), fields: serde_json::Map::new() };
-        let error = Families::default().load(&saved).unwrap_err().to_string();
-        assert!(error.contains("\"other\"") && error.contains("linear") && error.contains("add"), "{error}");
-        let known = Families::default().with(&OTHER).unwrap();
-        let error = known.load(&saved).unwrap_err().to_string();
+        let families = Families::new(&[&KNOWN]).unwrap();
+        let error = families.load(&saved).unwrap_err().to_string();
+        assert!(error.contains("\"other\"") && error.contains("known") && error.contains("add"), "{error}");
+        let both = families.with(&OTHER).unwrap();
+        let error = both.load(&saved).unwrap_err().to_string();
         assert!(error.contains("\"other\"") && error.contains("a field is missing"), "{error}");
-        let linear = SavedModel { family: "linear".to_owned(), ..saved };
-        assert!(matches!(known.load(&linear), Err(Error::BadModel { family: "linear", .. })));
-    }
-
-    #[test]
-    fn a_parameter_is_explained_with_its_readers_and_its_choices() {
-        let families = Families::default();
-        let lr = families.algorithm("lr").unwrap();
-        let help = |name: &str| {
-            let spec = lr.parameters.iter().find(|spec| spec.name == name).unwrap();
-            lr.help_text(spec)
-        };
-        assert!(help("optimizer").starts_with("Push rule of the weights, or a full-batch optimizer; auto: "));
-        assert!(
-            help("optimizer").contains("; ftrl: FTRL-Proximal, a step size for each coordinate; adagrad: ")
-        );
-        assert_eq!(help("beta"), "ftrl: smooths the first steps");
-        assert!(lr.parameters.iter().all(|spec| lr.help_text(spec).len() > 10));
+        let known = SavedModel { family: "known".to_owned(), ..saved };
+        assert!(matches!(both.load(&known), Err(Error::BadModel { family: "known", .. })));
     }
 
     #[test]
     fn a_name_is_taken_once() {
-        const SAME_ALGORITHM: Family = Family { algorithms: crate::linear::FAMILY.algorithms, ..OTHER };
-        let twice = Families::default().with(&crate::linear::FAMILY);
-        assert!(matches!(twice, Err(Error::FamilyTaken { name }) if name == "linear"));
-        let lr = Families::default().with(&SAME_ALGORITHM);
-        assert!(matches!(lr, Err(Error::FamilyTaken { name }) if name == "lr"));
+        const SAME_ALGORITHM: Family = Family { algorithms: KNOWN.algorithms, ..OTHER };
+        let twice = Families::new(&[&KNOWN, &KNOWN]);
+        assert!(matches!(twice, Err(Error::FamilyTaken { name }) if name == "known"));
+        let first = Families::new(&[&KNOWN]).unwrap().with(&SAME_ALGORITHM);
+        assert!(matches!(first, Err(Error::FamilyTaken { name }) if name == "first"));
     }
 }

@@ -20,7 +20,7 @@ use crate::job::{Job, TableLayout, TrainTask};
 use crate::task_loop::TaskState;
 
 /// How long a task waits for another task.
-pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(30);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// How a run is made.
 #[derive(Clone, Copy)]
@@ -52,10 +52,10 @@ impl Default for Setup<'_> {
 
 /// A run at a moment when all tasks save: all matrices, and what each task keeps.
 #[derive(Clone, Debug)]
-pub(crate) struct Moment {
-    pub(crate) clock: Clock,
-    pub(crate) matrices: Vec<RowBlock>,
-    pub(crate) states: Vec<TaskState>,
+pub struct Moment {
+    pub clock: Clock,
+    pub matrices: Vec<RowBlock>,
+    pub states: Vec<TaskState>,
 }
 
 /// A finished run.

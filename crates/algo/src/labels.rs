@@ -63,7 +63,7 @@ impl Default for LabelScale {
 
 impl LabelScale {
     /// Turns the scores of weights into those of labels.
-    pub(crate) fn apply(self, scores: &mut [f64]) {
+    pub fn apply(self, scores: &mut [f64]) {
         if self == Self::default() {
             return;
         }
@@ -75,7 +75,7 @@ impl LabelScale {
 
 /// The index of the class with this label among ascending `classes`.
 #[inline]
-pub(crate) fn class_of(classes: &[f32], label: f64) -> Result<usize, Error> {
+pub fn class_of(classes: &[f32], label: f64) -> Result<usize, Error> {
     classes.binary_search_by(|class| f64::from(*class).total_cmp(&label)).map_err(|_| Error::UnknownClass {
         label,
         class_count: classes.len(),
@@ -90,19 +90,19 @@ pub fn text(label: f64, names: &[String]) -> String {
 }
 
 /// The labels that occur in the training data.
-pub(crate) struct TrainingLabels<'a> {
+pub struct TrainingLabels<'a> {
     names: &'a [String],
     /// Labels as they are in the data, ascending: numbers, or numbers of names.
     values: &'a [f32],
 }
 
 impl<'a> TrainingLabels<'a> {
-    pub(crate) fn new(facts: &'a DataFacts) -> Self {
+    pub fn new(facts: &'a DataFacts) -> Self {
         Self { names: &facts.label_names, values: &facts.classes }
     }
 
     /// The label with this number, as the user writes it.
-    pub(crate) fn text(&self, value: f32) -> String {
+    pub fn text(&self, value: f32) -> String {
         text(value.into(), self.names)
     }
 
@@ -118,7 +118,7 @@ impl<'a> TrainingLabels<'a> {
     }
 
     /// The label that counts as 1, if it was named. Refuses one that no record has.
-    pub(crate) fn positive(&self, needs: &Needs) -> Result<Option<f32>, Error> {
+    pub fn positive(&self, needs: &Needs) -> Result<Option<f32>, Error> {
         self.check_positive(needs.positive_label.as_deref())?;
         match needs.label_rule(self.names)? {
             LabelRule::Binary { positive } => Ok(positive),
@@ -137,7 +137,7 @@ impl<'a> TrainingLabels<'a> {
     }
 
     /// Refuses to continue from a model with another positive label.
-    pub(crate) fn check_same_positive(&self, job: Option<f32>, model: Option<f32>) -> Result<(), Error> {
+    pub fn check_same_positive(&self, job: Option<f32>, model: Option<f32>) -> Result<(), Error> {
         let text = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), |label| self.text(label));
         if job == model {
             return Ok(());
@@ -147,7 +147,7 @@ impl<'a> TrainingLabels<'a> {
 
     /// The weights of `classes`, in their order; if there are none, those of label 0 and of label 1, which is
     /// `positive`. `pairs` are labels as the user writes them with their weights.
-    pub(crate) fn weights(
+    pub fn weights(
         &self,
         pairs: &[(String, f64)],
         classes: Option<&[f32]>,

@@ -3,12 +3,12 @@
 mod checked;
 pub mod common;
 mod macros;
-pub(crate) mod remedies;
+pub mod remedies;
 #[cfg(test)]
 mod tests;
 
 pub use checked::CheckedParams;
-pub(crate) use macros::joined;
+pub use macros::joined;
 
 /// The value that lets the program choose.
 pub const AUTO: &str = "auto";

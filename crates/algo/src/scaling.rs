@@ -25,15 +25,15 @@ const CONSTANT_COLUMN: f64 = 1e-12;
 
 /// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
 /// size do not suit all columns.
-pub(crate) const SCALE_RATIO_LIMIT: f64 = 30.0;
+pub const SCALE_RATIO_LIMIT: f64 = 30.0;
 /// Data are sparse if their entries fill less than this share of the cells of a table.
-pub(crate) const MAX_SPARSE_DENSITY: f64 = 0.25;
+pub const MAX_SPARSE_DENSITY: f64 = 0.25;
 
 /// From this share on all records have a column: the sum of their weights is exact only up to rounding.
 const FULL_SHARE: f64 = 1.0 - 1e-9;
 
 /// Columns of the moments: share of records that have the feature, mean, mean square, each over all records.
-pub(crate) const MOMENT_COLUMNS: u64 = 3;
+pub const MOMENT_COLUMNS: u64 = 3;
 
 /// How columns are standardized before they are multiplied by their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub enum Standardize {
 
 impl Standardize {
     /// By deviations, as the format of the training data allows it.
-    pub(crate) fn by_deviation(facts: &DataFacts) -> Self {
+    pub fn by_deviation(facts: &DataFacts) -> Self {
         if facts.dense { Self::Center } else { Self::Scale }
     }
 }
@@ -73,26 +73,26 @@ pub enum ScaledColumns {
 
 impl ScaledColumns {
     /// Those of a new model that is standardized.
-    pub(crate) fn of_data(facts: &DataFacts) -> Self {
+    pub fn of_data(facts: &DataFacts) -> Self {
         if facts.names_have_values { Self::All } else { Self::Numbers }
     }
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 /// How the columns of a model are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ScalingRule {
-    pub(crate) mode: Standardize,
-    pub(crate) columns: ScaledColumns,
+pub struct ScalingRule {
+    pub mode: Standardize,
+    pub columns: ScaledColumns,
 }
 
 impl ScalingRule {
     /// The keys, of ascending `keys`, whose columns may be scaled.
-    pub(crate) fn keys(self, keys: &[u64]) -> &[u64] {
+    pub fn keys(self, keys: &[u64]) -> &[u64] {
         match (self.mode, self.columns) {
             (Standardize::Idf, _) | (_, ScaledColumns::All) => keys,
             (_, ScaledColumns::Numbered | ScaledColumns::Numbers) => {
@@ -107,7 +107,7 @@ impl ScalingRule {
     }
 
     /// Shift and factor of a column.
-    pub(crate) fn scale(self, key: u64, moments: &[f64; 3]) -> (f64, f64) {
+    pub fn scale(self, key: u64, moments: &[f64; 3]) -> (f64, f64) {
         let &[share, mean, square] = moments;
         if share <= 0.0 {
             return IDENTITY_SCALE;
@@ -137,7 +137,7 @@ impl ScalingRule {
 
 /// Scales the values of one batch after the other: the columns, then the records; scratch memory is reused.
 #[derive(Debug)]
-pub(crate) struct ValueScaler {
+pub struct ValueScaler {
     /// How columns are scaled, and the matrix of their moments; `None` leaves them as they are.
     scaling: Option<(ScalingRule, MatrixId)>,
     /// Whether each record is scaled to unit length.
@@ -146,28 +146,28 @@ pub(crate) struct ValueScaler {
     /// Shift to subtract and factor to multiply by, for each column of the batch.
     scales: Vec<(f64, f64)>,
     /// The values that were scaled last, one for each entry.
-    pub(crate) values: Vec<f32>,
+    pub values: Vec<f32>,
 }
 
 impl ValueScaler {
-    pub(crate) fn new(scaling: Option<(ScalingRule, MatrixId)>, normalizes: bool) -> Self {
+    pub fn new(scaling: Option<(ScalingRule, MatrixId)>, normalizes: bool) -> Self {
         Self { scaling, normalizes, moments: Vec::new(), scales: Vec::new(), values: Vec::new() }
     }
 
     /// Whether all values stay as they are.
-    pub(crate) fn is_identity(&self) -> bool {
+    pub fn is_identity(&self) -> bool {
         self.scaling.is_none() && !self.normalizes
     }
 
     /// The moments that a batch needs, if any.
-    pub(crate) fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
+    pub fn selection<'b>(&self, batch: &'b Batch) -> Option<(MatrixId, Selection<'b>)> {
         let (scaling, id) = self.scaling?;
         let keys = scaling.keys(&batch.columns);
         (!keys.is_empty()).then_some((id, rows_of(keys)))
     }
 
     /// Reads the moments of a batch, with their ticket if they were prefetched.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         agent: &mut dyn Agent,
         batch: &Batch,
@@ -179,7 +179,7 @@ impl ValueScaler {
     }
 
     /// Scales the values of the batch whose moments were read last.
-    pub(crate) fn scale(&mut self, batch: &Batch) {
+    pub fn scale(&mut self, batch: &Batch) {
         self.values.clear();
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
@@ -267,7 +267,7 @@ fn push_rows(agent: &mut dyn Agent, id: MatrixId, rows: &[(u64, [f64; 3])]) -> R
 
 /// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
 /// value.
-pub(crate) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut [f32]) {
+pub fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut [f32]) {
     for (value, &index) in values.iter_mut().zip(indices) {
         let (shift, factor) = scales[index as usize];
         *value = ((f64::from(*value) - shift) * factor) as f32;
@@ -275,7 +275,7 @@ pub(crate) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut 
 }
 
 /// Shift and factor of a column that is not standardized.
-pub(crate) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
+pub const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,11 @@ use crate::job::TrainTask;
 use crate::scaling::{Moments, ScalingRule};
 
 /// Sums of the weights of the records of all tasks.
-pub(crate) struct WeightSums {
+pub struct WeightSums {
     /// One for each class.
-    pub(crate) of_classes: Vec<f64>,
-    pub(crate) of_all: f64,
-    pub(crate) record_count: u64,
+    pub of_classes: Vec<f64>,
+    pub of_all: f64,
+    pub record_count: u64,
 }
 
 /// Reads the data once. With `scaling`, every task can read the moments of the columns afterwards. `class_of` gives the
@@ -20,7 +20,7 @@ pub(crate) struct WeightSums {
 ///
 /// # Errors
 /// [`Error::NoRecords`] and [`Error::NoWeight`], the same at every task.
-pub(crate) fn scan(
+pub fn scan(
     task: &mut TrainTask<'_>,
     scaling: Option<(ScalingRule, MatrixId)>,
     class_count: usize,

@@ -239,6 +239,3 @@ fn report<'a>(
         notice: end.notice.filter(|_| task.agent.task() == 0),
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,6 @@
-//! Small data, an in-process coordinator, and runs on `LocalStore`.
+//! Small data, an in-process coordinator, and runs on `LocalStore`, for tests of families.
+
+#![allow(clippy::unwrap_used, reason = "it is part of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,28 +8,21 @@ use std::sync::Arc;
 use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
 use math::elementary::sigmoid;
 use math::random::{Purpose, stream};
-use matrix::{Agent, Clock, Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
+use matrix::{Agent, Clock, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
 use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
-use crate::family::Model;
-pub(crate) use crate::in_process::WAIT_LIMIT;
+use crate::family::{Families, Family, Model};
+pub use crate::in_process::WAIT_LIMIT;
 use crate::in_process::{self, Finished, Moment, Setup};
 use crate::job::{DataFacts, Job, TableLayout, TrainTask, evaluate};
 use crate::metric::{MetricAccumulator, Metrics};
 
-/// A job with settings `name=value`.
-pub(crate) fn job(name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
-    let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
-    let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    crate::algorithm::tests::families().configure(name, &set)
-}
-
 /// A label and its entries.
-pub(crate) type Record = (f32, Vec<(u64, f32)>);
+pub type Record = (f32, Vec<(u64, f32)>);
 
 /// Records in batches of `size`.
-pub(crate) fn build(records: &[Record], size: usize) -> Vec<Batch> {
+pub fn build(records: &[Record], size: usize) -> Vec<Batch> {
     let chunk = |records: &[Record]| {
         let mut builder = BatchBuilder::new();
         for (label, entries) in records {
@@ -44,7 +39,7 @@ pub(crate) fn build(records: &[Record], size: usize) -> Vec<Batch> {
 }
 
 /// Sparse records with the value 1 in some of 64 features, and labels drawn from a logistic model.
-pub(crate) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
+pub fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut record = || {
         let mut keys: Vec<u64> = (0..6).map(|_| random.below(64)).collect();
@@ -59,7 +54,7 @@ pub(crate) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
 }
 
 /// The records of `batch`, each repeated as often as `times` returns.
-pub(crate) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
+pub fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
     let mut records: Vec<Record> = Vec::new();
     for r in 0..batch.record_count() {
         let entries: Vec<_> =
@@ -70,7 +65,7 @@ pub(crate) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
 }
 
 /// The values of an f32 matrix.
-pub(crate) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
+pub fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
     match store.export(id).unwrap().values {
         OwnedValues::F32(values) => values,
         other => panic!("f32 expected: {other:?}"),
@@ -104,67 +99,85 @@ fn facts_of(name: &str, tasks: &[Vec<Batch>]) -> DataFacts {
 }
 
 /// The results of a finished run.
-pub(crate) struct Run {
-    pub(crate) store: Arc<LocalStore>,
-    pub(crate) model: Arc<dyn Model>,
+pub struct Run {
+    pub harness: Harness,
+    pub store: Arc<LocalStore>,
+    pub model: Arc<dyn Model>,
     /// Merged metrics, one per epoch.
-    pub(crate) training: Vec<Metrics>,
-    pub(crate) validation: Vec<Metrics>,
-    pub(crate) notices: Vec<String>,
-    pub(crate) record_count: u64,
+    pub training: Vec<Metrics>,
+    pub validation: Vec<Metrics>,
+    pub notices: Vec<String>,
+    pub record_count: u64,
     /// The moments at which the tasks saved their states: after each epoch but the last, and within an epoch if the
     /// setup says so.
-    pub(crate) moments: Vec<Moment>,
+    pub moments: Vec<Moment>,
 }
 
-/// Trains with one task for each list of batches.
-pub(crate) fn train(
-    name: &str,
-    settings: &str,
-    tasks: Vec<Vec<Batch>>,
-    validation: Option<&[Batch]>,
-    consistency: Consistency,
-) -> Result<Run, Error> {
-    let setup = Setup { consistency, validation, ..Setup::default() };
-    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
-}
+/// The families whose algorithms a test trains.
+#[derive(Clone, Copy, Debug)]
+pub struct Harness(pub &'static [&'static Family]);
 
-/// Like [`train`] under BSP, with this number of partitions.
-pub(crate) fn train_on(
-    partition_count: u32,
-    name: &str,
-    settings: &str,
-    tasks: Vec<Vec<Batch>>,
-) -> Result<Run, Error> {
-    let setup = Setup { partition_count, ..Setup::default() };
-    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
-}
+impl Harness {
+    /// A job with settings `name=value`.
+    pub fn job(self, name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
+        let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
+        let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Families::new(self.0)?.configure(name, &set)
+    }
 
-/// Like [`train`] under BSP; the tasks save their states within an epoch at this clock.
-pub(crate) fn train_saving_at(
-    clock: Clock,
-    name: &str,
-    settings: &str,
-    tasks: Vec<Vec<Batch>>,
-) -> Result<Run, Error> {
-    let setup = Setup { save_clock: Some(clock), ..Setup::default() };
-    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
-}
+    /// Trains with one task for each list of batches.
+    pub fn train(
+        self,
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+        validation: Option<&[Batch]>,
+        consistency: Consistency,
+    ) -> Result<Run, Error> {
+        let setup = Setup { consistency, validation, ..Setup::default() };
+        self.start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+    }
 
-/// Like [`train`] under BSP, from a moment of another run.
-pub(crate) fn train_from(
-    moment: &Moment,
-    name: &str,
-    settings: &str,
-    tasks: Vec<Vec<Batch>>,
-    validation: Option<&[Batch]>,
-) -> Result<Run, Error> {
-    let setup = Setup { validation, from: Some(moment), ..Setup::default() };
-    Run::start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
-}
+    /// Like [`Self::train`] under BSP, with this number of partitions.
+    pub fn train_on(
+        self,
+        partition_count: u32,
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+    ) -> Result<Run, Error> {
+        let setup = Setup { partition_count, ..Setup::default() };
+        self.start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+    }
 
-impl Run {
-    pub(crate) fn new(
+    /// Like [`Self::train`] under BSP; the tasks save their states within an epoch at this clock.
+    pub fn train_saving_at(
+        self,
+        clock: Clock,
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+    ) -> Result<Run, Error> {
+        let setup = Setup { save_clock: Some(clock), ..Setup::default() };
+        self.start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+    }
+
+    /// Like [`Self::train`] under BSP, from a moment of another run.
+    pub fn train_from(
+        self,
+        moment: &Moment,
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+        validation: Option<&[Batch]>,
+    ) -> Result<Run, Error> {
+        let setup = Setup { validation, from: Some(moment), ..Setup::default() };
+        self.start(name, settings, None, tasks, setup, |_, _| StepDecision::Continue)
+    }
+
+    /// Like [`Self::train`], with a decision after each epoch, and one after every step (`flow`).
+    pub fn run(
+        self,
         name: &str,
         settings: &str,
         tasks: Vec<Vec<Batch>>,
@@ -172,22 +185,43 @@ impl Run {
         consistency: Consistency,
         decision: EpochDecision,
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
-    ) -> Result<Self, Error> {
+    ) -> Result<Run, Error> {
         let setup = Setup { consistency, validation, decision, ..Setup::default() };
-        Self::start(name, settings, None, tasks, setup, flow)
+        self.start(name, settings, None, tasks, setup, flow)
     }
 
     /// Trains a model that the test has made.
-    pub(crate) fn with_model(
+    pub fn with_model(
+        self,
         name: &str,
         settings: &str,
         model: Arc<dyn Model>,
         tasks: Vec<Vec<Batch>>,
-    ) -> Result<Self, Error> {
-        Self::start(name, settings, Some(model), tasks, Setup::default(), |_, _| StepDecision::Continue)
+    ) -> Result<Run, Error> {
+        self.start(name, settings, Some(model), tasks, Setup::default(), |_, _| StepDecision::Continue)
+    }
+
+    /// A job with one task.
+    pub fn single_task(self, name: &str, settings: &str) -> SingleTask {
+        let job = self.job(name, settings).unwrap();
+        let model = job.model(&DataFacts::default(), None).unwrap();
+        let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+        let layout = TableLayout { partition_count: 5, task_count: 1 };
+        for spec in job.training_matrices(&*model, Consistency::Bsp, layout, 1).unwrap() {
+            store.create(spec).unwrap();
+        }
+        SingleTask { job, model, store: Arc::new(store) }
+    }
+
+    /// The built-in PS functions and those of the families.
+    pub fn functions(self) -> FunctionTable {
+        let mut functions = FunctionTable::builtin();
+        Families::new(self.0).unwrap().add_functions(&mut functions).unwrap();
+        functions
     }
 
     fn start(
+        self,
         name: &str,
         settings: &str,
         model: Option<Arc<dyn Model>>,
@@ -195,24 +229,24 @@ impl Run {
         setup: Setup<'_>,
         // Called after every step, with the task and the number of steps of all tasks.
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
-    ) -> Result<Self, Error> {
-        let job = job(name, settings)?;
+    ) -> Result<Run, Error> {
+        let job = self.job(name, settings)?;
         let model = match model {
             Some(model) => model,
             None => job.model(&facts_of(name, &tasks), None)?,
         };
-        let mut functions = matrix::FunctionTable::builtin();
-        crate::algorithm::tests::families().add_functions(&mut functions).unwrap();
         let Finished { store, moments, reports } =
-            in_process::run(&*job, &*model, functions, tasks, setup, flow)?;
+            in_process::run(&*job, &*model, self.functions(), tasks, setup, flow)?;
         let (training, validation, notices, record_count) = merged(&reports);
-        Ok(Self { store, model, training, validation, notices, record_count, moments })
+        Ok(Run { harness: self, store, model, training, validation, notices, record_count, moments })
     }
+}
 
+impl Run {
     /// Predictions and metrics of a store that has only the exported values.
-    pub(crate) fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
+    pub fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
         let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
-        let mut loaded = LocalStore::with_functions(config, crate::functions());
+        let mut loaded = LocalStore::with_functions(config, self.harness.functions());
         for spec in self.model.matrices(3) {
             let id = loaded.create(spec).unwrap();
             let mut exported = self.store.export(id).unwrap();
@@ -231,30 +265,19 @@ impl Run {
 }
 
 /// The agent of a single task without matrices.
-pub(crate) fn one_task_agent() -> impl Agent {
+pub fn one_task_agent() -> impl Agent {
     Arc::new(LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT })).agent(0)
 }
 
 /// A job with one task, whose agent and data a test brings. Nobody interrupts it.
-pub(crate) struct SingleTask {
+pub struct SingleTask {
     job: Arc<dyn Job>,
     model: Arc<dyn Model>,
-    pub(crate) store: Arc<LocalStore>,
+    pub store: Arc<LocalStore>,
 }
 
 impl SingleTask {
-    pub(crate) fn new(name: &str, settings: &str) -> Self {
-        let job = job(name, settings).unwrap();
-        let model = job.model(&DataFacts::default(), None).unwrap();
-        let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
-        let layout = TableLayout { partition_count: 5, task_count: 1 };
-        for spec in job.training_matrices(&*model, Consistency::Bsp, layout, 1).unwrap() {
-            store.create(spec).unwrap();
-        }
-        Self { job, model, store: Arc::new(store) }
-    }
-
-    pub(crate) fn train(&self, agent: &mut dyn Agent, data: &mut dyn BatchStream) {
+    pub fn train(&self, agent: &mut dyn Agent, data: &mut dyn BatchStream) {
         let (coordinator, model) = (&NullCoordinator, &*self.model);
         let task = TrainTask { agent, data, validation: None, coordinator, model, resumed: false, seed: 1 };
         crate::train(&*self.job, task, None).unwrap();

@@ -12,17 +12,23 @@ use crate::tree::TextFile;
 
 /// Number of circles of each crate that has some.
 const CIRCLES: &[(&str, usize)] = &[
-    ("algo", 9),
+    ("algo", 3),
     ("checkpoint", 1),
     ("cluster", 4),
     ("control", 1),
     ("data", 1),
+    ("factorization", 1),
+    ("kmeans", 1),
+    ("linear", 2),
     ("master", 2),
     ("matrix", 1),
     ("model", 1),
+    ("recommend", 1),
     ("rpc", 5),
     ("server", 2),
     ("store", 1),
+    ("topics", 1),
+    ("trees", 1),
     ("wasm", 1),
     ("worker", 1),
 ];

@@ -16,6 +16,9 @@ const PROGRAM: &[&str] = &[
     "data",
     "matrix",
     "algo",
+    "recommend",
+    "trees",
+    "families",
     "model",
     "checkpoint",
     "rpc",
@@ -37,7 +40,19 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("rpc", &["math", "matrix"]),
     ("control", &["math", "matrix", "rpc"]),
     ("algo", &["math", "data", "matrix"]),
-    ("model", &["math", "data", "matrix", "algo"]),
+    // Each family of algorithms knows no other.
+    ("linear", &["math", "data", "matrix", "algo"]),
+    ("factorization", &["math", "data", "matrix", "algo"]),
+    ("kmeans", &["math", "data", "matrix", "algo"]),
+    ("trees", &["math", "data", "matrix", "algo"]),
+    ("topics", &["math", "data", "matrix", "algo"]),
+    ("recommend", &["math", "data", "matrix", "algo"]),
+    // The table of all families. Only the program, its tests and benchmarks may name it.
+    (
+        "families",
+        &["data", "matrix", "algo", "linear", "factorization", "kmeans", "trees", "topics", "recommend"],
+    ),
+    ("model", &["math", "data", "matrix", "algo", "families"]),
     ("store", &[]),
     ("checkpoint", &["matrix", "store"]),
     ("server", &["math", "matrix", "rpc", "control"]),
@@ -51,6 +66,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "matrix",
             "wasm",
             "algo",
+            "recommend",
+            "trees",
+            "families",
             "model",
             "store",
             "checkpoint",
@@ -66,7 +84,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     // A test of all state machines. Only this crate may switch on their features `broken`.
     (SIMULATION, PROGRAM),
     ("python", &["data", "matrix", "algo", "model", "cluster"]),
-    ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
+    (
+        "benchmarks",
+        &["math", "data", "matrix", "wasm", "algo", "families", "rpc", "server", "worker", "seraphim"],
+    ),
     ("xtask", &[]),
 ];
 

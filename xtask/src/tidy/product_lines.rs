@@ -7,7 +7,7 @@ use super::rust_text::before_tests;
 use crate::tree::TextFile;
 
 /// Largest share of one crate, in percent.
-const SHARE_LIMIT: usize = 26;
+const SHARE_LIMIT: usize = 16;
 
 /// The number of lines of each crate.
 fn by_crate(files: &[TextFile]) -> BTreeMap<&str, usize> {

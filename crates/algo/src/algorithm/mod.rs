@@ -104,4 +104,4 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

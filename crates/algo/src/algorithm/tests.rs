@@ -5,15 +5,10 @@ use matrix::{MatrixId, OwnedValues, PushRule};
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::family::Families;
 use crate::job::Epochs;
-use crate::test_harness::{self as harness, Run};
+use crate::test_harness::{Harness, Run, clicks};
 
-/// The families of the crate, and those of these tests.
-pub(crate) fn families() -> Families {
-    let all = Families::default().with(&LeastSquares::FAMILY);
-    all.and_then(|all| all.with(&Components::FAMILY)).expect("the names are free")
-}
+const HARNESS: Harness = Harness(&[&LeastSquares::FAMILY, &Components::FAMILY]);
 
 crate::settings! {
     struct LeastSquaresSettings {
@@ -235,41 +230,39 @@ fn values(run: &Run) -> Vec<OwnedValues> {
 fn check_moments(name: &str, settings: &str, tasks: &[Vec<Batch>], whole: &Run) {
     assert!(!whole.moments.is_empty());
     for moment in &whole.moments {
-        let run = harness::train_from(moment, name, settings, tasks.to_vec(), None).unwrap();
+        let run = HARNESS.train_from(moment, name, settings, tasks.to_vec(), None).unwrap();
         assert_eq!(values(&run), values(whole), "from clock {}", moment.clock);
     }
 }
 
 #[test]
 fn steps_learn_and_are_continued_from_every_moment_to_the_same_bytes() {
-    let tasks = vec![harness::clicks(1, 6, 20), harness::clicks(2, 6, 20)];
-    let whole = harness::train("least_squares", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
+    let tasks = vec![clicks(1, 6, 20), clicks(2, 6, 20)];
+    let whole = HARNESS.train("least_squares", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
     let losses: Vec<f64> = whole.training.iter().map(|metrics| metrics["loss"]).collect();
     assert!(losses.len() == 4 && losses[3] < losses[0], "{losses:?}");
     check_moments("least_squares", "", &tasks, &whole);
-    let within = harness::train_saving_at(3, "least_squares", "", tasks.clone()).unwrap();
+    let within = HARNESS.train_saving_at(3, "least_squares", "", tasks.clone()).unwrap();
     check_moments("least_squares", "", &tasks, &within);
     // The tables of the training are not in the model, and the saved model predicts as the trained one.
     assert_eq!(whole.model.matrix_count(), 1);
     let (scores, metrics) = whole.saved_and_loaded(&tasks[0]);
     assert!(scores.iter().any(|score| *score != 0.0) && metrics["rmse"] < 0.6, "{metrics:?}");
-    let job = harness::job("least_squares", "").unwrap();
+    let job = HARNESS.job("least_squares", "").unwrap();
     job.new_model(&DataFacts::default(), Some(&*whole.model)).unwrap();
-    let other =
-        harness::train("lr", "optimizer=ftrl", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
-    let error = job.new_model(&DataFacts::default(), Some(&*other.model)).unwrap_err();
+    let other = HARNESS.job("components", "").unwrap().model(&DataFacts::default(), None).unwrap();
+    let error = job.new_model(&DataFacts::default(), Some(&*other)).unwrap_err();
     assert!(matches!(error, Error::ModelFamily { .. }), "{error}");
-    let idle =
-        harness::train("least_squares", "learns=false epochs=1", tasks, None, matrix::Consistency::Bsp);
+    let idle = HARNESS.train("least_squares", "learns=false epochs=1", tasks, None, matrix::Consistency::Bsp);
     assert_eq!(idle.unwrap().training.len(), 1);
-    let error = harness::job("least_squares", "rate=2").unwrap_err().to_string();
+    let error = HARNESS.job("least_squares", "rate=2").unwrap_err().to_string();
     assert!(error.contains("rate") && error.contains("[0, 1]"), "{error}");
 }
 
 #[test]
 fn rounds_end_when_nothing_changes_and_are_continued_from_every_moment() {
     let tasks = vec![edges(&[(1, 2), (3, 4), (5, 6)]), edges(&[(2, 3), (6, 7), (9, 9)])];
-    let whole = harness::train("components", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
+    let whole = HARNESS.train("components", "", tasks.clone(), None, matrix::Consistency::Bsp).unwrap();
     let rows = whole.store.export(MatrixId(0)).unwrap();
     let OwnedValues::F64(numbers) = rows.values else { panic!("they are doubles") };
     let found: Vec<(u64, f64)> = rows.keys.into_iter().zip(numbers).collect();
@@ -280,13 +273,12 @@ fn rounds_end_when_nothing_changes_and_are_continued_from_every_moment() {
     assert_eq!(changed.last(), Some(&0.0));
     check_moments("components", "", &tasks, &whole);
     // The tables of the training are not in the model, so rounds cannot continue from it.
-    let job = harness::job("components", "").unwrap();
+    let job = HARNESS.job("components", "").unwrap();
     let error = job.model(&DataFacts::default(), Some(&*whole.model)).unwrap_err().to_string();
     assert!(error.contains("components") && error.contains("--from"), "{error}");
     let error =
-        harness::train("components", "", vec![Vec::new()], None, matrix::Consistency::Bsp).err().unwrap();
+        HARNESS.train("components", "", vec![Vec::new()], None, matrix::Consistency::Bsp).err().unwrap();
     assert!(matches!(error, Error::NoRecords), "{error}");
-    let no_edges =
-        harness::train("components", "", vec![harness::clicks(1, 1, 2)], None, matrix::Consistency::Bsp);
+    let no_edges = HARNESS.train("components", "", vec![clicks(1, 1, 2)], None, matrix::Consistency::Bsp);
     assert!(no_edges.err().unwrap().to_string().contains("--format edges"));
 }

@@ -199,7 +199,7 @@ impl MetricAccumulator {
     }
 
     /// The accumulator of the objective, to which a caller adds that needs no other metric.
-    pub(crate) fn loss_mut(&mut self) -> &mut LossAccumulator {
+    pub fn loss_mut(&mut self) -> &mut LossAccumulator {
         match self {
             Self::Binary(parts) => &mut parts.loss,
             Self::Classes(parts) => &mut parts.loss,
@@ -336,7 +336,7 @@ impl MetricAccumulator {
 
 /// Adds the records of a batch, with `scores` (records x width), to `parts`. Sets `slopes` (records x width) to the
 /// slopes of the losses, not weighted. Returns the sum of weight x loss over the batch.
-pub(crate) fn add_to_metrics(
+pub fn add_to_metrics(
     (loss, classes): (Loss, &[f32]),
     batch: &Batch,
     scores: &[f64],
@@ -361,7 +361,7 @@ pub(crate) fn add_to_metrics(
 }
 
 /// Like [`add_to_metrics`], of the metrics the loss alone.
-pub(crate) fn add_losses(
+pub fn add_losses(
     (loss, classes): (Loss, &[f32]),
     batch: &Batch,
     scores: &[f64],
@@ -389,7 +389,7 @@ pub(crate) fn add_losses(
 ///
 /// # Panics
 /// If `parts` are the metrics of many classes or of a family, which have no scores.
-pub(crate) fn add_scores(
+pub fn add_scores(
     loss: Loss,
     batch: &Batch,
     scores: &[f64],

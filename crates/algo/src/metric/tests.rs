@@ -13,6 +13,7 @@ use super::{
     BinaryAccumulator, ClassAccumulator, LossAccumulator, MetricAccumulator, RealAccumulator,
     STOPPING_METRICS, entropy,
 };
+use crate::param::common::EARLY_STOPPING_METRIC;
 
 /// Rounding of sums of at most 1,000 products, in f64.
 const ROUNDING: f64 = 1e-10;
@@ -211,8 +212,7 @@ fn the_loss_of_a_constant_is_the_entropy_of_the_labels() {
 #[test]
 fn every_watched_metric_can_be_named_and_is_reported() {
     let names: Vec<&str> = STOPPING_METRICS.iter().map(|metric| metric.name).collect();
-    let spec = crate::linear::LR.iter().find(|spec| spec.name == "early_stopping_metric").unwrap();
-    assert_eq!(spec.kind.describe(), names.join(" | "));
+    assert_eq!(EARLY_STOPPING_METRIC.kind.describe(), names.join(" | "));
 }
 
 proptest! {

@@ -50,7 +50,7 @@ macro_rules! params {
 }
 
 /// The rows of several tables as one table of `N` rows.
-pub(crate) const fn joined<const N: usize>(tables: &[&[ParamSpec]]) -> [ParamSpec; N] {
+pub const fn joined<const N: usize>(tables: &[&[ParamSpec]]) -> [ParamSpec; N] {
     let mut all = [tables[0][0]; N];
     let mut rest = all.as_mut_slice();
     let mut number = 0;

@@ -9,17 +9,17 @@ const LARGE_PENALTY: f64 = 100.0;
 const SMALL_RATE: f64 = 1e-4;
 
 /// The settings, in the table of an algorithm.
-pub(crate) struct GradientSettings {
-    pub(crate) l1: &'static ParamSpec,
-    pub(crate) l2: &'static ParamSpec,
-    pub(crate) learning_rate: &'static ParamSpec,
-    pub(crate) standardize: &'static ParamSpec,
-    pub(crate) normalize: &'static ParamSpec,
+pub struct GradientSettings {
+    pub l1: &'static ParamSpec,
+    pub l2: &'static ParamSpec,
+    pub learning_rate: &'static ParamSpec,
+    pub standardize: &'static ParamSpec,
+    pub normalize: &'static ParamSpec,
 }
 
 impl GradientSettings {
     /// What may help a training with these values. An optimizer whose steps see all records has no learning rate.
-    pub(crate) fn remedies(&self, checked: &CheckedParams, steps_see_all: bool) -> Remedies {
+    pub fn remedies(&self, checked: &CheckedParams, steps_see_all: bool) -> Remedies {
         let (rate, l2) = (checked.text(self.learning_rate), checked.text(self.l2));
         let fewer = if steps_see_all { "optimizer=ftrl epochs=1" } else { "fewer epochs" };
         Remedies {

@@ -142,7 +142,6 @@ fn has_plain_name(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use algo::Families;
     use serde_json::{Value, json};
 
     use super::*;
@@ -155,7 +154,7 @@ mod tests {
         for (key, value) in changes.as_object().expect("an object") {
             job[key] = value.clone();
         }
-        TrainJob::check(&RawJob::from_submitted(&job)?, &Families::default())
+        TrainJob::check(&RawJob::from_submitted(&job)?, &families::all())
     }
 
     #[test]
@@ -200,7 +199,7 @@ mod tests {
             assert!(error.contains(part), "{changes}: {error}");
         }
         let raw = json!({ "algorithm": "lr", "data": ["worker://rows"], "model": "/m" });
-        let alone = TrainJob::check(&RawJob::from_submitted(&raw).unwrap(), &Families::default());
+        let alone = TrainJob::check(&RawJob::from_submitted(&raw).unwrap(), &families::all());
         assert!(alone.expect_err("one process").to_string().contains("this job runs in one process"));
     }
 

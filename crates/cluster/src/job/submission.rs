@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn refused(order: &JobSubmission) -> String {
-        let error = check(order, PathBase::Unknown, &Families::default()).err().expect("it cannot be");
+        let error = check(order, PathBase::Unknown, &families::all()).err().expect("it cannot be");
         assert_eq!(error.exit(), Exit::Usage, "{error}");
         error.to_string()
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_submission_that_cannot_run_is_refused_with_its_field() {
         let good = json!({ "algorithm": "lr", "data": ["/d/x"], "model": "/d/m" });
-        assert!(check(&order(good.clone(), 1, 2), PathBase::Unknown, &Families::default()).is_ok());
+        assert!(check(&order(good.clone(), 1, 2), PathBase::Unknown, &families::all()).is_ok());
         for (servers, workers, field) in [(0, 1, "servers"), (1, 0, "workers"), (1, 100_000, "workers")] {
             let text = refused(&order(good.clone(), servers, workers));
             assert!(text.contains(field) && text.contains("from 1 to"), "{text}");
@@ -194,7 +194,7 @@ mod tests {
             spec[key] = value;
             let text = refused(&order(spec.clone(), 1, 1));
             assert!(text.contains(key) && text.contains("an absolute path"), "{text}");
-            assert!(check(&order(spec, 1, 1), PathBase::Same, &Families::default()).is_ok());
+            assert!(check(&order(spec, 1, 1), PathBase::Same, &families::all()).is_ok());
         }
         for (key, value, part) in [
             ("data", json!(["-"]), "standard input"),
@@ -213,15 +213,15 @@ mod tests {
     #[test]
     fn a_job_that_scores_has_the_keys_of_its_command() {
         let good = json!({ "command": "predict", "model": "/d/m", "data": ["/d/x"], "output": "/d/scores/" });
-        let checked = check(&order(good.clone(), 2, 3), PathBase::Unknown, &Families::default());
+        let checked = check(&order(good.clone(), 2, 3), PathBase::Unknown, &families::all());
         let Ok(Submission { raw, job: CheckedJob::Score(ScoringJob::Predict(job)) }) = checked else {
             panic!("it is a prediction")
         };
         assert_eq!(job.output.to_str(), Some("/d/scores/"));
         let sent = serde_json::to_value(&raw).unwrap();
-        assert!(check(&order(sent, 2, 3), PathBase::Unknown, &Families::default()).is_ok());
+        assert!(check(&order(sent, 2, 3), PathBase::Unknown, &families::all()).is_ok());
         let evaluation = json!({ "command": "evaluate", "model": "/d/m", "data": "/d/x", "threshold": 0.25 });
-        assert!(check(&order(evaluation, 1, 1), PathBase::Unknown, &Families::default()).is_ok());
+        assert!(check(&order(evaluation, 1, 1), PathBase::Unknown, &families::all()).is_ok());
         for (key, value, part) in [
             ("output", json!("-"), "output: workers cannot write"),
             ("output", json!("scores.csv"), "an absolute path"),

@@ -39,7 +39,7 @@ fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
     let raw = file(&format!("{SMALL}seed = 3\ntasks = 4\n[set]\nl1 = 1\nl2 = 0.5\n")).unwrap();
     let job = TrainJob::check(
         &raw.overridden_by(flag("seed", "9")).overridden_by(flag("set", "l1=7")),
-        &Families::default(),
+        &families::all(),
     )
     .unwrap();
     assert_eq!((job.seed, job.manner.tasks), (9, Some(4)));
@@ -61,7 +61,7 @@ fn values_out_of_their_range_say_the_range() {
         ("set", "l1", "NAME=VALUE"),
     ] {
         let raw = file(SMALL).unwrap().overridden_by(flag(name, value));
-        let error = TrainJob::check(&raw, &Families::default()).unwrap_err();
+        let error = TrainJob::check(&raw, &families::all()).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.exit(), crate::exit::Exit::Usage);
     }
@@ -73,10 +73,9 @@ fn a_submitted_job_is_what_submit_sends_or_the_keys_of_a_job_file() {
     let sent = serde_json::to_value(&raw).unwrap();
     let keys: toml::Table = SMALL.parse().unwrap();
     let written = serde_json::to_value(&keys).unwrap();
-    let wanted = format!("{:?}", TrainJob::check(&raw, &Families::default()).unwrap());
+    let wanted = format!("{:?}", TrainJob::check(&raw, &families::all()).unwrap());
     for submitted in [sent, written] {
-        let job =
-            TrainJob::check(&RawJob::from_submitted(&submitted).unwrap(), &Families::default()).unwrap();
+        let job = TrainJob::check(&RawJob::from_submitted(&submitted).unwrap(), &families::all()).unwrap();
         assert_eq!(format!("{job:?}"), wanted, "{submitted}");
     }
 }
@@ -84,10 +83,10 @@ fn a_submitted_job_is_what_submit_sends_or_the_keys_of_a_job_file() {
 #[test]
 fn paths_that_were_made_absolute_are_recorded_as_they_were_written() {
     let raw = file(SMALL).unwrap();
-    let written = TrainJob::check(&raw, &Families::default()).unwrap();
+    let written = TrainJob::check(&raw, &families::all()).unwrap();
     let stored = serde_json::to_value(raw.with_absolute_paths()).unwrap();
     let resumed = RawJob::from_submitted(&stored).unwrap().with_absolute_paths();
-    let resumed = TrainJob::check(&resumed, &Families::default()).unwrap();
+    let resumed = TrainJob::check(&resumed, &families::all()).unwrap();
     assert!(resumed.input.data.iter().all(|path| Path::new(path).is_absolute()));
     assert_eq!((&resumed.written.data, &written.written.data), (&written.input.data, &written.input.data));
 }
@@ -127,9 +126,8 @@ fn a_submitted_job_that_names_modules_brings_them() {
     let job = serde_json::json!({
         "algorithm": "lr", "data": ["a.csv"], "model": "m", "functions": ["a.wasm"]
     });
-    let error = TrainJob::check(&RawJob::from_submitted(&job).unwrap(), &Families::default())
-        .unwrap_err()
-        .to_string();
+    let error =
+        TrainJob::check(&RawJob::from_submitted(&job).unwrap(), &families::all()).unwrap_err().to_string();
     assert!(
         error.contains("names 1 files, but contains 0 modules") && error.contains("seraphim submit"),
         "{error}"
@@ -144,7 +142,7 @@ fn a_submitted_job_that_names_modules_brings_them() {
         "modules": ["AGFzbQ=="],
     }));
     let raw = raw.unwrap();
-    assert_eq!(TrainJob::check(&raw, &Families::default()).unwrap().modules.list()[0].0, b"\0asm");
+    assert_eq!(TrainJob::check(&raw, &families::all()).unwrap().modules.list()[0].0, b"\0asm");
     let again = RawJob::from_submitted(&serde_json::to_value(&raw).unwrap()).unwrap();
     assert_eq!(again.modules().unwrap(), raw.modules().unwrap());
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use algo::SavedModel;
-use algo::trees::lightgbm::{self, ImportOptions};
 use matrix::MatrixSpec;
 use model::manifest::{FORMAT_NAME, FORMAT_VERSION};
 use model::{Manifest, MatrixSource, RowsInMemory, TrainingRecord};
+use trees::lightgbm::{self, ImportOptions};
 
 use super::Environment;
 use crate::error::Error;

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use algo::Families;
-use algo::recommend::ranking::{DEFINITIONS, RankingQuality};
-use algo::recommend::top::{Basis, Items, KeyedRows, Recommendation, Recommender, Request};
-use algo::recommend::{FactorModel, NeighborModel, interactions_of};
 use data::{Batch, InputPurpose, KeyNames, Schema, Source};
 use math::hash::named_key;
 use matrix::{ElementType, OwnedValues, RowBlock};
 use model::{ModelFiles, TempOutput};
+use recommend::ranking::{DEFINITIONS, RankingQuality};
+use recommend::top::{Basis, Items, KeyedRows, Recommendation, Recommender, Request};
+use recommend::{FactorModel, NeighborModel, interactions_of};
 use serde::{Deserialize, Serialize};
 
 use list_writer::{ListWriter, Lists};

@@ -54,7 +54,7 @@ pub struct Tables {
 
 impl Default for Tables {
     fn default() -> Self {
-        Self { formats: FormatTable::builtin(), families: Families::default(), functions: algo::functions() }
+        Self { formats: FormatTable::builtin(), families: families::all(), functions: families::functions() }
     }
 }
 

@@ -362,7 +362,6 @@ fn with_absolute_paths(raw: RawJob) -> Result<RawJob, Error> {
 
 #[cfg(test)]
 mod tests {
-    use algo::Families;
     use serde_json::json;
 
     use super::*;
@@ -377,7 +376,7 @@ mod tests {
 
     fn job(arguments: &[&str]) -> CheckedJob {
         let matches = matches(arguments);
-        CheckedJob::check(&raw(&matches).unwrap().0, &Families::default()).unwrap()
+        CheckedJob::check(&raw(&matches).unwrap().0, &families::all()).unwrap()
     }
 
     fn training() -> CheckedJob {
@@ -459,7 +458,7 @@ mod tests {
         let fixed = ["lr", "--model", "m", "--data", data[0], data[1], data[2]];
         let raw = raw(&matches(&fixed)).unwrap().0;
         let CheckedJob::Train(job) =
-            CheckedJob::check(&with_absolute_paths(raw).unwrap(), &Families::default()).unwrap()
+            CheckedJob::check(&with_absolute_paths(raw).unwrap(), &families::all()).unwrap()
         else {
             panic!("it trains")
         };

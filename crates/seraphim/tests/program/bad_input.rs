@@ -410,8 +410,8 @@ fn a_forged_manifest_never_panics() {
                 let read = std::panic::catch_unwind(|| {
                     model::Model::read(path, with_slots)?;
                     let mut files = model::ModelFiles::open(path, with_slots)?;
-                    let scoring = algo::Families::default().load(&files.manifest.model)?;
-                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1, &algo::functions())
+                    let scoring = families::all().load(&files.manifest.model)?;
+                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1, &families::functions())
                         .map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");

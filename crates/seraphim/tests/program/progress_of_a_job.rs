@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use algo::{Epochs, Families};
+use algo::Epochs;
 use cluster::interrupt::Interrupt;
 use cluster::job::TrainJob;
 use cluster::job::keys::{JobCommand, find};
@@ -69,9 +69,9 @@ fn trained(algorithm: &str, settings: &[&str]) -> (u64, Vec<Told>) {
     for (name, values) in [("data", vec![data]), ("model", vec![folder.path("model")]), ("set", set)] {
         raw.set_option(find(JobCommand::Train, name).expect("it is a key"), values);
     }
-    let families = Families::default();
+    let families = families::all();
     let job = TrainJob::check(&raw, &families).expect("it can be trained");
-    let (formats, functions, interrupt) = (FormatTable::builtin(), algo::functions(), Interrupt::new());
+    let (formats, functions, interrupt) = (FormatTable::builtin(), families::functions(), Interrupt::new());
     let environment =
         Environment { formats: &formats, families: &families, functions: &functions, interrupt: &interrupt };
     let recorder = Arc::new(Recorder::default());

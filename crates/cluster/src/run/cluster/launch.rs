@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use algo::Families;
 use control::{Client, JobSubmission, SubmissionId};
 use matrix::{FunctionTable, MatrixSpec, Prefetch};
 use model::{ModelClaim, TempOutput};
@@ -180,7 +179,7 @@ impl LocalServers {
             Arc::new(SilentProgress),
             Vec::new(),
             interrupt.clone(),
-            Families::default(),
+            families::all(),
         ));
         let master = start_master(config, runner, stop.0.clone())?.address;
         let mut processes = ChildProcesses::new(0);

@@ -141,7 +141,7 @@ fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
         "quiet": true, "wait_limit": wait_limit, "checkpoint_every": every,
     });
     let raw = RawJob::from_submitted(&spec).expect("the keys exist");
-    let job = TrainJob::check(&raw, &algo::Families::default()).expect("the values are in range");
+    let job = TrainJob::check(&raw, &families::all()).expect("the values are in range");
     (raw, job)
 }
 
@@ -158,7 +158,7 @@ impl World {
             workers: (0..scenario.workers).map(worker).collect(),
             parameters: ParameterPlace::Servers(vec![server]),
             progress: Arc::new(SilentProgress),
-            families: algo::Families::default(),
+            families: families::all(),
             run: 1,
             begun: None,
             record_times: BTreeMap::new(),

@@ -24,7 +24,7 @@ fn driver(command: &str, workers: u32, keys: &[(&str, &str)]) -> ScoringDriver {
         job: 1,
         workers: (0..workers).map(info).collect(),
         parameters: ParameterPlace::Servers(vec![server]),
-        families: Families::default(),
+        families: families::all(),
     };
     ScoringDriver::new(config, raw, checked)
 }
@@ -85,8 +85,7 @@ fn scoring(driver: &mut ScoringDriver, chunk_count: u32) -> Vec<ScoringShare> {
 
 /// Metrics of a chunk whose sums depend on the order in which chunks are added.
 fn metrics(chunk: u32) -> FromWorker {
-    let MetricAccumulator::Binary(mut metrics) =
-        Families::default().load(&model()).unwrap().metric_accumulator()
+    let MetricAccumulator::Binary(mut metrics) = families::all().load(&model()).unwrap().metric_accumulator()
     else {
         panic!("lr has two classes")
     };
