@@ -10,7 +10,6 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use rpc::metrics::METRICS_TYPE;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 use tonic::Status;
@@ -23,6 +22,7 @@ use crate::http_connection::{HttpConnection, Standing};
 use crate::http_server::{HttpConfig, MetricsSource};
 use crate::jobs::JobsService;
 use crate::limits::{CALL_TIME, REQUEST_BYTES, RESPONSE_BYTES};
+use crate::metrics_text::{METRICS_TYPE, metrics_text};
 use crate::pb::health::health_server::{HealthServer, SERVICE_NAME as HEALTH};
 use crate::pb::jobs_server::{JobsServer, SERVICE_NAME as JOBS};
 use crate::reflection::{self, V1, V1ALPHA};
@@ -74,7 +74,7 @@ async fn answer_metrics(State((source, counters)): Source) -> Response {
     match source().await {
         Ok(mut metrics) => {
             counters.metrics(&mut metrics);
-            ([(CONTENT_TYPE, METRICS_TYPE)], metrics.text()).into_response()
+            ([(CONTENT_TYPE, METRICS_TYPE)], metrics_text(metrics)).into_response()
         }
         Err(text) => (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response(),
     }

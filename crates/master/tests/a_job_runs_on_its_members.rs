@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use common::{Cluster, FnRunner, LIMIT, Proxy, config, next, quick, server, worker};
 use control::{Error, JobState, JobStatus};
 use master::{JobEvent, JobLink};
-use rpc::member::{MemberEvent, Membership, join};
+use member::{MemberEvent, Membership, join};
 use rpc::message::{Base64Bytes, ControlBody};
 use serde_json::{Value, json};
 

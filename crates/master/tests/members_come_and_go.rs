@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::{Cluster, FnRunner, Proxy, config, next, quick, server, worker};
 use master::JobLink;
+use member::{MemberEvent, join};
 use rpc::Error;
-use rpc::member::{MemberEvent, join};
 use rpc::message::{Base64Bytes, ControlBody, FaultKind};
 use rpc::transport::Address;
 use serde_json::{Value, json};

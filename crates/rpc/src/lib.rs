@@ -7,10 +7,9 @@
 //! | [`wire`] | values: exact, or rounded to fewer bytes |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`mod@serve`] | the end that accepts: a pure state machine, and the threads that run it |
-//! | [`member`] | a member's connection to the master |
 //! | [`reliable_queue`] | messages about jobs between members and the master, kept until they are acknowledged |
 //! | [`trace`] | the identity of a request in the logs |
-//! | [`metrics`] | the counters of a process, as `/metrics` shows them |
+//! | [`metrics`] | the counters of a process |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 
@@ -21,7 +20,6 @@ pub mod frame;
 pub mod header;
 pub mod kind;
 pub mod limits;
-pub mod member;
 pub mod message;
 pub mod metrics;
 pub mod reader;

@@ -10,15 +10,11 @@ use std::time::{Duration, Instant};
 use common::{Echo, LIMIT, Served, hello, pull_range, tick};
 use rpc::{Error, Limits, Message, open};
 
-/// Waits until the metrics of the service contain the line.
-fn until_metrics_say(served: &Served, line: &str) {
+/// Waits until the metric of the service has the value.
+fn until_metric_is(served: &Served, name: &str, value: u64) {
     let deadline = Instant::now() + LIMIT;
-    loop {
-        let text = served.metrics();
-        if text.contains(line) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{line} is not in {text}");
+    while served.metric(name) != value {
+        assert!(Instant::now() < deadline, "{name} is not {value}");
         std::thread::yield_now();
     }
 }
@@ -39,7 +35,7 @@ fn one_who_stops_reading_is_closed_after_the_stall_time() {
     for request in 1..=4 {
         sender.send(&pull_range(request, 1 << 20)).unwrap();
     }
-    until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
+    until_metric_is(&served, "seraphim_rpc_closed_outbound_total", 1);
     assert_answers(&served);
     receiver.set_timeout(Some(LIMIT)).unwrap();
     let end = (0..5).map(|_| receiver.receive()).find(Result::is_err);
@@ -55,7 +51,7 @@ fn more_waiting_bytes_than_the_limit_close_a_connection() {
         // The connection may be closed before the last one is sent.
         let _ = sender.send(&pull_range(request, 1 << 20));
     }
-    until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
+    until_metric_is(&served, "seraphim_rpc_closed_outbound_total", 1);
     assert_answers(&served);
 }
 
@@ -92,7 +88,7 @@ fn connections_beyond_the_limit_are_refused_and_places_come_back() {
         }
     }
     drop(held);
-    until_metrics_say(&served, "seraphim_rpc_connections 0\n");
+    until_metric_is(&served, "seraphim_rpc_connections", 0);
     assert_answers(&served);
 }
 
@@ -116,6 +112,6 @@ fn ten_thousand_connections_that_say_nothing_do_not_stop_the_service() {
         assert!(Instant::now() < deadline, "{error}");
         std::thread::sleep(Duration::from_millis(10));
     }
-    until_metrics_say(&served, "seraphim_rpc_connections 0\n");
+    until_metric_is(&served, "seraphim_rpc_connections", 0);
     assert_answers(&served);
 }

@@ -274,7 +274,7 @@ fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit()
     assert_eq!(detail(25), json!({ "epochs": 5_000 }), "the oldest reports are forgotten");
     let mut metrics = rpc::Metrics::default();
     world.master.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = control::metrics_text(metrics);
     let held = format!("seraphim_master_report_bytes {limit}");
     assert!(text.lines().any(|line| line == held), "{held} in\n{text}");
 }
@@ -370,7 +370,7 @@ fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
     assert_eq!((jobs[0].title.as_str(), &jobs[0].progress), ("a", &json!({ "epoch": 2 })));
     let mut metrics = rpc::Metrics::default();
     world.master.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = control::metrics_text(metrics);
     for line in [
         "seraphim_master_members{kind=\"server\"} 1",
         "seraphim_master_members{kind=\"worker\"} 2",

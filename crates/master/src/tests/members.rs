@@ -357,7 +357,7 @@ fn members_whose_leases_are_over_are_counted_and_those_that_leave_are_not() {
     assert!(world.is_closed(1) && world.is_closed(2));
     let mut metrics = rpc::Metrics::default();
     world.master.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = control::metrics_text(metrics);
     assert!(text.lines().any(|line| line == "seraphim_master_leases_over_total 2"), "{text}");
 }
 

@@ -329,7 +329,7 @@ fn a_session_hears_of_the_end_of_its_server_and_is_seen_as_a_job() {
     assert!(refused(&told).text.contains("server-1 is gone"), "{}", refused(&told).text);
     let mut metrics = rpc::Metrics::default();
     world.master.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = ::control::metrics_text(metrics);
     assert!(text.contains("seraphim_master_sessions 0\n"), "{text}");
 }
 

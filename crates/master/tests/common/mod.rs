@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use control::{Client, JobStatus, JobSubmission, SubmissionId};
 use master::{JobLink, JobResult, MasterConfig, Runner, Settings};
-use rpc::member::{MemberConfig, MemberEvent, Membership, join};
+use member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{Member, MemberKind};
 use rpc::stop::Stop;
 use rpc::transport::Address;

@@ -10,6 +10,7 @@ use matrix::OwnedValues;
 use rpc::message::{
     Done, Hello, KeyList, PartitionRun, Pull, Pulled, Push, PushPosition, Role, Tick, Welcome,
 };
+use rpc::metrics::{Number, Sample};
 use rpc::serve::Lanes;
 use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, ServeConfig, Service, Stop};
 
@@ -166,10 +167,15 @@ impl Served {
         self.thread.take().unwrap().join().unwrap()
     }
 
-    /// What `/metrics` shows of the connections and the lanes.
-    pub(crate) fn metrics(&self) -> String {
+    /// The value of a sample without labels, of the connections or of the lanes.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(self.lanes.metrics()).unwrap().text()
+        let metrics = runtime.block_on(self.lanes.metrics()).unwrap();
+        let family = metrics.families().find(|(of, _)| *of == name).unwrap().1;
+        match family.samples[0].1 {
+            Sample::Counter(Number::Count(value)) | Sample::Gauge(Number::Count(value)) => value,
+            ref other => panic!("{name} is no count: {other:?}"),
+        }
     }
 
     pub(crate) fn port(&self) -> String {

@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use member::{MemberConfig, MemberEvent, join};
 use rpc::Message;
-use rpc::member::{MemberConfig, MemberEvent, join};
 use rpc::message::control::{ControlBody, MemberKind};
 use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Arg, ArgAction, ArgMatches};
-use rpc::member::MemberConfig;
+use member::MemberConfig;
 use rpc::message::JobId;
 use rpc::transport::Address;
 use server::write_ahead::files::{ProcessPlace, WriteAheadLog};

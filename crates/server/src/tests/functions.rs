@@ -140,7 +140,7 @@ fn a_function_changes_the_rows_and_another_reads_them() {
     assert_eq!((stats.pull_function_count, stats.push_function_count), (1, 1));
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = ::control::metrics_text(metrics);
     for line in [
         "seraphim_pull_functions_total{lane=\"0\",job=\"7\"} 1",
         "seraphim_push_functions_total{lane=\"0\",job=\"7\"} 1",

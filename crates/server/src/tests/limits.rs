@@ -78,7 +78,7 @@ fn all_that_is_counted_is_shown() {
     world.send(0, Message::Pull(Pull { matrix: 9, ..pull(4, 0, 1) }));
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = ::control::metrics_text(metrics);
     for line in [
         "seraphim_requests_total{lane=\"0\",kind=\"push\"} 2",
         "seraphim_pushes_total{lane=\"0\",job=\"7\"} 1",

@@ -79,7 +79,7 @@ fn of_two_attempts_the_first_commit_counts_and_the_other_is_freed() {
     assert_eq!(world.foreign_pull(2), [101.0; 2]);
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = ::control::metrics_text(metrics);
     for line in [
         "seraphim_commits_total{lane=\"0\",job=\"7\"} 2",
         "seraphim_late_commits_total{lane=\"0\",job=\"7\"} 1",

@@ -46,7 +46,7 @@ fn a_try_says_what_a_push_would_and_changes_nothing() {
     assert_eq!(world.stats().push_function_count, 3, "tries are no pushes");
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
-    let text = metrics.text();
+    let text = ::control::metrics_text(metrics);
     assert!(text.contains("seraphim_requests_total{lane=\"0\",kind=\"try_function\"} 2"), "{text}");
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use algo::Families;
 use data::FormatTable;
 use matrix::FunctionTable;
+use member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::Address;
-use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{Base64Bytes, ControlBody, JobId};
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 //! A process that is a member, or tries to become one. It registers, sends heartbeats, receives, sends and reconnects
-//! by the rules of `rpc::member`, with the same `ReliableQueue`.
+//! by the rules of `member`, with the same `ReliableQueue`.
 
 use std::collections::BTreeMap;
 

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Events;
 use std::time::{Duration, Instant};
 
-use super::registration::{
+use rpc::message::{Control, ControlBody, Fault, FaultKind, JobId};
+use rpc::reliable_queue::{ReliableQueue, SequenceCheck};
+use rpc::trace::log_control;
+use rpc::{Error, Message, Receiver};
+
+use crate::config::{MemberConfig, MemberEvent};
+use crate::registration::{
     AttemptResult, Backoff, MIN_ATTEMPT_TIME, MemberLease, RegisteredConnection, is_transient, try_register,
 };
-use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
-use crate::error::Error;
-use crate::message::{Control, ControlBody, Fault, FaultKind, JobId, Message};
-use crate::reliable_queue::{ReliableQueue, SequenceCheck};
-use crate::trace::log_control;
-use crate::transport::Receiver;
+use crate::shared::{LEAVE_LIMIT, Shared};
 
 /// Why the thread ends.
 enum End {
@@ -24,7 +25,7 @@ enum End {
     MasterRestarted(Vec<JobId>),
 }
 
-pub(super) struct MemberThread {
+pub(crate) struct MemberThread {
     config: MemberConfig,
     shared: Arc<Shared>,
     events: Events<MemberEvent>,
@@ -37,27 +38,18 @@ pub(super) struct MemberThread {
 }
 
 impl MemberThread {
-    pub(super) fn new(
+    pub(crate) fn new(
         config: MemberConfig,
         shared: Arc<Shared>,
         events: Events<MemberEvent>,
         registered: &MemberLease,
     ) -> Self {
         let MemberLease { id, lease, heartbeat, incarnation } = *registered;
-        let heard_at = Instant::now();
-        Self {
-            config,
-            shared,
-            events,
-            id,
-            master_incarnation: incarnation,
-            lease,
-            heartbeat,
-            received_at: heard_at,
-        }
+        let received_at = Instant::now();
+        Self { config, shared, events, id, master_incarnation: incarnation, lease, heartbeat, received_at }
     }
 
-    pub(super) fn run(mut self, mut receiver: Receiver) {
+    pub(crate) fn run(mut self, mut receiver: Receiver) {
         let end = loop {
             let problem = match self.run_connection(&mut receiver) {
                 Ok(end) => break end,

@@ -3,10 +3,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::MemberConfig;
-use crate::error::Error;
-use crate::message::{Control, ControlBody, Hello, JobId, Message, Role};
-use crate::transport::{Receiver, Sender, open};
+use rpc::message::{Control, ControlBody, Hello, JobId, Role};
+use rpc::{Error, Message, Receiver, Sender, open};
+
+use crate::config::MemberConfig;
 
 /// First pause between two attempts; it doubles up to [`PAUSE_LIMIT`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -14,37 +14,37 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Shortest limit of an attempt to connect.
-pub(super) const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
+pub(crate) const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
 
 /// A connection on which the member is registered.
 #[derive(Debug)]
-pub(super) struct RegisteredConnection {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
-    pub(super) lease: MemberLease,
+pub(crate) struct RegisteredConnection {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) lease: MemberLease,
     /// The runs of jobs that the member is part of.
-    pub(super) runs: Vec<JobId>,
+    pub(crate) runs: Vec<JobId>,
 }
 
 /// What the master has granted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MemberLease {
-    pub(super) id: u32,
-    pub(super) lease: Duration,
-    pub(super) heartbeat: Duration,
-    pub(super) incarnation: u64,
+pub(crate) struct MemberLease {
+    pub(crate) id: u32,
+    pub(crate) lease: Duration,
+    pub(crate) heartbeat: Duration,
+    pub(crate) incarnation: u64,
 }
 
 /// Pauses that grow.
 #[derive(Debug)]
-pub(super) struct Backoff(Duration);
+pub(crate) struct Backoff(Duration);
 
 impl Backoff {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(FIRST_PAUSE)
     }
 
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let pause = self.0;
         self.0 = (pause * 2).min(PAUSE_LIMIT);
         pause
@@ -52,7 +52,7 @@ impl Backoff {
 }
 
 /// Retries until `connect_limit`, so that members may start before their master.
-pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredConnection, Error> {
+pub(crate) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredConnection, Error> {
     let start = Instant::now();
     let deadline = start + config.connect_limit;
     let (mut attempt_count, mut pauses) = (0, Backoff::new());
@@ -84,7 +84,7 @@ pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredCon
 }
 
 /// Whether another attempt may help.
-pub(super) fn is_transient(error: &Error) -> bool {
+pub(crate) fn is_transient(error: &Error) -> bool {
     match error {
         Error::Closed | Error::TimedOut { .. } | Error::Io { .. } => true,
         Error::Refused(fault) => fault.kind.retry_may_help(),
@@ -103,7 +103,7 @@ fn source_of(error: Error) -> io::Error {
 /// The result of an attempt.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
-pub(super) enum AttemptResult {
+pub(crate) enum AttemptResult {
     Registered(RegisteredConnection),
     /// Another master answers. The member is not registered.
     MasterRestarted {
@@ -113,7 +113,7 @@ pub(super) enum AttemptResult {
 }
 
 /// Connects and registers; `limit` is for each of the two. With `known`, the master must have this incarnation.
-pub(super) fn try_register(
+pub(crate) fn try_register(
     config: &MemberConfig,
     limit: Duration,
     known: Option<u64>,
