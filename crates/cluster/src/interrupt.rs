@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use data::StopFlag;
-use model::{TempOutput, TempOutputs};
+use store::{TempOutput, TempOutputs};
 
 use crate::error::Error;
 use crate::exit::Exit;

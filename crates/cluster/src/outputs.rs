@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use model::file_identity::{self, FileIdentity};
 use model::manifest;
+use store::file_identity::{self, FileIdentity};
 
 use crate::error::Error;
 

@@ -7,10 +7,11 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use store::file_identity::resolve_link;
+use store::machine;
+use store::temp_output::{TempOutputs, sibling};
+
 use crate::error::Error;
-use crate::machine;
-use crate::temp_output::{TempOutputs, sibling};
-use crate::write::resolve_link;
 
 /// The role of a claim that takes the place of another one.
 const NEXT: &str = "claim";

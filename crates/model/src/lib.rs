@@ -8,21 +8,15 @@
 //! | [`mod@read`], [`mod@write`] | reads a model and checks it; writes one beside its target and renames it |
 //! | [`tensors`], `tensor_file`, `matrix_plan`, `stored_tensors` | the files of matrices, written and read block by block |
 //! | [`dictionary`] | the names of keys |
-//! | [`temp_output`] | temporary outputs, which no end of the process leaves behind |
 //! | [`claim`] | the name of the model of a running training, which no other training may have |
-//! | [`file_identity`] | which paths mean the same file; atomic renames |
-//! | [`machine`] | the name of the machine, and which processes it has |
 
 pub mod claim;
 pub mod dictionary;
 pub mod error;
-pub mod file_identity;
-pub mod machine;
 pub mod manifest;
 mod matrix_plan;
 pub mod read;
 mod stored_tensors;
-pub mod temp_output;
 mod tensor_file;
 pub mod tensors;
 #[cfg(test)]
@@ -33,7 +27,6 @@ pub use claim::ModelClaim;
 pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
 pub use read::{Model, ModelFiles, read_manifest};
-pub use temp_output::{TempOutput, TempOutputs};
 pub use write::{MatrixSource, RowsInMemory, WriteResult, check_absent, check_target, copy, is_model, write};
 
 /// The file of all matrices.

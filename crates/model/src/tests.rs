@@ -6,6 +6,7 @@ use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, RowBlock,
     RowCounts, Storage,
 };
+use store::TempOutputs;
 
 use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
 use super::write::write;

@@ -3,7 +3,6 @@
 //! Files and folder are synced to disk before the rename, and the rename before the function returns: after a power
 //! failure the path has the old model or the new one. [`WriteResult::sync_s`] is the time that this takes.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use data::KeyNames;
 use matrix::{MatrixSpec, OwnedValues, RowBlock, RowCounts};
+use store::file_identity::{exchange, folder_of, resolve_link};
+use store::temp_output::{OLD, PROBE, TempOutputs, remove_stale_siblings, sibling};
 
 use super::manifest::{self, FileEntry, Manifest};
 use super::matrix_plan::MatrixPlan;
 use super::tensor_file::TensorFile;
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
-use crate::file_identity::{exchange, folder_of};
-use crate::temp_output::{OLD, PROBE, TempOutputs, remove_stale_siblings, sibling};
 
 /// Buffer size of a file that is being written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
@@ -139,14 +138,6 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
     match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
         Some(file) => Err(Error::ForeignFileInModel { path: path.into(), file: file.into() }),
         None => Ok(()),
-    }
-}
-
-/// Resolves a link, so that the model is replaced and not the link to it.
-pub(crate) fn resolve_link(path: &Path) -> Cow<'_, Path> {
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
-        _ => Cow::Borrowed(path),
     }
 }
 

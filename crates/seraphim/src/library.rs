@@ -323,7 +323,7 @@ impl TrainedModel {
     /// # Errors
     /// If something is at `path`; a model is replaced with `overwrite`.
     pub fn save(&self, path: impl AsRef<Path>, overwrite: bool) -> Result<(), Error> {
-        let outputs = model::TempOutputs::default();
+        let outputs = store::TempOutputs::default();
         Ok(model::copy(&self.loaded.model.path, path.as_ref(), overwrite, &outputs)?)
     }
 

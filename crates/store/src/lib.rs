@@ -1,11 +1,20 @@
 //! A store holds files under relative paths: a local folder, or storage that a cluster shares. A file is visible when
-//! it is whole, and never before.
+//! it is whole, and never before. The same holds for the outputs of a run in the file system of a machine:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`temp_output`] | temporary outputs, which no end of the process leaves behind |
+//! | [`file_identity`] | which paths mean the same file; atomic renames |
+//! | [`machine`] | the name of the machine, and which processes it has |
 
 mod error;
+pub mod file_identity;
 mod local;
+pub mod machine;
 #[cfg(any(feature = "cloud", feature = "hdfs"))]
 mod object;
 mod path;
+pub mod temp_output;
 
 use std::fmt::Debug;
 use std::io::{Read, Write};
@@ -13,6 +22,7 @@ use std::sync::Arc;
 
 pub use error::Error;
 pub use local::LocalFolder;
+pub use temp_output::{TempOutput, TempOutputs};
 
 /// Files under relative paths, whose parts are divided by `/`.
 pub trait Store: Debug + Send + Sync {

@@ -10,11 +10,12 @@ use algo::Families;
 use data::{Batch, InputPurpose, KeyNames, Schema, Source};
 use math::hash::named_key;
 use matrix::{ElementType, OwnedValues, RowBlock};
-use model::{ModelFiles, TempOutput};
+use model::ModelFiles;
 use recommend::ranking::{DEFINITIONS, RankingQuality};
 use recommend::top::{Basis, Items, KeyedRows, Recommendation, Recommender, Request};
 use recommend::{FactorModel, NeighborModel, interactions_of};
 use serde::{Deserialize, Serialize};
+use store::TempOutput;
 
 use list_writer::{ListWriter, Lists};
 

@@ -7,8 +7,8 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use checkpoint::block::{BlockReader, BlockWriter};
-use model::TempOutput;
 use rpc::message::JobId;
+use store::TempOutput;
 
 use super::predict::{ScoreColumns, ScoredBatch, ScoredNumbers};
 use crate::error::Error;

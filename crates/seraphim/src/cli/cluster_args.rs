@@ -222,7 +222,7 @@ fn is_loopback(place: &str) -> bool {
 
 /// Returns host and process number, for people.
 pub(super) fn host() -> String {
-    format!("{}:{}", model::machine::host(), std::process::id())
+    format!("{}:{}", store::machine::host(), std::process::id())
 }
 
 /// Returns a number that differs at each start of a process.

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use model::TempOutput;
 use serde::Serialize;
+use store::TempOutput;
 
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};

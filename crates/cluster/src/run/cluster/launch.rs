@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use control::{Client, JobSubmission, SubmissionId};
 use matrix::{FunctionTable, MatrixSpec, Prefetch};
-use model::{ModelClaim, TempOutput};
+use model::ModelClaim;
 use rpc::WireType;
 use rpc::message::Durability;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 use serde::de::DeserializeOwned;
+use store::TempOutput;
 use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::job_runner::JobRunner;

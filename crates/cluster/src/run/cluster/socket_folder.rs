@@ -5,8 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::machine::is_dead;
 use rpc::Address;
+use store::machine::is_dead;
 
 use crate::error::Error;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use algo::{SavedModel, Scorer};
 use data::{Batch, Split};
 use matrix::Agent;
-use model::{Manifest, ModelFiles, TempOutput};
+use model::{Manifest, ModelFiles};
+use store::TempOutput;
 use worker::JobLayout;
 
 use super::{MatrixAccess, WorkerContext};

@@ -1,5 +1,6 @@
 //! Identity of paths (which ones mean the same file), and atomic renames.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// The identity of a file or folder, which also recognizes it behind links.
@@ -31,6 +32,14 @@ impl FileIdentity {
 /// Returns the folder of a path; the current folder if the path has none.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Resolves a link, so that what it leads to is replaced and not the link.
+pub fn resolve_link(path: &Path) -> Cow<'_, Path> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
+        _ => Cow::Borrowed(path),
+    }
 }
 
 /// Resolves the existing folders of a path, and appends the names that do not exist yet.

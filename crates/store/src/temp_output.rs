@@ -5,9 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::file_identity::{folder_of, rename_no_replace};
+use crate::file_identity::{folder_of, rename_no_replace, resolve_link};
 use crate::machine;
-use crate::write::resolve_link;
 
 /// The temporary and the saved outputs of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -53,11 +52,11 @@ impl TempOutputs {
     }
 
     /// Removes a path from the disk when the process ends at once.
-    pub(crate) fn add(&self, path: &Path) {
+    pub fn add(&self, path: &Path) {
         self.lock().temp_paths.push(path.to_owned());
     }
 
-    pub(crate) fn forget(&self, path: &Path) {
+    pub fn forget(&self, path: &Path) {
         self.lock().temp_paths.retain(|other| other != path);
     }
 
@@ -113,15 +112,15 @@ impl Drop for TempOutput {
 /// The role of a temporary output. After an exchange of names it contains what the output replaced.
 const TEMP: &str = "part";
 /// The role of what is being replaced, on systems that cannot exchange two names in one step.
-pub(crate) const OLD: &str = "old";
+pub const OLD: &str = "old";
 /// The role of a file that tests whether a path can be written.
-pub(crate) const PROBE: &str = "trial";
+pub const PROBE: &str = "trial";
 
 /// The role of the logs of the servers of a training.
 const LOG: &str = "write-ahead";
 
 /// Returns a hidden path beside `path` that is unique to this process of this machine: `.NAME.ROLE-PROCESS@HOST`.
-pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
+pub fn sibling(path: &Path, role: &str) -> PathBuf {
     sibling_with(path, role, "")
 }
 
@@ -138,7 +137,7 @@ fn name_before(path: &Path, role: &str) -> String {
 
 /// Removes what dead processes of this machine left beside a target; a replaced output moves back when nothing is at
 /// the target now. Files of other machines that share the folder stay, because their processes may be alive.
-pub(crate) fn remove_stale_siblings(place: &Path) {
+pub fn remove_stale_siblings(place: &Path) {
     let end = format!("@{}", machine::host());
     for role in [OLD, TEMP, PROBE, LOG] {
         let start = name_before(place, role);
