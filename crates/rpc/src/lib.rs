@@ -5,7 +5,7 @@
 //! | [`message`] | the messages, one topic a file |
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of messages |
 //! | [`wire`] | values: exact, or rounded to fewer bytes |
-//! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
+//! | [`transport`] | the end that connects: blocking, over tcp or unix sockets |
 //! | [`service`], [`mod@serve`] | the end that accepts: a pure state machine, and the threads that run it |
 //! | [`reliable_queue`] | messages about jobs between members and the master, kept until they are acknowledged |
 //! | [`trace`] | the identity of a request in the logs |

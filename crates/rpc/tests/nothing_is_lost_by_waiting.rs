@@ -1,6 +1,6 @@
-//! A receive that times out in the middle of a frame continues there. A closed connection gives an error at both ends.
-//! An open without an answer ends in time, and so does a send that is blocked. The tests use the memory transport, and
-//! sockets that write frames in pieces or are not read.
+//! A receive that times out in the middle of a frame continues there. A connection that is shut down gives errors.
+//! An open without an answer ends in time, and so does a send that is blocked. The tests use sockets that write frames in
+//! pieces or are not read.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -9,10 +9,11 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use common::{Echo, LIMIT, Served, hello, pull_range, push_range, welcome};
+use common::{Echo, LIMIT, Served, hello, pull_range, push_range};
 use matrix::OwnedValues;
 use rpc::limits::FrameLimits;
 use rpc::message::{Pulled, PushPosition};
+use rpc::transport::connect_with;
 use rpc::{Address, ConnectOptions, Error, Limits, Message, connect, open};
 
 const SHORT: Duration = Duration::from_millis(5);
@@ -22,10 +23,21 @@ fn pulled(count: usize) -> Message {
     Message::Pulled(Pulled { request: 4, minimum: 1, held_ns: 0, applied: PushPosition::default(), values })
 }
 
-#[test]
-fn a_frame_in_pieces_survives_timeouts() {
+/// 64 MiB are more than sockets hold.
+fn many_messages() -> Vec<Message> {
+    vec![pulled(1 << 20); 16]
+}
+
+/// A listener at which connections open and nothing is read.
+fn nobody_reads() -> (TcpListener, Address) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    (listener, address)
+}
+
+#[test]
+fn a_frame_in_pieces_survives_timeouts() {
+    let (listener, address) = nobody_reads();
     let (_sender, mut receiver) = connect(&address, LIMIT).unwrap();
     let (mut other, _) = listener.accept().unwrap();
     let mut bytes = Vec::new();
@@ -45,8 +57,7 @@ fn a_frame_in_pieces_survives_timeouts() {
 
 #[test]
 fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let (listener, address) = nobody_reads();
     let (_sender, mut receiver) = connect(&address, LIMIT).unwrap();
     let (mut other, _) = listener.accept().unwrap();
     let mut bytes = Vec::new();
@@ -69,56 +80,42 @@ fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
 }
 
 #[test]
-fn memory_carries_messages_both_ways_and_closes() {
-    let [(mut here, mut from_there), (mut there, mut from_here)] =
-        rpc::transport::memory(ConnectOptions::default()).unwrap();
-    // The message is larger than the pipe, so both sides must run.
-    let echo = std::thread::spawn(move || {
-        while let Ok(message) = from_here.receive() {
-            there.send(&message).unwrap();
-        }
-    });
-    for message in [pull_range(1, 3), pulled(1_000_000), Message::Welcome(welcome(1))] {
-        here.send(&message).unwrap();
-        assert_eq!(from_there.receive().unwrap(), message);
-    }
-    from_there.set_timeout(Some(SHORT)).unwrap();
-    assert!(matches!(from_there.receive(), Err(Error::TimedOut { .. })));
-    here.shutdown();
-    assert!(matches!(from_there.receive(), Err(Error::Closed)));
-    assert!(matches!(here.send(&pull_range(1, 3)), Err(Error::Closed)));
-    echo.join().unwrap();
+fn a_connection_that_is_shut_down_takes_and_gives_nothing() {
+    let (_listener, address) = nobody_reads();
+    let (mut sender, mut receiver) = connect(&address, LIMIT).unwrap();
+    receiver.set_timeout(Some(SHORT)).unwrap();
+    assert!(matches!(receiver.receive(), Err(Error::TimedOut { .. })));
+    sender.shutdown();
+    assert!(matches!(receiver.receive(), Err(Error::Closed)));
+    assert!(sender.send(&pull_range(1, 3)).is_err());
+    assert!(matches!(sender.send(&pull_range(1, 3)), Err(Error::Closed)));
 }
 
 #[test]
 fn a_send_that_nobody_takes_ends_and_breaks_the_connection() {
+    let (_listener, address) = nobody_reads();
     let options = ConnectOptions { send_limit: Some(SHORT), ..ConnectOptions::default() };
-    let [(mut here, _), (_there, _from_here)] = rpc::transport::memory(options).unwrap();
-    assert!(matches!(here.send(&pulled(1_000_000)), Err(Error::TimedOut { .. })));
-    assert!(matches!(here.send(&pull_range(1, 1)), Err(Error::Closed)), "half a frame is out");
+    let (mut sender, _receiver) = connect_with(&address, LIMIT, options).unwrap();
+    assert!(matches!(sender.send_all(&many_messages()), Err(Error::TimedOut { .. })));
+    assert!(matches!(sender.send(&pull_range(1, 1)), Err(Error::Closed)), "half a frame is out");
 }
 
 #[test]
 fn a_closer_ends_a_send_that_nobody_takes() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
-    let options = ConnectOptions { send_limit: None, ..ConnectOptions::default() };
-    let [here, _there] = rpc::transport::memory(options).unwrap();
-    for (mut sender, mut receiver) in [here, connect(&address, LIMIT).unwrap()] {
-        let closer = sender.closer();
-        let blocked = std::thread::spawn(move || {
-            // 64 MiB are more than the sockets hold.
-            let messages = vec![pulled(1 << 20); 16];
-            (sender.send_all_reading(&messages, &mut receiver), sender.send(&messages[0]))
-        });
-        std::thread::sleep(SHORT);
-        assert!(closer.is_open() && !blocked.is_finished());
-        closer.close();
-        let (blocked, after) = blocked.join().unwrap();
-        assert!(matches!(blocked, Err(Error::Closed | Error::Io { .. })), "{blocked:?}");
-        assert!(matches!(after, Err(Error::Closed)), "{after:?}");
-        assert!(!closer.is_open());
-    }
+    let (_listener, address) = nobody_reads();
+    let (mut sender, mut receiver) = connect(&address, LIMIT).unwrap();
+    let closer = sender.closer();
+    let blocked = std::thread::spawn(move || {
+        let messages = many_messages();
+        (sender.send_all_reading(&messages, &mut receiver), sender.send(&messages[0]))
+    });
+    std::thread::sleep(SHORT);
+    assert!(closer.is_open() && !blocked.is_finished());
+    closer.close();
+    let (blocked, after) = blocked.join().unwrap();
+    assert!(matches!(blocked, Err(Error::Closed | Error::Io { .. })), "{blocked:?}");
+    assert!(matches!(after, Err(Error::Closed)), "{after:?}");
+    assert!(!closer.is_open());
 }
 
 #[test]
@@ -144,8 +141,7 @@ fn a_send_that_waits_for_its_own_answers_to_be_read_reads_them() {
 
 #[test]
 fn an_open_that_is_not_answered_ends_in_time() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let (listener, address) = nobody_reads();
     let result = open(&address, Duration::from_millis(50), &hello());
     assert!(matches!(result, Err(Error::TimedOut { .. })), "{result:?}");
     drop(listener);

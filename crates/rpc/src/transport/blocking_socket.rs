@@ -6,14 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::address::Address;
-use super::memory::Memory;
 use crate::error::Error;
 
 #[derive(Debug)]
 pub(super) enum BlockingSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Memory(Memory),
 }
 
 impl BlockingSocket {
@@ -30,12 +28,11 @@ impl BlockingSocket {
         match self {
             BlockingSocket::Tcp(stream) => Read::read(&mut &*stream, into),
             BlockingSocket::Unix(stream) => Read::read(&mut &*stream, into),
-            BlockingSocket::Memory(stream) => stream.read(into),
         }
     }
 
-    /// Reads the bytes that are already there. `limit` is the limit of other reads, which stays set.
-    pub(super) fn read_now(&self, into: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+    /// Reads the bytes that are already there.
+    pub(super) fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             BlockingSocket::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
@@ -49,12 +46,6 @@ impl BlockingSocket {
                 stream.set_nonblocking(false)?;
                 result
             }
-            BlockingSocket::Memory(stream) => {
-                stream.set_read_limit(Some(Duration::ZERO));
-                let result = stream.read(into);
-                stream.set_read_limit(limit);
-                result
-            }
         }
     }
 
@@ -62,7 +53,6 @@ impl BlockingSocket {
         match self {
             BlockingSocket::Tcp(stream) => Write::write_vectored(&mut &*stream, slices),
             BlockingSocket::Unix(stream) => Write::write_vectored(&mut &*stream, slices),
-            BlockingSocket::Memory(stream) => stream.write_vectored(slices),
         }
     }
 
@@ -72,10 +62,6 @@ impl BlockingSocket {
         match self {
             BlockingSocket::Tcp(stream) => stream.set_read_timeout(limit),
             BlockingSocket::Unix(stream) => stream.set_read_timeout(limit),
-            BlockingSocket::Memory(stream) => {
-                stream.set_read_limit(limit);
-                Ok(())
-            }
         }
     }
 
@@ -84,10 +70,6 @@ impl BlockingSocket {
         match self {
             BlockingSocket::Tcp(stream) => stream.set_write_timeout(limit),
             BlockingSocket::Unix(stream) => stream.set_write_timeout(limit),
-            BlockingSocket::Memory(stream) => {
-                stream.set_write_limit(limit);
-                Ok(())
-            }
         }
     }
 
@@ -96,10 +78,6 @@ impl BlockingSocket {
         let _ = match self {
             BlockingSocket::Tcp(stream) => stream.shutdown(Shutdown::Both),
             BlockingSocket::Unix(stream) => stream.shutdown(Shutdown::Both),
-            BlockingSocket::Memory(stream) => {
-                stream.shutdown();
-                Ok(())
-            }
         };
     }
 }

@@ -2,7 +2,6 @@
 
 mod address;
 mod blocking_socket;
-mod memory;
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -77,12 +76,6 @@ pub fn connect_with(
     options: ConnectOptions,
 ) -> Result<(Sender, Receiver), Error> {
     halves(BlockingSocket::connect(address, timeout)?, options)
-}
-
-/// The two ends of a connection inside this process.
-pub fn memory(options: ConnectOptions) -> Result<[(Sender, Receiver); 2], Error> {
-    let (one, other) = memory::pair();
-    Ok([halves(BlockingSocket::Memory(one), options)?, halves(BlockingSocket::Memory(other), options)?])
 }
 
 /// Connects and sends `Hello`, with the default options. A refusal is [`Error::Refused`].
@@ -330,7 +323,7 @@ impl Receiver {
             if let Some(frame) = self.reader.frame()? {
                 return Ok(Some(frame));
             }
-            match self.stream.read_now(self.reader.space(), self.limit.get()) {
+            match self.stream.read_now(self.reader.space()) {
                 Ok(0) => return Err(Error::Closed),
                 Ok(count) => self.reader.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
