@@ -10,10 +10,10 @@
 
 use std::process::ExitCode;
 
+use engine::Tables;
 use matrix::function::sum::RangeSum;
 use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{FunctionFault, PullFunction, PushFunction};
-use seraphim::cli::Tables;
 
 /// The sum of ln(1 + |x|) over a row.
 struct LogSum;

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use algo::param::{Bounds, CheckedParams};
 use algo::{
     AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Output, ParamKind, Scorer,
+    StepDecision, TableLayout, TaskState, TrainTask,
 };
-use algo::{StepDecision, TableLayout, TaskState, TrainTask};
 use data::Batch;
-use matrix::{Agent, ElementType, Keys, MatrixId, MatrixSpec};
-use matrix::{OwnPartitioner, Partitioner, PushRule, Selection, Values, ValuesMut};
-use seraphim::cli::Tables;
+use engine::Tables;
+use matrix::{
+    Agent, ElementType, Keys, MatrixId, MatrixSpec, OwnPartitioner, Partitioner, PushRule, Selection, Values,
+    ValuesMut,
+};
 use serde::{Deserialize, Serialize};
 
 algo::params! {

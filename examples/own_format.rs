@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use data::format::{Abilities, FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use data::{BatchBuilder, FormatTable, LineError, Schema};
-use seraphim::cli::Tables;
+use engine::Tables;
 
 /// The parser of one line. Splits, compression and line numbers are handled elsewhere.
 struct Weather;

@@ -6,8 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
-use seraphim::Error;
-use seraphim::library::{CsrArrays, Flow, RecordAttributes, TrainedModel, Training};
+use engine::{CsrArrays, Error, Flow, RecordAttributes, TrainedModel, Training};
 
 /// Users (features 0 to 99) and items (features 100 to 149): everybody buys every third item, but another third than the
 /// neighbours. No pair of a user and an item comes twice.

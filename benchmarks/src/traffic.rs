@@ -10,10 +10,11 @@ use matrix::{
     Axis, Consistency, ElementType, FunctionTable, Initializer, Keys, MatrixId, MatrixSpec, Partitioner,
     Prefetch, PushRule, Selection, Storage, Values, ValuesMut,
 };
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::{Hello, OpenJob, Role};
 use rpc::{Effect, FrameLimits, Message, Service as _};
 use server::{LaneState, ServerConfig};
-use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, assign_partitions};
+use worker::{AgentEffect, AgentState};
 
 /// Numbers of servers, with one lane each.
 pub(crate) const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];

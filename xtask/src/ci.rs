@@ -250,7 +250,8 @@ fn tests(root: &Path) -> Result<()> {
 
 /// Checks the build without the default feature, `parquet`.
 fn without_parquet(root: &Path) -> Result<()> {
-    Cmd::cargo(root, "clippy -p data -p cluster -p seraphim --no-default-features -- -D warnings").run()
+    Cmd::cargo(root, "clippy -p data -p runtime -p engine -p seraphim --no-default-features -- -D warnings")
+        .run()
 }
 
 /// Builds the examples too, because they use dev-dependencies. Without them cargo would build packages that both use a

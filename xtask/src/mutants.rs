@@ -17,7 +17,7 @@ use crate::metadata;
 /// The version to install, fixed so that every machine makes the same faults.
 const VERSION: &str = "27.1.0";
 /// Crates that are sampled if none is named.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 18] = [
     "matrix",
     "algo",
     "linear",
@@ -31,19 +31,23 @@ const CRATES: [&str; 15] = [
     "server",
     "worker",
     "master",
-    "cluster",
+    "job",
+    "driver",
+    "runtime",
+    "engine",
     "seraphim",
 ];
 /// Crates whose promises are also checked by the tests of others: what their own tests miss goes to these.
-const TESTED_ABOVE: [(&str, &[&str]); 5] = [
+const TESTED_ABOVE: [(&str, &[&str]); 6] = [
     ("algo", &["families", "linear", "factorization", "kmeans", "trees", "topics", "recommend"]),
-    ("cluster", &["seraphim", "simulation"]),
+    ("driver", &["simulation", "seraphim"]),
+    ("runtime", &["seraphim"]),
     ("master", &["simulation"]),
     ("server", &["simulation"]),
     ("worker", &["seraphim", "simulation"]),
 ];
 /// Packages whose tests train and simulate: without optimization they are too slow.
-const SLOW_TESTS: [&str; 3] = ["cluster", "seraphim", "simulation"];
+const SLOW_TESTS: [&str; 3] = ["runtime", "seraphim", "simulation"];
 /// Default number of faults per crate.
 const SAMPLE: usize = 20;
 /// Minimum share of the compiling faults that tests must detect, in percent.

@@ -9,6 +9,7 @@ mod links;
 mod module_docs;
 mod packages;
 mod product_lines;
+mod purity;
 mod ratchet;
 mod rust_text;
 mod tables;
@@ -47,6 +48,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(fuzz_packages(root)?);
     findings.extend(circles::check(&files));
     findings.extend(product_lines::check(&files));
+    findings.extend(purity::check(&files));
     findings.extend(module_docs::check(&files));
     findings.extend(ratchet::check(&files));
     findings.extend(vocabulary::check(&files));

@@ -15,13 +15,13 @@ use matrix::{
     Agent, Axis, Consistency, ElementType, Initializer, Keys, LocalConfig, LocalStore, MatrixId, MatrixSpec,
     Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
 };
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::{CloseJob, Durability, Hello, OpenJob, Role, Standby};
 use rpc::serve::Ports;
 use rpc::{Address, Message};
 use serde_json::{Value, json};
 use server::write_ahead::files::WriteAheadLog;
-use steps::steps;
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
+use worker::RemoteAgent;
 
 const DENSE_LEN: u64 = 1 << 20;
 const SPARSE_ROWS: u64 = 10_000_000;
@@ -277,8 +277,8 @@ pub(super) fn run() -> Result<Value> {
     dense(&servers, &mut raw_bytes, Transport::Tcp, &mut figures)?;
     sparse(&servers, &mut raw_bytes, Transport::Tcp, &mut figures)?;
     small(&servers, &mut raw_bytes, &mut figures)?;
-    steps(&servers, &mut raw_bytes, ("bsp_step", 10, Transport::Tcp), &mut figures)?;
-    steps(&servers, &mut raw_bytes, ("bsp_step_socket", 20, Transport::Socket), &mut figures)?;
+    steps::steps(&servers, &mut raw_bytes, ("bsp_step", 10, Transport::Tcp), &mut figures)?;
+    steps::steps(&servers, &mut raw_bytes, ("bsp_step_socket", 20, Transport::Socket), &mut figures)?;
     let mut near = serde_json::Map::new();
     dense(&servers, &mut raw_bytes, Transport::Socket, &mut near)?;
     sparse(&servers, &mut raw_bytes, Transport::Socket, &mut near)?;

@@ -463,6 +463,13 @@ impl Folder {
     }
 }
 
+/// The folder of a training and the number of the checkpoint that a path names; none: the path is that of the training.
+pub fn split_place(path: &str) -> (String, Option<u64>) {
+    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let number = name.parse().ok().filter(|number| folder_name(*number) == name);
+    (if number.is_some() { folder } else { path }.to_owned(), number)
+}
+
 /// The name of the folder of a checkpoint.
 pub fn folder_name(number: u64) -> String {
     format!("{number:08}")

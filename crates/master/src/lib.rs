@@ -35,6 +35,6 @@ pub use broken::Broken;
 pub use error::Error;
 pub use process::{CheckedConfig, MasterConfig, run};
 pub use runner::{JobEvent, JobLink, JobResult, Runner, SessionCommand};
-pub use session::{lanes_of, owners_of, standbys_of};
+pub use session::{lanes_of, owners_of};
 pub use settings::Settings;
 pub use state::MasterState;

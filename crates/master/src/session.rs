@@ -293,37 +293,6 @@ pub fn lanes_of(servers: &[Member]) -> Vec<SessionLane> {
     all
 }
 
-/// The standby of each lane of [`lanes_of`] these servers: a lane of the next server, which has its lanes for copies after
-/// its own ones.
-///
-/// # Errors
-/// If there are fewer than two servers, or their numbers of lanes differ: the text says what is needed.
-pub fn standbys_of(servers: &[Member]) -> Result<Vec<Standby>, String> {
-    let counts = servers.iter().filter_map(|server| match &server.kind {
-        MemberKind::Server { lanes, addresses, .. } => Some((server, *lanes, addresses)),
-        MemberKind::Worker { .. } => None,
-    });
-    let all: Vec<(&Member, u16, &Vec<String>)> = counts.collect();
-    if all.len() < 2 || all.iter().any(|(_, count, _)| *count != all[0].1) {
-        let names: Vec<&str> = all.iter().map(|(server, ..)| server.name.as_str()).collect();
-        return Err(format!(
-            "replicas need at least two servers, all with the same --lanes: each has a replica of the partitions of another \
-             one; there are {}",
-            names.join(", ")
-        ));
-    }
-    let next = (0..all.len()).map(|i| (all[i], all[(i + 1) % all.len()]));
-    let standbys = next.flat_map(|((primary, count, _), (server, _, addresses))| {
-        (0..count).map(move |lane| Standby {
-            primary: primary.name.clone(),
-            server: server.name.clone(),
-            addresses: addresses.clone(),
-            lane: count + lane,
-        })
-    });
-    Ok(standbys.collect())
-}
-
 /// The lane of each partition of a matrix of a session: blocks of nearly equal size.
 pub fn owners_of(spec: &MatrixSpec, lane_count: usize) -> Vec<u16> {
     let partition_count = spec.partitioner.partition_count();

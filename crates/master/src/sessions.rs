@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use control::JobSubmission;
 use matrix::MatrixSpec;
+use rpc::layout::standbys_of;
 use rpc::message::{
     CheckpointSession, Done, Durability, Fault, FaultKind, JobId, Message, OpenSession, PushPosition,
 };
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use crate::session::{
     CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_checkpoint_name, check_name,
-    lanes_of, standbys_of,
+    lanes_of,
 };
 use crate::start::is_server;
 use crate::state::MasterState;

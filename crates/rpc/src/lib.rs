@@ -19,6 +19,7 @@ pub mod error;
 pub mod frame;
 pub mod header;
 pub mod kind;
+pub mod layout;
 pub mod limits;
 pub mod message;
 pub mod metrics;

@@ -5,9 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::Epochs;
-pub use cluster::amounts::{bytes, count, counted, decimal};
-use cluster::progress::ProgressListener;
-use cluster::report::EpochLine;
+
+pub use engine::amounts::bytes;
+pub use engine::amounts::count;
+pub use engine::amounts::counted;
+pub use engine::amounts::decimal;
+use engine::progress::ProgressListener;
+use engine::report::EpochLine;
 
 use crate::terminal_bar::TerminalBar;
 

@@ -8,16 +8,15 @@ use matrix::{
     Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Prefetch, PullTicket, Selection, Values,
     ValuesMut,
 };
-use rpc::Message;
-use rpc::log_request;
+use rpc::layout::{JobLayout, LaneAddress, LayoutError};
 use rpc::message::Role;
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
+use rpc::{Message, log_request};
 
 use crate::cache::CacheCounts;
 use crate::call::CallOutput;
 use crate::cancellation::CancellationToken;
 use crate::lane_client::{LaneClient, may_come_back};
-use crate::layout::{JobLayout, LaneAddress, LayoutError};
 use crate::prefetch::PrefetchCounts;
 use crate::state::{AgentEffect, AgentState};
 use crate::stats::{AgentStats, SharedStats};

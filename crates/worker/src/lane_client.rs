@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rpc::message::{Fault, FaultKind, Hello, Push, PushFunction, RequestId, Role, Standby, Welcome};
 use rpc::{Closer, Message, Receiver, Sender};
 
-use crate::layout::LaneAddress;
 pub use retry::RetryPolicy;
 pub(crate) use retry::{Backoff, may_come_back};
+use rpc::layout::LaneAddress;
 
 /// Size of the write buffer. Pushes without an answer are collected and sent in one write: with the next other message
 /// to their lane, at the latest with the tick.

@@ -2,7 +2,6 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`layout`] | [`JobLayout`]: the lane of each partition, and the addresses of the lanes |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
 //! | [`stats`] | the counters of an agent |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
@@ -28,7 +27,8 @@ mod input;
 mod lane;
 mod lane_client;
 mod lane_keys;
-pub mod layout;
+#[cfg(test)]
+mod layout_tests;
 mod long_key_list;
 mod pending_pull;
 mod prefetch;
@@ -47,7 +47,7 @@ pub use cache::CacheCounts;
 pub use call::CallOutput;
 pub use cancellation::CancellationToken;
 pub use lane_client::{LaneClient, RetryPolicy};
-pub use layout::{JobLayout, LaneAddress, LayoutError, assign_partitions, can_be_rounded};
+
 pub use prefetch::PrefetchCounts;
 pub use residuals::RESIDUAL_LIMIT_BYTES;
 pub use session::{ParameterSession, PushIdentity, SessionError, SessionOptions};

@@ -25,11 +25,12 @@ use rpc::{Message, WireType, WireValues};
 
 use crate::lane_client::LaneClient;
 use crate::lane_keys::{LaneKeys, split_by_lane};
-use crate::layout::LaneAddress;
+
 pub use error::SessionError;
 pub use options::{PushIdentity, SessionOptions};
 use renewal::Renewal;
 use request::{ask, ask_done, connect_to_master, map_of, receive, send};
+use rpc::layout::LaneAddress;
 
 /// The lease is renewed after this fraction (1/n) of its time.
 const RENEWALS: u32 = 4;

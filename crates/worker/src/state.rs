@@ -11,13 +11,13 @@ use std::time::Duration;
 use matrix::clock::ClockFault;
 use matrix::{Clock, Error, FunctionTable, KeyRuns, MatrixSpec, Placement};
 use rpc::Message;
+use rpc::layout::{JobLayout, LayoutError};
 use rpc::message::{Leave, RequestId};
 
 use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::call::{Call, CallOutput, CurrentCall};
 use crate::lane::{Lane, LinkState, RequestOwner};
-use crate::layout::{JobLayout, LayoutError};
 use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
 use crate::prefetch::Prefetches;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};

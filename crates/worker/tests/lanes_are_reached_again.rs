@@ -6,9 +6,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{FakeLane, ServingThread, fault};
+use rpc::layout::LaneAddress;
 use rpc::message::{Done, DropRows, FaultKind, PushPosition, Role, Standby};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, Service};
-use worker::{LaneAddress, LaneClient, RetryPolicy};
+use worker::{LaneClient, RetryPolicy};
 
 const TOOL: Role = Role::JobTool { job: 7 };
 const NEW: &str = "tcp:127.0.0.1:0";

@@ -11,9 +11,10 @@ use matrix::{
     Agent, Consistency, Element, ElementType, Error, FunctionTable, Keys, ListMatrix, ListSelection, Matrix,
     MatrixId, MatrixRows, Partitioner, Prefetch, PullTicket, PushRule, Selection, Values, ValuesMut,
 };
+use rpc::layout::{JobLayout, LaneAddress};
 use rpc::message::{Hello, PushPosition};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, Service};
-use worker::{CancellationToken, JobLayout, LaneAddress, RemoteAgent};
+use worker::{CancellationToken, RemoteAgent};
 
 const W: MatrixId = MatrixId(0);
 /// Time for which a task computes between two calls.

@@ -14,7 +14,7 @@ use crate::tree::TextFile;
 const CIRCLES: &[(&str, usize)] = &[
     ("algo", 3),
     ("checkpoint", 1),
-    ("cluster", 4),
+    ("runtime", 1),
     ("control", 1),
     ("data", 1),
     ("factorization", 1),
@@ -24,7 +24,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("matrix", 1),
     ("model", 1),
     ("recommend", 1),
-    ("rpc", 5),
+    ("rpc", 4),
     ("server", 2),
     ("store", 1),
     ("topics", 1),

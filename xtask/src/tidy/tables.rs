@@ -15,13 +15,13 @@ struct DocumentedTable {
 
 const DOCUMENTED_TABLES: &[DocumentedTable] = &[
     DocumentedTable {
-        code: "crates/cluster/src/job/keys.rs",
+        code: "crates/job/src/keys.rs",
         page: "docs/commands.md",
         entry: ("    key(\"", '"'),
         spelled: |name| format!("`--{}", name.replace('_', "-")),
     },
     DocumentedTable {
-        code: "crates/cluster/src/exit.rs",
+        code: "crates/job/src/exit.rs",
         page: "docs/exit-codes.md",
         entry: ("    (Exit::", ')'),
         spelled: |row| row.split('"').nth(1).unwrap_or(row).to_owned(),

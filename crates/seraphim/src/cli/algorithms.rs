@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use algo::{AlgorithmRow, Families, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::{Error, Exit};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
 
 pub(super) fn command() -> Command {
     let switch = |name, help| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
@@ -50,10 +49,9 @@ pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Err
 fn settings<'a>(pairs: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, String>, Error> {
     pairs
         .map(|pair| {
-            let (name, value) = pair.split_once('=').ok_or_else(|| Error::InvalidRequest {
-                what: format!("--set {pair} has no value"),
-                advice: "write NAME=VALUE".into(),
-            })?;
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Error::request(format!("--set {pair} has no value"), "write NAME=VALUE"))?;
             Ok((name.to_owned(), value.to_owned()))
         })
         .collect()

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::apply::{ApplyJob, ApplyResult, apply};
+use engine::{Environment, Error, Exit};
 use serde_json::Value;
 
 use super::functions::{modules, modules_arg};
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::run::Environment;
-use crate::run::apply::{ApplyJob, ApplyResult, apply};
 
 pub(super) fn command() -> Command {
     let value = |name: &'static str, value_name: &'static str, help: &'static str| {
@@ -64,10 +62,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let rows = |name: &str| matches.get_many::<u32>(name).map(|rows| rows.copied().collect::<Vec<u32>>());
     let argument = text("argument").map_or(Ok(Value::Null), |text| {
-        serde_json::from_str(&text).map_err(|_| Error::BadValue {
-            place: "--argument".into(),
-            actual: text,
-            expected: "JSON: a number as 0.5, a text in double quotes, a list in brackets".into(),
+        serde_json::from_str(&text).map_err(|_| {
+            Error::bad_value(
+                "--argument",
+                text,
+                "JSON: a number as 0.5, a text in double quotes, a list in brackets",
+            )
         })
     })?;
     let application = ApplyJob {

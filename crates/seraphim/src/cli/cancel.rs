@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use control::Client;
+use engine::{Error, Exit};
 
 use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
 use super::print_text;
-use crate::error::Error;
-use crate::exit::Exit;
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -26,7 +25,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master_http(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
-    let was_live = client.cancel(job, ANSWER_LIMIT).map_err(Error::master(&address))?;
+    let was_live =
+        client.cancel(job, ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
     print_text(&if was_live {
         format!(
             "job {job} was asked to stop at its next step; `seraphim status` shows when it is cancelled, and the path \

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Command};
 use control::{Client, JobStatus};
+use engine::interrupt::Interrupt;
+use engine::{Error, Exit};
 
 use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
 use super::print_text;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -31,14 +30,14 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let (address, token) = (master_http(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
-    let before = number(&client.job(job).map_err(Error::master(&address))?);
-    client.checkpoint(job, ANSWER_LIMIT).map_err(Error::master(&address))?;
+    let before = number(&client.job(job).map_err(engine::runtime::errors::master_error(&address))?);
+    client.checkpoint(job, ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
     interrupt.exit_on_interrupt(format!(
         "job {job} was asked for a checkpoint and will write it; `seraphim status {job}` shows its number"
     ));
     let asked_at = Instant::now();
     loop {
-        let status = client.job(job).map_err(Error::master(&address))?;
+        let status = client.job(job).map_err(engine::runtime::errors::master_error(&address))?;
         let last = number(&status);
         if last > before {
             let clock = &status.progress["checkpoint"]["clock"];

@@ -2,11 +2,10 @@
 
 use checkpoint::{Folder, Manifest};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::{Error, Exit};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
 use crate::progress::{bytes, counted};
 
 pub(super) fn command() -> Command {

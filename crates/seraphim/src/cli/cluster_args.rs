@@ -8,13 +8,12 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches};
 use control::limits::WORKER_GROUP_BYTES;
 use control::text::is_worker_group;
+use engine::Error;
+use engine::job::check::parse_bytes;
 use rpc::transport::Address;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-
-use crate::error::Error;
-use crate::job::check::parse_bytes;
 
 /// Default address of the master.
 pub(super) const DEFAULT_MASTER: &str = "127.0.0.1:7070";
@@ -141,20 +140,17 @@ fn log_filter(text: &str) -> Result<Targets, Error> {
         |part: &str| !part.is_empty() && (part.contains('=') || part.parse::<LevelFilter>().is_ok());
     match text.parse() {
         Ok(filter) if text.split(',').all(is_known) => Ok(filter),
-        _ => Err(Error::BadValue {
-            place: "--log".into(),
-            actual: text.to_owned(),
-            expected: "error, warn, info, debug or trace, or module=level, separated by commas".into(),
-        }),
+        _ => Err(Error::bad_value(
+            "--log",
+            text,
+            "error, warn, info, debug or trace, or module=level, separated by commas",
+        )),
     }
 }
 
 pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
-    text.parse().map_err(|_| Error::BadValue {
-        place: format!("--{flag}"),
-        actual: text.to_owned(),
-        expected: "an address: HOST:PORT, or unix:PATH".into(),
-    })
+    text.parse()
+        .map_err(|_| Error::bad_value(format!("--{flag}"), text, "an address: HOST:PORT, or unix:PATH"))
 }
 
 pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
@@ -164,11 +160,9 @@ pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
 /// Returns the limit of the memory for parameters, in bytes.
 pub(super) fn memory_limit(matches: &ArgMatches) -> Result<u64, Error> {
     match matches.get_one::<String>("memory-limit") {
-        None => Ok(crate::machine::memory_share() * 2),
-        Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
-            place: "--memory-limit".into(),
-            actual: text.clone(),
-            expected: "a number of bytes, as in 512MiB or 2GiB".into(),
+        None => Ok(engine::machine::memory_share() * 2),
+        Some(text) => parse_bytes(text).ok_or_else(|| {
+            Error::bad_value("--memory-limit", text.clone(), "a number of bytes, as in 512MiB or 2GiB")
         }),
     }
 }
@@ -189,10 +183,10 @@ pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
     let token = text.trim_ascii().to_vec();
     if token.is_empty() || token.len() > TOKEN_LIMIT {
-        return Err(Error::InvalidRequest {
-            what: format!("{} contains {} bytes", path.display(), token.len()),
-            advice: format!("a token has 1 to {TOKEN_LIMIT} bytes; generate one with `openssl rand -hex 32`"),
-        });
+        return Err(Error::request(
+            format!("{} contains {} bytes", path.display(), token.len()),
+            format!("a token has 1 to {TOKEN_LIMIT} bytes; generate one with `openssl rand -hex 32`"),
+        ));
     }
     Ok(token)
 }
@@ -206,11 +200,10 @@ pub(super) fn listen(flag: &str, matches: &ArgMatches, token: &[u8]) -> Result<V
             && token.is_empty()
             && !is_loopback(place)
         {
-            return Err(Error::InvalidRequest {
-                what: format!("{place} can be reached from other machines, and there is no token"),
-                advice: "give --token-file FILE here and to all members and clients, or listen on 127.0.0.1"
-                    .into(),
-            });
+            return Err(Error::request(
+                format!("{place} can be reached from other machines, and there is no token"),
+                "give --token-file FILE here and to all members and clients, or listen on 127.0.0.1",
+            ));
         }
     }
     Ok(addresses)
@@ -280,7 +273,7 @@ mod tests {
         assert_eq!(master_http(&none).unwrap().to_string(), "tcp:127.0.0.1:7071");
         assert_eq!(lost_limit(&none), Duration::from_secs(30));
         assert_eq!(token(&none).unwrap(), b"");
-        assert_eq!(memory_limit(&none).unwrap(), crate::machine::memory_share() * 2);
+        assert_eq!(memory_limit(&none).unwrap(), engine::machine::memory_share() * 2);
         assert!(memory_limit(&none).unwrap() > 1 << 20);
         assert!(listen("http", &none, b"").unwrap().is_empty());
     }

@@ -3,10 +3,9 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
+use engine::{Error, Exit};
 
 use super::print_text;
-use crate::error::Error;
-use crate::exit::Exit;
 
 pub(super) fn command() -> Command {
     let shell =

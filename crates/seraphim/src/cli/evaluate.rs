@@ -2,18 +2,14 @@
 
 use algo::metric::calibration::CalibrationRow;
 use clap::{ArgMatches, Command};
+use driver::evaluation::ConfusionMatrix;
+use engine::job::{EvaluateJob, ScoringJob, keys};
+use engine::runtime::cluster::launch;
+use engine::{Environment, Error, Evaluation, Exit, labels};
 
 use super::flags::{raw_job, with_flags};
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::job::keys;
-use crate::job::{EvaluateJob, ScoringJob};
-use crate::labels;
 use crate::progress::{counted, decimal};
-use crate::run::Environment;
-use crate::run::cluster::launch;
-use crate::run::evaluate::{ConfusionMatrix, Evaluation};
 
 /// Maximum number of classes of a confusion matrix that is printed; JSON has it for any number.
 const PRINTED_CLASSES: usize = 20;
@@ -31,7 +27,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw = raw_job(matches, keys::JobCommand::Evaluate);
     let job = EvaluateJob::check(&raw)?;
     let evaluation = match job.members.size() {
-        None => crate::run::evaluate::evaluate(&job, environment)?,
+        None => engine::evaluate::evaluate(&job, environment)?,
         Some(size) => launch::score(&raw, &ScoringJob::Evaluate(job.clone()), size, environment)?,
     };
     print(&evaluation, &job)?;
@@ -40,7 +36,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
 
 /// Prints metrics, as JSON or for people.
 pub(super) fn print(evaluation: &Evaluation, job: &EvaluateJob) -> Result<(), Error> {
-    if job.manner.json {
+    if job.run_options.json {
         return print_json(evaluation);
     }
     print_text(&summary(evaluation))

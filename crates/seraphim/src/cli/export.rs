@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use algo::TextFormat;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::export::{ExportJob, export};
+use engine::runtime::explain::{TextJob, export_text};
+use engine::{Error, Exit};
 
 use super::{Environment, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::run::export::{ExportJob, export};
-use crate::run::{TextJob, export_text};
 
 pub(super) fn command() -> Command {
     Command::new("export")
@@ -82,7 +81,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         };
         print_text(&format!(
             "{} of {} written to {} ({}){others}\n",
-            cluster::amounts::counted(summary.rows, "row"),
+            engine::amounts::counted(summary.rows, "row"),
             summary.table,
             job.output.display(),
             summary.columns.join(", "),
@@ -95,9 +94,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
 fn text_format(matches: &ArgMatches) -> Result<Option<TextFormat>, Error> {
     let format = matches.get_one::<String>("format").map(String::as_str);
     let (tree, has_table) = (matches.get_one::<u64>("tree").copied(), matches.contains_id("table"));
-    let refuse = |what: &str| {
-        Err(Error::InvalidRequest { what: what.into(), advice: "leave one of the two out".into() })
-    };
+    let refuse = |what: &str| Err(Error::request(what, "leave one of the two out"));
     match format {
         Some("text" | "graphviz" | "lightgbm") if has_table => refuse("--table is for --format table only"),
         Some("table" | "lightgbm") if tree.is_some() => {

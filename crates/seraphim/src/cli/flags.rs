@@ -1,9 +1,8 @@
 //! Converts the table of keys to flags, and parsed flags to a raw job.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-
-use crate::job::keys::{self, Key, KeyKind, keys_of};
-use crate::job::raw::RawJob;
+use engine::job::keys::{Key, KeyKind, keys_of};
+use engine::job::{RawJob, keys};
 
 /// Adds the flags of a command's keys.
 pub(super) fn with_flags(command: Command, of: keys::JobCommand) -> Command {

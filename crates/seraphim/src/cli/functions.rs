@@ -1,13 +1,12 @@
 //! `seraphim functions`: lists the PS functions of this program.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::runtime::modules::{extend_table, read_modules};
+use engine::{Error, Exit};
 use matrix::FunctionTable;
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::modules::Modules;
 
 /// The argument `--functions FILE.wasm`, for commands that do not run a job.
 pub(super) fn modules_arg() -> Arg {
@@ -31,7 +30,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, functions: &FunctionTable) -> Result<Exit, Error> {
-    let entries = Modules::read(&modules(matches))?.extend_table(functions)?.entries();
+    let entries = extend_table(&read_modules(&modules(matches))?, functions)?.entries();
     if matches.get_flag("json") {
         let value = |entry: &matrix::function::table::FunctionEntry| json!({"name": entry.name, "version": entry.version, "kind": entry.kind, "reads": entry.from, "writes": entry.into});
         print_json(&entries.iter().map(value).collect::<Vec<Value>>())?;

@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::interrupt::Interrupt;
+use engine::{Error, Exit};
 
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
 use crate::generate::{CtrConfig, Format, generate};
-use crate::interrupt::Interrupt;
 use crate::progress::decimal;
 
 /// Minimum number of features per slot: the ranges of ids start at this size.
@@ -74,7 +73,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let rows = number(matches, "rows", "a whole number", any)?;
     let test_rows = number(matches, "test-rows", "a whole number", any)?;
     let threads = match matches.get_one::<String>("threads") {
-        None => crate::machine::core_count(),
+        None => engine::machine::core_count(),
         Some(_) => number(matches, "threads", "a whole number from 1 to 1024", |n| (1..=1024).contains(n))?,
     };
     let overwrite = matches.get_flag("overwrite");
@@ -126,9 +125,5 @@ fn number<T: FromStr>(
 ) -> Result<T, Error> {
     let text = matches.get_one::<String>(name).expect("it has a default");
     let parsed = text.parse().ok().filter(allowed);
-    parsed.ok_or_else(|| Error::BadValue {
-        place: format!("--{name}"),
-        actual: text.clone(),
-        expected: expected.into(),
-    })
+    parsed.ok_or_else(|| Error::bad_value(format!("--{name}"), text.clone(), expected))
 }

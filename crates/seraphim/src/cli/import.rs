@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::import::{ImportJob, import};
+use engine::{Error, Exit};
 
 use super::{Environment, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
 use crate::progress::counted;
-use crate::run::import::{ImportJob, import};
 
 pub(super) fn command() -> Command {
     Command::new("import")

@@ -2,16 +2,14 @@
 
 use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use driver::epoch_monitor::metrics_text;
+use engine::{Error, Exit, labels};
 use matrix::RowBlock;
 use model::{Manifest, Model, TrainingRecord};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::labels;
 use crate::progress::{bytes, counted, decimal};
-use crate::run::driver::epoch_monitor::metrics_text;
 
 /// Default number of weights that are shown.
 const SHOWN_WEIGHTS: &str = "20";

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use cluster::progress::SilentProgress;
+use engine::interrupt::Interrupt;
+use engine::progress::SilentProgress;
+use engine::runtime::cluster::job_runner::JobRunner;
+use engine::{Environment, Error, Exit};
 use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
@@ -14,11 +17,6 @@ use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, session_checkpoints, session_checkpoints_arg,
     start_log, token, token_arg,
 };
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::run::Environment;
-use crate::run::cluster::job_runner::JobRunner;
 
 /// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

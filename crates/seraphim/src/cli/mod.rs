@@ -29,61 +29,10 @@ mod worker;
 
 use std::process::ExitCode;
 
-use algo::{Families, Family};
 use clap::{ArgMatches, Command};
-use data::FormatTable;
-use matrix::{FunctionTable, OwnPartitioner};
-
-use crate::error::Error;
-use crate::exit::{Exit, TABLE};
-use crate::interrupt::Interrupt;
-use crate::machine;
-use crate::run::Environment;
-
-/// What a program can do. A program of your own adds rows to these tables. Servers and workers that it starts are the
-/// same program, so they have the same tables.
-#[derive(Clone)]
-pub struct Tables {
-    /// Formats of input files.
-    pub formats: FormatTable,
-    /// Families of algorithms.
-    pub families: Families,
-    /// PS functions, those of the families included, and partitioners.
-    pub functions: FunctionTable,
-}
-
-impl Default for Tables {
-    fn default() -> Self {
-        Self { formats: FormatTable::builtin(), families: families::all(), functions: families::functions() }
-    }
-}
-
-impl Tables {
-    /// Adds a family of algorithms and its PS functions.
-    ///
-    /// # Errors
-    /// If a name is taken.
-    pub fn with_family(self, family: &'static Family) -> Result<Self, Error> {
-        let Self { formats, families, mut functions } = self;
-        (family.functions)(&mut functions).map_err(|error| Error::InvalidRequest {
-            what: format!("the functions of the family {}: {error}", family.name),
-            advice: "give the function another name".into(),
-        })?;
-        Ok(Self { formats, families: families.with(family)?, functions })
-    }
-
-    /// Adds a partitioner of matrices ([`matrix::Partitioner::Own`]) to the functions.
-    ///
-    /// # Errors
-    /// If the name is taken.
-    pub fn with_partitioner(mut self, partitioner: OwnPartitioner) -> Result<Self, Error> {
-        self.functions.add_partitioner(partitioner).map_err(|error| Error::InvalidRequest {
-            what: format!("the partitioner {}: {error}", partitioner.name),
-            advice: "give the partitioner another name".into(),
-        })?;
-        Ok(self)
-    }
-}
+use engine::interrupt::Interrupt;
+use engine::job::exit::TABLE;
+use engine::{Environment, Error, Exit, Tables, machine};
 
 /// Runs the program on the arguments of the process.
 pub fn run() -> ExitCode {

@@ -1,17 +1,14 @@
 //! `seraphim predict --model out/ --data test.libsvm.gz --output scores.csv`.
 
 use clap::{ArgMatches, Command};
+use driver::prediction::Prediction;
+use engine::job::{PredictJob, ScoringJob, keys};
+use engine::runtime::cluster::launch;
+use engine::{Environment, Error, Exit};
 
 use super::flags::{raw_job, with_flags};
 use super::print_json;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::job::keys;
-use crate::job::{PredictJob, ScoringJob};
 use crate::progress::counted;
-use crate::run::Environment;
-use crate::run::cluster::launch;
-use crate::run::predict::Prediction;
 
 pub(super) fn command() -> Command {
     with_flags(
@@ -24,15 +21,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw = raw_job(matches, keys::JobCommand::Predict);
     let job = PredictJob::check(&raw)?;
     let to_standard_output = job.output.as_os_str() == "-";
-    if job.manner.json && to_standard_output {
-        let what = "--json and --output - both write to standard output".into();
-        return Err(Error::InvalidRequest {
-            what,
-            advice: "name a file for the scores, or leave out --json".into(),
-        });
+    if job.run_options.json && to_standard_output {
+        let what = "--json and --output - both write to standard output";
+        return Err(Error::request(what, "name a file for the scores, or leave out --json"));
     }
     let prediction = match job.members.size() {
-        None => crate::run::predict::predict(&job, environment)?,
+        None => engine::predict::predict(&job, environment)?,
         Some(size) => launch::score(&raw, &ScoringJob::Predict(job.clone()), size, environment)?,
     };
     print(&prediction, &job)?;
@@ -41,9 +35,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
 
 /// Tells the user what was scored.
 pub(super) fn print(prediction: &Prediction, job: &PredictJob) -> Result<(), Error> {
-    if job.manner.json {
+    if job.run_options.json {
         print_json(prediction)?;
-    } else if !job.manner.quiet {
+    } else if !job.run_options.quiet {
         // It goes to standard error, since standard output may be the scores.
         eprint!("{}", summary(prediction));
     }

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::job::input::scoring_input;
+use engine::job::{Input, keys};
+use engine::recommend::{RecommendJob, RecommendSummary, Subjects, recommend};
+use engine::{Error, Exit, machine};
 
 use super::flags::{key_flag, raw_job_of};
 use super::{Environment, print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::job::{Input, keys, scoring_input};
-use crate::machine;
 use crate::progress::counted;
-use crate::run::recommend::{RecommendJob, RecommendSummary, Subjects, recommend};
 
 /// Keys of `train` that say how data are read.
 const DATA_KEYS: [&str; 6] = ["format", "label", "rating", "header", "delimiter", "bad_lines"];
@@ -63,7 +62,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let path = |name: &str| matches.get_one::<String>(name).map(PathBuf::from);
     let input = |name: &str| -> Result<Option<Input>, Error> {
         let Some(files) = matches.get_many::<String>(name) else { return Ok(None) };
-        scoring_input(&raw_job_of(matches, &DATA_KEYS), files.cloned().collect()).map(Some)
+        Ok(Some(scoring_input(&raw_job_of(matches, &DATA_KEYS), files.cloned().collect())?))
     };
     let subjects = match (path("users"), path("similar-to")) {
         (_, Some(items)) => Subjects::SimilarTo(items),

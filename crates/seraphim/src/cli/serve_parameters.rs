@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::runtime::cluster::launch::LocalMaster;
+use engine::runtime::cluster::parameter_service::{ParameterServiceConfig, serve};
+use engine::{Environment, Error, Exit};
 use rpc::transport::Address;
 use serde_json::{Value, json};
 
@@ -11,14 +14,8 @@ use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, session_checkpoints,
     session_checkpoints_arg, start_log, token, token_arg,
 };
-use super::server_log;
-use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
+use super::{print_json, print_text, server_log};
 use crate::progress::{bytes, counted};
-use crate::run::Environment;
-use crate::run::cluster::launch::LocalMaster;
-use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
 /// Maximum number of servers on one machine, and of threads of each server.
 const SERVER_LIMIT: i64 = 256;
@@ -97,11 +94,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
 
 /// Returns host and port that clients can reach; the master tells them the addresses of the servers.
 fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
-    let bad = |actual: &str, expected: &str| Error::BadValue {
-        place: "--listen".into(),
-        actual: actual.to_owned(),
-        expected: expected.to_owned(),
-    };
+    let bad = |actual: &str, expected: &str| Error::bad_value("--listen", actual, expected);
     match addresses.into_iter().next() {
         Some(Address::Tcp(place)) => {
             let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);

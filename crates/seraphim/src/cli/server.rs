@@ -5,6 +5,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::interrupt::Interrupt;
+use engine::runtime::cluster::socket_folder::SocketFolder;
+use engine::{Environment, Error, Exit};
 use member::{MemberConfig, MemberEvent, join};
 use rpc::Message;
 use rpc::message::control::{ControlBody, MemberKind};
@@ -19,11 +22,6 @@ use super::cluster_args::{
     master_arg, memory_limit, start_log, token, token_arg,
 };
 use super::server_log::{self, ServerLog};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::run::Environment;
-use crate::run::cluster::socket_folder::SocketFolder;
 
 /// Maximum number of lanes of one server.
 const LANE_LIMIT: i64 = 256;
@@ -103,7 +101,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     set_stop_behaviour(matches, interrupt, STOPPING);
     let token = token(matches)?;
     let lanes =
-        matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
+        matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| engine::machine::core_count() as u16);
     let memory_limit_bytes = memory_limit(matches)?;
     let open_jobs = OpenJobs::default();
     let events = ClusterEvents::default();
@@ -122,7 +120,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         memory_limit_bytes,
         write_ahead_log: log.shared(),
         functions: environment.functions.clone(),
-        modules: crate::modules::OF_JOBS,
+        modules: engine::runtime::modules::OF_JOBS,
         ..server::ServerConfig::default()
     };
     let all_lanes = config.all_lanes();
@@ -242,7 +240,8 @@ impl ServerMembership {
     fn run(mut self) -> Result<(), Error> {
         let master = self.member.master.clone();
         loop {
-            let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
+            let (membership, events) =
+                join(self.member.clone()).map_err(engine::runtime::errors::server_error(&master))?;
             self.member.restored = false;
             if let Some(lanes) = self.has_joined.take() {
                 // Without a log of an earlier process nobody waits for them.
@@ -256,7 +255,8 @@ impl ServerMembership {
                 }
                 match events.recv_timeout(POLL_INTERVAL) {
                     Ok(MemberEvent::MasterLost { reason }) => {
-                        let text = format!("the master at {master} is lost: {reason}{}", self.ended_jobs_text());
+                        let text =
+                            format!("the master at {master} is lost: {reason}{}", self.ended_jobs_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
                     Ok(MemberEvent::MasterRestarted { continued }) => {
@@ -306,7 +306,7 @@ impl ServerMembership {
         self.events.tell(&ClusterEvent::JobsEnd(jobs.clone()));
         for job in jobs {
             for lane in 0..self.all_lanes {
-                self.close(job, lane, reason).map_err(Error::server(&self.own))?;
+                self.close(job, lane, reason).map_err(engine::runtime::errors::server_error(&self.own))?;
             }
         }
         Ok(())

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Arg, ArgAction, ArgMatches};
+use engine::Error;
 use member::MemberConfig;
 use rpc::message::JobId;
 use rpc::transport::Address;
 use server::write_ahead::files::{ProcessPlace, WriteAheadLog};
-
-use crate::error::Error;
 
 pub(super) fn args() -> [Arg; 2] {
     [

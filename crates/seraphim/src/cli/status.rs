@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use control::request::Status;
 use control::text::{plain, plain_lines};
 use control::{Client, JobState, JobStatus};
+use engine::{Error, Exit};
 use rpc::message::control::{Member, MemberKind};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -17,8 +18,6 @@ use serde_json::{Value, json};
 use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::submit::state_name;
 use super::{evaluate, predict, print_json, print_text, train};
-use crate::error::Error;
-use crate::exit::Exit;
 use crate::progress::{bytes, counted};
 
 /// Maximum wait for the answer of the master.
@@ -43,7 +42,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let client = Client::new(address.clone(), &token);
     let json = matches.get_flag("json");
     if let Some(number) = matches.get_one::<u32>("job").copied() {
-        let job = client.job(number).map_err(Error::master(&address))?;
+        let job = client.job(number).map_err(engine::runtime::errors::master_error(&address))?;
         if json {
             print_json(&job)?;
         } else {
@@ -51,7 +50,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         }
         return Ok(Exit::Done);
     }
-    let Status { members, jobs } = client.status(ANSWER_LIMIT).map_err(Error::master(&address))?;
+    let Status { members, jobs } =
+        client.status(ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
     if json {
         let members: Vec<Value> =
             members.iter().map(|(member, report)| json!({"member": member, "report": report})).collect();

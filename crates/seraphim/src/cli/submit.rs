@@ -7,6 +7,14 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use control::text::plain_lines;
 use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
+use engine::interrupt::Interrupt;
+use engine::job::checkpoints::CheckpointEvery;
+use engine::job::keys::JobCommand;
+use engine::job::submission::{CheckedJob, PathBase};
+use engine::job::{RawJob, ScoringJob, TrainJob, submission};
+use engine::outputs::{self, write_report};
+use engine::report::Report;
+use engine::{Environment, Error, Exit};
 use rpc::Address;
 use rpc::message::JobId;
 use serde::de::DeserializeOwned;
@@ -17,16 +25,6 @@ use super::cluster_args::{
 };
 use super::flags::{raw_job, with_flags};
 use super::{evaluate, predict, print_json, print_text, train};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::job::checkpoints::CheckpointEvery;
-use crate::job::keys::JobCommand;
-use crate::job::raw::RawJob;
-use crate::job::submission::{self, CheckedJob, PathBase};
-use crate::job::{ScoringJob, TrainJob};
-use crate::report::Report;
-use crate::run::Environment;
 
 /// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
@@ -117,7 +115,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         ));
     }
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
-    let number = submitted.map_err(Error::master(&address))?;
+    let number = submitted.map_err(engine::runtime::errors::master_error(&address))?;
     if matches.get_flag("detach") {
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
@@ -151,14 +149,12 @@ fn cancel_when_interrupted(client: &Client, number: JobId, flags: &str, interrup
 
 fn check_report(job: &TrainJob, matches: &ArgMatches) -> Result<(), Error> {
     if matches.get_flag("detach") && job.report.is_some() {
-        return Err(Error::InvalidRequest {
-            what: "--report is written at the end of the job, and --detach does not wait for it".into(),
-            advice:
-                "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended"
-                    .into(),
-        });
+        return Err(Error::request(
+            "--report is written at the end of the job, and --detach does not wait for it",
+            "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended",
+        ));
     }
-    job.check_report()
+    outputs::check_report(job)
 }
 
 /// A submitted job at its master.
@@ -185,7 +181,7 @@ impl SubmittedJob {
                     return false;
                 }
                 lost_since = None;
-                if !job.manner().quiet {
+                if !job.run_options().quiet {
                     for line in changes(last.as_ref(), status) {
                         print_notice(&line);
                     }
@@ -198,11 +194,13 @@ impl SubmittedJob {
                 Ok(()) => return Ok(last),
                 // The master stops, is gone, or has too much to do.
                 Err(error) if error.may_pass() => error.to_string(),
-                Err(error) if lost_since.is_none() => return Err(Error::master(address)(error)),
+                Err(error) if lost_since.is_none() => {
+                    return Err(engine::runtime::errors::master_error(address)(error));
+                }
                 Err(error) => return Err(lost_master(address, *number, job, &error)),
             };
             let lost = lost_master(address, *number, job, &problem);
-            if lost_since.is_none() && !job.manner().quiet {
+            if lost_since.is_none() && !job.run_options().quiet {
                 print_notice(&format!("{lost}; waiting {} s for the master", limit.as_secs()));
             }
             if is_other || lost_since.get_or_insert_with(Instant::now).elapsed() >= *limit {
@@ -337,9 +335,9 @@ fn finish_training(status: JobStatus, job: &TrainJob) -> Result<Exit, Error> {
         return Err(Error::Cluster { text, exit: Exit::Internal });
     };
     if let Some(path) = &job.report {
-        report.write(path)?;
+        write_report(&report, path)?;
     }
-    if job.manner.json {
+    if job.run_options.json {
         print_json(&report)?;
     } else {
         print_text(&train::summary(&report))?;
@@ -473,7 +471,8 @@ mod tests {
         let told = |job: &CheckedJob| lost_master(&address, 7, job, &"it is gone").to_string();
         let text = told(&training());
         assert!(
-            text.contains("127.0.0.1:1 is lost, with job 7: it is gone.") && text.contains("--resume m.checkpoints")
+            text.contains("127.0.0.1:1 is lost, with job 7: it is gone.")
+                && text.contains("--resume m.checkpoints")
         );
         let text = told(&job(&["evaluate", "--model", "m", "--data", "a"]));
         assert!(text.contains("submit it again"), "{text}");

@@ -4,20 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Command};
+use driver::epoch_monitor::metrics_text;
+use engine::job::{RawJob, TrainJob, keys};
+use engine::job_file::{read_job_file, with_modules};
+use engine::report::Report;
+use engine::runtime::saved_job::saved_job;
+use engine::train::train;
+use engine::{Environment, Error, Exit, labels};
 
 use super::flags::{raw_job, with_flags};
 use super::{print_json, print_text};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::job::TrainJob;
-use crate::job::checkpoints;
-use crate::job::keys;
-use crate::job::raw::RawJob;
-use crate::labels;
 use crate::progress::{Progress, bytes, counted};
-use crate::report::Report;
-use crate::run::Environment;
-use crate::run::driver::epoch_monitor::metrics_text;
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
@@ -32,23 +29,20 @@ pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
     let mut raw = RawJob::new();
     match matches.get_one::<String>("what") {
         Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {
-            raw = RawJob::from_file(Path::new(file))?;
+            raw = read_job_file(Path::new(file))?;
         }
         Some(algorithm) => flags.algorithm = Some(algorithm.clone()),
-        None => raw = checkpoints::saved_job(&flags)?.unwrap_or_default(),
+        None => raw = saved_job(&flags)?.unwrap_or_default(),
     }
-    raw.overridden_by(flags).with_modules()
+    with_modules(raw.overridden_by(flags))
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let raw = raw(matches)?;
     let job = TrainJob::check(&raw, environment.families)?;
     let progress = Arc::new(Progress::new());
-    let report = match job.size {
-        None => crate::run::local::train(&raw, &job, environment, progress)?,
-        Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment, progress)?,
-    };
-    if job.manner.json {
+    let report = train(&raw, &job, environment, progress)?;
+    if job.run_options.json {
         print_json(&report)?;
     } else {
         print_text(&summary(&report))?;
@@ -111,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::{EpochLine, Timings};
+    use engine::report::{EpochLine, Timings};
 
     fn report(change: impl Fn(&mut Report)) -> Report {
         let line = |epoch, loss: f64| {

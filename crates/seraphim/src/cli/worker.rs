@@ -3,17 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command};
+use engine::runtime::cluster::worker::{WorkerConfig, run as work};
+use engine::runtime::local_data::LocalData;
+use engine::{Environment, Error, Exit};
 use rpc::message::control::MemberKind;
 
 use super::cluster_args::{
     http_arg, listen, log_args, master_arg, start_log, token, token_arg, worker_group_arg,
 };
 use super::server::{member, member_args, set_stop_behaviour};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::job::local_data::LocalData;
-use crate::run::Environment;
-use crate::run::cluster::worker::{WorkerConfig, run as work};
 
 pub(super) fn command() -> Command {
     Command::new("worker")
@@ -44,7 +42,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     start_log(matches)?;
     let stopping = "stopping: this worker leaves, and jobs with tasks on it wait for another one; press Ctrl-C again to end at once";
     set_stop_behaviour(matches, environment.interrupt, stopping);
-    let slots = crate::machine::core_count() as u32;
+    let slots = engine::machine::core_count() as u32;
     let group = matches.get_one::<String>("worker-group").cloned().unwrap_or_default();
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots, group })?,

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
-
-use crate::error::Error;
+use engine::Error;
 
 /// A Parquet file of generated records.
 pub(super) struct ParquetSink {

@@ -5,14 +5,14 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use engine::Error;
+use engine::interrupt::Interrupt;
+use engine::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
 use serde::Serialize;
 use store::TempOutput;
 
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};
-use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
 
 /// Number of records in a chunk.
 const CHUNK_RECORDS: u64 = 10_000;
@@ -166,11 +166,8 @@ fn open(
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => {
                 let _ = (config, part);
-                let what = "this program was built without Parquet".into();
-                return Err(Error::InvalidRequest {
-                    what,
-                    advice: "build it with the feature parquet".into(),
-                });
+                let what = "this program was built without Parquet";
+                return Err(Error::request(what, "build it with the feature parquet"));
             }
         });
     }

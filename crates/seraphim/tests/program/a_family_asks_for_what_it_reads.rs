@@ -5,17 +5,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::Folder;
 use algo::param::CheckedParams;
 use algo::{
     AlgorithmRow, DataFacts, EpochEnd, Error, Family, Job, Learner, Model, Needs, Output, Scorer,
     TableLayout, TaskState, TrainTask,
 };
 use data::Batch;
+use engine::{Data, Tables, Training};
 use math::hash::named_key;
 use matrix::{Agent, ElementType, MatrixSpec, PushRule};
-use seraphim::cli::Tables;
-use seraphim::library::{Data, Training};
+
+use crate::common::Folder;
 
 /// What the tasks have read: the keys of each record in their order, and its time.
 static READ: Mutex<Vec<(Vec<u64>, f64)>> = Mutex::new(Vec::new());

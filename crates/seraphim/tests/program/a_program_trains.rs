@@ -4,8 +4,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use engine::{CsrArrays, Data, DenseArrays, Flow, RecordAttributes, TrainedModel, Training};
+
 use crate::common::{Folder, clicks, succeed};
-use seraphim::library::{CsrArrays, Data, DenseArrays, Flow, RecordAttributes, TrainedModel, Training};
 
 /// The records of a libsvm text whose values are all 1.
 fn arrays(text: &str) -> CsrArrays {
@@ -123,7 +124,7 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
 #[test]
 fn record_batches_have_names_of_labels_and_values() {
     use arrow_array::{ArrayRef, Float64Array, StringArray};
-    use seraphim::library::RecordBatch;
+    use engine::RecordBatch;
     let batch = |range: std::ops::Range<usize>| {
         let colors: Vec<&str> = range.clone().map(|i| ["red", "green", "blue"][i % 3]).collect();
         let towns: Vec<&str> = range.clone().map(|i| ["Rome", "Oslo"][i / 3 % 2]).collect();

@@ -411,7 +411,7 @@ fn a_forged_manifest_never_panics() {
                     model::Model::read(path, with_slots)?;
                     let mut files = model::ModelFiles::open(path, with_slots)?;
                     let scoring = families::all().load(&files.manifest.model)?;
-                    seraphim::run::score::ModelScorer::new(&mut files, scoring, 1, &families::functions())
+                    engine::runtime::score::ModelScorer::new(&mut files, scoring, 1, &families::functions())
                         .map(drop)
                 });
                 assert!(read.is_ok(), "{at} = {forged} panics");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use engine::runtime::cluster::servers::Servers;
 use math::random::{Purpose, RandomStream, stream};
 use matrix::function::extreme::{Extreme, FirstDifference, TopK};
 use matrix::function::fill::Random;
@@ -21,8 +22,8 @@ use matrix::{
     LocalStore, MatrixId, MatrixSpec, OwnedValues, PullFunction, PullTicket, PushFunction, Selection, Values,
     ValuesMut, VectorPool,
 };
-use seraphim::run::cluster::servers::Servers;
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
+use worker::RemoteAgent;
 
 const M: MatrixId = MatrixId(0);
 const ROWS: u32 = 4;

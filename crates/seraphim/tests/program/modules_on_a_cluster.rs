@@ -2,14 +2,17 @@
 //! a job trains, tasks of another job on the same servers call the functions of the modules that their own job brought.
 #![cfg(feature = "wasm")]
 
+use engine::job::Modules;
+use engine::runtime::cluster::servers::Servers;
+use engine::runtime::modules::{extend_table, read_modules};
+use matrix::{Agent, Consistency, ElementType, FunctionTable, MatrixId, MatrixSpec, VectorPool};
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
+use rpc::message::{Member, MemberKind};
+use serde_json::{Value, json};
+use worker::RemoteAgent;
+
 use crate::common::cluster::Cluster;
 use crate::common::{Folder, bytes_of, clicks, succeed};
-use matrix::{Agent, Consistency, ElementType, FunctionTable, MatrixId, MatrixSpec, VectorPool};
-use rpc::message::{Member, MemberKind};
-use seraphim::modules::Modules;
-use seraphim::run::cluster::servers::Servers;
-use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 5_000;
@@ -47,7 +50,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
 
 /// Computes x = 2, y = 3, then y = 0.5 x + y by the function of the module. Returns the sum of y.
 fn call(layout: &JobLayout, modules: &Modules) -> f64 {
-    let functions = modules.extend_table(&FunctionTable::builtin()).expect("good modules");
+    let functions = extend_table(modules, &FunctionTable::builtin()).expect("good modules");
     let agent = RemoteAgent::with_functions(layout.clone(), 0, &[], functions.clone());
     let mut agent = agent.expect("a good layout");
     let call = |name: &str, from: &[u32], into: &[u32], argument: Value| {
@@ -80,7 +83,7 @@ fn modules_are_submitted_to_a_running_cluster_and_called_there() {
     let training = with(&long, &["--set", "epochs=10000", "--wait-limit", "20"]);
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 0));
     let (layout, modules) =
-        (vectors(&cluster), Modules::read(std::slice::from_ref(&file)).expect("a good file"));
+        (vectors(&cluster), read_modules(std::slice::from_ref(&file)).expect("a good file"));
     let mut servers = Servers::connect(&layout, &[]).expect("they listen");
     servers.open_job_with(modules.list()).expect("they take modules");
     assert_eq!(call(&layout, &modules), 4.0 * COLUMNS as f64);

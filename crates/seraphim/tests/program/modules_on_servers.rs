@@ -6,14 +6,16 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use engine::job::Modules;
+use engine::runtime::cluster::servers::Servers;
+use engine::runtime::modules::{OF_JOBS, extend_table, read_modules};
 use matrix::function::pack;
 use matrix::{
     Agent, Consistency, ElementType, FunctionCall, FunctionTable, Keys, MatrixId, MatrixSpec, Selection,
     Values, ValuesMut, VectorPool,
 };
-use seraphim::modules::{Modules, OF_JOBS};
-use seraphim::run::cluster::servers::Servers;
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
+use worker::RemoteAgent;
 
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 3_001;
@@ -101,7 +103,7 @@ fn modules() -> Modules {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("some.wasm");
     std::fs::write(&file, wat::parse_str(MODULE).unwrap()).unwrap();
-    Modules::read(&[file.display().to_string()]).unwrap()
+    read_modules(&[file.display().to_string()]).unwrap()
 }
 
 fn call(name: &str) -> FunctionCall {
@@ -128,7 +130,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     servers.open_job_with(modules.list()).unwrap();
     // Sends the same content again, as after a lost connection.
     servers.open_job_with(modules.list()).unwrap();
-    let functions = modules.extend_table(&FunctionTable::builtin()).unwrap();
+    let functions = extend_table(&modules, &FunctionTable::builtin()).unwrap();
     let mut agent = RemoteAgent::with_functions(served.layout.clone(), 0, &[], functions.clone()).unwrap();
     let ones = vec![1.0; COLUMNS as usize];
     let all = Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use algo::Epochs;
-use cluster::interrupt::Interrupt;
-use cluster::job::TrainJob;
-use cluster::job::keys::{JobCommand, find};
-use cluster::job::raw::RawJob;
-use cluster::progress::ProgressListener;
-use cluster::report::EpochLine;
-use cluster::run::{Environment, local};
 use data::FormatTable;
+use engine::Environment;
+use engine::interrupt::Interrupt;
+use engine::job::TrainJob;
+use engine::job::keys::{JobCommand, find};
+use engine::job::raw::RawJob;
+use engine::progress::ProgressListener;
+use engine::report::EpochLine;
+use engine::runtime::local;
 
 use crate::common::{Folder, clicks};
 

@@ -390,7 +390,7 @@ fn checkpoints_are_listed_verified_and_removed() {
         let steps = if is_within { STEPS } else { 0 };
         assert!((epoch * STEPS..=epoch * STEPS + steps).contains(&clock), "{value}");
         let place = if is_within { "within" } else { "before" };
-        let size = cluster::amounts::bytes(number("size_bytes"));
+        let size = engine::amounts::bytes(number("size_bytes"));
         let expected =
             format!("{:08}  {place} epoch {}, clock {clock}, 1 task, {size}", number("number"), epoch + 1);
         assert_eq!(row, expected);
@@ -403,6 +403,6 @@ fn checkpoints_are_listed_verified_and_removed() {
     }
     let all = values.len() - 1;
     let said = succeed(&["checkpoints", "prune", &place, "--keep", "1"]);
-    assert_eq!(said, format!("removed {}\n", cluster::amounts::counted(all as u64, "checkpoint")));
+    assert_eq!(said, format!("removed {}\n", engine::amounts::counted(all as u64, "checkpoint")));
     assert_eq!(succeed(&["checkpoints", "list", &place]).lines().count(), 2);
 }

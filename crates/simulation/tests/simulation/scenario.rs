@@ -7,8 +7,8 @@ use matrix::{
     Axis, Consistency, ElementType, FunctionTable, Initializer, MatrixSpec, Partitioner, Placement, Prefetch,
     PushRule, Storage,
 };
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::Standby;
-use worker::{JobLayout, LaneAddress, assign_partitions};
 
 /// Number of counters in a partition: no job has more tasks, including those that join.
 pub(crate) const TASK_LIMIT: u32 = 8;

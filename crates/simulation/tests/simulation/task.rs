@@ -2,8 +2,9 @@
 
 use matrix::{Element, ElementType, FunctionTable, MatrixId, OwnedValues, PullTicket, with_element_type};
 use rpc::Message;
+use rpc::layout::JobLayout;
 use rpc::message::{FaultKind, Hello, Role};
-use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
+use worker::{AgentEffect, AgentState, CallOutput};
 
 use crate::cluster::{Cluster, time};
 use crate::functions::{failing_calls, may_fail, part, pull_call, push_call, tried_call};

@@ -7,10 +7,11 @@ use matrix::{
 };
 use proptest::prelude::*;
 use rpc::Message;
+use rpc::layout::{JobLayout, LaneAddress, LayoutError, assign_partitions};
 use rpc::message::{KeyList, Push, PushPosition, Welcome};
 
 use super::*;
-use crate::{AgentEffect, JobLayout, LaneAddress, LayoutError, assign_partitions};
+use crate::AgentEffect;
 
 const ROUNDED: [WireType; 2] = [WireType::Bf16, WireType::Int8];
 const LANES: u16 = 2;

@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use rpc::Message;
+use rpc::layout::LaneAddress;
 use rpc::message::{RequestId, Role, SessionMap};
 
 use super::SessionError;
 use crate::lane_client::{LaneClient, RetryPolicy};
-use crate::layout::LaneAddress;
 
 /// Maximum wait for an answer: a function may compute for minutes.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);

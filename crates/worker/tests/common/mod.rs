@@ -9,12 +9,13 @@ use matrix::{
     Axis, Consistency, Element, ElementType, FunctionTable, Initializer, Matrix, MatrixSpec, OwnedValues,
     Partitioner, PushId, PushRule, Storage,
 };
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::{
     Done, Fault, FaultKind, KeyList, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push,
     PushFunction, PushPosition, Released, TryFunction, Welcome,
 };
 use rpc::{Listener, Message, ServeConfig, Service, Stop, WireValues, serve};
-use worker::{AgentEffect, AgentState, CallOutput, JobLayout, LaneAddress, assign_partitions};
+use worker::{AgentEffect, AgentState, CallOutput};
 
 pub(crate) type Row = (u32, u32, u64);
 

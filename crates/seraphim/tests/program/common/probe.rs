@@ -8,9 +8,10 @@ use matrix::{
     Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PullTicket,
     PushRule, Selection, Storage, Values, ValuesMut,
 };
+use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::{Hello, OpenJob, Role, Stats, StatsReply};
 use rpc::{Address, Message, Receiver, Sender};
-use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
+use worker::RemoteAgent;
 
 use super::cluster::Cluster;
 

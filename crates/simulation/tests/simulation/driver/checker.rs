@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algo::EpochDecision;
 use checkpoint::Manifest;
-use cluster::run::driver::messages::{FromWorker, ToWorker};
+use driver::messages::{FromWorker, ToWorker};
 
 use super::Facts;
 use super::scenario::{Misfortune, Scenario, WAIT_LIMIT};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use algo::metric::RealAccumulator;
 use algo::{DataFacts, EpochDecision, EpochReport, MetricAccumulator, SavedModel};
 use checkpoint::{Base, PartFile};
-use cluster::run::driver::messages::{FromWorker, ToWorker};
-use cluster::run::failure::{FailureRank, ReadPosition};
-use cluster::run::totals::TaskSummary;
 use data::{Schema, Survey};
+use driver::failure::{FailureRank, ReadPosition};
+use driver::messages::{FromWorker, ToWorker};
+use driver::totals::TaskSummary;
 use model::TrainingPosition;
 
 use super::scenario::{Misfortune, Scenario};

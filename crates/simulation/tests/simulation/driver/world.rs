@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::job::TrainJob;
-use cluster::job::raw::RawJob;
-use cluster::progress::SilentProgress;
-use cluster::run::driver::messages::{FromWorker, ToWorker};
-use cluster::run::driver::run_loop::JobDriver;
-use cluster::run::driver::{
-    Driver, DriverConfig, Effect, Event, Incidents, ParameterPlace, ParametersRequest, RunEnd,
-    SnapshotPurpose, WorkerInfo,
+use driver::messages::{FromWorker, ToWorker};
+use driver::progress::SilentProgress;
+use driver::{
+    Driver, DriverConfig, Effect, Error, Event, Incidents, JobDriver, ParameterPlace, ParametersRequest,
+    RunEnd, SnapshotPurpose, WorkerInfo,
 };
-use cluster::{Error, Exit};
+use job::raw::RawJob;
+use job::{Exit, TrainJob};
 use math::random::{Purpose, RandomStream, stream};
 use rpc::message::{Member, MemberKind};
 use serde_json::{Value, json};
@@ -154,6 +152,7 @@ impl World {
         let server = Member { id: 9, name: "server-0".into(), incarnation: 1, kind, host: String::new() };
         let worker = |id| WorkerInfo { id, name: Some(format!("worker-{id}")), slots: 1 };
         let config = DriverConfig {
+            threads: 1,
             job: 1,
             workers: (0..scenario.workers).map(worker).collect(),
             parameters: ParameterPlace::Servers(vec![server]),

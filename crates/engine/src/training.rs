@@ -1,0 +1,171 @@
+//! Training in a program.
+
+use std::fmt::{Debug, Display, Formatter};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use data::arrays::MemoryInputs;
+use driver::progress::ProgressListener;
+use driver::report::EpochLine;
+use job::keys::JobCommand;
+use job::{RawJob, TrainJob};
+use runtime::interrupt::Interrupt;
+use runtime::score::LoadedModel;
+use runtime::{Environment, local, machine};
+
+use crate::dataset::Data;
+use crate::options::{not_in_one_process, set_options};
+use crate::tables::Tables;
+use crate::trained_model::TrainedModel;
+use driver::Error;
+
+/// What goes on after an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// Training ends at the next step, and the model so far is the result.
+    Stop,
+}
+
+/// What a program does after each epoch.
+type EpochCallback = Arc<dyn Fn(&EpochLine) -> Flow + Send + Sync>;
+
+/// A training run that is being described.
+#[derive(Clone)]
+pub struct Training {
+    algorithm: String,
+    /// Keys of a job file with their values.
+    options: Vec<(String, String)>,
+    validation: Option<Data>,
+    from: Option<PathBuf>,
+    tables: Tables,
+    on_epoch: Option<EpochCallback>,
+}
+
+impl Debug for Training {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { algorithm, options, validation, .. } = self;
+        f.debug_struct("Training")
+            .field("algorithm", algorithm)
+            .field("options", options)
+            .field("validation", validation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Training {
+    /// A run of an algorithm (`seraphim algorithms` lists them) with its defaults.
+    pub fn new(algorithm: &str) -> Self {
+        Self {
+            algorithm: algorithm.to_owned(),
+            options: Vec::new(),
+            validation: None,
+            from: None,
+            tables: Tables::default(),
+            on_epoch: None,
+        }
+    }
+
+    /// Sets a parameter of the algorithm, as `--set name=value` does.
+    #[must_use]
+    pub fn set(self, name: &str, value: impl Display) -> Self {
+        self.option("set", format!("{name}={value}"))
+    }
+
+    /// Sets a key of the job file, such as `label`, `tasks`, `seed` or `consistency`; see `docs/commands.md`.
+    #[must_use]
+    pub fn option(mut self, key: &str, value: impl Display) -> Self {
+        self.options.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Data to validate on after every epoch.
+    #[must_use]
+    pub fn validate(mut self, data: &Data) -> Self {
+        self.validation = Some(data.clone());
+        self
+    }
+
+    /// A model directory from which training continues.
+    #[must_use]
+    pub fn from_model(mut self, path: impl Into<PathBuf>) -> Self {
+        self.from = Some(path.into());
+        self
+    }
+
+    /// Formats, families of algorithms and functions, with rows of the program.
+    #[must_use]
+    pub fn with_tables(mut self, tables: Tables) -> Self {
+        self.tables = tables;
+        self
+    }
+
+    /// Calls `callback` with the metrics of each epoch, from a thread of the run, until it returns [`Flow::Stop`].
+    #[must_use]
+    pub fn on_epoch(mut self, callback: impl Fn(&EpochLine) -> Flow + Send + Sync + 'static) -> Self {
+        self.on_epoch = Some(Arc::new(callback));
+        self
+    }
+
+    /// Trains on `data`.
+    ///
+    /// # Errors
+    /// Those of `seraphim train`: an unknown algorithm, key or value, data that cannot be read, a loss that diverged.
+    pub fn run(&self, data: &Data) -> Result<TrainedModel, Error> {
+        let folder = tempfile::Builder::new().prefix("seraphim-model-").tempdir();
+        let folder = folder.map_err(Error::io("create a folder in", &std::env::temp_dir()))?;
+        let path = folder.path().join("model");
+        let mut memory = MemoryInputs::default();
+        let mut raw = RawJob::new();
+        raw.algorithm = Some(self.algorithm.clone());
+        let mut own = vec![
+            ("model", vec![path.display().to_string()]),
+            ("data", data.inputs("training", &mut memory)?),
+        ];
+        if let Some(validation) = &self.validation {
+            own.push(("validate", validation.inputs("validation", &mut memory)?));
+        }
+        own.extend(self.from.iter().map(|from| ("from", vec![from.display().to_string()])));
+        set_options(&mut raw, JobCommand::Train, &self.options, own)?;
+        let job = TrainJob::check(&raw, &self.tables.families)?;
+        if job.size.is_some() {
+            return Err(not_in_one_process("train"));
+        }
+        let interrupt = Interrupt::new();
+        let formats = self.tables.formats.clone().with_memory(memory);
+        let environment = Environment {
+            formats: &formats,
+            families: &self.tables.families,
+            functions: &self.tables.functions,
+            interrupt: &interrupt,
+        };
+        let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: interrupt.clone() };
+        let report = local::train(&raw, &job, environment, Arc::new(listener))?;
+        let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
+        let loaded = LoadedModel::read(&path, &self.tables.families, &self.tables.functions, threads)?;
+        let tables = self.tables.clone();
+        let (loaded, report) = (Arc::new(loaded), Some(Arc::new(report)));
+        Ok(TrainedModel { loaded, report, tables, _folder: Some(Arc::new(folder)) })
+    }
+}
+
+/// Passes epochs to the program.
+struct EpochListener {
+    on_epoch: Option<EpochCallback>,
+    interrupt: Interrupt,
+}
+
+impl Debug for EpochListener {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EpochListener").finish_non_exhaustive()
+    }
+}
+
+impl ProgressListener for EpochListener {
+    fn epoch_done(&self, _epoch_count: u64, line: &EpochLine) {
+        let Some(on_epoch) = self.on_epoch.as_ref().filter(|_| !self.interrupt.is_raised()) else { return };
+        if on_epoch(line) == Flow::Stop {
+            self.interrupt.raise();
+        }
+    }
+}

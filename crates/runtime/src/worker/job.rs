@@ -1,0 +1,403 @@
+//! One job on one worker: handles each message of the driver.
+
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use algo::SavedModel;
+use checkpoint::TrainingId;
+use data::{NameCollector, Schema, TaskData};
+use driver::Error;
+use driver::messages::{BegunTraining, FromWorker, ScoringShare, ToWorker};
+use driver::run_info::names_notice;
+use job::checkpoints::CheckpointEvery;
+use job::raw::RawJob;
+use job::training::consistency_name;
+use job::{Exit, TrainJob};
+use matrix::FunctionTable;
+use model::{Manifest, ModelClaim, ModelFiles, TrainingPosition};
+use rpc::layout::JobLayout;
+
+use crate::environment::Environment;
+use crate::failures::{BusyGuard, panic_message};
+use crate::input::{TaskDataPlan, TrainingInput, open};
+use crate::model_writer::{numbered_path, save_under};
+use crate::modules::extend_table;
+use crate::resume;
+use crate::task_count::{explain, size_bytes, task_count};
+use crate::task_streams::task_summary;
+use crate::worker::coordinator::TaskCoordinator;
+use crate::worker::data_files::data_files;
+use crate::worker::scan::scan;
+use crate::worker::scoring::ScoringTask;
+use crate::worker::semaphore::Semaphore;
+use crate::worker::task_runner::{TaskBegin, TaskRunner};
+use crate::worker::{WorkerContext, checkpoints, lock};
+
+/// The claim of the job on the name of its model, until the job ends.
+pub type SharedClaim = Arc<Mutex<Option<ModelClaim>>>;
+
+/// A job as one worker executes it.
+pub struct WorkerJob {
+    coordinator: Arc<TaskCoordinator>,
+    /// The place of its checkpoints, once the job is known, if it has any.
+    checkpoints: Arc<Mutex<Option<String>>>,
+    claim: SharedClaim,
+    job: Option<TrainJob>,
+    /// The data of `InspectData`. `PrepareData` uses them, because standard input can be opened only once.
+    inspected: Option<TrainingInput>,
+    prepared: Option<PreparedJob>,
+    /// The job, if it does not train but score.
+    scoring: Option<ScoringTask>,
+    /// Names of keys for the model to be written.
+    key_names: NameCollector,
+    /// Whether this is not the first run of the job.
+    has_run_before: bool,
+}
+
+/// The result of `PrepareData`, which `Train` uses.
+struct PreparedJob {
+    raw: RawJob,
+    job: TrainJob,
+    functions: FunctionTable,
+    input: TrainingInput,
+    task_count: u32,
+    tasks: Range<u32>,
+    start: TrainingPosition,
+    /// Whether the data were surveyed before the settings were chosen.
+    is_survey: bool,
+    shares: Vec<TaskData>,
+    permits: Option<Arc<Semaphore>>,
+}
+
+impl WorkerJob {
+    pub fn new(
+        coordinator: Arc<TaskCoordinator>,
+        checkpoints: Arc<Mutex<Option<String>>>,
+        claim: SharedClaim,
+    ) -> Self {
+        let key_names = NameCollector::default();
+        Self {
+            coordinator,
+            checkpoints,
+            claim,
+            job: None,
+            inspected: None,
+            prepared: None,
+            scoring: None,
+            key_names,
+            has_run_before: false,
+        }
+    }
+
+    pub fn release_claim(&self) {
+        lock(&self.claim).take();
+    }
+
+    fn context(&self) -> &WorkerContext {
+        self.coordinator.context()
+    }
+
+    fn environment(&self) -> Environment<'_> {
+        let WorkerContext { formats, families, functions, interrupt, .. } = self.context();
+        Environment { formats, families, functions, interrupt }
+    }
+
+    /// Handles a message of the driver; a failure is reported to the driver. It may drop `busy` when only the tasks can
+    /// still fail.
+    pub fn on_message(&mut self, message: ToWorker, busy: BusyGuard) {
+        let mut busy = Some(busy);
+        let handle = AssertUnwindSafe(|| self.handle_message(message, &mut busy));
+        let handled = std::panic::catch_unwind(handle).unwrap_or_else(|panic| {
+            let text = format!("a fault of this program: {}", panic_message(&*panic));
+            Err(Error::Cluster { text, exit: Exit::Internal })
+        });
+        if let Err(error) = handled {
+            tracing::info!(job = self.context().job, %error, "a job failed on this worker");
+            let (rank, exit, is_loss) =
+                (self.coordinator.failures().rank(), error.exit() as u8, error.is_loss());
+            let error = error.to_string();
+            self.coordinator.send(FromWorker::Failed { task: None, error, exit, is_loss, rank });
+        }
+    }
+
+    fn handle_message(&mut self, message: ToWorker, busy: &mut Option<BusyGuard>) -> Result<(), Error> {
+        match message {
+            ToWorker::InspectData { job, begun } => self.inspect_data(&job, begun),
+            ToWorker::PrepareData { job, schema, task_count, first, count, start, survey } => {
+                let tasks = first..first + count;
+                self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
+                Ok(())
+            }
+            ToWorker::InspectScoring { job } => self.inspect_scoring(&job),
+            ToWorker::Score { job, layout, share } => self.score(&job, &layout, share),
+            ToWorker::JoinScores { part_count } => self.join_scores(part_count),
+            ToWorker::ImportModel { layout } => self.import(&layout),
+            ToWorker::RestoreRows { layout, checkpoint } => {
+                let mut matrices = self.context().parameters.open(&layout)?;
+                checkpoints::restore_rows(&checkpoint, &mut *matrices)?;
+                self.coordinator.send(FromWorker::RowsRestored);
+                Ok(())
+            }
+            ToWorker::Train { set, layout, model, resumed, checkpoint } => {
+                let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
+                prepared.raw = prepared.raw.with_settings(&set);
+                prepared.job.apply_settings(set)?;
+                let states = checkpoint
+                    .map(|place| checkpoints::states(&place, prepared.tasks.clone()))
+                    .transpose()?;
+                let begin = TaskBegin { resumed, states: states.unwrap_or_default() };
+                self.train(prepared, &layout, &model, &begin, busy.take())
+            }
+            ToWorker::KeyNames { names } => {
+                self.key_names.add_all(&names);
+                Ok(())
+            }
+            ToWorker::SaveModel { layout, manifest, remove } => self.save(&layout, &manifest, remove),
+            ToWorker::EpochDecided { .. }
+            | ToWorker::PlanSave { .. }
+            | ToWorker::DecideSave { .. }
+            | ToWorker::EndSave
+            | ToWorker::WritePart { .. }
+            | ToWorker::CommitCheckpoint { .. }
+            | ToWorker::DropCheckpoint { .. }
+            | ToWorker::Stop
+            | ToWorker::FinishReading { .. }
+            | ToWorker::End { .. } => Ok(()),
+        }
+    }
+
+    fn inspect_scoring(&mut self, raw: &RawJob) -> Result<(), Error> {
+        let mut scoring = ScoringTask::open(raw, self.environment())?;
+        self.coordinator.send(scoring.inspect(self.context())?);
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn score(&mut self, raw: &RawJob, layout: &JobLayout, share: ScoringShare) -> Result<(), Error> {
+        let scoring = match self.scoring.take() {
+            Some(scoring) => scoring,
+            None => ScoringTask::open(raw, self.environment())?,
+        };
+        scoring.score(share, layout, self.context())?;
+        self.scoring = Some(scoring);
+        Ok(())
+    }
+
+    fn join_scores(&mut self, part_count: u32) -> Result<(), Error> {
+        let Some(scoring) = self.scoring.take() else { return Ok(()) };
+        scoring.join(part_count, self.environment())?;
+        self.coordinator.send(FromWorker::ScoresJoined);
+        Ok(())
+    }
+
+    fn job(&self) -> Result<&TrainJob, Error> {
+        self.job.as_ref().ok_or_else(|| Error::Cluster {
+            text: "the driver has not sent the description of the job".into(),
+            exit: Exit::Internal,
+        })
+    }
+
+    fn check(&mut self, raw: &RawJob) -> Result<TrainJob, Error> {
+        let mut job = TrainJob::check(raw, &self.context().families)?;
+        self.context().local_data.resolve_job(&mut job)?;
+        let has_checkpoints = job.checkpoints.every != CheckpointEvery::Off;
+        *lock(&self.checkpoints) = has_checkpoints.then(|| job.checkpoints.location.clone());
+        self.job = Some(job.clone());
+        Ok(job)
+    }
+
+    fn inspect_data(&mut self, raw: &RawJob, begun: Option<BegunTraining>) -> Result<(), Error> {
+        let job = self.check(raw)?;
+        // An earlier run of the job may have written the model before it was lost. If it was somebody else, this model will
+        // be saved beside it.
+        self.has_run_before = begun.is_some();
+        if !self.has_run_before {
+            model::check_target(&job.model, job.overwrite)?;
+        }
+        let outputs = self.context().interrupt.temp_outputs();
+        let own = begun.as_ref().map(|begun| begun.training.to_string());
+        let mut claim = ModelClaim::take(&job.model, own.as_deref(), outputs)?;
+        let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
+        if let Some(previous) = &previous {
+            self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
+        }
+        let schema = previous.as_ref().map(|model| &model.manifest.schema);
+        let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
+        let task_count = task_count(&job, &input.source);
+        let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
+        let start = previous.as_ref().map(resumed).unwrap_or_default();
+        // Files of one worker say nothing about those of the others.
+        let data = if job.is_data_local { None } else { data_files(&input) };
+        let found = checkpoints::find_training(raw, &job, begun, data.as_deref())?;
+        // Where there is no room for it the training goes on without a claim.
+        let training = found.training.to_string();
+        *lock(&self.claim) = claim.take_if(|claim| claim.set_training(&training).is_ok());
+        let notices = input.notices().into_iter().chain(found.notices).collect();
+        self.coordinator.send(FromWorker::DataInspected {
+            schema: input.source.schema().clone(),
+            size_bytes: size_bytes(&job, &input.source),
+            notices,
+            task_count,
+            greeting: greeting(&job, &input, task_count),
+            previous: previous.map(|model| model.manifest.model),
+            start,
+            training: found.training,
+            resume: found.resume,
+            data,
+        });
+        self.inspected = Some(input);
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        raw: &RawJob,
+        schema: &Schema,
+        task_count: u32,
+        tasks: Range<u32>,
+        start: TrainingPosition,
+        is_survey: bool,
+    ) -> Result<PreparedJob, Error> {
+        let job = self.check(raw)?;
+        let functions = extend_table(&job.modules, &self.context().functions)?;
+        let mut input = match self.inspected.take() {
+            Some(input) => input,
+            None => open(&job, job.parameters.as_ref(), Some(schema), self.environment())?,
+        };
+        input.apply_settings(job.parameters.as_ref())?;
+        let first_epoch = start.epochs;
+        let plan = TaskDataPlan {
+            job: &job,
+            opened: &input,
+            task_count,
+            tasks: tasks.clone(),
+            first_epoch,
+            is_survey,
+        };
+        let permits = match self.context().threads {
+            // One for each task: they show for how long the tasks compute.
+            None => Some(Semaphore::new(tasks.len())),
+            Some(threads) => (threads < tasks.len()).then(|| Semaphore::new(threads)),
+        };
+        let mut shares = plan.training()?;
+        let scanned = plan.must_scan();
+        if scanned {
+            let (failures, interrupt) = (self.coordinator.failures(), &self.context().interrupt);
+            let on_bytes = |count| self.coordinator.add_scanned_bytes(count);
+            scan(&mut shares, plan.tasks.start, permits.as_deref(), failures, interrupt, &on_bytes)?;
+        }
+        let summaries = shares.iter().map(|share| task_summary(share, None)).collect();
+        self.coordinator.send(FromWorker::DataPrepared { scanned, summaries });
+        let raw = raw.clone();
+        Ok(PreparedJob { raw, job, functions, input, task_count, tasks, start, is_survey, shares, permits })
+    }
+
+    fn import(&mut self, layout: &JobLayout) -> Result<(), Error> {
+        if let Some(scoring) = &mut self.scoring {
+            let mut matrices = self.coordinator.context().parameters.open(layout)?;
+            scoring.import(layout, &mut *matrices)?;
+            self.coordinator.send(FromWorker::ModelImported { notices: Vec::new() });
+            return Ok(());
+        }
+        let Some(path) = &self.job()?.from else { return Ok(()) };
+        let mut previous = ModelFiles::open(path, true)?;
+        let mut matrices = self.context().parameters.open(layout)?;
+        resume::import(&mut previous, &layout.matrices, &mut *matrices)?;
+        let notices = resume::notices(&previous, &layout.matrices);
+        self.coordinator.send(FromWorker::ModelImported { notices });
+        Ok(())
+    }
+
+    fn train(
+        &self,
+        prepared: PreparedJob,
+        layout: &JobLayout,
+        model: &SavedModel,
+        begin: &TaskBegin,
+        begun: Option<BusyGuard>,
+    ) -> Result<(), Error> {
+        let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
+        input.apply_settings(job.parameters.as_ref())?;
+        let model = self.context().families.load(model)?;
+        let first_epoch = start.epochs;
+        let plan =
+            TaskDataPlan { job: &job, opened: &input, task_count, tasks, first_epoch, is_survey: false };
+        if prepared.is_survey {
+            plan.finish_survey(&mut shares)?;
+        }
+        self.coordinator.measure(prepared.permits.clone());
+        let runner = TaskRunner {
+            plan,
+            model: &*model,
+            layout,
+            functions: &functions,
+            begin,
+            coordinator: &self.coordinator,
+            permits: prepared.permits,
+        };
+        runner.run(shares, begun)
+    }
+
+    fn save(
+        &mut self,
+        layout: &JobLayout,
+        manifest: &Manifest,
+        remove: Option<(String, TrainingId)>,
+    ) -> Result<(), Error> {
+        let mut names = std::mem::take(&mut self.key_names);
+        let mut job = self.job()?.clone();
+        job.overwrite |= self.has_run_before;
+        let mut matrices = self.context().parameters.open(layout)?;
+        let saved = self.context().families.load(&manifest.model)?;
+        if let Some(path) = &job.from {
+            names.add_all(&ModelFiles::open(path, false)?.dictionary()?);
+        }
+        let (names, is_over_limit) = names.finish();
+        let interrupt = &self.context().interrupt;
+        let specs = &layout.matrices[..saved.matrix_count()];
+        let asked = job.model.clone();
+        let saved_as = |number| match number {
+            1 => asked.clone(),
+            number => numbered_path(&asked, "", number),
+        };
+        let written = save_under(&mut job, saved_as, manifest, (specs, &mut *matrices), &names, interrupt)?;
+        // Whoever learns that the model is saved may train another one under this name.
+        lock(&self.claim).take();
+        tracing::info!(job = self.context().job, model = %job.model.display(), "the model is saved");
+        if let Some((location, training)) = remove
+            && let Err(error) = checkpoints::remove(&location, &training)
+        {
+            // The model is there; what is left costs only space.
+            tracing::warn!(%error, "the checkpoints of a training that has ended cannot be removed");
+        }
+        let manifest = Box::new(written.manifest);
+        let mut notices: Vec<String> = is_over_limit.then(names_notice).into_iter().collect();
+        if job.model != asked {
+            let path = job.model.display();
+            notices.push(format!(
+                "{} was not there when the training began, and is there now: this model is saved in {path}",
+                asked.display()
+            ));
+        }
+        let beside = (job.model != asked).then_some(job.model);
+        let sync_s = written.sync_s;
+        self.coordinator.send(FromWorker::ModelSaved { manifest, beside, notices, sync_s });
+        Ok(())
+    }
+}
+
+/// Returns a description of the run for people, printed before the work.
+fn greeting(job: &TrainJob, input: &TrainingInput, task_count: u32) -> String {
+    let text = format!(
+        "training {} on {} as {}: {}, {}, seed {}",
+        job.algorithm.name,
+        job.input.data.join(", "),
+        input.source.schema().format,
+        explain(job, task_count, &input.source),
+        consistency_name(job.consistency),
+        job.seed
+    );
+    // Guesses about the data are printed before the work, and again in the report.
+    input.notices().iter().fold(text, |text, notice| format!("{notice}\n{text}"))
+}
