@@ -8,7 +8,7 @@ use matrix::Clock;
 
 use crate::error::Error;
 use crate::metric::MetricAccumulator;
-use crate::task_loop::TaskState;
+use crate::task_state::TaskState;
 
 /// The answer to a progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

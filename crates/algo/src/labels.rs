@@ -6,11 +6,10 @@
 //! called between the two, because the reader needs the positive label. `TrainingLabels` checks all labels that the
 //! settings name, after the scan and before the first step.
 
-use data::LabelRule;
 use serde::{Deserialize, Serialize};
 
+use crate::data_facts::DataFacts;
 use crate::error::Error;
-use crate::job::{DataFacts, Needs};
 use crate::param::nearest;
 
 /// Whole numbers below this limit are exact in single precision.
@@ -97,8 +96,14 @@ pub struct TrainingLabels<'a> {
 }
 
 impl<'a> TrainingLabels<'a> {
+    /// Those of the data that were scanned.
     pub fn new(facts: &'a DataFacts) -> Self {
         Self { names: &facts.label_names, values: &facts.classes }
+    }
+
+    /// The names in the label column; empty if labels are numbers.
+    pub fn names(&self) -> &'a [String] {
+        self.names
     }
 
     /// The label with this number, as the user writes it.
@@ -115,15 +120,6 @@ impl<'a> TrainingLabels<'a> {
         };
         let known = || self.values.iter().map(|value| self.text(*value)).collect::<Vec<_>>();
         found.ok_or_else(|| unknown_label(parameter, text, &known()))
-    }
-
-    /// The label that counts as 1, if it was named. Refuses one that no record has.
-    pub fn positive(&self, needs: &Needs) -> Result<Option<f32>, Error> {
-        self.check_positive(needs.positive_label.as_deref())?;
-        match needs.label_rule(self.names)? {
-            LabelRule::Binary { positive } => Ok(positive),
-            LabelRule::Class | LabelRule::Real | LabelRule::Range { .. } | LabelRule::Any => Ok(None),
-        }
     }
 
     /// Refuses a positive label that no record has. Fractional labels are not listed, so they cannot be checked.

@@ -3,11 +3,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`family`] | what the program knows of a family: its row, its models; the table of families |
+//! | [`family`], `model` | what the program knows of a family: its row, the table of families; its models |
 //! | [`algorithm`] | an algorithm on one page: one impl, from which family, job, model, scorer and learner follow |
 //! | [`advice`] | what the losses of a training say, and what may help |
-//! | [`job`] | what a job of any family needs of its data, and what a task receives |
-//! | [`task_loop`] | the loop of a task: epochs, validation, reports, what a task keeps between epochs |
+//! | [`job`], `needs`, `data_facts`, `train_task` | a job of any family; what it needs of its data and what is known of them; what a task receives |
+//! | `output`, `scorer` | what a prediction is, and how batches are scored |
+//! | [`task_loop`], `learner`, `task_state` | the loop of a task: epochs, validation, reports; what a family gives it; what a task keeps between epochs |
 //! | [`batch_loop`] | an epoch of a task that learns batch by batch |
 //! | [`mod@check`], [`in_process`] | whether an algorithm gives the same bytes for any servers and from every save; runs in memory |
 //! | `test_harness`, a feature | what tests of families train with |
@@ -26,22 +27,30 @@ mod check;
 pub mod chosen;
 pub mod coordinator;
 pub mod csr;
+mod data_facts;
 pub mod error;
 pub mod exchange;
 pub mod family;
 pub mod in_process;
 pub mod job;
 pub mod labels;
+mod learner;
 pub mod loss;
 pub mod metric;
+mod model;
+mod needs;
+mod output;
 pub mod param;
 pub mod rows;
 pub mod scaling;
 pub mod scan;
+mod scorer;
 pub mod stopping;
 pub mod task_loop;
+mod task_state;
 #[cfg(any(test, feature = "test-harness"))]
 pub mod test_harness;
+mod train_task;
 
 pub use advice::{EpochMetrics, Remedies, TrainingReport};
 pub use algorithm::Algorithm;

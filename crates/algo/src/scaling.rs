@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch_loop::pull_or_wait;
 use crate::csr::normalize;
+use crate::data_facts::DataFacts;
 use crate::error::Error;
-use crate::job::DataFacts;
 use crate::rows::rows_of;
 
 /// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.

@@ -169,7 +169,7 @@ impl Job for Factorization {
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
-        let positive_label = labels.positive(&self.needs())?;
+        let positive_label = self.needs().positive(&labels)?;
         let scale = LabelScale { mean: facts.label_mean, deviation: facts.label_deviation };
         let mut model = Model {
             algorithm: self.checked.algorithm().to_owned(),

@@ -29,7 +29,7 @@ pub fn functions() -> FunctionTable {
 mod tests {
     use std::collections::BTreeMap;
 
-    use algo::ParamSpec;
+    use algo::{DataFacts, ParamSpec};
 
     use super::all;
 
@@ -51,6 +51,17 @@ mod tests {
                 "{}: a name stands twice",
                 row.name
             );
+        }
+    }
+
+    #[test]
+    fn the_rows_of_all_matrices_but_the_intercept_are_features() {
+        let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
+        for (name, expected) in [("lr", vec![true, false]), ("fm", vec![true, false, true])] {
+            let model = all().configure(name, &BTreeMap::new()).unwrap().model(&facts, None).unwrap();
+            let matrices = model.matrices(1).into_iter();
+            let have: Vec<bool> = matrices.map(|matrix| model.has_feature_rows(&matrix.name)).collect();
+            assert_eq!(have, expected, "{name}");
         }
     }
 }

@@ -243,7 +243,7 @@ impl Job for Linear {
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
-        let positive = labels.positive(&self.needs())?;
+        let positive = self.needs().positive(&labels)?;
         let mut model = Model {
             algorithm: self.checked_params.algorithm().to_owned(),
             loss: self.loss,

@@ -205,17 +205,6 @@ fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
 }
 
 #[test]
-fn the_rows_of_all_matrices_but_the_intercept_are_features() {
-    let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
-    for (name, expected) in [("lr", vec![true, false]), ("fm", vec![true, false, true])] {
-        let model = HARNESS.job(name, "").unwrap().model(&facts, None).unwrap();
-        let matrices = model.matrices(1).into_iter();
-        let have: Vec<bool> = matrices.map(|matrix| model.has_feature_rows(&matrix.name)).collect();
-        assert_eq!(have, expected, "{name}");
-    }
-}
-
-#[test]
 fn a_stop_ends_all_tasks_at_this_step() {
     let tasks = vec![clicks(1, 50, 10), clicks(2, 5, 10)];
     let stop_at = |step: u64| {

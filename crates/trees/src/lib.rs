@@ -144,7 +144,7 @@ impl Job for Gbdt {
     ) -> Result<Arc<dyn family::Model>, Error> {
         let previous: Option<&Model> = previous.map(|model| model.of()).transpose()?;
         let labels = TrainingLabels::new(facts);
-        let positive_label = labels.positive(&self.needs())?;
+        let positive_label = self.needs().positive(&labels)?;
         let survey = facts.survey.as_ref().expect("the job needs quantiles");
         let objective = self.params.objective.expect("the settings are resolved before a model is made");
         let classes = match objective {

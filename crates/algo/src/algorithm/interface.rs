@@ -1,42 +1,22 @@
-//! An algorithm on one page: the interface that authors write against. From one impl of [`Algorithm`] follow the row of the
-//! family, the job, the model, the scorer and the learner.
-//!
-//! | module | what it holds |
-//! |---|---|
-//! | `settings` | typed settings, from one table in [`crate::settings!`] |
-//! | `table` | the tables of an algorithm, and their rows at the records of a batch |
-//! | `steps` | [`Steps`]: an algorithm that learns batch by batch |
-//! | `rounds` | [`Rounds`]: an algorithm that passes over its own form of the data, such as a graph |
-//! | `functions` | functions that run at the servers, over the rows of a table |
-//! | `row` | what follows from an impl |
+//! What authors write: [`Algorithm`] and its [`Loop`]; and the types of its job and its model.
 
-mod functions;
-mod rounds;
-mod row;
-mod settings;
-mod steps;
-mod table;
-
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::functions::RowFunctions;
+use super::settings::Settings;
+use super::table::{Record, Table};
 use crate::advice::{Remedies, TrainingReport};
 use crate::error::Error;
-use crate::family::{AlgorithmRow, Family};
-use crate::job::{DataFacts, Needs, Output};
-
-pub use functions::RowFunctions;
-/// What a push does to a row, for the tables of an algorithm.
-pub use matrix::PushRule;
-pub use rounds::{ByRounds, Edge, KeyRows, Round, Rounds, Task};
-pub use row::{AlgorithmJob, AlgorithmModel, Loop};
-pub use settings::Settings;
-#[doc(hidden)]
-pub use settings::{SettingType, real};
-pub use steps::{BySteps, Changes, Steps};
-pub use table::{Record, Table, adagrad};
+use crate::family::{AlgorithmRow, Family, Model};
+use crate::job::{DataFacts, Job, Needs, Output, TrainTask};
+use crate::param::CheckedParams;
+use crate::task_loop::{Learner, TaskState};
 
 /// An algorithm, and what its models remember besides their tables: the fields of the value are in `model.json`.
 pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
@@ -96,12 +76,66 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
             name: Self::NAME,
             title: Self::TITLE,
             parameters: <Self::Settings as Settings>::TABLE,
-            configure: row::configure::<Self>,
+            configure: configure::<Self>,
         }],
-        load: row::load::<Self>,
+        load: load::<Self>,
         functions: |table| Self::functions().register(Self::NAME, table),
     };
 }
 
-#[cfg(test)]
-mod tests;
+/// How an algorithm is trained.
+pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
+    /// Whether a training continues from the tables of an earlier model (`--from`).
+    const CONTINUES: bool = false;
+
+    /// What the loop requires besides what the algorithm needs.
+    fn complete(needs: Needs) -> Needs;
+
+    /// Refuses tables that the loop cannot train.
+    fn check_tables(_tables: &[Table]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The tables that the loop needs.
+    fn work_tables() -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn begin<'a>(
+        job: &'a AlgorithmJob<A>,
+        task: &mut TrainTask<'a>,
+        saved: Option<&TaskState>,
+    ) -> Result<Box<dyn Learner + 'a>, Error>;
+}
+
+/// [`crate::family::AlgorithmRow::configure`] of an algorithm.
+fn configure<A: Algorithm>(given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
+    let checked = CheckedParams::new(A::NAME, A::Settings::TABLE, given)?;
+    let settings = A::Settings::read(&checked);
+    Ok(Arc::new(AlgorithmJob::<A> { checked, settings }))
+}
+
+/// [`crate::family::Family::load`] of an algorithm.
+fn load<A: Algorithm>(fields: &Value) -> Result<Arc<dyn Model>, serde_json::Error> {
+    Ok(Arc::new(AlgorithmModel(serde_json::from_value::<A>(fields.clone())?)))
+}
+
+/// The job of an algorithm with its settings.
+#[derive(Debug)]
+pub struct AlgorithmJob<A: Algorithm> {
+    pub(super) checked: CheckedParams,
+    pub(super) settings: A::Settings,
+}
+
+impl<A: Algorithm> AlgorithmJob<A> {
+    /// The tables of the algorithm, then those of the loop.
+    pub(super) fn tables(&self, model: &A) -> Vec<Table> {
+        let mut tables = model.tables(Some(&self.settings));
+        tables.extend(A::Loop::work_tables());
+        tables
+    }
+}
+
+/// The model of an algorithm, without its tables.
+#[derive(Clone, Debug)]
+pub struct AlgorithmModel<A>(pub(super) A);

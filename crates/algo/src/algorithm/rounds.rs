@@ -8,9 +8,8 @@ use matrix::function::unpack;
 use matrix::{Agent, FunctionCall, PushRule};
 
 use super::functions::full_name;
-use super::row::{AlgorithmJob, AlgorithmModel, Loop};
-use super::table::TablePlace;
-use super::{Algorithm, Table};
+use super::interface::{Algorithm, AlgorithmJob, AlgorithmModel, Loop};
+use super::table::{Table, TablePlace};
 use crate::error::Error;
 use crate::job::{Epochs, Needs, TrainTask};
 use crate::metric::MetricAccumulator;

@@ -1,6 +1,5 @@
 //! What follows from an impl of [`Algorithm`]: its job, its model and its scorer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::Batch;
@@ -8,8 +7,8 @@ use math::elementary::ln;
 use matrix::{Agent, MatrixSpec};
 use serde_json::Value;
 
-use super::table::{Rows, TablePlace};
-use super::{Algorithm, Settings, Table};
+use super::interface::{Algorithm, AlgorithmJob, AlgorithmModel, Loop};
+use super::table::{Rows, Table, TablePlace};
 use crate::advice::TrainingReport;
 use crate::error::Error;
 use crate::family::Model;
@@ -18,59 +17,6 @@ use crate::loss::Loss;
 use crate::metric::{MetricAccumulator, argmax};
 use crate::param::CheckedParams;
 use crate::task_loop::{Learner, TaskState};
-
-/// How an algorithm is trained.
-pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
-    /// Whether a training continues from the tables of an earlier model (`--from`).
-    const CONTINUES: bool = false;
-
-    /// What the loop requires besides what the algorithm needs.
-    fn complete(needs: Needs) -> Needs;
-
-    /// Refuses tables that the loop cannot train.
-    fn check_tables(_tables: &[Table]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// The tables that the loop needs.
-    fn work_tables() -> Vec<Table> {
-        Vec::new()
-    }
-
-    fn begin<'a>(
-        job: &'a AlgorithmJob<A>,
-        task: &mut TrainTask<'a>,
-        saved: Option<&TaskState>,
-    ) -> Result<Box<dyn Learner + 'a>, Error>;
-}
-
-/// [`crate::family::AlgorithmRow::configure`] of an algorithm.
-pub(super) fn configure<A: Algorithm>(given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
-    let checked = CheckedParams::new(A::NAME, A::Settings::TABLE, given)?;
-    let settings = A::Settings::read(&checked);
-    Ok(Arc::new(AlgorithmJob::<A> { checked, settings }))
-}
-
-/// [`crate::family::Family::load`] of an algorithm.
-pub(super) fn load<A: Algorithm>(fields: &Value) -> Result<Arc<dyn Model>, serde_json::Error> {
-    Ok(Arc::new(AlgorithmModel(serde_json::from_value::<A>(fields.clone())?)))
-}
-
-/// The job of an algorithm with its settings.
-#[derive(Debug)]
-pub struct AlgorithmJob<A: Algorithm> {
-    checked: CheckedParams,
-    pub(super) settings: A::Settings,
-}
-
-impl<A: Algorithm> AlgorithmJob<A> {
-    /// The tables of the algorithm, then those of the loop.
-    pub(super) fn tables(&self, model: &A) -> Vec<Table> {
-        let mut tables = model.tables(Some(&self.settings));
-        tables.extend(A::Loop::work_tables());
-        tables
-    }
-}
 
 impl<A: Algorithm> Job for AlgorithmJob<A> {
     fn settings(&self) -> &CheckedParams {
@@ -112,10 +58,6 @@ impl<A: Algorithm> Job for AlgorithmJob<A> {
         A::advice(&self.settings, report)
     }
 }
-
-/// The model of an algorithm, without its tables.
-#[derive(Clone, Debug)]
-pub struct AlgorithmModel<A>(pub(super) A);
 
 impl<A: Algorithm> Model for AlgorithmModel<A> {
     fn family(&self) -> &'static str {

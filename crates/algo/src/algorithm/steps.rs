@@ -4,9 +4,9 @@
 use data::Batch;
 use matrix::{Agent, PullTicket};
 
-use super::row::{AlgorithmJob, AlgorithmModel, Loop, accumulate};
-use super::table::{Record, Rows, TablePlace};
-use super::{Algorithm, Table};
+use super::interface::{Algorithm, AlgorithmJob, AlgorithmModel, Loop};
+use super::row::accumulate;
+use super::table::{Record, Rows, Table, TablePlace};
 use crate::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight, suspect_column};
 use crate::error::Error;
 use crate::job::{Needs, TrainTask};

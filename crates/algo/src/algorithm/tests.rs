@@ -5,7 +5,8 @@ use matrix::{MatrixId, OwnedValues, PushRule};
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::job::Epochs;
+use crate::error::Error;
+use crate::job::{DataFacts, Epochs, Needs, Output};
 use crate::test_harness::{Harness, Run, clicks};
 
 const HARNESS: Harness = Harness(&[&LeastSquares::FAMILY, &Components::FAMILY]);

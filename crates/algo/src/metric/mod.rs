@@ -39,9 +39,9 @@ use ndcg::RankingAccumulator;
 use regression::RegressionAccumulator;
 
 use crate::error::Error;
-use crate::job::Output;
 use crate::labels::class_of;
 use crate::loss::{Loss, softmax};
+use crate::output::Output;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
 pub type Metrics = BTreeMap<Cow<'static, str>, f64>;

@@ -1,14 +1,4 @@
-//! Parameters of algorithms. One table gives type, range, default, unit and meaning; the same table checks the values.
-
-mod checked;
-pub mod common;
-mod macros;
-pub mod remedies;
-#[cfg(test)]
-mod tests;
-
-pub use checked::CheckedParams;
-pub use macros::joined;
+//! A row of a table of parameters: its kind, its values, its words, its help.
 
 /// The value that lets the program choose.
 pub const AUTO: &str = "auto";
@@ -121,7 +111,10 @@ pub struct ParamSpec {
 
 /// The parameter whose words decide whether the parameter `name` of `table` is used, and the words that use it; `None`
 /// if it is always used.
-fn readers(table: &'static [ParamSpec], name: &str) -> Option<(&'static ParamSpec, Vec<&'static str>)> {
+pub(super) fn readers(
+    table: &'static [ParamSpec],
+    name: &str,
+) -> Option<(&'static ParamSpec, Vec<&'static str>)> {
     table.iter().find_map(|spec| {
         let reads = |word: &Word| word.reads.iter().any(|read| read.name == name);
         let names: Vec<_> = spec.kind.words().into_iter().filter(reads).map(|word| word.name).collect();

@@ -1,0 +1,14 @@
+//! Parameters of algorithms. One table gives type, range, default, unit and meaning; the same table checks the values.
+
+mod checked;
+pub mod common;
+mod macros;
+pub mod remedies;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use checked::CheckedParams;
+pub use macros::joined;
+use spec::readers;
+pub use spec::{AUTO, Bounds, Choice, ParamKind, ParamSpec, Word, help_text, nearest, words};
