@@ -14,7 +14,7 @@
 
 use data::Survey;
 
-use super::Factorization;
+use super::job::Factorization;
 use super::model::Model;
 use super::params::{
     AUTO_EPOCHS_LIMIT, ColumnScaling, LEARNING_RATE, LINEAR_LEARNING_RATE, NORMALIZE, STANDARDIZE,

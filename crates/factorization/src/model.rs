@@ -1,19 +1,14 @@
 //! What scoring with a factorization machine needs besides its matrices; saved with them as JSON.
 
 use data::Batch;
-use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use matrix::MatrixId;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::FAMILY;
 use super::interaction::FactorShape;
-use super::score::FactorizationScorer;
 use algo::error::Error;
-use algo::family::{self, MissingTable, NO_COEFFICIENTS, RecordNeeds};
-use algo::job::{Output, Scorer};
 use algo::labels::LabelScale;
 use algo::loss::Loss;
-use algo::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
+use algo::scaling::{ScaledColumns, ScalingRule, Standardize};
 
 /// The advice for data without fields.
 pub(super) const NO_FIELDS: &str = "the entries of the data have no fields, which ffm needs: give libffm, or a table (CSV, \
@@ -82,61 +77,5 @@ impl Model {
             Some(_) => return Ok(()),
         };
         Err(Error::UnsuitableData { reason })
-    }
-}
-
-impl family::Model for Model {
-    fn family(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn save(&self) -> Value {
-        serde_json::to_value(self).expect("a model has no keys but texts")
-    }
-
-    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        let of_features = |name, columns| {
-            MatrixSpec::sparse(name, ElementType::F32, columns, PushRule::Assign, partition_count)
-        };
-        let partitioner = Partitioner::Range { partition_count: 1 };
-        let mut specs = vec![
-            of_features("weights", 1),
-            MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..of_features("intercept", 1) },
-            of_features("factors", self.shape().width() as u64),
-        ];
-        if self.standardize.is_some() {
-            specs.push(MatrixSpec { element: ElementType::F64, ..of_features("moments", MOMENT_COLUMNS) });
-        }
-        specs
-    }
-
-    fn output(&self) -> Output {
-        if self.loss.is_real() { Output::Value } else { Output::Probability }
-    }
-
-    fn record_needs(&self) -> RecordNeeds {
-        RecordNeeds {
-            keep_zeros: self.standardize == Some(Standardize::Center),
-            field_limit: self.fields,
-            ..RecordNeeds::of(&self.output(), self.positive_label)
-        }
-    }
-
-    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("algorithm", self.algorithm.clone()),
-            ("loss", self.loss.name().to_owned()),
-            ("k", self.factors.to_string()),
-            ("standardize", format!("{:?}", self.standardize)),
-            ("normalize", self.normalize.to_string()),
-        ]
-    }
-
-    fn missing_table(&self) -> Option<MissingTable> {
-        Some(NO_COEFFICIENTS)
-    }
-
-    fn scorer(&self) -> Box<dyn Scorer> {
-        Box::new(FactorizationScorer::new(self))
     }
 }

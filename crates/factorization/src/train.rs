@@ -3,8 +3,8 @@
 use data::Batch;
 use matrix::{Agent, Values, ValuesMut};
 
-use super::Factorization;
 use super::interaction::add_gradient;
+use super::job::Factorization;
 use super::model::Model;
 use super::score::{BatchScorer, ScoreTickets};
 use algo::batch_loop::{

@@ -9,12 +9,16 @@ use matrix::{Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{gather_points, weight_sum};
+use super::job::KMeans;
+use super::model::{Model, empty_notice, metrics};
+use super::params::Distance;
 use super::points::{Centres, Points, SparsePoint, factor, squares_of, transposed};
-use super::{Distance, KMeans, Model};
+use super::seeding;
 use algo::coordinator::StepDecision;
 use algo::error::Error;
 use algo::job::TrainTask;
 use algo::metric::MetricAccumulator;
+use algo::metric::named::NamedAccumulator;
 use algo::rows::{ONE_ROW, rows_of};
 use algo::task_loop::{self, EpochEnd, Learner, TaskState};
 
@@ -96,7 +100,7 @@ impl Learner for Lloyd<'_> {
             epoch_count: if is_last { epoch + 1 } else { job.max_iterations },
             is_stopped: stops > 0.0,
             is_last,
-            notice: (is_last && empty > 0).then(|| super::empty_notice(empty, share.model.clusters)),
+            notice: (is_last && empty > 0).then(|| empty_notice(empty, share.model.clusters)),
         }))
     }
 
@@ -129,7 +133,7 @@ fn start(
 ) -> Result<Centres, Error> {
     let model = share.model;
     if !task.resumed {
-        let chosen = super::seeding::choose(task.agent, points, (model.clusters, job.seeding, task.seed))?;
+        let chosen = seeding::choose(task.agent, points, (model.clusters, job.seeding, task.seed))?;
         return Ok(Centres::of_points(&chosen, &points.features));
     }
     check_features(model, &points.features, &share.is_owner, task)
@@ -381,7 +385,7 @@ impl<'a> Share<'a> {
 
     /// The metrics of all tasks: task 0 has the objective, every task its records.
     fn metrics(&self, points: &Points, task: &TrainTask<'_>) -> MetricAccumulator {
-        let mut parts = super::NamedAccumulator { metrics: super::metrics(), ..Default::default() };
+        let mut parts = NamedAccumulator { metrics: metrics(), ..Default::default() };
         parts.loss.record_count = points.count() as u64;
         parts.loss.weight_sum = points.all_weights().sum();
         if task.agent.task() == 0 {

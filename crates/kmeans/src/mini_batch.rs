@@ -9,9 +9,11 @@ use data::Batch;
 use matrix::{Agent, Values, ValuesMut};
 use serde::{Deserialize, Serialize};
 
+use super::job::KMeans;
 use super::lloyd::{check_features, own_features};
+use super::model::{Model, empty_notice};
 use super::points::{Centres, Nearest, Points, factor, squares_of, transposed};
-use super::{KMeans, Model};
+use super::{score, seeding};
 use algo::batch_loop::{self, BatchLearner, EpochSums, StepSums, check_weight};
 use algo::error::Error;
 use algo::job::{Epochs, TrainTask};
@@ -52,7 +54,7 @@ fn seed(job: &KMeans, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<Bat
         sample.push(batch.clone());
     }
     let points = Points::of_batches(sample.iter().collect(), model.distance)?;
-    let chosen = super::seeding::choose(task.agent, &points, (model.clusters, job.seeding, task.seed))?;
+    let chosen = seeding::choose(task.agent, &points, (model.clusters, job.seeding, task.seed))?;
     // Task 0 writes them.
     let own = if task.agent.task() == 0 { &chosen[..] } else { &[] };
     let centres = Points::of_points(own, Vec::new());
@@ -163,7 +165,7 @@ impl BatchLearner for Step<'_> {
         let mut clusters = vec![0; points.count()];
         points.for_each_nearest(&points.all(), &centres, |i, found: Nearest| {
             let weight = points.weight(i);
-            super::score::add_to_metrics(self.model, &found, weight, parts);
+            score::add_to_metrics(self.model, &found, weight, parts);
             counts[found.centre as usize] += weight;
             clusters[i] = found.centre as usize;
         });
@@ -196,6 +198,6 @@ impl BatchLearner for Step<'_> {
         let mut counts = vec![0.0; clusters];
         task.agent.pull(Model::COUNTS, ONE_ROW, ValuesMut::F64(&mut counts))?;
         let empty = counts.iter().filter(|count| **count == 0.0).count();
-        Ok((end.is_last && empty > 0).then(|| super::empty_notice(empty, clusters)))
+        Ok((end.is_last && empty > 0).then(|| empty_notice(empty, clusters)))
     }
 }

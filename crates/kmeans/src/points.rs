@@ -7,7 +7,8 @@ use data::{Batch, BatchStream};
 use matrix::{Agent, Values, ValuesMut};
 use multiversion::multiversion;
 
-use super::{Distance, Model};
+use super::model::Model;
+use super::params::Distance;
 use algo::error::Error;
 use algo::rows::{ONE_ROW, rows_of};
 

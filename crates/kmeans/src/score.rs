@@ -3,11 +3,13 @@
 use data::Batch;
 use matrix::Agent;
 
+use super::model::Model;
+use super::params::Distance;
 use super::points::{Centres, Nearest, Points};
-use super::{Distance, Model, NamedAccumulator};
 use algo::error::Error;
 use algo::job::Scorer;
 use algo::metric::MetricAccumulator;
+use algo::metric::named::NamedAccumulator;
 
 /// Scores batches with the centres at the agent.
 pub struct ClusterScorer {

@@ -14,8 +14,8 @@ use math::hash::mix64;
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Agent, LocalConfig, LocalStore};
 
-use super::Seeding;
 use super::exchange::{gather, gather_points, position_of, weight_sum};
+use super::params::Seeding;
 use super::points::{BLOCK, Centres, Points, SparsePoint};
 use algo::error::Error;
 

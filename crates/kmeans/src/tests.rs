@@ -6,9 +6,11 @@ use data::{Batch, BatchSize, Shuffle};
 use math::random::{Purpose, RandomStream, stream};
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId};
 
+use super::model::accumulator;
+use super::params::Seeding;
 use super::points::{Nearest, Points, SparsePoint, nearest};
 use super::score::add_to_metrics;
-use super::{Distance, FAMILY, Model, Seeding, accumulator, seeding};
+use super::{Distance, FAMILY, Model, seeding};
 use algo::error::Error;
 use algo::family::{Families, SavedModel};
 use algo::job::Epochs;

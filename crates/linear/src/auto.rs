@@ -29,13 +29,13 @@ mod scaling;
 
 use data::Survey;
 
-use super::Linear;
+use super::job::Linear;
 use super::model::Model;
 use super::optimizer::{FTRL, LBFGS, OPTIMIZERS, OWLQN, Optimizer};
-use super::param_table::{
-    BATCH_SIZE, CLIP, EPOCHS, GRADIENT, L1, L2, LEARNING_RATE, NORMALIZE, OPTIMIZER, SCHEDULE, STANDARDIZE,
-};
+use super::optimizer_params::{L1, L2, LEARNING_RATE};
+use super::param_table::{BATCH_SIZE, CLIP, EPOCHS, GRADIENT, NORMALIZE, OPTIMIZER, STANDARDIZE};
 use super::params::learning_rate;
+use super::schedule::SCHEDULE;
 use algo::chosen::{ChosenValue, chosen};
 use algo::error::Error;
 use algo::job::{DataProfile, Epochs, Resolution, ResolvedSettings};

@@ -1,16 +1,6 @@
-//! The closed sets among the parameters of the linear models, besides the optimizers.
-
-use super::param_table::{SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH};
+//! The closed sets among the parameters of the linear models, besides the optimizers and the schedules.
 
 algo::choices! {
-    /// How the step size changes over the steps. [`matrix::Schedule`] is the same with its numbers.
-    pub(super) enum ScheduleKind {
-        Constant = "constant";
-        InverseTime = "inverse_time", reads SCHEDULE_DECAY;
-        Exponential = "exponential", reads SCHEDULE_DECAY, SCHEDULE_EVERY;
-        WarmRestarts = "warm_restarts", reads SCHEDULE_EVERY, SCHEDULE_STRETCH, SCHEDULE_FLOOR;
-    }
-
     /// The Hessian with which full-batch optimizers start.
     pub(super) enum StartHessian {
         /// Curvature of the loss in each column.

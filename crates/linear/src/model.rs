@@ -1,15 +1,9 @@
 //! What scoring with a linear model needs besides its matrices; saved with them as JSON.
 
-use data::KeyLimit;
 use matrix::{ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::coefficients::Coefficients;
-use super::{FAMILY, LinearScorer};
 use algo::error::Error;
-use algo::family::{self, DerivedTable, MissingTable, NO_COEFFICIENTS, RecordNeeds};
-use algo::job::{Output, Scorer};
 use algo::labels::{LabelScale, class_of};
 use algo::loss::Loss;
 use algo::scaling::{MOMENT_COLUMNS, ScaledColumns, ScalingRule, Standardize};
@@ -114,70 +108,4 @@ impl Model {
         }
         specs
     }
-}
-
-impl family::Model for Model {
-    fn family(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn save(&self) -> Value {
-        serde_json::to_value(self).expect("a model has no keys but texts")
-    }
-
-    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        let rules = (PushRule::Assign, PushRule::Assign);
-        let mut specs = self.matrices_with(rules, partition_count);
-        for spec in &mut specs {
-            spec.rule = PushRule::Assign;
-        }
-        specs
-    }
-
-    fn output(&self) -> Output {
-        match self.loss {
-            Loss::Logistic => Output::Probability,
-            Loss::Hinge | Loss::SquaredHinge => Output::Margin,
-            Loss::Squared | Loss::Huber { .. } => Output::Value,
-            Loss::Softmax => Output::Classes(self.classes.clone()),
-        }
-    }
-
-    fn record_needs(&self) -> RecordNeeds {
-        RecordNeeds {
-            keep_zeros: self.standardize == Some(Standardize::Center),
-            key_limit: self.dimensions.map(|limit| KeyLimit { limit, setting: DIMENSIONS }),
-            ..RecordNeeds::of(&self.output(), self.positive_label)
-        }
-    }
-
-    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("loss", self.loss.name().to_owned()),
-            ("classes", format!("{:?}", self.classes)),
-            ("intercept", self.intercept.to_string()),
-            ("standardize", fact_text(self.standardize)),
-            ("normalize", self.normalize.to_string()),
-            ("dimensions", fact_text(self.dimensions)),
-        ]
-    }
-
-    fn derived_table(&self) -> Option<Box<dyn DerivedTable>> {
-        let (scaling, label_scale) = (self.scaling(), self.label_scale);
-        // Records of unit length are no linear function of their values.
-        (!self.normalize).then(|| Box::new(Coefficients { scaling, label_scale, lost: Vec::new() }) as _)
-    }
-
-    fn missing_table(&self) -> Option<MissingTable> {
-        self.normalize.then_some(NO_COEFFICIENTS)
-    }
-
-    fn scorer(&self) -> Box<dyn Scorer> {
-        Box::new(LinearScorer::new(self))
-    }
-}
-
-/// Formats an optional property for a message.
-fn fact_text<T: std::fmt::Debug>(fact: Option<T>) -> String {
-    fact.map_or_else(|| "none".to_owned(), |fact| format!("{fact:?}").to_lowercase())
 }

@@ -6,7 +6,7 @@
 use data::BatchSize;
 use matrix::{PushRule, Schedule};
 
-use super::param_table::{
+use super::optimizer_params::{
     ADAPTIVE_RHO, BETA, BETA1, BETA2, DECAY, EPSILON, HISTORY, LEARNING_RATE, LOCAL_ITERATIONS,
     MAX_ITERATIONS, MOMENTUM, RHO, START, TOLERANCE,
 };

@@ -3,15 +3,17 @@
 use data::{BatchSize, Shuffle};
 use matrix::Schedule;
 
-use super::choices::{ColumnScaling, ScheduleKind, StartHessian};
+use super::choices::{ColumnScaling, StartHessian};
 use super::optimizer::{
     FTRL, L1Penalty, Method, OPTIMIZERS, Optimizer, PushTraining, RuleSettings, Training,
 };
+use super::optimizer_params::{L1, L2, LEARNING_RATE, MAX_ITERATIONS, START, TOLERANCE};
 use super::param_table::{
     AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, BATCH_SIZE, CLASS_WEIGHTS, CLIP, DIMENSIONS, EPOCHS, GRADIENT,
-    INTERCEPT, L1, L2, LEARNING_RATE, LOSS, MAX_ITERATIONS, NORMALIZE, OPTIMIZER, SCHEDULE, SCHEDULE_DECAY,
-    SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH, STANDARDIZE, START, TOLERANCE,
+    INTERCEPT, LOSS, NORMALIZE, OPTIMIZER, STANDARDIZE,
 };
+use super::schedule::ScheduleKind;
+use super::schedule::{SCHEDULE, SCHEDULE_DECAY, SCHEDULE_EVERY, SCHEDULE_FLOOR, SCHEDULE_STRETCH};
 use crate::descent::Settings;
 use algo::error::Error;
 use algo::job::Epochs;

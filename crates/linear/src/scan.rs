@@ -1,6 +1,6 @@
 //! The scan of all records before the first step: moments of columns, weights of classes.
 
-use super::Linear;
+use super::job::Linear;
 use super::model::Model;
 use super::params::ClassWeights;
 use algo::error::Error;

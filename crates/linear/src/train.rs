@@ -3,7 +3,7 @@
 use data::Batch;
 use matrix::{Agent, Values};
 
-use super::Linear;
+use super::job::Linear;
 use super::model::Model;
 use super::scan::scan;
 use super::score::{BatchScorer, ScoreTickets};

@@ -5,12 +5,10 @@ use math::selection::TopN;
 use matrix::Agent;
 
 use super::documents::Documents;
+use super::model::TOP_WORDS;
 use super::table::WordRows;
 use algo::error::Error;
 use algo::exchange::Exchange;
-
-/// Words of a topic that are kept with the model, and that its coherence compares.
-pub(super) const TOP_WORDS: usize = 10;
 
 /// The keys of the most frequent words of each topic, the most frequent first; of equal ones the one with the smaller key.
 pub(super) fn top_words(

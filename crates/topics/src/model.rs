@@ -4,17 +4,14 @@ use std::fmt::Write;
 
 use matrix::{Agent, ElementType, MatrixId, MatrixSpec, Partitioner, PushRule, Storage, ValuesMut};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::coherence::TOP_WORDS;
 use super::functions::{CHECK, call, check_argument, check_sums};
-use super::score::TopicScorer;
 use algo::error::Error;
-use algo::family::{self, ModelFacts, TextFormat};
-use algo::job::{Output, Scorer};
-use algo::metric::MetricAccumulator;
-use algo::metric::named::{MergeRule, NamedAccumulator, NamedMetric};
+use algo::family::ModelFacts;
 use algo::rows::ONE_ROW;
+
+/// Words of a topic that are kept with the model, and that its coherence compares.
+pub(super) const TOP_WORDS: usize = 10;
 
 /// Topics without their tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,7 +77,7 @@ impl Model {
     }
 
     /// The topics for people: the largest first, each with its share of all tokens and its most frequent words.
-    fn text(&self, facts: &ModelFacts<'_>, agent: &mut dyn Agent) -> Result<String, Error> {
+    pub(super) fn text(&self, facts: &ModelFacts<'_>, agent: &mut dyn Agent) -> Result<String, Error> {
         let prior = self.prior(agent)?;
         let mut words = vec![0; self.topics * TOP_WORDS];
         let all = matrix::Selection::Rows(matrix::Keys::Range(0, self.topics as u64));
@@ -101,63 +98,5 @@ impl Model {
             text.push('\n');
         }
         Ok(text)
-    }
-}
-
-impl family::Model for Model {
-    fn family(&self) -> &'static str {
-        super::FAMILY.name
-    }
-
-    fn save(&self) -> Value {
-        serde_json::to_value(self).expect("a model has no keys but texts")
-    }
-
-    fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
-        self.matrices_with(PushRule::Assign, partition_count)
-    }
-
-    fn output(&self) -> Output {
-        Output::Columns((0..self.topics).map(|topic| format!("topic_{topic}")).collect())
-    }
-
-    fn column_names(&self, matrix: &str, count: usize) -> Vec<String> {
-        let word = if matrix == "top_words" { "word" } else { "topic" };
-        let mut names: Vec<String> = (0..count).map(|number| format!("{word}_{number}")).collect();
-        if matrix == "prior" {
-            names.truncate(self.topics);
-            names.extend(["beta", "vocabulary"].map(str::to_owned));
-        }
-        names
-    }
-
-    fn fixed_settings(&self) -> Vec<(&'static str, String)> {
-        vec![("topics", self.topics.to_string())]
-    }
-
-    fn bound_tables(&self) -> Option<&'static str> {
-        Some("the table 'totals' has the sums of the columns of 'topics'")
-    }
-
-    fn has_feature_rows(&self, matrix: &str) -> bool {
-        matrix == "topics"
-    }
-
-    fn document(
-        &self,
-        format: TextFormat,
-        facts: &ModelFacts<'_>,
-        agent: &mut dyn Agent,
-    ) -> Option<Result<String, Error>> {
-        matches!(format, TextFormat::Text { tree: None }).then(|| self.text(facts, agent))
-    }
-
-    fn scorer(&self) -> Box<dyn Scorer> {
-        Box::new(TopicScorer::new(self))
-    }
-
-    fn metric_accumulator(&self) -> MetricAccumulator {
-        let metrics = vec![NamedMetric::new("perplexity", MergeRule::ExpMean)];
-        MetricAccumulator::Named(NamedAccumulator { metrics, ..NamedAccumulator::default() })
     }
 }

@@ -3,17 +3,18 @@
 use matrix::{Agent, Values};
 use serde::{Deserialize, Serialize};
 
-use super::coherence::{TOP_WORDS, coherence, top_words};
+use super::coherence::{coherence, top_words};
 use super::counts::{DocumentTopics, row_width};
 use super::documents::{Bags, Division, Documents};
 use super::functions::{
     BETA, CHECK, LIKELIHOOD, beta_argument, check_argument, check_sums, likelihood_argument,
 };
-use super::model::Model;
+use super::job::{EPOCH_SWEEPS, Lda};
+use super::model::{Model, TOP_WORDS};
 use super::prior::{BETA_STEPS, DocumentCounts, Size, next_beta};
 use super::sampler::{DENSE_LIMIT, Draws, Frozen, Group, bits};
 use super::table::{StoredRows, WordRows};
-use super::{EPOCH_SWEEPS, Lda, vocabulary};
+use super::vocabulary;
 use algo::coordinator::StepDecision;
 use algo::error::Error;
 use algo::exchange::Exchange;

@@ -2,8 +2,8 @@
 
 use data::Survey;
 
-use super::super::Linear;
 use super::super::choices::ColumnScaling;
+use super::super::job::Linear;
 use super::super::model::Model;
 use algo::chosen::{ChosenValue, chosen};
 use algo::job::DataProfile;

@@ -28,7 +28,7 @@ use matrix::FunctionCall;
 use matrix::function::map::Set;
 use serde::{Deserialize, Serialize};
 
-use super::super::Linear;
+use super::super::job::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{Detail, LocalProblem, PassResult};

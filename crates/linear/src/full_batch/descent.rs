@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Linear;
+use super::super::job::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{Detail, LocalProblem, PassResult};

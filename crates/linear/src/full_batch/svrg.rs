@@ -14,7 +14,7 @@ use matrix::function::call::call_pull;
 use matrix::function::zip::{Combine, Zip};
 use serde::{Deserialize, Serialize};
 
-use super::super::Linear;
+use super::super::job::Linear;
 use super::super::model::Model;
 use super::super::scan::scan;
 use super::local_problem::{Detail, LocalProblem};
