@@ -23,7 +23,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("rpc", 4),
     ("server", 2),
     ("store", 1),
-    ("trees", 1),
     ("wasm", 1),
     ("worker", 1),
 ];
@@ -172,7 +171,9 @@ fn imports(code: &str) -> Vec<(Vec<String>, String)> {
     }
     for first in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(first) {
-            let is_first = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            // A visibility, `pub(in super::super)`, is no import.
+            let is_first = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+                && !code[..at].ends_with("(in ");
             let path = code[at..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next();
             // What a list such as `super::{a, b}` names is among the imports above.
             if let Some(path) = path.filter(|path| is_first && !path.ends_with("::")) {
@@ -254,7 +255,7 @@ mod tests {
             ("lib.rs", "mod m;"),
             ("m/mod.rs", "mod x; mod y; pub use self::x::X; use y::Y;"),
             ("m/x.rs", "use super::{Y, y::Z}; struct X; // use super::M"),
-            ("m/y.rs", "struct Y; struct Z;\n#[cfg(test)]\nmod tests { use super::super::X; }"),
+            ("m/y.rs", "pub(in super::super) struct Y; struct Z;\n#[cfg(test)]\nmod tests { use super::super::X; }"),
         ];
         assert_eq!(found(&files), Vec::<Vec<String>>::new());
     }
