@@ -2,16 +2,17 @@
 //! round. A row depends on its own pairs, the rows of the other side that they name, and the Gramian of that side, whose bits do
 //! not depend on how rows are divided; so the model does not either.
 
-use math::random::{NamedDraws, Purpose};
 use math::reduction::FixedPoint;
-use matrix::{MatrixId, Values, ValuesMut};
+use matrix::{MatrixId, Values};
 
-use super::FactorModel;
+use super::dealing::{Dealing, Dealt, LIST_MATRICES, deal};
 use super::exact::{add_up, gramian, of_all_tasks};
 use super::implicit::ImplicitFeatures;
-use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, deal};
+use super::interactions::Duplicates;
+use super::model::FactorModel;
 use super::objective::{Objective, ObjectiveSettings};
 use super::params::{self, ChoiceLoss, Solver};
+use super::side::{OtherRows, Side, first_rows, read_others};
 use super::solve::{Equations, ExactWork, padded, product};
 use super::validation::Validation;
 use algo::error::{Error, FeatureLabel};
@@ -20,9 +21,6 @@ use algo::metric::MetricAccumulator;
 use algo::param::CheckedParams;
 use algo::rows::{ONE_ROW, rows_of};
 use algo::task_loop::{EpochEnd, Learner, TaskState, encode};
-
-/// First factors have the standard deviation 0.1 / sqrt(k), as in the public code of Rendle et al., 2021.
-const FIRST_DEVIATION: f64 = 0.1;
 
 /// The settings.
 #[derive(Clone, Debug)]
@@ -100,20 +98,6 @@ impl Als {
     }
 }
 
-/// One side of the pairs: users, or items.
-pub(super) struct Side {
-    matrix: MatrixId,
-    pub(super) pairs: Interactions,
-    /// The own rows, padded.
-    pub(super) rows: Vec<f32>,
-    /// Rows of all tasks.
-    pub(super) total: u64,
-    /// Of the own pairs; none: all are 1.
-    weights: Option<Vec<f32>>,
-    targets: Option<Vec<f32>>,
-    pub(super) ridges: Vec<f32>,
-}
-
 /// Begins one task.
 pub(super) fn begin<'a>(
     settings: &'a Als,
@@ -178,33 +162,6 @@ pub(super) fn begin<'a>(
     }))
 }
 
-/// The own rows at the beginning: those of an earlier model or of a saved training, and random ones where there are none.
-pub(super) fn first_rows(
-    task: &mut TrainTask<'_>,
-    model: &FactorModel,
-    (matrix, keys): (MatrixId, &[u64]),
-    is_known: bool,
-) -> Result<Vec<f32>, Error> {
-    let (width, length) = (model.width(), padded(model.width()));
-    let mut rows = vec![0.0; keys.len() * length];
-    if is_known {
-        let mut values = vec![0.0; keys.len() * width];
-        task.agent.pull(matrix, rows_of(keys), ValuesMut::F32(&mut values))?;
-        for (row, values) in rows.chunks_exact_mut(length).zip(values.chunks_exact(width)) {
-            row[..width].copy_from_slice(values);
-        }
-    }
-    let draws = NamedDraws::new(task.seed, Purpose::Initialize, u64::from(matrix.0));
-    let deviation = FIRST_DEVIATION / (model.factors as f64).sqrt();
-    for (row, key) in rows.chunks_exact_mut(length).zip(keys) {
-        if row.iter().all(|&x| x == 0.0) {
-            let mut draws = draws.of(*key);
-            row[..model.factors].iter_mut().for_each(|x| *x = (deviation * draws.normal()) as f32);
-        }
-    }
-    Ok(rows)
-}
-
 /// Finds mean, lowest and highest rating of all tasks, writes them, and returns the mean.
 pub(super) fn write_scale(task: &mut TrainTask<'_>, ratings: &[f32], count: u64) -> Result<f64, Error> {
     let ends = ratings.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &rating| {
@@ -232,16 +189,6 @@ pub(super) fn write_scale(task: &mut TrainTask<'_>, ratings: &[f32], count: u64)
     Ok(mean)
 }
 
-impl Side {
-    /// Writes the own rows.
-    fn push(&self, task: &mut TrainTask<'_>, width: usize) -> Result<(), Error> {
-        let rows = self.rows.chunks_exact(padded(width));
-        let values: Vec<f32> = rows.flat_map(|row| row[..width].iter().copied()).collect();
-        task.agent.push(self.matrix, rows_of(&self.pairs.keys), Values::F32(&values))?;
-        Ok(())
-    }
-}
-
 /// What a task keeps from iteration to iteration.
 struct Factorization<'a> {
     settings: &'a Als,
@@ -255,13 +202,6 @@ struct Factorization<'a> {
     mean: f64,
     /// Of choices.
     validation: Option<Validation>,
-}
-
-/// The rows of the other side that a half-step reads.
-pub(super) struct OtherRows {
-    /// Padded; with biases, 1 stands in their place.
-    pub(super) vectors: Vec<f32>,
-    biases: Vec<f32>,
 }
 
 impl Factorization<'_> {
@@ -355,29 +295,6 @@ impl Factorization<'_> {
         loss.record_count = pairs.others.len() as u64;
         metrics
     }
-}
-
-/// Reads rows of the other side, ascending.
-pub(super) fn read_others(
-    task: &mut TrainTask<'_>,
-    matrix: MatrixId,
-    keys: &[u64],
-    (width, has_biases): (usize, bool),
-) -> Result<OtherRows, Error> {
-    let mut values = vec![0.0; keys.len() * width];
-    task.agent.pull(matrix, rows_of(keys), ValuesMut::F32(&mut values))?;
-    let length = padded(width);
-    if width == length && !has_biases {
-        return Ok(OtherRows { vectors: values, biases: Vec::new() });
-    }
-    let (mut vectors, mut biases) = (vec![0.0; keys.len() * length], Vec::new());
-    for (row, values) in vectors.chunks_exact_mut(length).zip(values.chunks_exact(width)) {
-        row[..width].copy_from_slice(values);
-        if has_biases {
-            biases.push(std::mem::replace(&mut row[width - 1], 1.0));
-        }
-    }
-    Ok(OtherRows { vectors, biases })
 }
 
 fn no_solution(key: u64, of_users: bool) -> Error {

@@ -6,7 +6,8 @@
 use math::solve::invert;
 use matrix::{ListMatrix, ListSelection};
 
-use super::interactions::{Interactions, TrainingPairs};
+use super::dealing::TrainingPairs;
+use super::interactions::Interactions;
 use algo::error::Error;
 use algo::job::TrainTask;
 

@@ -15,8 +15,9 @@ use matrix::{Agent, ListSelection, MatrixId, Values, ValuesMut};
 use multiversion::multiversion;
 
 use super::als::write_scale;
+use super::dealing::{Dealing, deal};
 use super::exact::add_up;
-use super::interactions::{Dealing, Duplicates, Interactions, deal};
+use super::interactions::{Duplicates, Interactions};
 use super::params;
 use super::solve::{padded, preference, product};
 use super::validation::Validation;

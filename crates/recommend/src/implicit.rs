@@ -5,9 +5,9 @@
 
 use matrix::{ElementType, MatrixId, MatrixSpec, PushRule, Values};
 
-use super::FactorModel;
-use super::als::{Side, first_rows, read_others};
 use super::exact::gramian;
+use super::model::FactorModel;
+use super::side::{Side, first_rows, read_others};
 use super::solve::{Equations, padded};
 use algo::error::Error;
 use algo::job::TrainTask;

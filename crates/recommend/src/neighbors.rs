@@ -9,9 +9,10 @@ use math::elementary::{exp, ln};
 use math::selection::TopN;
 use matrix::{Agent, ListMatrix, ListSelection, MatrixId, MatrixSpec, PushRule, Values, ValuesMut};
 
+use super::dealing::{Dealing, Dealt, LIST_MATRICES, TrainingPairs, deal};
 use super::ease;
 use super::exact::add_up;
-use super::interactions::{Dealing, Dealt, Duplicates, Interactions, LIST_MATRICES, TrainingPairs, deal};
+use super::interactions::{Duplicates, Interactions};
 use super::model::{NeighborModel, seen};
 use super::params::{self, Similarity};
 use super::score::pairs;

@@ -3,8 +3,8 @@
 use data::Batch;
 use matrix::{Agent, MatrixId, ValuesMut};
 
-use super::FactorModel;
 use super::interactions::pairs_of;
+use super::model::FactorModel;
 use algo::error::Error;
 use algo::job::Scorer;
 use algo::metric::MetricAccumulator;

@@ -4,6 +4,7 @@ use data::{Batch, BatchBuilder};
 use matrix::MatrixId;
 
 use super::*;
+use algo::error::Error;
 use algo::test_harness::{Harness, Run, f32s};
 
 const HARNESS: Harness = Harness(&[&FAMILY]);

@@ -16,22 +16,21 @@
 use data::{LabelKind, LabelStats};
 
 use super::model::Model;
-use super::params::{FEATURE_SHARE, ITERATIONS, LEARNING_RATE, LEAVES, OBJECTIVE, Params, STOPPING};
+use super::params::{
+    FEATURE_SHARE, ITERATIONS, LEARNING_RATE, LEAVES, OBJECTIVE, PLAIN_ITERATIONS, PLAIN_LEAVES, PLAIN_RATE,
+    Params, STOPPING,
+};
 use algo::chosen::{ChosenValue, chosen};
 use algo::job::{DataProfile, Resolution, ResolvedSettings};
 use algo::param::{AUTO, CheckedParams};
 
-/// Without validation data.
-pub(super) const PLAIN_ITERATIONS: u64 = 100;
-pub(super) const PLAIN_RATE: f64 = 0.1;
 /// With validation data, which end a training before this.
 const ITERATION_LIMIT: u64 = 2000;
 const SMALL_RATE: f64 = 0.05;
 /// Iterations without an improvement after which training ends.
 const PATIENCE: u64 = 50;
 const FEATURE_PART: f64 = 0.8;
-/// Leaves of a tree, and the records that each should have on average.
-pub(super) const PLAIN_LEAVES: u64 = 31;
+/// Least leaves of a tree, and the records that each should have on average.
 const LEAST_LEAVES: u64 = 4;
 const RECORDS_OF_A_LEAF: u64 = 50;
 

@@ -9,8 +9,8 @@ use std::ops::Range;
 use math::hash::combine;
 
 use super::bins::Feature;
-use super::histogram::store::{Histograms, NewHistogram};
-use super::histogram::{Sums, total};
+use super::histogram::store::Histograms;
+use super::histogram::{NewHistogram, Sums, total};
 use super::records::Records;
 use super::sampling::FeatureSample;
 use super::split::{Condition, LeafQuery, NO_LIMITS, Split, SplitRule};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::auto;
 use super::objective::Objective;
 use super::sampling::RecordSample;
 use super::split::SplitRule;
@@ -15,6 +14,11 @@ use algo::param::common::{
 };
 use algo::param::{Bounds, CheckedParams, ParamKind, words};
 use algo::stopping::EarlyStopping;
+
+/// Without validation data, where nothing else is chosen: iterations, learning rate, leaves of a tree.
+pub(super) const PLAIN_ITERATIONS: u64 = 100;
+pub(super) const PLAIN_RATE: f64 = 0.1;
+pub(super) const PLAIN_LEAVES: u64 = 31;
 
 algo::choices! {
     /// What trees minimize.
@@ -269,9 +273,9 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
     let loss = objective.and_then(Objective::shared_loss).unwrap_or(Loss::Squared);
     let params = Params {
         objective,
-        iterations: checked.auto_integer(&ITERATIONS).unwrap_or(auto::PLAIN_ITERATIONS),
-        learning_rate: checked.auto_real(&LEARNING_RATE).unwrap_or(auto::PLAIN_RATE),
-        leaves: checked.auto_integer(&LEAVES).unwrap_or(auto::PLAIN_LEAVES),
+        iterations: checked.auto_integer(&ITERATIONS).unwrap_or(PLAIN_ITERATIONS),
+        learning_rate: checked.auto_real(&LEARNING_RATE).unwrap_or(PLAIN_RATE),
+        leaves: checked.auto_integer(&LEAVES).unwrap_or(PLAIN_LEAVES),
         depth: match checked.integer(&MAX_DEPTH) {
             0 => usize::MAX,
             depth => depth as usize,

@@ -1,10 +1,11 @@
 //! Scores by rows of users and items.
 
+use super::engine::{Basis, BestItems, Engine, Items, KeyedRows, Request};
 use super::tiles::{Tiles, dot_plain};
-use super::{Basis, BestItems, Engine, Items, KeyedRows, Request};
 use crate::exact::add_products;
+use crate::model::FactorModel;
+use crate::objective::Objective;
 use crate::solve::{Equations, ExactWork, padded};
-use crate::{FactorModel, Objective};
 use algo::error::Error;
 
 /// The rows of a model.

@@ -3,7 +3,7 @@
 use math::selection::TopN;
 use matrix::{OwnedValues, RowBlock};
 
-use super::{Basis, BestItems, Engine, Items, Request};
+use super::engine::{Basis, BestItems, Engine, Items, Request};
 use algo::error::Error;
 
 /// Neighbors and weights.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use matrix::function::{Arity, Block, FunctionValue, Shape};
 use matrix::{ElementType, FunctionFault, PushFunction};
 
-use super::partitions::{SLOT_ROWS, groups};
-use super::{Histogram, Sums};
+use super::layout::{SLOT_ROWS, groups};
+use super::sums::{Histogram, Sums};
 
 /// Some bins of a histogram.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use matrix::function::{Arity, Columns, FunctionValue, Shape};
 use matrix::{ElementType, FunctionFault, PullFunction};
 
 use super::super::split::{Condition, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
-use super::partitions::{SLOT_ROWS, described};
-use super::{BinSums, Sums};
+use super::layout::{SLOT_ROWS, described};
+use super::sums::{BinSums, Sums};
 
 /// Finds the best split of each leaf, of equal ones the first. It reads the row of the features, then the rows of the slot
 /// of each leaf.

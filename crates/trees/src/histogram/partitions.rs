@@ -5,8 +5,6 @@
 //! partition sees a feature whole. Of two children only the smaller one is pushed; the larger one is what is left of the
 //! parent, at the partition.
 
-use std::ops::Range;
-
 use matrix::function::call::call_pull;
 use matrix::function::zip::Zip;
 use matrix::{
@@ -16,34 +14,19 @@ use matrix::{
 
 use super::super::model::Model;
 use super::super::records::Records;
-use super::super::split::{BinKind, Condition, FeatureBins, LEFT_CATEGORIES, LeafQuery, Split, SplitRule};
+use super::super::split::{Condition, FeatureBins, LEFT_CATEGORIES, LeafQuery, Split, SplitRule};
 use super::add_histogram::{AddHistogram, encode};
 use super::best_splits::BestSplits;
-use super::store::NewHistogram;
-use super::{Histogram, Sums, total};
+use super::layout::{FEATURE_ROW, NewHistogram, SLOT_ROWS, describe, groups, rows_of_slot};
+use super::sums::{Histogram, Sums, total};
 use algo::error::Error;
 use algo::exchange::Exchange;
-
-/// Bins of features that travel together, at least, and after which a partition may end.
-const GROUP_BINS: u32 = 256;
-
-/// Rows of a slot.
-pub(in super::super) const SLOT_ROWS: u32 = 3;
 
 /// Largest number of leaves whose slots have rows in one matrix.
 pub(in super::super) const LEAF_LIMIT: u64 = 17_000;
 
-/// The rows of a slot.
-pub(in super::super) fn rows_of_slot(slot: usize) -> [u32; SLOT_ROWS as usize] {
-    let first = 1 + SLOT_ROWS * slot as u32;
-    [first, first + 1, first + 2]
-}
-
 /// The matrix of histograms; it follows those of the model.
 const HISTOGRAMS: MatrixId = MatrixId(Model::MATRIX_COUNT);
-
-/// The row that describes the features.
-pub(in super::super) const FEATURE_ROW: u32 = 0;
 
 /// Adds the functions of histograms to a table.
 pub(in super::super) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
@@ -70,39 +53,6 @@ pub(in super::super) fn spec(starts: &[u32], slots: usize, partition_count: u32)
         consistency: Consistency::Bsp,
         seed: 0,
     }
-}
-
-/// The bins of features that travel together.
-pub(in super::super) fn groups(starts: &[u32]) -> impl Iterator<Item = Range<u32>> {
-    let (mut first, last) = (0, starts[starts.len() - 1]);
-    starts[1..].iter().filter_map(move |&end| {
-        let is_full = end - first >= GROUP_BINS || end == last;
-        is_full.then(|| std::mem::replace(&mut first, end)..end)
-    })
-}
-
-/// The number in the row of features at the first bin of a feature; at its other bins it is 0.
-pub(in super::super) fn describe(feature: &FeatureBins) -> i64 {
-    let kind = match feature.kind {
-        BinKind::Numbers { has_missing } => i64::from(has_missing),
-        BinKind::Categories => 2,
-    };
-    // A feature has at least one bin, so that the number is not 0.
-    let number = i64::from(feature.number) << 24 | i64::from(feature.count);
-    number << 4 | kind << 2 | i64::from(feature.monotone + 1)
-}
-
-/// The feature of such a number; `None` for 0.
-pub(in super::super) fn described(code: i64) -> Option<FeatureBins> {
-    if code == 0 {
-        return None;
-    }
-    let kind = match code >> 2 & 3 {
-        2 => BinKind::Categories,
-        kind => BinKind::Numbers { has_missing: kind == 1 },
-    };
-    let count = (code >> 4 & ((1 << 24) - 1)) as u32;
-    Some(FeatureBins { number: (code >> 28) as u32, count, kind, monotone: (code & 3) as i8 - 1 })
 }
 
 /// Describes the features at the partitions. One task does so before the first tree.
@@ -220,6 +170,8 @@ fn of_row(row: &[f64; SPLIT_WIDTH]) -> Option<Split> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::split::BinKind;
+    use super::super::layout::described;
     use super::*;
 
     #[test]

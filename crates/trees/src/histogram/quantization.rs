@@ -3,7 +3,7 @@
 
 use math::random::{NamedDraws, Purpose};
 
-use super::pack;
+use super::sums::pack;
 
 /// Bits of a gradient with its sign, and of a hessian, that are rounded to the nearest integer.
 pub(in super::super) const EXACT_BITS: u32 = 15;

@@ -3,18 +3,11 @@
 
 use super::super::records::Records;
 use super::super::split::{FeatureBins, LeafQuery, Scratch, Split, SplitRule, SplitSearch};
-use super::Histogram;
+use super::layout::NewHistogram;
 use super::partitions;
+use super::sums::Histogram;
 use algo::error::Error;
 use algo::exchange::Exchange;
-
-/// A leaf that gets a histogram.
-pub(in super::super) struct NewHistogram<'a> {
-    pub(in super::super) slot: usize,
-    /// The slot of the leaf that is split: its histogram becomes that of the other child. `None` for the root.
-    pub(in super::super) parent: Option<usize>,
-    pub(in super::super) records: &'a [u32],
-}
 
 /// Histograms by slots.
 #[derive(Debug)]

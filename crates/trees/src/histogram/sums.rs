@@ -1,18 +1,12 @@
 //! Histograms: for each bin the sums of gradients and hessians of the records of a leaf, and their count. Gradients are
 //! integers, so that the sums are the same in any order.
 
-pub(super) mod add_histogram;
-pub(super) mod best_splits;
-pub(super) mod partitions;
-pub(super) mod quantization;
-pub(super) mod store;
-
 use std::ops::Range;
 
 use multiversion::multiversion;
 
 /// Largest size of a gradient: 15 bits with its sign.
-pub(super) const LARGEST_GRADIENT: f64 = 16_383.0;
+pub(in super::super) const LARGEST_GRADIENT: f64 = 16_383.0;
 
 /// Records whose sums fit a word: 12 bits for the count, 26 for the hessians, 26 for the gradients.
 const PACKED_RECORDS: usize = 2047;
@@ -21,10 +15,10 @@ const GRADIENT_SHIFT: u32 = HESSIAN_SHIFT + 26;
 
 /// The sums of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    pub(super) gradient: i64,
-    pub(super) hessian: i64,
-    pub(super) count: i64,
+pub(in super::super) struct Sums {
+    pub(in super::super) gradient: i64,
+    pub(in super::super) hessian: i64,
+    pub(in super::super) count: i64,
 }
 
 impl std::ops::AddAssign for Sums {
@@ -49,18 +43,18 @@ impl std::ops::Sub for Sums {
 
 /// The sums of some bins, a list for each kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BinSums<'a> {
-    pub(super) gradients: &'a [i64],
-    pub(super) hessians: &'a [i64],
-    pub(super) counts: &'a [i64],
+pub(in super::super) struct BinSums<'a> {
+    pub(in super::super) gradients: &'a [i64],
+    pub(in super::super) hessians: &'a [i64],
+    pub(in super::super) counts: &'a [i64],
 }
 
 impl BinSums<'_> {
-    pub(super) fn of(self, bin: usize) -> Sums {
+    pub(in super::super) fn of(self, bin: usize) -> Sums {
         Sums { gradient: self.gradients[bin], hessian: self.hessians[bin], count: self.counts[bin] }
     }
 
-    pub(super) fn slice(self, range: Range<usize>) -> Self {
+    pub(in super::super) fn slice(self, range: Range<usize>) -> Self {
         Self {
             gradients: &self.gradients[range.clone()],
             hessians: &self.hessians[range.clone()],
@@ -68,33 +62,33 @@ impl BinSums<'_> {
         }
     }
 
-    pub(super) fn len(self) -> usize {
+    pub(in super::super) fn len(self) -> usize {
         self.counts.len()
     }
 }
 
 /// The sums of all bins of a leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Histogram {
+pub(in super::super) struct Histogram {
     /// The gradients of all bins, then the hessians, then the counts.
     sums: Vec<i64>,
 }
 
 impl Histogram {
     /// Makes this a histogram of so many empty bins.
-    pub(super) fn clear(&mut self, bin_count: usize) {
+    pub(in super::super) fn clear(&mut self, bin_count: usize) {
         self.sums.clear();
         self.sums.resize(3 * bin_count, 0);
     }
 
-    pub(super) fn bins(&self) -> BinSums<'_> {
+    pub(in super::super) fn bins(&self) -> BinSums<'_> {
         let count = self.sums.len() / 3;
         let (gradients, rest) = self.sums.split_at(count);
         let (hessians, counts) = rest.split_at(count);
         BinSums { gradients, hessians, counts }
     }
 
-    pub(super) fn subtract(&mut self, other: &Self) {
+    pub(in super::super) fn subtract(&mut self, other: &Self) {
         for (own, other) in self.sums.iter_mut().zip(&other.sums) {
             *own -= other;
         }
@@ -102,7 +96,7 @@ impl Histogram {
 
     /// Adds sums in words to those of the bins from this one on.
     #[inline]
-    pub(super) fn add_words(&mut self, words: &[u64], first: usize) {
+    pub(in super::super) fn add_words(&mut self, words: &[u64], first: usize) {
         let count = self.sums.len() / 3;
         let (gradients, rest) = self.sums.split_at_mut(count);
         let (hessians, counts) = rest.split_at_mut(count);
@@ -130,7 +124,7 @@ fn unpack(word: u64) -> Sums {
 /// Rounds gradients and hessians times these scales to integers, and packs each pair with the count 1 into a word, so that
 /// one addition adds all three.
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-pub(super) fn pack(gradients: &[f64], hessians: &[f64], scales: (f64, f64), out: &mut [u64]) {
+pub(in super::super) fn pack(gradients: &[f64], hessians: &[f64], scales: (f64, f64), out: &mut [u64]) {
     /// What is added to it is rounded to a whole number, which is in its last bits.
     const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5 x 2^52
     let steps = |x: f64| (x + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits());
@@ -142,12 +136,12 @@ pub(super) fn pack(gradients: &[f64], hessians: &[f64], scales: (f64, f64), out:
 }
 
 /// Records in groups whose sums fit a word.
-pub(super) fn packed_chunks(records: &[u32]) -> impl Iterator<Item = &[u32]> {
+pub(in super::super) fn packed_chunks(records: &[u32]) -> impl Iterator<Item = &[u32]> {
     records.chunks(PACKED_RECORDS)
 }
 
 /// The sums of these records.
-pub(super) fn total(records: &[u32], packed: &[u64]) -> Sums {
+pub(in super::super) fn total(records: &[u32], packed: &[u64]) -> Sums {
     let mut sums = Sums::default();
     for chunk in packed_chunks(records) {
         sums += unpack(chunk.iter().fold(0u64, |sum, record| sum.wrapping_add(packed[*record as usize])));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::VERSIONS;
+use super::constants::VERSIONS;
 use algo::error::Error;
 
 /// The keys of the header.

@@ -14,11 +14,10 @@ use super::super::importances::{Importances, add_importances};
 use super::super::model::{IMPORTANCE_COLUMNS, Model};
 use super::super::objective::Objective;
 use super::super::tree::{NODE_WORDS, Node, Test, Tree, TreeRows};
+use super::constants::{CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_NONE, MISSING_SHIFT};
+use super::imported::{ImportOptions, ImportedModel};
 use super::parse::{Fields, TextModel, bad};
-use super::{
-    CATEGORICAL, DEFAULT_LEFT, ImportOptions, ImportedModel, MISSING_NAN, MISSING_NONE, MISSING_SHIFT,
-    objective, threshold,
-};
+use super::{objective, threshold};
 use algo::error::Error;
 
 /// Codes of categories are below this number.

@@ -10,7 +10,8 @@ use super::super::bins::SavedFeature;
 use super::super::model::Model;
 use super::super::names::{NamedFeature, named_features};
 use super::super::tree::{Node, Test, Tree, leaf_numbers};
-use super::{CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_SHIFT, objective, threshold};
+use super::constants::{CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_SHIFT};
+use super::{objective, threshold};
 use algo::error::Error;
 use algo::family::ModelFacts;
 

@@ -1,25 +1,8 @@
-//! What trees minimize.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | `slopes` | losses, gradients and hessians of records |
-//! | `percentile` | percentiles over all tasks, for scores and leaves of `absolute` and `quantile` |
-//! | `ranking` | the groups of `lambdarank`, and its gradients |
-//! | `metrics` | what records add to the metrics |
-
-mod metrics;
-mod percentile;
-mod ranking;
-mod slopes;
+//! The objectives: which labels they take, what a prediction is, and the best first scores.
 
 use data::{LabelRange, LabelRule};
 use math::elementary::{exp, ln, sigmoid};
 use serde::{Deserialize, Serialize};
-
-pub(super) use metrics::{add_losses, add_to_metrics};
-pub(super) use percentile::percentiles;
-pub(super) use ranking::{Ranking, position_of};
-pub(super) use slopes::{Slopes, slopes};
 
 use algo::error::Error;
 use algo::job::Output;
@@ -91,7 +74,7 @@ impl Objective {
     }
 
     /// The loss of the linear models that is the same function; the metrics of the two are then the same too.
-    pub(super) fn shared_loss(self) -> Option<Loss> {
+    pub(in super::super) fn shared_loss(self) -> Option<Loss> {
         match self {
             Self::Logistic { .. } => Some(Loss::Logistic),
             Self::Softmax => Some(Loss::Softmax),
@@ -107,7 +90,7 @@ impl Objective {
     }
 
     /// The metrics that early stopping may use.
-    pub(super) fn stopping_metrics(self) -> &'static [&'static str] {
+    pub(in super::super) fn stopping_metrics(self) -> &'static [&'static str] {
         match self {
             Self::Logistic { .. } => {
                 &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"]
@@ -125,7 +108,7 @@ impl Objective {
     }
 
     /// Which labels are allowed. `positive` is the label that counts as 1.
-    pub(super) fn label_rule(self, positive: Option<f32>) -> LabelRule {
+    pub(in super::super) fn label_rule(self, positive: Option<f32>) -> LabelRule {
         let range = |range| LabelRule::Range { range, objective: self.name() };
         match self {
             Self::Logistic { .. } => LabelRule::Binary { positive },
@@ -138,7 +121,7 @@ impl Objective {
     }
 
     /// Makes labels 0 and 1, if they were read before the objective was chosen.
-    pub(super) fn read_labels(self, labels: &mut [f64]) -> Result<(), Error> {
+    pub(in super::super) fn read_labels(self, labels: &mut [f64]) -> Result<(), Error> {
         if matches!(self, Self::Logistic { .. }) {
             for label in labels {
                 *label = match *label {
@@ -154,7 +137,7 @@ impl Objective {
     }
 
     /// What the numbers of a prediction are.
-    pub(super) fn output(self, classes: &[f32]) -> Output {
+    pub(in super::super) fn output(self, classes: &[f32]) -> Output {
         match self {
             Self::Logistic { .. } => Output::Probability,
             Self::Softmax => Output::Classes(classes.to_vec()),
@@ -163,7 +146,7 @@ impl Objective {
     }
 
     /// The percentile of the residuals that the value of a leaf is; `None`: it is a Newton step.
-    pub(super) fn percentile(self) -> Option<f64> {
+    pub(in super::super) fn percentile(self) -> Option<f64> {
         match self {
             Self::Absolute => Some(0.5),
             Self::Quantile { alpha } => Some(alpha),
@@ -172,7 +155,7 @@ impl Objective {
     }
 
     /// Turns scores (records x `width`) into predictions.
-    pub(super) fn predict(self, width: usize, scores: &mut [f64]) {
+    pub(in super::super) fn predict(self, width: usize, scores: &mut [f64]) {
         match self {
             Self::Softmax => scores.chunks_exact_mut(width).for_each(probabilities),
             _ => scores.iter_mut().for_each(|score| *score = self.prediction(*score)),
@@ -180,7 +163,7 @@ impl Objective {
     }
 
     /// The prediction of a single score.
-    fn prediction(self, score: f64) -> f64 {
+    pub(super) fn prediction(self, score: f64) -> f64 {
         match self {
             Self::Logistic { .. } => sigmoid(score),
             Self::Poisson { .. } | Self::Gamma | Self::Tweedie { .. } => exp(score),
@@ -189,7 +172,7 @@ impl Objective {
     }
 
     /// The best constant scores, except for percentiles. `means`: the mean label, or the share of each class.
-    pub(super) fn base_scores(self, means: &[f64]) -> Result<Vec<f64>, Error> {
+    pub(in super::super) fn base_scores(self, means: &[f64]) -> Result<Vec<f64>, Error> {
         let share = |mean: &f64| mean.clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
         Ok(match self {
             Self::Softmax => means.iter().map(|mean| ln(share(mean))).collect(),
