@@ -11,6 +11,7 @@ pub struct ChosenValue<T> {
     pub reason: String,
 }
 
+/// A chosen value with its reason.
 pub fn chosen<T>(value: T, why: impl Into<String>) -> ChosenValue<T> {
     ChosenValue { value, reason: why.into() }
 }

@@ -298,6 +298,7 @@ pub struct FeatureLabel {
 }
 
 impl FeatureLabel {
+    /// A feature whose name is not known here.
     pub fn new(key: u64) -> Self {
         Self { key, name: None }
     }

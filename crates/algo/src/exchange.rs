@@ -14,6 +14,7 @@ pub struct Exchange<'a> {
 const PART_BITS: u32 = 31;
 
 impl<'a> Exchange<'a> {
+    /// With the other tasks of this agent's job.
     pub fn new(agent: &'a mut dyn Agent) -> Self {
         Self { agent }
     }

@@ -10,7 +10,7 @@
 //! | `output`, `scorer` | what a prediction is, and how batches are scored |
 //! | [`task_loop`], `learner`, `task_state` | the loop of a task: epochs, validation, reports; what a family gives it; what a task keeps between epochs |
 //! | [`batch_loop`] | an epoch of a task that learns batch by batch |
-//! | [`mod@check`], [`in_process`] | whether an algorithm gives the same bytes for any servers and from every save; runs in memory |
+//! | `check`, [`in_process`] | whether an algorithm gives the same bytes for any servers and from every save; runs in memory |
 //! | `test_harness`, a feature | what tests of families train with |
 //! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |

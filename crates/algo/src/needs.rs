@@ -13,7 +13,7 @@ pub enum Epochs {
     Fixed(u64),
     /// Until `record_visits` records have been read in total, and at most `limit` times. The tasks decide this at the
     /// end of epoch 0. Data must be cached as for several epochs; a task that has itself read `record_visits` records
-    /// calls [`BatchStream::release_cache`].
+    /// calls [`data::BatchStream::release_cache`].
     Auto {
         /// Records to read in all epochs.
         record_visits: u64,
@@ -48,8 +48,8 @@ pub struct Needs {
     /// That scan also counts the distinct features of each task's training data.
     pub count_features: bool,
     /// The training data must be surveyed before epoch 0 with the quantiles of their columns, for bins
-    /// ([`DataFacts::survey`]). A family that keeps its own form of the records then frees the others with
-    /// [`BatchStream::release_cache`].
+    /// ([`crate::DataFacts::survey`]). A family that keeps its own form of the records then frees the others with
+    /// [`data::BatchStream::release_cache`].
     pub quantiles: bool,
     pub epochs: Epochs,
     /// Records per batch.
@@ -69,11 +69,11 @@ pub struct Needs {
     /// The tokens of a record stay in their order, repeated ones too. Otherwise a record has each of its tokens once, with its
     /// count.
     pub keeps_token_order: bool,
-    /// The family reads the times of the records ([`Batch::times`]), if they have some.
+    /// The family reads the times of the records ([`data::Batch::times`]), if they have some.
     pub uses_times: bool,
     /// The validation data are scored more often than the training data are read.
     pub repeats_validation: bool,
-    /// Batches have the numbers of their records ([`Batch::numbers`]), for what a task remembers of each record.
+    /// Batches have the numbers of their records ([`data::Batch::numbers`]), for what a task remembers of each record.
     pub uses_record_numbers: bool,
     /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<KeyLimit>,

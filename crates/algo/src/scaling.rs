@@ -78,6 +78,7 @@ impl ScaledColumns {
     }
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    /// Whether it is the default, which models do not save.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -150,6 +151,7 @@ pub struct ValueScaler {
 }
 
 impl ValueScaler {
+    /// Scales columns by the moments in this matrix, if it is given, then records to unit length if `normalizes` is set.
     pub fn new(scaling: Option<(ScalingRule, MatrixId)>, normalizes: bool) -> Self {
         Self { scaling, normalizes, moments: Vec::new(), scales: Vec::new(), values: Vec::new() }
     }

@@ -77,7 +77,7 @@ pub const FAMILY: Family = Family {
             },
         },
     ],
-    load: load,
+    load,
     functions: |_| Ok(()),
 };
 

@@ -255,7 +255,10 @@ mod tests {
             ("lib.rs", "mod m;"),
             ("m/mod.rs", "mod x; mod y; pub use self::x::X; use y::Y;"),
             ("m/x.rs", "use super::{Y, y::Z}; struct X; // use super::M"),
-            ("m/y.rs", "pub(in super::super) struct Y; struct Z;\n#[cfg(test)]\nmod tests { use super::super::X; }"),
+            (
+                "m/y.rs",
+                "pub(in super::super) struct Y; struct Z;\n#[cfg(test)]\nmod tests { use super::super::X; }",
+            ),
         ];
         assert_eq!(found(&files), Vec::<Vec<String>>::new());
     }

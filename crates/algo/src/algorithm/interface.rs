@@ -28,7 +28,7 @@ pub trait Algorithm: Clone + Debug + Send + Sync + Serialize + DeserializeOwned 
     /// `--validate`.
     const OUTPUT: Output = Output::None;
     type Settings: Settings;
-    /// [`BySteps`] or [`ByRounds`].
+    /// [`super::BySteps`] or [`super::ByRounds`].
     type Loop: Loop<Self>;
 
     /// What the training requires of the data. [`Needs::default`] is one pass over records with real labels.

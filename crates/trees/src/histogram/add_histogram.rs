@@ -241,7 +241,7 @@ impl PushFunction for AddHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::pack;
+    use crate::histogram::sums::pack;
 
     #[test]
     fn a_histogram_that_travels_comes_out_again_wherever_it_is_cut() {

@@ -7,7 +7,7 @@ mod layout;
 pub(super) mod partitions;
 pub(super) mod quantization;
 pub(super) mod store;
-mod sums;
+pub(super) mod sums;
 
 pub(super) use layout::NewHistogram;
-pub(super) use sums::{BinSums, Histogram, LARGEST_GRADIENT, Sums, pack, packed_chunks, total};
+pub(super) use sums::{BinSums, Histogram, LARGEST_GRADIENT, Sums, packed_chunks, total};
