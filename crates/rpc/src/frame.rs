@@ -4,8 +4,8 @@ use bytemuck::cast_slice_mut;
 use matrix::OwnedValues;
 
 use crate::error::Error;
-use crate::header::{ALIGN, Header};
-use crate::wire::WireValues;
+use crate::header::Header;
+use crate::wire::{ALIGN, WireValues};
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("frames are little-endian and their sections are written as they lie in memory");

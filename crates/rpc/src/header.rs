@@ -21,10 +21,8 @@
 use crate::error::Error;
 use crate::kind::{Kind, Uses};
 use crate::limits::FrameLimits;
-use crate::wire::ValueType;
+use crate::wire::{ALIGN, ValueType};
 
-/// Meta and values are padded to this many bytes with zeros.
-pub(crate) const ALIGN: usize = 8;
 /// The bytes `SRPH`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
 /// The version of the protocol.

@@ -3,7 +3,7 @@
 
 use matrix::{FunctionCall, PartialAnswer};
 
-use super::Body;
+use super::body::Body;
 use crate::frame::padding;
 use crate::header::HEADER_BYTES;
 use crate::message::{KeyList, Message, PartitionRun};

@@ -3,50 +3,28 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use super::counters::{ConnectionSlot, count};
+use super::counters::count;
+use super::faults::fault_bytes;
 use super::handshake::handshake;
 use super::lanes::Lanes;
 use super::listener::{AsyncListener, Listener};
-use super::socket::{DetachedSocket, Socket};
-use super::{Shared, runtime};
-use crate::codec::put_frame;
+use super::runtime::runtime;
+use super::shared::Shared;
+use super::socket::Socket;
 use crate::error::Error;
-use crate::limits::FrameLimits;
-use crate::message::{Fault, FaultKind, Message};
-use crate::reader::FrameReader;
+use crate::message::{Fault, FaultKind};
 
 /// Pause after the system has refused to accept, as it does when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Milliseconds after which a client may retry when the limit of connections is reached.
 const FULL_RETRY_MS: u32 = 1000;
 
-/// What the accepting thread sends to a lane.
-pub(super) enum LaneCommand {
-    /// A connection that has sent a valid `Hello`.
-    Connection(Box<AuthenticatedConnection>),
-    /// Asks for the metrics of the lane.
-    Metrics(oneshot::Sender<crate::metrics::Metrics>),
-    /// Calls the service, because it has input that did not come over a connection.
-    Wake,
-}
-
-/// A connection that has sent a valid `Hello`.
-pub(super) struct AuthenticatedConnection {
-    pub(super) socket: DetachedSocket,
-    pub(super) reader: FrameReader,
-    pub(super) hello: Message,
-    /// Whether bodies carry a checksum.
-    pub(super) checksum: bool,
-    pub(super) slot: ConnectionSlot,
-}
-
 /// The accepting thread.
 pub(super) struct Acceptor {
-    pub(super) lanes: Lanes,
-    pub(super) shared: Shared,
+    lanes: Lanes,
+    shared: Shared,
 }
 
 impl Acceptor {
@@ -86,7 +64,7 @@ impl Acceptor {
             count(&self.shared.counters.accepted);
             let limit = self.shared.config.limits.connections;
             if let Some(place) = self.shared.counters.reserve_slot(limit) {
-                tokio::task::spawn_local(handshake(Rc::clone(&self), socket, place));
+                tokio::task::spawn_local(handshake(self.lanes.clone(), self.shared.clone(), socket, place));
             } else {
                 self.refuse_full(&socket, limit);
             }
@@ -104,21 +82,4 @@ impl Acceptor {
 fn connections_full(request: u64, limit: usize) -> Fault {
     let text = format!("the limit of {limit} connections is reached: close some, or retry later");
     Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
-}
-
-pub(super) fn fault_bytes(fault: Fault) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // A fault is short. If it could not be written, closing the connection would be enough.
-    let _ = put_frame(&Message::Fault(fault), true, &FrameLimits::default(), &mut bytes);
-    bytes
-}
-
-/// The fault for bytes that cannot be parsed.
-pub(super) fn fault_of(request: u64, error: &Error) -> Fault {
-    let kind = match error {
-        Error::Version { .. } => FaultKind::BadVersion,
-        Error::TooLong { .. } => FaultKind::TooLarge,
-        _ => FaultKind::BadFrame,
-    };
-    Fault { request, kind, text: error.to_string(), retry_after_ms: 0 }
 }

@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use tokio::time::timeout;
 
-use super::accept::{AuthenticatedConnection, fault_of};
 use super::connection_writer::ConnectionWriter;
 use super::counters::{add, count};
-use super::first_of;
+use super::faults::fault_of;
 use super::lane::Lane;
+use super::lane_command::AuthenticatedConnection;
+use super::runtime::first_of;
 use super::socket::ReadHalf;
 use crate::error::Error;
 use crate::message::Message;

@@ -1,15 +1,16 @@
 //! The first bytes of a connection: a `Hello`, which is checked. HTTP is told where its port is.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::ServeConfig;
-use super::accept::{Acceptor, AuthenticatedConnection, fault_bytes, fault_of};
 use super::counters::{ConnectionSlot, count};
+use super::faults::{fault_bytes, fault_of};
+use super::lane_command::AuthenticatedConnection;
+use super::lanes::Lanes;
+use super::shared::{ServeConfig, Shared};
 use super::socket::Socket;
 use crate::error::Error;
 use crate::limits::FrameLimits;
@@ -30,22 +31,22 @@ enum FirstBytes {
 }
 
 /// Runs until the connection is passed on or closed.
-pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place: ConnectionSlot) {
-    let limits = &acceptor.shared.config.limits;
+pub(super) async fn handshake(lanes: Lanes, shared: Shared, mut socket: Socket, slot: ConnectionSlot) {
+    let limits = &shared.config.limits;
     let mut reader = FrameReader::new(FrameLimits::unauthenticated(), HANDSHAKE_BUFFER_BYTES);
     let Ok(first) = timeout(limits.hello_time, read_first(&mut socket, &mut reader)).await else {
         let text = format!("no Hello arrived within {:.1} s", limits.hello_time.as_secs_f64());
         let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
-        return refuse(&acceptor, socket, fault).await;
+        return refuse(&shared, socket, fault).await;
     };
     match first {
-        Ok(FirstBytes::Http) => refuse_with(&acceptor, socket, http_refusal(&acceptor).as_bytes()).await,
-        Ok(FirstBytes::Hello { hello, checksum }) => match check_hello(&acceptor, &hello) {
-            Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, checksum, place),
-            Err(fault) => refuse(&acceptor, socket, fault).await,
+        Ok(FirstBytes::Http) => refuse_with(&shared, socket, http_refusal(&shared.config).as_bytes()).await,
+        Ok(FirstBytes::Hello { hello, checksum }) => match check_hello(&lanes, &shared, &hello) {
+            Ok(()) => hand_to_lane(&lanes, socket, reader, hello, checksum, slot),
+            Err(fault) => refuse(&shared, socket, fault).await,
         },
         Err((_, Error::Closed | Error::Io { .. })) => {}
-        Err((request, error)) => refuse(&acceptor, socket, fault_of(request, &error)).await,
+        Err((request, error)) => refuse(&shared, socket, fault_of(request, &error)).await,
     }
 }
 
@@ -76,8 +77,8 @@ async fn read_first(socket: &mut Socket, reader: &mut FrameReader) -> Result<Fir
 }
 
 /// The answer to HTTP, which a person with a browser or `curl` can read.
-fn http_refusal(acceptor: &Acceptor) -> String {
-    let addresses: Vec<String> = acceptor.shared.config.http.iter().map(ToString::to_string).collect();
+fn http_refusal(config: &ServeConfig) -> String {
+    let addresses: Vec<String> = config.http.iter().map(ToString::to_string).collect();
     let text = match addresses.as_slice() {
         [] => "this port carries frames only".to_owned(),
         _ => format!(
@@ -92,10 +93,10 @@ fn http_refusal(acceptor: &Acceptor) -> String {
     )
 }
 
-fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
+fn check_hello(lanes: &Lanes, shared: &Shared, hello: &Hello) -> Result<(), Fault> {
     let fault = |kind, text| Err(Fault { request: hello.request, kind, text, retry_after_ms: 0 });
-    check_token(&acceptor.shared.config, hello)?;
-    let lanes = acceptor.lanes.count();
+    check_token(&shared.config, hello)?;
+    let lanes = lanes.count();
     if usize::from(hello.lane) >= lanes {
         let text = format!("no lane {}: this process has {lanes} lanes, numbered from 0", hello.lane);
         return fault(FaultKind::NotFound, text);
@@ -118,32 +119,32 @@ fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
 }
 
 fn hand_to_lane(
-    acceptor: &Acceptor,
+    lanes: &Lanes,
     socket: Socket,
     reader: FrameReader,
     hello: Hello,
     checksum: bool,
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
 ) {
     let lane = hello.lane;
     match socket.detach() {
         Ok(socket) => {
             let hello = Message::Hello(hello);
-            let greeted = AuthenticatedConnection { socket, reader, hello, checksum, slot: place };
-            acceptor.lanes.hand_to_lane(lane, greeted);
+            let greeted = AuthenticatedConnection { socket, reader, hello, checksum, slot };
+            lanes.hand_to_lane(lane, greeted);
         }
         Err(error) => tracing::warn!(%error, "cannot pass a connection to its lane"),
     }
 }
 
-async fn refuse(acceptor: &Acceptor, socket: Socket, fault: Fault) {
+async fn refuse(shared: &Shared, socket: Socket, fault: Fault) {
     tracing::debug!(kind = ?fault.kind, text = fault.text, "refused a connection");
-    refuse_with(acceptor, socket, &fault_bytes(fault)).await;
+    refuse_with(shared, socket, &fault_bytes(fault)).await;
 }
 
-async fn refuse_with(acceptor: &Acceptor, mut socket: Socket, bytes: &[u8]) {
-    count(&acceptor.shared.counters.refused_hello);
-    let close_time = acceptor.shared.config.limits.close_time;
+async fn refuse_with(shared: &Shared, mut socket: Socket, bytes: &[u8]) {
+    count(&shared.counters.refused_hello);
+    let close_time = shared.config.limits.close_time;
     if let Ok(Ok(())) = timeout(close_time, socket.write_all(bytes)).await {
         close_gracefully(socket, close_time).await;
     }

@@ -1,21 +1,18 @@
-//! A thread with one service: its connections, its timer, and the effects of the service.
+//! A service with its connections and its timer; carries out the effects of the service.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, mpsc};
-use tokio::task::LocalSet;
-use tokio::time::timeout;
+use tokio::sync::Notify;
 
-use super::accept::{LaneCommand, fault_of};
-use super::connection;
 use super::connection_writer::ConnectionWriter;
 use super::counters::{Counters, add, count};
+use super::faults::fault_of;
+use super::runtime::first_of;
+use super::shared::Shared;
 use super::socket::WriteHalf;
-use super::{Shared, first_of, runtime};
-use crate::error::Error;
 use crate::limits::Limits;
 use crate::log_request;
 use crate::message::Message;
@@ -50,63 +47,40 @@ struct State {
     next_time: Option<Duration>,
 }
 
-/// Runs the thread until the stop is raised.
-pub(super) fn run(
-    lane: usize,
-    service: Box<dyn Service>,
-    mut incoming: mpsc::UnboundedReceiver<LaneCommand>,
-    shared: Shared,
-) -> Result<(), Error> {
-    let runtime = runtime()?;
-    let stop = shared.stop.clone();
-    let next_time = service.next_time();
-    let state =
-        State { service, connections: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
-    let this = Rc::new(Lane {
-        shared,
-        number: lane,
-        state: RefCell::new(state),
-        timer: Notify::new(),
-        removed: Notify::new(),
-        next_id: Cell::new(1),
-        is_stopping: Cell::new(false),
-        has_panicked: Cell::new(false),
-    });
-    let tasks = LocalSet::new();
-    tasks.spawn_local(Rc::clone(&this).run_timer());
-    tasks.block_on(&runtime, async {
-        loop {
-            let stopped = async {
-                stop.raised().await;
-                None
-            };
-            match first_of(stopped, incoming.recv()).await {
-                None => break,
-                Some(LaneCommand::Connection(greeted)) => {
-                    tokio::task::spawn_local(connection::run(Rc::clone(&this), *greeted));
-                }
-                Some(LaneCommand::Wake) => this.on_time(),
-                Some(LaneCommand::Metrics(reply)) => {
-                    let mut metrics = Metrics::default();
-                    this.state.borrow().service.metrics(&mut metrics);
-                    // The requester may be gone.
-                    let _ = reply.send(metrics);
-                }
-            }
-        }
-        // The last messages are still written.
-        let _ = timeout(this.limits().close_time, this.close_all()).await;
-    });
-    if this.has_panicked.get() { Err(Error::Lane { lane }) } else { Ok(()) }
-}
-
 impl Lane {
+    pub(super) fn new(number: usize, service: Box<dyn Service>, shared: Shared) -> Self {
+        let next_time = service.next_time();
+        let state =
+            State { service, connections: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
+        Self {
+            shared,
+            number,
+            state: RefCell::new(state),
+            timer: Notify::new(),
+            removed: Notify::new(),
+            next_id: Cell::new(1),
+            is_stopping: Cell::new(false),
+            has_panicked: Cell::new(false),
+        }
+    }
+
     pub(super) fn limits(&self) -> &Limits {
         &self.shared.config.limits
     }
 
     pub(super) fn counters(&self) -> &Counters {
         &self.shared.counters
+    }
+
+    pub(super) fn has_panicked(&self) -> bool {
+        self.has_panicked.get()
+    }
+
+    /// The metrics of the service.
+    pub(super) fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        self.state.borrow().service.metrics(&mut metrics);
+        metrics
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -171,7 +145,7 @@ impl Lane {
         }
     }
 
-    fn on_time(&self) {
+    pub(super) fn on_time(&self) {
         self.call(|service, now, out| service.on_time(now, out));
         self.flush();
     }
@@ -247,7 +221,7 @@ impl Lane {
     }
 
     /// Calls the service at the times that it asks for.
-    async fn run_timer(self: Rc<Self>) {
+    pub(super) async fn run_timer(self: Rc<Self>) {
         loop {
             let next = self.state.borrow().next_time;
             match next {
@@ -264,7 +238,8 @@ impl Lane {
         }
     }
 
-    async fn close_all(&self) {
+    /// Closes all connections and waits until they are written out.
+    pub(super) async fn close_all(&self) {
         self.is_stopping.set(true);
         self.state.borrow().connections.values().for_each(|link| link.close());
         while !self.state.borrow().connections.is_empty() {

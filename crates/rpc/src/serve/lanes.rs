@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::accept::{AuthenticatedConnection, LaneCommand};
 use super::counters::Counters;
+use super::lane_command::{AuthenticatedConnection, LaneCommand};
 use crate::metrics::Metrics;
 
 /// A lane that does not answer within this time is not healthy.

@@ -5,11 +5,16 @@ mod accept;
 mod connection;
 mod connection_writer;
 mod counters;
+mod faults;
 mod handshake;
 mod lane;
+mod lane_command;
+mod lane_thread;
 mod lanes;
 mod listener;
 mod ports;
+mod runtime;
+mod shared;
 mod socket;
 
 use std::sync::Arc;
@@ -18,36 +23,17 @@ use std::time::Instant;
 pub use lanes::Lanes;
 pub use listener::{AsyncListener, Listener};
 pub use ports::Ports;
+pub use runtime::first_of;
+pub use shared::ServeConfig;
 pub use socket::Socket;
 
 use crate::error::Error;
-use crate::limits::Limits;
 use crate::service::Service;
 use crate::stop::Stop;
-use crate::transport::Address;
 use accept::Acceptor;
 use counters::Counters;
+use shared::Shared;
 use tokio::sync::mpsc;
-
-/// How services are run.
-#[derive(Clone, Debug, Default)]
-pub struct ServeConfig {
-    /// The shared secret; empty when there is none.
-    pub token: Vec<u8>,
-    pub limits: Limits,
-    /// Where the process serves HTTP. A client that sends HTTP to a port of frames is told these addresses.
-    pub http: Vec<Address>,
-}
-
-/// The state that all threads of a [`serve`] share.
-#[derive(Clone, Debug)]
-struct Shared {
-    config: Arc<ServeConfig>,
-    counters: Arc<Counters>,
-    stop: Stop,
-    /// The time from which all times of services count.
-    started: Instant,
-}
 
 /// Runs the services, lane 0 first, until `stop` is raised. It returns when all threads have ended. Before the first
 /// connection is accepted, it gives the lanes to `on_start`, and it drops the returned value after `stop` was raised.
@@ -68,7 +54,7 @@ pub fn serve<T>(
         let run = move || {
             // However the thread ends, it raises the stop, so that the other threads do not continue without it.
             let _raised = RaiseOnDrop(of_lane.stop.clone());
-            lane::run(lane, service, receiver, of_lane)
+            lane_thread::run(lane, service, receiver, of_lane)
         };
         let thread = std::thread::Builder::new().name(format!("lane-{lane}")).spawn(run);
         let thread = thread.map_err(|source| Error::Io { what: format!("start lane {lane}"), source });
@@ -102,22 +88,4 @@ impl Drop for RaiseOnDrop {
     fn drop(&mut self) {
         self.0.raise();
     }
-}
-
-/// A runtime for the calling thread.
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Error::Io { what: "start a runtime".to_owned(), source })
-}
-
-/// The result of whichever future ends first; that of `one` when both are ready.
-pub async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
-    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
-    std::future::poll_fn(|context| {
-        let polled = one.as_mut().poll(context);
-        if polled.is_ready() { polled } else { other.as_mut().poll(context) }
-    })
-    .await
 }

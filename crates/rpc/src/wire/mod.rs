@@ -20,7 +20,7 @@ use matrix::{ElementType, OwnedValues};
 use serde::{Deserialize, Serialize};
 
 /// Sections are padded to a multiple of this number of bytes.
-const PADDED_BYTES: usize = crate::header::ALIGN;
+pub(crate) const ALIGN: usize = 8;
 
 /// The form in which the values of a matrix travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -245,7 +245,7 @@ impl WireValues {
     /// [`Self::grow`]; encoded ones are zeros.
     pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
         let exact = |element: ElementType| {
-            let len = len.next_multiple_of(PADDED_BYTES / element.size());
+            let len = len.next_multiple_of(ALIGN / element.size());
             Self::Exact(OwnedValues::with_capacity(element, len))
         };
         match value_type {
