@@ -1,7 +1,6 @@
 //! The folder of a training in a store: who owns it, and its checkpoints by number.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
@@ -11,26 +10,10 @@ use store::{EntryKind, FileWriter, Store};
 use crate::content::{Content, PartReader, PartWriter, SavedTask};
 use crate::error::Error;
 use crate::manifest::{Base, Manifest, PartFile};
+use crate::training_id::TrainingId;
 
 const CLAIM: &str = "claim";
 const MANIFEST: &str = "manifest";
-
-/// The identity of a training, the same in all its runs: a text that no other training has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TrainingId(String);
-
-impl From<&str> for TrainingId {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl fmt::Display for TrainingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The training that owns a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

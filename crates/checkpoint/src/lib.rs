@@ -20,8 +20,10 @@ pub mod content;
 mod error;
 pub mod folder;
 pub mod manifest;
+mod training_id;
 
 pub use content::{Content, PartReader, PartWriter, RowsOf, SavedTask};
 pub use error::Error;
-pub use folder::{Folder, Summary, TrainingId};
+pub use folder::{Folder, Summary};
 pub use manifest::{Base, DataFile, Manifest, PartFile};
+pub use training_id::TrainingId;

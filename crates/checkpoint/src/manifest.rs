@@ -6,7 +6,7 @@ use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::folder::TrainingId;
+use crate::training_id::TrainingId;
 
 /// Version of the format of checkpoints: of the manifest and what it means. 1 and 2: without bases.
 pub const VERSION: u32 = 3;

@@ -2,7 +2,7 @@
 
 use tonic::{Request, Response, Status};
 
-use crate::http_server::MetricsSource;
+use crate::http_config::MetricsSource;
 use crate::pb::health::health_check_response::ServingStatus;
 use crate::pb::health::health_server::Health;
 use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};

@@ -1,6 +1,5 @@
 //! The HTTP port of a process: gRPC, `/metrics` and `/health`, on a thread of its own.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -9,42 +8,19 @@ use std::time::Duration;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use rpc::serve::{AsyncListener, Lanes, Socket};
-use rpc::{Limits, Listener, Metrics, Stop};
+use rpc::serve::{AsyncListener, Socket};
+use rpc::{Limits, Listener, Stop};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::counters::{Counters, count};
+use crate::http_config::HttpConfig;
 use crate::http_connection::HttpConnection;
 use crate::limits::{HEADER_BYTES, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT, REFUSAL_LIMIT, STREAM_LIMIT};
-use crate::master_handle::MasterHandle;
 use crate::routes;
 
 /// Pause after the system has refused to accept, as it does when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-type MetricsFuture = Pin<Box<dyn Future<Output = Result<Metrics, String>> + Send>>;
-/// Reads the metrics of a process. A process without metrics is not healthy; the error says why.
-pub type MetricsSource = Arc<dyn Fn() -> MetricsFuture + Send + Sync>;
-
-/// The metrics of the lanes of a process and of their connections.
-pub fn metrics_of_lanes(lanes: Lanes) -> MetricsSource {
-    Arc::new(move || {
-        let lanes = lanes.clone();
-        Box::pin(async move { lanes.metrics().await })
-    })
-}
-
-/// What a process serves at its HTTP port.
-pub struct HttpConfig {
-    /// The shared secret; empty when there is none.
-    pub token: Vec<u8>,
-    /// The limits of connections and of their times. Those of frames have no meaning here.
-    pub limits: Limits,
-    /// Runs the calls about jobs. Only a master has it.
-    pub master: Option<Arc<dyn MasterHandle>>,
-    pub metrics: MetricsSource,
-}
 
 /// The thread that serves. Dropping this value waits for its end, so the stop must be raised first.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod convert;
 mod counters;
 mod error;
 mod health;
+pub mod http_config;
 mod http_connection;
 pub mod http_server;
 mod job_updates;
@@ -50,7 +51,8 @@ mod pb {
 
 pub use client::Client;
 pub use error::Error;
-pub use http_server::{HttpConfig, HttpThread, metrics_of_lanes, serve_http};
+pub use http_config::{HttpConfig, metrics_of_lanes};
+pub use http_server::{HttpThread, serve_http};
 pub use master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
 pub use metrics_text::metrics_text;
 pub use request::{ClientRequest, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId};

@@ -3,7 +3,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`state`] | the state machine: alive members, queued and running jobs, watchers |
-//! | [`runner`] | the trait of what runs a job, and its link to the members of the job |
+//! | [`job_link`] | the trait of what runs a job, and its link to the members of the job |
+//! | [`runner`] | what the state machine and what runs a job say to each other |
 //! | `sessions`, `session` | sessions of the parameter service: leases, matrices, placement of partitions |
 //! | [`process`] | the process: sockets, one thread a job, the shutdown |
 //! | [`record`], `state_folder` | what survives the master, and where it lies |
@@ -12,6 +13,7 @@
 mod broken;
 mod error;
 mod input;
+pub mod job_link;
 mod jobs;
 mod members;
 mod messages;
@@ -33,8 +35,9 @@ mod tests;
 #[cfg(any(test, feature = "broken"))]
 pub use broken::Broken;
 pub use error::Error;
+pub use job_link::{JobLink, Runner};
 pub use process::{CheckedConfig, MasterConfig, run};
-pub use runner::{JobEvent, JobLink, JobResult, Runner, SessionCommand};
+pub use runner::{JobEvent, JobResult, SessionCommand};
 pub use session::{lanes_of, owners_of};
 pub use settings::Settings;
 pub use state::MasterState;

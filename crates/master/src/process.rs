@@ -14,8 +14,8 @@ use rpc::{Limits, ServeConfig};
 
 use crate::error::Error;
 use crate::input::{InputSender, Waker};
+use crate::job_link::Runner;
 use crate::record::Records;
-use crate::runner::Runner;
 use crate::service::{MasterService, Shutdown};
 use crate::settings::Settings;
 use crate::state::MasterState;

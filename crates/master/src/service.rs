@@ -15,10 +15,9 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::stop::Stop;
 
 use crate::input::{InputSender, MasterInput, Waker};
+use crate::job_link::{JobLink, Losses, Runner, sorted_by_name};
 use crate::record::RecordChange;
-use crate::runner::{
-    JobEvent, JobLink, JobStart, Losses, Runner, RunnerCommand, RunnerReport, sorted_by_name,
-};
+use crate::runner::{JobEvent, JobStart, RunnerCommand, RunnerReport};
 use crate::state::MasterState;
 use crate::state_folder::StateFolder;
 

@@ -12,9 +12,11 @@
 
 pub mod claim;
 pub mod dictionary;
+mod disk_sync;
 pub mod error;
 pub mod manifest;
 mod matrix_plan;
+pub mod names;
 pub mod read;
 mod stored_tensors;
 mod tensor_file;
@@ -26,30 +28,6 @@ pub mod write;
 pub use claim::ModelClaim;
 pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
+pub use names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 pub use read::{Model, ModelFiles, read_manifest};
 pub use write::{MatrixSource, RowsInMemory, WriteResult, check_absent, check_target, copy, is_model, write};
-
-/// The file of all matrices.
-pub const WEIGHTS_FILE: &str = "weights.safetensors";
-/// The file of the optimizer slots.
-pub const OPTIMIZER_FILE: &str = "optimizer.safetensors";
-/// The file of the names of keys.
-pub const DICTIONARY_FILE: &str = "dictionary.tsv";
-
-/// The matrix whose tensor of keys is named `keys`, without a prefix.
-const MAIN_MATRIX: &str = "weights";
-
-/// Name of the tensor of the numbers of entries of the rows of a list matrix.
-fn lengths_tensor(matrix: &str) -> String {
-    format!("{matrix}.lengths")
-}
-
-/// Name of the tensor of the keys of the entries of a list matrix.
-fn entries_tensor(matrix: &str) -> String {
-    format!("{matrix}.entries")
-}
-
-/// Name of the tensor of a matrix's keys.
-fn keys_tensor(matrix: &str) -> String {
-    if matrix == MAIN_MATRIX { "keys".into() } else { format!("{matrix}.keys") }
-}

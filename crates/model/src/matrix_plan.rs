@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use matrix::{ElementType, Initializer, Lists, MatrixSpec, RowBlock, RowCounts, Storage};
+use matrix::{ElementType, Initializer, Lists, MatrixSpec, OwnedValues, RowBlock, RowCounts, Storage};
 
 use super::manifest::MatrixEntry;
+use super::names::{OPTIMIZER_FILE, WEIGHTS_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use super::tensor_file::{PlannedTensor, TensorFile};
 use super::tensors::Dtype;
-use super::write::is_zero;
-use super::{OPTIMIZER_FILE, WEIGHTS_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use crate::error::Error;
 
 /// Size of a key.
@@ -164,4 +163,9 @@ fn select<'a>(bytes: &'a [u8], positions: Option<&[usize]>, width: usize) -> Cow
         selected.extend_from_slice(&bytes[position * width..][..width]);
     }
     Cow::Owned(selected)
+}
+
+/// Whether a row has zeros only.
+pub(crate) fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
+    values.as_values().slice(row * columns..(row + 1) * columns).are_zero()
 }

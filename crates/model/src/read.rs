@@ -9,10 +9,11 @@ use data::KeyNames;
 use matrix::{Element, FunctionTable, Lists, RowBlock, with_values};
 
 use super::dictionary::{self, DictionaryError};
+use super::disk_sync::BUFFER_BYTES;
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
+use super::matrix_plan::is_zero;
+use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use super::stored_tensors::{self, StoredTensor};
-use super::write::{BUFFER_BYTES, is_zero};
-use super::{DICTIONARY_FILE, OPTIMIZER_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use crate::error::Error;
 
 /// Number of rows among which the first that is not zero is searched.

@@ -4,9 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::disk_sync::{BUFFER_BYTES, DiskSync};
 use super::manifest::FileEntry;
 use super::tensors::{Dtype, header};
-use super::write::{BUFFER_BYTES, DiskSync};
 use crate::error::Error;
 
 /// A tensor before its elements are known.

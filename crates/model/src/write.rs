@@ -8,23 +8,20 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use data::KeyNames;
-use matrix::{MatrixSpec, OwnedValues, RowBlock, RowCounts};
+use matrix::{MatrixSpec, RowBlock, RowCounts};
 use store::file_identity::{exchange, folder_of, resolve_link};
 use store::temp_output::{OLD, PROBE, TempOutputs, remove_stale_siblings, sibling};
 
+use super::disk_sync::{BUFFER_BYTES, DiskSync};
 use super::manifest::{self, FileEntry, Manifest};
-use super::matrix_plan::MatrixPlan;
+use super::matrix_plan::{MatrixPlan, is_zero};
+use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use super::tensor_file::TensorFile;
-use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
-
-/// Buffer size of a file that is being written.
-pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 /// Rows of a block of [`RowsInMemory`].
 const BLOCK_ROWS: usize = 1 << 16;
@@ -285,36 +282,6 @@ impl<'a> NameFilter<'a> {
 
     fn used(&self) -> impl Iterator<Item = (u64, &str)> {
         self.names.iter().zip(&self.is_used).filter_map(|(name, is_used)| is_used.then_some(name))
-    }
-}
-
-pub(crate) fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
-    values.as_values().slice(row * columns..(row + 1) * columns).are_zero()
-}
-
-/// Syncs files to disk and measures the time.
-#[derive(Debug, Default)]
-pub(crate) struct DiskSync {
-    spent_ns: AtomicU64,
-}
-
-impl DiskSync {
-    pub(crate) fn file(&self, file: &File) -> std::io::Result<()> {
-        let start = Instant::now();
-        let result = file.sync_all();
-        self.spent_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        result
-    }
-
-    /// Syncs the entries of a folder. Some systems (network folders, Windows) cannot do that; their errors are ignored.
-    fn folder(&self, path: &Path) -> Result<(), Error> {
-        let Ok(folder) = File::open(path) else { return Ok(()) };
-        match self.file(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                Err(Error::io("write", path)(error))
-            }
-            _ => Ok(()),
-        }
     }
 }
 

@@ -23,11 +23,13 @@
 mod error;
 pub mod exports;
 pub mod limits;
+mod memory;
 pub mod module;
 pub mod module_file;
 pub mod pull;
 pub mod push;
 mod sandbox;
+mod signature;
 pub mod sum;
 
 pub use error::Error;

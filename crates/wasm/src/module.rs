@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use matrix::function::{Arity, Shape};
-use matrix::{ElementType, FunctionFault, FunctionTable};
+use matrix::function::Arity;
+use matrix::{ElementType, FunctionTable};
 use wasmtime::{Config, Engine, ExternType, Linker, TypedFunc, WasmParams, WasmResults};
 
 use crate::exports::{
     AnswerArguments, ChangeArguments, ExportKind, MEMORY, MergeArguments, ParsedExport, ReadArguments,
     TYPE_COUNT, TermsArguments, parse_export, type_index,
 };
-use crate::push::missing_code;
 use crate::sandbox::{Sandbox, SandboxFactory};
+use crate::signature::FunctionSignature;
 use crate::{Error, Limits, WasmPull, WasmPush, WasmSum};
 
 /// The first bytes of every binary module.
@@ -29,49 +29,6 @@ impl std::fmt::Debug for Module {
         f.debug_list().entries(&self.signatures).finish()
     }
 }
-
-/// The properties of one function of a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FunctionSignature {
-    pub(crate) name: String,
-    pub(crate) kind: ExportKind,
-    pub(crate) version: u32,
-    pub(crate) reads: Arity,
-    pub(crate) writes: Arity,
-    /// Count of numbers in the argument.
-    pub(crate) arguments: Option<Arity>,
-    /// Whether the function is tried on all partitions before it changes the first.
-    pub(crate) tries_first: bool,
-    /// Whether the function writes all values of its rows without reading the old ones.
-    pub(crate) overwrites: bool,
-    /// For each of [`ElementType::ALL`], whether the module has code.
-    pub(crate) types: [bool; TYPE_COUNT],
-    /// Whether the module has an `answer` export, which makes the answer from the last partial answer.
-    pub(crate) has_answer: bool,
-}
-
-/// The methods of [`PullFunction`](matrix::PullFunction) and [`PushFunction`](matrix::PushFunction) that return the
-/// signature.
-macro_rules! signature_methods {
-    () => {
-        fn name(&self) -> &str {
-            &self.signature.name
-        }
-
-        fn version(&self) -> u32 {
-            self.signature.version
-        }
-
-        fn reads(&self) -> Arity {
-            self.signature.reads
-        }
-
-        fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
-            self.signature.check(argument, shape)
-        }
-    };
-}
-pub(crate) use signature_methods;
 
 /// Compiles a module and reads its function signatures. The module is not trusted: it gets no imports, and `limits`
 /// bound what it uses.
@@ -259,62 +216,5 @@ impl ExportReader<'_> {
         let expected =
             "a function without arguments that gives a number of rows, negative for that many or more";
         self.count(word, name)?.ok_or_else(|| Error::export(&format!("{word}:{name}"), "not there", expected))
-    }
-}
-
-impl FunctionSignature {
-    /// Returns the exported functions of an instance, one for each element type.
-    pub(crate) fn code<P: WasmParams, R: WasmResults>(
-        &self,
-        sandbox: &mut Sandbox,
-        kind: ExportKind,
-    ) -> Result<[Option<TypedFunc<P, R>>; TYPE_COUNT], FunctionFault> {
-        let mut code = [const { None }; TYPE_COUNT];
-        for (i, element) in ElementType::ALL.iter().enumerate() {
-            if self.types[i] {
-                let export = format!("{}:{}:{}", kind.prefix(), self.name, element.name());
-                let function = sandbox.function(&export);
-                code[i] = Some(function.map_err(|error| FunctionFault::user(error.to_string()))?);
-            }
-        }
-        Ok(code)
-    }
-
-    /// Refuses arguments and shapes that the function does not accept.
-    pub(crate) fn check(&self, argument: &[f64], shape: &Shape) -> Result<(), FunctionFault> {
-        let element = type_index(shape.element);
-        if !self.types[element] {
-            let known: Vec<&str> = ElementType::ALL
-                .iter()
-                .zip(self.types)
-                .filter(|(_, has)| *has)
-                .map(|(element, _)| element.name())
-                .collect();
-            let expected = format!("{}, for which the module has code", known.join(" or "));
-            return Err(FunctionFault::argument(
-                "element type of the matrix",
-                ElementType::ALL[element].name(),
-                expected,
-            ));
-        }
-        if let Some(count) = self.arguments
-            && !accepts(count, argument.len())
-        {
-            let actual = argument.len().to_string();
-            return Err(FunctionFault::argument("numbers in the argument", actual, count.to_string()));
-        }
-        Ok(())
-    }
-
-    /// The fault of a call with an element type that the module has no code for.
-    pub(crate) fn missing_code(&self, element: usize) -> FunctionFault {
-        missing_code(&self.name, ElementType::ALL[element].name())
-    }
-}
-
-fn accepts(count: Arity, n: usize) -> bool {
-    match count {
-        Arity::Exactly(exact) => n == exact,
-        Arity::AtLeast(least) => n >= least,
     }
 }

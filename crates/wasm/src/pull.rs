@@ -15,10 +15,9 @@ use matrix::{ElementType, FunctionFault, PullFunction, with_element_type};
 use wasmtime::TypedFunc;
 
 use crate::exports::{AnswerArguments, ExportKind, MergeArguments, ReadArguments, TYPE_COUNT, type_index};
-use crate::module::{FunctionSignature, signature_methods};
-use crate::push::{put_argument, put_rows};
+use crate::memory::{put_argument, put_rows, typed_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory};
-use crate::sum::typed_rows;
+use crate::signature::{FunctionSignature, signature_methods};
 
 /// Number of columns that one call reads.
 pub const BLOCK_COLUMNS: u64 = 4096;

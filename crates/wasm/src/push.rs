@@ -9,8 +9,9 @@ use matrix::{FunctionFault, PushFunction, with_block};
 use wasmtime::TypedFunc;
 
 use crate::exports::{ChangeArguments, ExportKind, TYPE_COUNT, type_index};
-use crate::module::{FunctionSignature, signature_methods};
+use crate::memory::{put_argument, put_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
+use crate::signature::{FunctionSignature, signature_methods};
 
 /// Number of columns that are copied into the module at a time: a few rows of them, and their copies, fit in the
 /// first-level cache.
@@ -106,27 +107,6 @@ impl PushInstance {
         }
         Ok(())
     }
-}
-
-/// Copies an argument into the memory of the module.
-pub(crate) fn put_argument(memory: &mut [u8], at: usize, argument: &[f64]) {
-    memory[at..at + size_of_val(argument)].copy_from_slice(bytemuck::cast_slice(argument));
-}
-
-/// Copies rows into the memory of the module, one after the other.
-pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iterator<Item = &'a [E]>) {
-    let mut rest = &mut memory[at..];
-    for row in rows {
-        let bytes: &[u8] = bytemuck::cast_slice(row);
-        let (own, behind) = rest.split_at_mut(bytes.len());
-        own.copy_from_slice(bytes);
-        rest = behind;
-    }
-}
-
-/// The fault of a call with an element type that the module has no code for.
-pub(crate) fn missing_code(name: &str, element: &str) -> FunctionFault {
-    FunctionFault::user(format!("the module has no code of {name} for {element}"))
 }
 
 impl PushFunction for WasmPush {

@@ -4,13 +4,13 @@
 use bytemuck::Pod;
 use matrix::function::sum::RangeSum;
 use matrix::function::{Arity, Columns, Shape};
-use matrix::{Element, ElementType, FunctionFault, PullFunction, with_element_type};
+use matrix::{ElementType, FunctionFault, PullFunction, with_element_type};
 use wasmtime::TypedFunc;
 
 use crate::exports::{ExportKind, TYPE_COUNT, TermsArguments, type_index};
-use crate::module::{FunctionSignature, signature_methods};
-use crate::push::{put_argument, put_rows};
+use crate::memory::{put_argument, put_rows, typed_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
+use crate::signature::{FunctionSignature, signature_methods};
 
 /// A sum of a module. The argument is a list of numbers, the answer one number.
 pub struct WasmSum {
@@ -95,11 +95,6 @@ impl SumInstance {
         });
         outcome.map(|()| sum)
     }
-}
-
-/// The rows of a call as slices of one type.
-pub(crate) fn typed_rows<'a, E: Element>(columns: &Columns<'a>) -> Result<Vec<&'a [E]>, FunctionFault> {
-    (0..columns.row_count()).map(|i| columns.typed(i)).collect()
 }
 
 impl PullFunction for WasmSum {

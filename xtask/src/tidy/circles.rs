@@ -12,18 +12,11 @@ use crate::tree::TextFile;
 
 /// Number of circles of each crate that has some.
 const CIRCLES: &[(&str, usize)] = &[
-    ("checkpoint", 1),
-    ("runtime", 1),
-    ("control", 1),
     ("data", 1),
-    ("master", 2),
+    ("master", 1),
     ("matrix", 2),
-    ("model", 1),
-    ("recommend", 1),
-    ("rpc", 4),
-    ("server", 2),
-    ("store", 1),
-    ("wasm", 1),
+    ("runtime", 1),
+    ("server", 1),
     ("worker", 1),
 ];
 

@@ -3,9 +3,11 @@
 
 /// Returns the lines of a file before its tests.
 pub(super) fn before_tests(text: &str) -> &str {
-    const TESTS: &str = "\n#[cfg(test)]\nmod ";
-    let is_inline =
-        |at: &usize| text[at + TESTS.len()..].lines().next().is_some_and(|line| line.ends_with('{'));
+    const TESTS: &str = "\n#[cfg(test)]\n";
+    let is_inline = |at: &usize| {
+        let line = text[at + TESTS.len()..].lines().next().unwrap_or_default();
+        line.trim_start_matches("pub(crate) ").starts_with("mod ") && line.ends_with('{')
+    };
     text.match_indices(TESTS).map(|(at, _)| at).find(is_inline).map_or(text, |at| &text[..=at])
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use control::http_server::MetricsSource;
+use control::http_config::MetricsSource;
 use control::{
     Client, ClientCall, ClientResponse, HttpConfig, HttpThread, MasterHandle, ResponseSender, serve_http,
 };

@@ -11,13 +11,13 @@ use std::time::Instant;
 use rpc::message::JobId;
 use serde::{Deserialize, Serialize};
 
-use super::lane::{LaneFiles, LoggedLane, sync_folder};
+use super::folder::{IDENTITY, fault, remove_identity, sync_folder};
+use super::lane::{LaneFiles, LoggedLane};
 use crate::error::Error;
 use crate::state::LaneState;
 
 /// The format of the files.
 const FORMAT: u32 = 1;
-const IDENTITY: &str = "identity.json";
 
 /// The folder of the log of a server process, which no other process uses at the same time.
 #[derive(Debug)]
@@ -169,17 +169,8 @@ impl WriteAheadLog {
     }
 }
 
-/// Removes the file without which a folder is no log.
-pub(super) fn remove_identity(folder: &Path) {
-    let _ = std::fs::remove_file(folder.join(IDENTITY));
-}
-
 /// What identifies this start of the machine.
 fn boot() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     read.map(|text| text.trim().to_owned()).unwrap_or_default()
-}
-
-fn fault(path: &Path, error: &io::Error) -> Error {
-    Error::WriteAheadLog { path: path.to_owned(), problem: error.to_string() }
 }

@@ -15,6 +15,7 @@ use rpc::message::{CloseJob, Durability, JobId};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
+use super::folder::{fault, remove_identity, sync_folder};
 use super::image::{self, LaneImage};
 use crate::changes::replay::replay_frames;
 use crate::error::Error;
@@ -123,7 +124,7 @@ impl LoggedLane {
         );
         self.state.recorder = None;
         self.state.durability = Durability::Checkpoint;
-        super::files::remove_identity(&log.folder);
+        remove_identity(&log.folder);
         LaneFiles { folder: &log.folder, lane: log.lane }.remove_all();
     }
 }
@@ -350,13 +351,4 @@ impl Service for LoggedLane {
             out.gauge("seraphim_write_ahead_log_bytes", help, &[("lane", &lane)], log.bytes);
         }
     }
-}
-
-/// Syncs the names in a folder: without it, a power failure may lose a file whose contents were synced.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn fault(path: &Path, error: &io::Error) -> Error {
-    Error::WriteAheadLog { path: path.to_owned(), problem: error.to_string() }
 }

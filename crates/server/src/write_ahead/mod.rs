@@ -6,6 +6,7 @@
 //! send them again over the next connection.
 
 pub mod files;
+mod folder;
 pub(crate) mod image;
 mod lane;
 
