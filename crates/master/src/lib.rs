@@ -11,10 +11,14 @@
 //! | [`settings`] | times and limits |
 
 mod broken;
+mod counts;
+mod dispatch;
 mod error;
 mod input;
+mod job_calls;
 pub mod job_link;
 mod jobs;
+mod leases;
 mod members;
 mod messages;
 pub mod process;

@@ -1,4 +1,4 @@
-//! The alive members: heartbeats, leases, and notifications when a member is lost.
+//! The alive members and their leases.
 //!
 //! The lease of a member without a connection ends earlier: it has the reconnect limit to come back. A lease ends in two
 //! checks of the time. The first check, one heartbeat before the end, marks the member as suspected. The second one
@@ -8,16 +8,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control::limits::MEMBER_REPORT_BYTES;
-use rpc::message::{ControlBody, FaultKind, Member, RequestId};
+use rpc::message::Member;
 use rpc::reliable_queue::ReliableQueue;
-use rpc::service::{ConnectionId, Effect};
+use rpc::service::ConnectionId;
 use serde_json::Value;
 
 use crate::broken::Broken;
-use crate::runner::JobEvent;
 use crate::settings::Settings;
-use crate::state::{MasterState, control_effect};
 
 /// A member whose lease has not ended.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ impl AliveMember {
     }
 
     /// When the member becomes suspected, or expires, if no message of it arrives.
-    fn next_check(&self, settings: &Settings) -> Duration {
+    pub(crate) fn next_check(&self, settings: &Settings) -> Duration {
         let Settings { heartbeat, .. } = *settings;
         let end = self.lease_end(settings);
         match self.suspected_at {
@@ -59,13 +56,13 @@ impl AliveMember {
     }
 
     /// Called when the check is due. Returns whether the member has expired; otherwise it is suspected from now on.
-    fn check_lease(&mut self, now: Duration, settings: &Settings) -> bool {
+    pub(crate) fn check_lease(&mut self, now: Duration, settings: &Settings) -> bool {
         let is_missed = self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some();
         is_missed || self.is_unresponsive || settings.lacks(Broken::OwnPauseCounted)
     }
 
     /// Why the member is removed, for users.
-    fn reason_of_end(&self, settings: &Settings) -> String {
+    pub(crate) fn reason_of_end(&self, settings: &Settings) -> String {
         let Settings { lease, reconnect_limit, unconfirmed_limit, .. } = settings;
         if self.is_unresponsive {
             format!("it has not acknowledged {unconfirmed_limit} messages, the limit (unconfirmed_limit)")
@@ -136,78 +133,11 @@ impl Members {
         self.alive.values().find(|living| living.member.name == name).map(|living| living.member.id)
     }
 
-    fn remove(&mut self, id: u32) -> Option<AliveMember> {
+    pub(crate) fn remove(&mut self, id: u32) -> Option<AliveMember> {
         let living = self.alive.remove(&id)?;
         if let Some(connection) = living.connection {
             self.by_connection.remove(&connection);
         }
         Some(living)
-    }
-}
-
-impl MasterState {
-    pub(crate) fn on_heartbeat(
-        &mut self,
-        from: ConnectionId,
-        request: RequestId,
-        id: u32,
-        report: Value,
-        out: &mut Vec<Effect>,
-    ) {
-        self.counts.heartbeats += 1;
-        if self.members.id_of(from) != Some(id) {
-            let text = format!("member {id} is not registered on this connection: register first");
-            return self.refuse(from, request, FaultKind::NotFound, text, out);
-        }
-        out.push(control_effect(from, request, ControlBody::Alive));
-        if let Some(living) = self.members.alive.get_mut(&id) {
-            let is_short = report.to_string().len() <= MEMBER_REPORT_BYTES;
-            living.report = if is_short { report } else { Value::Null };
-            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
-        }
-    }
-
-    pub(crate) fn on_leave(&mut self, from: ConnectionId, out: &mut Vec<Effect>) {
-        match self.members.id_of(from) {
-            Some(id) => self.remove_member(id, "it has left", out),
-            None => out.push(Effect::Close { connection: from }),
-        }
-    }
-
-    /// Marks members as suspected whose messages are late, and removes those whose lease is over.
-    pub(crate) fn expire_leases(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        let settings = &self.settings;
-        let due = self.members.alive.values_mut().filter(|living| living.next_check(settings) <= now);
-        let over = due.filter_map(|living| {
-            let is_over = living.check_lease(now, settings);
-            is_over.then(|| (living.member.id, living.reason_of_end(settings)))
-        });
-        let over: Vec<(u32, String)> = over.collect();
-        for (id, reason) in over {
-            self.counts.expired += 1;
-            self.remove_member(id, &reason, out);
-        }
-    }
-
-    /// Removes a member and notifies the runners of its jobs and all other members.
-    pub(crate) fn remove_member(&mut self, id: u32, reason: &str, out: &mut Vec<Effect>) {
-        let Some(living) = self.members.remove(id) else { return };
-        out.extend(living.connection.map(|connection| Effect::Close { connection }));
-        let member = living.member;
-        for job in self.jobs.running_with(id) {
-            self.send_to_runner(
-                job,
-                JobEvent::MemberLost { member: member.clone(), reason: reason.to_string() },
-            );
-        }
-        let others: Vec<u32> = self.members.alive.keys().copied().collect();
-        for other in others {
-            self.send_to_member(
-                other,
-                ControlBody::Gone { member: member.clone(), reason: reason.to_string() },
-                out,
-            );
-        }
-        self.start_ready_jobs();
     }
 }

@@ -7,21 +7,6 @@ use serde_json::Value;
 
 use crate::state::MasterState;
 
-/// Counters since the start.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) messages: u64,
-    pub(crate) heartbeats: u64,
-    pub(crate) refused: u64,
-    /// Members whose lease has expired.
-    pub(crate) expired: u64,
-    pub(crate) reconnected: u64,
-    /// Messages that arrived twice.
-    pub(crate) repeated: u64,
-    /// Messages between a runner and a member when one of the two no longer existed.
-    pub(crate) dropped: u64,
-}
-
 impl MasterState {
     /// The alive members, each with its last report.
     pub(crate) fn member_reports(&self) -> Vec<(Member, Value)> {
