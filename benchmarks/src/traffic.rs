@@ -68,7 +68,7 @@ impl LocalCluster {
                 durability: rpc::message::Durability::Checkpoint,
                 standby: None,
                 matrices: layout.matrices.clone(),
-                held: layout.lane_partitions(lane),
+                owned_partitions: layout.lane_partitions(lane),
                 home: lane == 0,
                 modules: Vec::new(),
             };

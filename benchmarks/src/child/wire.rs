@@ -218,7 +218,7 @@ pub(super) fn open_job_with(
             durability,
             standby: layout.lanes[usize::from(lane)].standby.clone(),
             matrices: layout.matrices.clone(),
-            held: layout.lane_partitions(lane),
+            owned_partitions: layout.lane_partitions(lane),
             home: lane == 0,
             modules: Vec::new(),
         };

@@ -182,11 +182,11 @@ impl MatrixSpec {
         (self.rule.row_width(self.columns_of_table()) as u64).saturating_mul(self.element.size() as u64)
     }
 
-    /// Size of the partitions `held` before the first push, in bytes: all rows of dense partitions with their slots.
-    pub fn initial_size_bytes(&self, held: &[u32]) -> u64 {
+    /// Size of the `owned_partitions` before the first push, in bytes: all rows of dense partitions with their slots.
+    pub fn initial_size_bytes(&self, owned_partitions: &[u32]) -> u64 {
         let placement = self.partitioner.ranges(self.key_bound());
         let Some(placement) = placement.filter(|_| self.storage == Storage::Dense) else { return 0 };
-        let ranges = held.iter().filter_map(|partition| placement.range(*partition as usize));
+        let ranges = owned_partitions.iter().filter_map(|partition| placement.range(*partition as usize));
         let keys: u64 = ranges.map(|range| range.end - range.start).sum();
         keys.saturating_mul(self.row_bytes()).saturating_mul(self.table_count() as u64)
     }

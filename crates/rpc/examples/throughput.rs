@@ -46,7 +46,7 @@ impl Service for Zeros {
             }),
             Message::Pull(pull) => {
                 let values = OwnedValues::F32(vec![0.0; pull.keys.len() as usize]).into();
-                Message::Pulled(Pulled { request: pull.request, minimum: 0, held_ns: 0, applied, values })
+                Message::Pulled(Pulled { request: pull.request, minimum: 0, deferred_ns: 0, applied, values })
             }
             Message::Push(push) if push.request != 0 => {
                 Message::Done(Done { request: push.request, minimum: 0, applied })

@@ -113,7 +113,7 @@ fn messages() -> impl Strategy<Value = Message> {
             }),
             2 => {
                 let values = WireValues::encode(values, wire);
-                Message::Pulled(Pulled { request, minimum: clock, held_ns: request, applied, values })
+                Message::Pulled(Pulled { request, minimum: clock, deferred_ns: request, applied, values })
             }
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
             4 => {
@@ -143,7 +143,7 @@ fn messages() -> impl Strategy<Value = Message> {
                 Message::PulledFunction(PulledFunction {
                     request,
                     minimum: clock,
-                    held_ns: 1,
+                    deferred_ns: 1,
                     applied,
                     parts,
                 })
@@ -259,7 +259,7 @@ fn a_message_that_is_too_long_is_not_written() {
     let message = Message::Pulled(Pulled {
         request: 1,
         minimum: 0,
-        held_ns: 0,
+        deferred_ns: 0,
         applied: PushPosition::default(),
         values,
     });

@@ -20,7 +20,13 @@ const SHORT: Duration = Duration::from_millis(5);
 
 fn pulled(count: usize) -> Message {
     let values = OwnedValues::F32(vec![0.5; count]).into();
-    Message::Pulled(Pulled { request: 4, minimum: 1, held_ns: 0, applied: PushPosition::default(), values })
+    Message::Pulled(Pulled {
+        request: 4,
+        minimum: 1,
+        deferred_ns: 0,
+        applied: PushPosition::default(),
+        values,
+    })
 }
 
 /// 64 MiB are more than sockets hold.

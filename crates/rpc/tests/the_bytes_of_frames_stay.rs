@@ -17,6 +17,8 @@ use rpc::limits::FrameLimits;
 use rpc::message::{KeyList, PartitionRun};
 use rpc::reader::FrameReader;
 use samples::{KEYS, RUNS, samples};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -55,6 +57,24 @@ fn the_frames_are_those_of_the_file() {
         }
     }
     assert_kept("frames.txt", &text);
+}
+
+/// Write-ahead logs have these messages, and older ones say `held`.
+#[test]
+fn partitions_of_older_logs_are_read() {
+    fn is_read<M: Serialize + DeserializeOwned + PartialEq>(message: &M) -> bool {
+        let mut value = serde_json::to_value(message).unwrap();
+        let fields = value.as_object_mut().unwrap();
+        let owned = fields.remove("owned_partitions").unwrap();
+        fields.insert("held".to_owned(), owned);
+        serde_json::from_value::<M>(value).unwrap() == *message
+    }
+    let read = samples().into_iter().filter(|(_, message)| match message {
+        Message::OpenJob(open) => is_read(open),
+        Message::AddMatrix(add) => is_read(add),
+        _ => false,
+    });
+    assert!(read.count() >= 2);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         incarnation: 1,
         memory_limit_bytes: 8 << 30,
         window_bytes: 64 << 20,
-        held_limit_bytes: 64 << 20,
+        deferred_limit_bytes: 64 << 20,
         staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 256 << 20,
         #[cfg(feature = "broken")]
@@ -58,7 +58,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         durability: rpc::message::Durability::Checkpoint,
         standby: None,
         matrices: vec![spec],
-        held: vec![vec![0]],
+        owned_partitions: vec![vec![0]],
         home: true,
         modules: Vec::new(),
     };

@@ -233,11 +233,11 @@ impl Job {
         self.barrier.sum = sum_in_task_order(&mut parts);
         for task in 0..self.clock_table.task_count() {
             let Some(waiting) = self.barrier.tasks[task as usize].waiter.take() else { continue };
-            let held = now.saturating_sub(waiting.since);
-            self.stats.count_wait(held);
+            let waited = now.saturating_sub(waiting.since);
+            self.stats.count_wait(waited);
             let clock = self.clock_table.last_clock(task).unwrap_or(0);
             log_wait(
-                held,
+                waited,
                 &RequestIdentity {
                     kind: "Barrier",
                     job: self.open_request.job,
@@ -249,7 +249,7 @@ impl Job {
                 lane,
             );
             let message = self
-                .release_message(task, waiting.request, held)
+                .release_message(task, waiting.request, waited)
                 .unwrap_or_else(|refusal| Message::Fault(refusal.into_fault(waiting.request)));
             out.push(Effect::Send { connection: waiting.connection, message });
         }
@@ -257,12 +257,12 @@ impl Job {
     }
 
     /// The message that releases a task from the last barrier.
-    fn release_message(&self, task: u32, request: RequestId, held: Duration) -> Result<Message, Refusal> {
+    fn release_message(&self, task: u32, request: RequestId, waited: Duration) -> Result<Message, Refusal> {
         let clock = self
             .clock_table
             .clock(task)
             .map_err(|fault| Refusal::from_clock_fault(task, "barrier", fault))?;
         let sum = self.barrier.sum.clone()?;
-        Ok(Message::Released(Released { request, clock, held_ns: nanoseconds(held), sum }))
+        Ok(Message::Released(Released { request, clock, deferred_ns: nanoseconds(waited), sum }))
     }
 }

@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn values_and_parts_of_functions_count_against_the_limit() {
-        let (minimum, held_ns, applied) = (0, 0, PushPosition::default());
+        let (minimum, deferred_ns, applied) = (0, 0, PushPosition::default());
         let values = OwnedValues::F32(vec![0.0; 100]).into();
-        let pulled = Pulled { request: 3, minimum, held_ns, applied, values };
+        let pulled = Pulled { request: 3, minimum, deferred_ns, applied, values };
         assert_eq!(value_bytes(&Message::Pulled(pulled)), Some((3, 400)));
         let parts = vec![PartialAnswer { partition: 0, bytes: vec![0; 100] }; 2];
-        let pulled = PulledFunction { request: 4, minimum, held_ns, applied, parts };
+        let pulled = PulledFunction { request: 4, minimum, deferred_ns, applied, parts };
         assert_eq!(value_bytes(&Message::PulledFunction(pulled)), Some((4, 2 * (16 + 100))));
         assert_eq!(value_bytes(&Message::Done(Done { request: 5, minimum, applied })), None);
     }

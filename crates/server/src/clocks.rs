@@ -107,12 +107,12 @@ impl LaneState {
             let (limit, slowest) = (job.wait_limit(), job.clock_table.slowest_task());
             let late: Vec<u64> = expired_requests(job, now).collect();
             for arrival in late {
-                let Some(held) =
+                let Some(deferred) =
                     self.jobs.get_mut(&id).and_then(|job| job.deferred_requests.remove(&arrival))
                 else {
                     continue;
                 };
-                self.expire_request(now, id, &held, slowest, out);
+                self.expire_request(now, id, &deferred, slowest, out);
             }
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             for (waiting, task) in job.barrier.take_expired(now, limit) {
@@ -132,25 +132,25 @@ impl LaneState {
         &mut self,
         now: Duration,
         id: JobId,
-        held: &DeferredRequest,
+        deferred: &DeferredRequest,
         slowest: Option<(u32, u64)>,
         out: &mut Vec<Effect>,
     ) {
-        let waited = now.saturating_sub(held.since);
+        let waited = now.saturating_sub(deferred.since);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.stats.count_wait(waited);
-        let name = job.name_of(held.matrix);
-        let purpose = match &held.call {
+        let name = job.name_of(deferred.matrix);
+        let purpose = match &deferred.call {
             DeferredCall::Pull(_) => format!("to pull from matrix {name:?}"),
             DeferredCall::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
             DeferredCall::TryFunction(_) => format!("to try functions on matrix {name:?}"),
             DeferredCall::Push => format!("to push to matrix {name:?}"),
         };
-        let refusal = waited_too_long(held.task, held.clock, waited, purpose, slowest);
-        self.deferred_bytes -= held.bytes;
-        self.refuse(held.connection, held.request, refusal, out);
-        if let DeferredCall::Push = held.call {
-            self.close(now, held.connection, out);
+        let refusal = waited_too_long(deferred.task, deferred.clock, waited, purpose, slowest);
+        self.deferred_bytes -= deferred.bytes;
+        self.refuse(deferred.connection, deferred.request, refusal, out);
+        if let DeferredCall::Push = deferred.call {
+            self.close(now, deferred.connection, out);
         }
     }
 }
@@ -184,8 +184,8 @@ impl Job {
     /// The time at which the first wait expires.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         let limit = self.wait_limit();
-        let held = self.deferred_requests.values().map(|held| held.expires_at(limit));
-        held.chain(self.barrier.deadlines(limit)).min()
+        let deferred = self.deferred_requests.values().map(|deferred| deferred.expires_at(limit));
+        deferred.chain(self.barrier.deadlines(limit)).min()
     }
 }
 
@@ -193,7 +193,7 @@ fn expired_requests(job: &Job, now: Duration) -> impl Iterator<Item = u64> {
     let limit = job.wait_limit();
     job.deferred_requests
         .iter()
-        .filter(move |(_, held)| held.expires_at(limit) <= now)
+        .filter(move |(_, deferred)| deferred.expires_at(limit) <= now)
         .map(|(arrival, _)| *arrival)
 }
 

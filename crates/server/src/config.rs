@@ -69,7 +69,7 @@ pub struct LaneConfig {
     pub window_bytes: u64,
     /// Most bytes of deferred requests of all connections. Beyond it, pulls that would have to wait are refused as
     /// busy.
-    pub held_limit_bytes: u64,
+    pub deferred_limit_bytes: u64,
     /// Most bytes on this lane that attempts of foreign hosts have staged and not committed.
     pub staged_limit_bytes: u64,
     /// Most bytes of cached key lists of one connection.

@@ -186,7 +186,7 @@ impl LaneState {
     }
 
     fn create_matrix(&mut self, add: AddMatrix) -> Result<(), Refusal> {
-        let AddMatrix { job, matrix, spec, held, .. } = add;
+        let AddMatrix { job, matrix, spec, owned_partitions, .. } = add;
         let open = self.job(job)?;
         if let Some(known) = open.matrices.get(matrix as usize) {
             if !open.dropped_matrices.contains(&matrix) && known.spec() == &*spec {
@@ -207,8 +207,8 @@ impl LaneState {
         }
         spec.check(&self.functions)?;
         let copies = self.jobs.get(&job).map_or(1, |open| self.copies_of(&open.open_request));
-        self.check_matrix_memory(&[&spec], &[&held[..]], 0, copies)?;
-        let made = Matrix::new(*spec, &held, &self.functions)?;
+        self.check_matrix_memory(&[&spec], &[&owned_partitions[..]], 0, copies)?;
+        let made = Matrix::new(*spec, &owned_partitions, &self.functions)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {
             // Another lane refused this matrix, so this lane never got it.
@@ -235,9 +235,9 @@ impl LaneState {
     fn free_matrix(&mut self, job: JobId, matrix: u32) -> Result<(), Refusal> {
         self.check_session_is_open(job)?;
         let open = self.job(job)?;
-        let Some(held) = open.matrices.get_mut(matrix as usize) else { return Ok(()) };
+        let Some(dropped) = open.matrices.get_mut(matrix as usize) else { return Ok(()) };
         if open.dropped_matrices.insert(matrix) {
-            *held = empty_matrix(held.spec())?;
+            *dropped = empty_matrix(dropped.spec())?;
             open.invalidate_export(matrix);
             open.staged_chunks.remove_matrix(matrix);
         }

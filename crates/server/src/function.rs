@@ -45,12 +45,12 @@ impl LaneState {
         }
     }
 
-    /// Answers a pull function when the smallest clock allows it. `held` is the time for which it was deferred.
+    /// Answers a pull function when the smallest clock allows it. `waited` is the time for which it was deferred.
     pub(crate) fn serve_pull_function(
         &mut self,
         at: ConnectionId,
         pull: &PullFunction,
-        held: Duration,
+        waited: Duration,
         out: &mut Vec<Effect>,
     ) {
         let PullFunction { request, job, task, clock, .. } = *pull;
@@ -67,8 +67,8 @@ impl LaneState {
                 open.stats.pull_function_count += 1;
                 self.stats.value_bytes_out += bytes as u64;
                 let (minimum, applied) = (open.minimum_or_max(), open.mark(task));
-                let held_ns = nanoseconds(held);
-                let pulled = PulledFunction { request, minimum, held_ns, applied, parts };
+                let deferred_ns = nanoseconds(waited);
+                let pulled = PulledFunction { request, minimum, deferred_ns, applied, parts };
                 out.push(Effect::Send { connection: at, message: Message::PulledFunction(pulled) });
             }
         }

@@ -87,11 +87,11 @@ impl LaneState {
         let Some(job) = self.jobs.get_mut(&job) else { return };
         let mut dropped_bytes = 0;
         let stats = &mut job.stats;
-        job.deferred_requests.retain(|_, held| {
-            let stays = held.connection != at;
+        job.deferred_requests.retain(|_, deferred| {
+            let stays = deferred.connection != at;
             if !stays {
-                stats.count_wait(now.saturating_sub(held.since));
-                dropped_bytes += held.bytes;
+                stats.count_wait(now.saturating_sub(deferred.since));
+                dropped_bytes += deferred.bytes;
             }
             stays
         });

@@ -160,12 +160,12 @@ impl Job {
 
 impl LaneState {
     /// Drops a deferred push from the queue of its connection, so that the requests behind it continue.
-    pub(crate) fn unblock_connection(&mut self, held: &DeferredRequest) {
-        let DeferredCall::Push = held.call else { return };
-        if let Some(connection) = self.connections.get_mut(&held.connection) {
+    pub(crate) fn unblock_connection(&mut self, deferred: &DeferredRequest) {
+        let DeferredCall::Push = deferred.call else { return };
+        if let Some(connection) = self.connections.get_mut(&deferred.connection) {
             connection.is_blocked = false;
             self.deferred_bytes -= connection.pop_front().map_or(0, |queued| queued.bytes);
-            self.ready.add_connection(held.connection);
+            self.ready.add_connection(deferred.connection);
         }
     }
 

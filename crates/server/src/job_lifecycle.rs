@@ -44,8 +44,8 @@ impl LaneState {
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
         self.check_durability(&open)?;
-        if open.held.len() != open.matrices.len() {
-            let (lists, matrices) = (open.held.len(), open.matrices.len());
+        if open.owned_partitions.len() != open.matrices.len() {
+            let (lists, matrices) = (open.owned_partitions.len(), open.matrices.len());
             let text = format!("{lists} lists of partitions for {matrices} matrices, expected one for each");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
@@ -64,12 +64,12 @@ impl LaneState {
                 return Err(Refusal::new(FaultKind::TooLarge, text));
             }
         }
-        let (specs, held): (Vec<_>, Vec<_>) =
-            open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
+        let (specs, owned_partitions): (Vec<_>, Vec<_>) =
+            open.matrices.iter().zip(open.owned_partitions.iter().map(Vec::as_slice)).unzip();
         let copies = self.copies_of(&open);
-        self.check_matrix_memory(&specs, &held, modules_bytes(&open), copies)?;
-        let matrices = open.matrices.iter().zip(&open.held);
-        let matrices = matrices.map(|(spec, held)| Matrix::new(spec.clone(), held, &self.functions));
+        self.check_matrix_memory(&specs, &owned_partitions, modules_bytes(&open), copies)?;
+        let matrices = open.matrices.iter().zip(&open.owned_partitions);
+        let matrices = matrices.map(|(spec, owned)| Matrix::new(spec.clone(), owned, &self.functions));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let functions = self.load_functions(&open.modules)?;
         self.closed_jobs.remove(job);
@@ -124,12 +124,11 @@ impl LaneState {
     pub(crate) fn close_job(&mut self, at: ConnectionId, close: CloseJob, out: &mut Vec<Effect>) {
         let CloseJob { request, job, reason } = close;
         if let Some(mut closed) = self.jobs.remove(&job) {
-            let held = std::mem::take(&mut closed.deferred_requests);
-            for held in held.into_values() {
-                self.deferred_bytes -= held.bytes;
-                self.unblock_connection(&held);
+            for deferred in std::mem::take(&mut closed.deferred_requests).into_values() {
+                self.deferred_bytes -= deferred.bytes;
+                self.unblock_connection(&deferred);
                 let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
-                self.refuse(held.connection, held.request, refusal, out);
+                self.refuse(deferred.connection, deferred.request, refusal, out);
             }
             for (connection, request) in closed.barrier.take_waiters() {
                 let refusal = Refusal::new(FaultKind::Stopped, reason.clone());

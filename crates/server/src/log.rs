@@ -40,24 +40,24 @@ impl LaneState {
 }
 
 /// Logs the end of the wait of a pull or push.
-pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, held: &DeferredRequest) {
-    let kind = match held.call {
+pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, deferred: &DeferredRequest) {
+    let kind = match deferred.call {
         DeferredCall::Pull(_) => "Pull",
         DeferredCall::PullFunction(_) => "PullFunction",
         DeferredCall::TryFunction(_) => "TryFunction",
         DeferredCall::Push => "Push",
     };
-    let DeferredRequest { task, request, clock, .. } = *held;
+    let DeferredRequest { task, request, clock, .. } = *deferred;
     let identity = RequestIdentity { kind, job, task, request, clock, index: 0 };
-    log_wait(now.saturating_sub(held.since), &identity, lane);
+    log_wait(now.saturating_sub(deferred.since), &identity, lane);
 }
 
 /// Logs the end of a wait for other tasks.
-pub(crate) fn log_wait(held: Duration, identity: &RequestIdentity, lane: u16) {
-    let held_ms = held.as_millis() as u64;
-    if held >= SLOW_REQUEST {
-        log_request!(info, *identity, lane, held_ms, "request was deferred for other tasks");
+pub(crate) fn log_wait(waited: Duration, identity: &RequestIdentity, lane: u16) {
+    let deferred_ms = waited.as_millis() as u64;
+    if waited >= SLOW_REQUEST {
+        log_request!(info, *identity, lane, deferred_ms, "request was deferred for other tasks");
     } else {
-        log_request!(debug, *identity, lane, held_ms, "request was deferred for other tasks");
+        log_request!(debug, *identity, lane, deferred_ms, "request was deferred for other tasks");
     }
 }

@@ -74,13 +74,16 @@ impl LaneState {
     pub(crate) fn check_matrix_memory(
         &mut self,
         specs: &[&MatrixSpec],
-        held: &[&[u32]],
+        owned_partitions: &[&[u32]],
         modules: u64,
         copies: u64,
     ) -> Result<(), Refusal> {
         self.count_memory();
-        let first: Vec<u64> =
-            specs.iter().zip(held).map(|(spec, held)| spec.initial_size_bytes(held)).collect();
+        let first: Vec<u64> = specs
+            .iter()
+            .zip(owned_partitions)
+            .map(|(spec, owned_partitions)| spec.initial_size_bytes(owned_partitions))
+            .collect();
         let sum = first.iter().fold(modules, |sum, bytes| sum.saturating_add(*bytes));
         let sum = sum.saturating_mul(copies);
         let used = self.memory.bytes().saturating_add(self.staged_bytes());

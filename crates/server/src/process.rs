@@ -39,7 +39,7 @@ pub struct ServerConfig {
     /// Most bytes of requests of one connection behind a deferred push.
     pub window_bytes: u64,
     /// Most bytes of deferred requests.
-    pub held_limit_bytes: u64,
+    pub deferred_limit_bytes: u64,
     /// Most bytes that attempts of foreign hosts have staged and not committed.
     pub staged_limit_bytes: u64,
     /// Most bytes of cached key lists of one connection.
@@ -67,7 +67,7 @@ impl Default for ServerConfig {
             memory_limit_bytes: 8 << 30,
             // This is room for a pull and a push of a large batch, keys and values, behind a deferred push.
             window_bytes: 64 << 20,
-            held_limit_bytes: 1 << 30,
+            deferred_limit_bytes: 1 << 30,
             staged_limit_bytes: 1 << 30,
             // This is room for the lists of a dozen batches of 100 thousand keys with their positions.
             key_list_limit_bytes: 64 << 20,
@@ -100,9 +100,9 @@ impl ServerConfig {
             let expected = format!("at least {LEAST_WINDOW_BYTES}");
             return fault("window_bytes", self.window_bytes.to_string(), &expected);
         }
-        if self.held_limit_bytes < self.window_bytes {
+        if self.deferred_limit_bytes < self.window_bytes {
             let expected = format!("at least window_bytes, {}", self.window_bytes);
-            return fault("held_limit_bytes", self.held_limit_bytes.to_string(), &expected);
+            return fault("deferred_limit_bytes", self.deferred_limit_bytes.to_string(), &expected);
         }
         match self.listen.iter().chain(&self.http).find(|address| !is_local(address)) {
             Some(address) if self.token.is_empty() => Err(Error::NoToken { address: address.to_string() }),
@@ -133,7 +133,7 @@ impl ServerConfig {
             incarnation,
             memory_limit_bytes: self.memory_limit_bytes / lanes,
             window_bytes: self.window_bytes,
-            held_limit_bytes: (self.held_limit_bytes / lanes).max(self.window_bytes),
+            deferred_limit_bytes: (self.deferred_limit_bytes / lanes).max(self.window_bytes),
             staged_limit_bytes: self.staged_limit_bytes / lanes,
             key_list_limit_bytes: self.key_list_limit_bytes,
             #[cfg(any(test, feature = "broken"))]
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(field(|config| config.lanes = 1000), "lanes");
         assert_eq!(field(|config| config.memory_limit_bytes = 0), "memory_limit_bytes");
         assert_eq!(field(|config| config.window_bytes = 1), "window_bytes");
-        assert_eq!(field(|config| config.held_limit_bytes = 1), "held_limit_bytes");
+        assert_eq!(field(|config| config.deferred_limit_bytes = 1), "deferred_limit_bytes");
         assert_eq!(field(|config| config.listen = vec![Address::Tcp("0.0.0.0:0".into())]), "token");
     }
 
@@ -261,7 +261,7 @@ mod tests {
             lanes: 4,
             memory_limit_bytes: 4_000_000,
             window_bytes: 100_000,
-            held_limit_bytes: 2_000_000,
+            deferred_limit_bytes: 2_000_000,
             staged_limit_bytes: 1_000_000,
             key_list_limit_bytes: 70_000,
             ..ServerConfig::default()
@@ -269,10 +269,10 @@ mod tests {
         let lane = config.lane(3, 5);
         assert_eq!((lane.lane, lane.lanes, lane.incarnation), (3, 4, 5));
         assert_eq!(lane.memory_limit_bytes, 1_000_000);
-        assert_eq!(lane.held_limit_bytes, 500_000);
+        assert_eq!(lane.deferred_limit_bytes, 500_000);
         assert_eq!(lane.staged_limit_bytes, 250_000);
         assert_eq!((lane.window_bytes, lane.key_list_limit_bytes), (100_000, 70_000), "of one connection");
-        let narrow = ServerConfig { held_limit_bytes: 100_000, ..config };
-        assert_eq!(narrow.lane(0, 5).held_limit_bytes, 100_000, "a window fits");
+        let narrow = ServerConfig { deferred_limit_bytes: 100_000, ..config };
+        assert_eq!(narrow.lane(0, 5).deferred_limit_bytes, 100_000, "a window fits");
     }
 }

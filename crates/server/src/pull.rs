@@ -68,10 +68,10 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         let ReadHeader { request, job, task, clock, matrix, wait_ms } = reading;
-        if self.deferred_bytes + bytes > self.config.held_limit_bytes {
+        if self.deferred_bytes + bytes > self.config.deferred_limit_bytes {
             let text = format!(
                 "{} bytes of requests are deferred on this lane, the limit is {}",
-                self.deferred_bytes, self.config.held_limit_bytes
+                self.deferred_bytes, self.config.deferred_limit_bytes
             );
             let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_RETRY_DELAY);
             return self.refuse(at, request, refusal, out);
@@ -80,7 +80,7 @@ impl LaneState {
         let until = deadline_after(now, wait_ms);
         if let Some(job) = self.jobs.get_mut(&job) {
             let (connection, since) = (at, now);
-            let held = DeferredRequest {
+            let deferred = DeferredRequest {
                 connection,
                 needed_clock: needed,
                 since,
@@ -92,7 +92,7 @@ impl LaneState {
                 bytes,
                 call: what,
             };
-            job.deferred_requests.insert(arrival, held);
+            job.deferred_requests.insert(arrival, deferred);
         }
     }
 
@@ -114,8 +114,14 @@ impl LaneState {
         Ok((!self.has_reached(job, needed)).then_some(needed))
     }
 
-    /// Answers a pull when the smallest clock allows it. `held` is the time for which it was deferred.
-    pub(crate) fn serve_pull(&mut self, at: ConnectionId, pull: Pull, held: Duration, out: &mut Vec<Effect>) {
+    /// Answers a pull when the smallest clock allows it. `waited` is the time for which it was deferred.
+    pub(crate) fn serve_pull(
+        &mut self,
+        at: ConnectionId,
+        pull: Pull,
+        waited: Duration,
+        out: &mut Vec<Effect>,
+    ) {
         let Pull { request, job, task, clock, .. } = pull;
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
@@ -133,8 +139,8 @@ impl LaneState {
                 open.stats.count_pull(clock, open.clock_table.minimum());
                 self.stats.value_bytes_out += values.byte_count() as u64;
                 let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
-                let held_ns = nanoseconds(held);
-                let pulled = Pulled { request, minimum, held_ns, applied, values };
+                let deferred_ns = nanoseconds(waited);
+                let pulled = Pulled { request, minimum, deferred_ns, applied, values };
                 out.push(Effect::Send { connection: at, message: Message::Pulled(pulled) });
             }
         }

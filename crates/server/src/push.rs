@@ -149,7 +149,7 @@ impl LaneState {
         self.deferred_bytes += bytes;
         if let Some(job) = self.jobs.get_mut(&job) {
             let what = DeferredCall::Push;
-            let held = DeferredRequest {
+            let deferred = DeferredRequest {
                 connection: at,
                 needed_clock: needed,
                 since: now,
@@ -161,7 +161,7 @@ impl LaneState {
                 bytes: 0,
                 call: what,
             };
-            job.deferred_requests.insert(arrival, held);
+            job.deferred_requests.insert(arrival, deferred);
         }
         self.pause_if_full(at, out);
     }

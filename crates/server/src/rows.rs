@@ -118,13 +118,13 @@ impl Job {
             None => None,
         };
         let bound = self.minimum_or_max();
-        let held = self.matrix(matrix)?;
+        let owned = self.matrix(matrix)?;
         let counts = match counts {
             Some(counts) => counts,
-            None => held.count_rows(bound)?,
+            None => owned.count_rows(bound)?,
         };
-        let range = ExportRange::block(from, counts.rows, held.spec());
-        let rows = held.export_range(bound, range)?;
+        let range = ExportRange::block(from, counts.rows, owned.spec());
+        let rows = owned.export_range(bound, range)?;
         let is_full = rows.keys.len() == range.limit;
         let end = rows.keys.last().filter(|_| is_full).map(|last| last + 1);
         Ok(ExportCache { matrix, counts, from, end, rows })
@@ -151,9 +151,9 @@ impl Job {
 
     /// Lists from an entry of a row on. The page has the number of entries in place of that of the rows that are not zero.
     fn list_page(&mut self, request: u64, matrix: u32, from: (u64, u64)) -> Result<ExportPage, Refusal> {
-        let held = self.matrix(matrix)?;
-        let counts = held.count_rows(0)?;
-        let (block, next) = held.export_lists(from, LIST_PAGE_ENTRIES)?;
+        let owned = self.matrix(matrix)?;
+        let counts = owned.count_rows(0)?;
+        let (block, next) = owned.export_lists(from, LIST_PAGE_ENTRIES)?;
         let (keys, values) = block.into_sections();
         let (next, next_skip) = next.map_or((None, 0), |(row, skip)| (Some(row), skip));
         let (row_count, nonzero_count) = (counts.rows, counts.entries);
@@ -185,10 +185,10 @@ impl Job {
     fn import_rows(&mut self, import: Import, memory_limit_bytes: u64) -> Result<(), Refusal> {
         let Import { matrix, first, row_count, with_slots, keys, values, .. } = import;
         self.invalidate_export(matrix);
-        let held = self.matrix(matrix)?;
-        let spec = held.spec();
+        let owned = self.matrix(matrix)?;
+        let spec = owned.spec();
         let rows = RowBlock::from_sections(spec, keys, values, with_slots)?;
-        let needed = held.room_bytes(row_count);
+        let needed = owned.room_bytes(row_count);
         if first && needed > memory_limit_bytes {
             let text = format!(
                 "{row_count} rows of matrix {:?} need {needed} bytes here, the limit is {memory_limit_bytes}",
@@ -196,7 +196,7 @@ impl Job {
             );
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
-        held.import(&rows, first.then_some(row_count))?;
+        owned.import(&rows, first.then_some(row_count))?;
         Ok(())
     }
 

@@ -257,43 +257,44 @@ impl LaneState {
             return true;
         }
         let Some(job) = self.jobs.get(&id) else { return false };
-        let mut held = job.deferred_requests.iter();
-        let Some(arrival) =
-            held.find(|(_, held)| self.has_reached(job, held.needed_clock)).map(|(arrival, _)| *arrival)
+        let mut deferred = job.deferred_requests.iter();
+        let Some(arrival) = deferred
+            .find(|(_, deferred)| self.has_reached(job, deferred.needed_clock))
+            .map(|(arrival, _)| *arrival)
         else {
             return false;
         };
-        let held = self.jobs.get_mut(&id).and_then(|job| {
-            let held = job.deferred_requests.remove(&arrival)?;
-            job.stats.count_wait(now.saturating_sub(held.since));
-            log_deferred(now, id, self.config.lane, &held);
-            Some(held)
+        let deferred = self.jobs.get_mut(&id).and_then(|job| {
+            let deferred = job.deferred_requests.remove(&arrival)?;
+            job.stats.count_wait(now.saturating_sub(deferred.since));
+            log_deferred(now, id, self.config.lane, &deferred);
+            Some(deferred)
         });
-        if let Some(held) = held {
-            self.serve_deferred(now, held, out);
+        if let Some(deferred) = deferred {
+            self.serve_deferred(now, deferred, out);
         }
         true
     }
 
-    fn serve_deferred(&mut self, now: Duration, held: DeferredRequest, out: &mut Vec<Effect>) {
-        self.deferred_bytes -= held.bytes;
-        match held.call {
+    fn serve_deferred(&mut self, now: Duration, deferred: DeferredRequest, out: &mut Vec<Effect>) {
+        self.deferred_bytes -= deferred.bytes;
+        match deferred.call {
             DeferredCall::Pull(pull) => {
-                self.serve_pull(held.connection, pull, now.saturating_sub(held.since), out);
+                self.serve_pull(deferred.connection, pull, now.saturating_sub(deferred.since), out);
             }
             DeferredCall::PullFunction(pull) => {
-                self.serve_pull_function(held.connection, &pull, now.saturating_sub(held.since), out);
+                self.serve_pull_function(deferred.connection, &pull, now.saturating_sub(deferred.since), out);
             }
-            DeferredCall::TryFunction(attempt) => self.serve_try_function(held.connection, &attempt, out),
+            DeferredCall::TryFunction(attempt) => self.serve_try_function(deferred.connection, &attempt, out),
             DeferredCall::Push => {
-                let Some(connection) = self.connections.get_mut(&held.connection) else { return };
+                let Some(connection) = self.connections.get_mut(&deferred.connection) else { return };
                 connection.is_blocked = false;
                 let queued = connection.pop_front();
-                self.ready.add_connection(held.connection);
+                self.ready.add_connection(deferred.connection);
                 if let Some(QueuedRequest { message, bytes, .. }) = queued {
                     self.deferred_bytes -= bytes;
                     if let Some(change) = PushRequest::from_message(message) {
-                        self.serve_push_request(now, held.connection, change, out);
+                        self.serve_push_request(now, deferred.connection, change, out);
                     }
                 }
             }

@@ -176,13 +176,16 @@ impl Job {
             Ok(_) if self.clock_table.is_at_barrier(task) => TaskState::AtBarrier,
             Ok(_) => TaskState::Live,
         };
-        let held =
-            self.deferred_requests.values().filter(|held| held.task == task).min_by_key(|held| held.since);
-        let held = held.map(|held| match held.call {
-            DeferredCall::Pull(_) | DeferredCall::PullFunction(_) => (WaitKind::Pull, held.since),
-            DeferredCall::TryFunction(_) | DeferredCall::Push => (WaitKind::Push, held.since),
+        let deferred = self
+            .deferred_requests
+            .values()
+            .filter(|deferred| deferred.task == task)
+            .min_by_key(|deferred| deferred.since);
+        let deferred = deferred.map(|deferred| match deferred.call {
+            DeferredCall::Pull(_) | DeferredCall::PullFunction(_) => (WaitKind::Pull, deferred.since),
+            DeferredCall::TryFunction(_) | DeferredCall::Push => (WaitKind::Push, deferred.since),
         });
-        let wait = held.or_else(|| Some((WaitKind::Barrier, self.barrier.waiting_since(task)?)));
+        let wait = deferred.or_else(|| Some((WaitKind::Barrier, self.barrier.waiting_since(task)?)));
         TaskStats {
             clock: self.clock_table.last_clock(task).unwrap_or(0),
             state,
@@ -217,8 +220,8 @@ impl Job {
         }
         let help = "Time that requests waited for other tasks";
         out.counter("seraphim_wait_seconds_total", help, &labels, stats.wait_time.as_secs_f64());
-        let held = self.deferred_requests.len() as u64 + self.barrier.waiter_count();
-        out.gauge("seraphim_held_requests", "Requests that wait for other tasks now", &labels, held);
+        let deferred = self.deferred_requests.len() as u64 + self.barrier.waiter_count();
+        out.gauge("seraphim_deferred_requests", "Requests that wait for other tasks now", &labels, deferred);
         let tokens = self.staged_chunks.token_count() as u64;
         out.gauge("seraphim_staged_tokens", "Open tokens", &labels, tokens);
         for task in 0..self.clock_table.task_count() {

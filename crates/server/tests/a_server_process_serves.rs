@@ -42,7 +42,7 @@ fn open(address: &Address, role: Role, lane: u16) -> (Sender, Receiver) {
 /// Opens a job with half a matrix on each lane: partition `lane`, with the keys from 500 * `lane` on.
 fn use_lane(address: &Address, lane: u16) {
     let (mut sender, mut receiver) = open(address, Role::Tool, lane);
-    let held = vec![vec![u32::from(lane)]];
+    let owned_partitions = vec![vec![u32::from(lane)]];
     let matrices = vec![spec()];
     let (request, job) = (2, 1);
     let job = OpenJob {
@@ -53,7 +53,7 @@ fn use_lane(address: &Address, lane: u16) {
         durability: rpc::message::Durability::Checkpoint,
         standby: None,
         matrices,
-        held,
+        owned_partitions,
         home: lane == 0,
         modules: Vec::new(),
     };

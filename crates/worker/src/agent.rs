@@ -288,10 +288,10 @@ impl RemoteAgent {
 
     /// Logs the answer of a request: each at level debug, a slow one at level info.
     fn log_answer(&self, lane: u16, now: Duration, message: &Message) {
-        let (request, held_ns) = match message {
-            Message::Pulled(pulled) => (pulled.request, pulled.held_ns),
-            Message::PulledFunction(pulled) => (pulled.request, pulled.held_ns),
-            Message::Released(released) => (released.request, released.held_ns),
+        let (request, deferred_ns) = match message {
+            Message::Pulled(pulled) => (pulled.request, pulled.deferred_ns),
+            Message::PulledFunction(pulled) => (pulled.request, pulled.deferred_ns),
+            Message::Released(released) => (released.request, released.deferred_ns),
             Message::Done(done) => (done.request, 0),
             Message::Fault(fault) => (fault.request, 0),
             _ => return,
@@ -304,11 +304,11 @@ impl RemoteAgent {
         }
         let (job, task, kind) = (self.state.layout().job, self.state.task(), message.kind_name());
         let place = &self.state.layout().lanes[usize::from(lane)];
-        let (took_ms, held_ms) = (took.as_millis() as u64, held_ns / 1_000_000);
+        let (took_ms, deferred_ms) = (took.as_millis() as u64, deferred_ns / 1_000_000);
         if is_slow {
-            tracing::info!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "slow response");
+            tracing::info!(job, task, request, kind, lane = place.lane, server = %place, took_ms, deferred_ms, "slow response");
         } else {
-            tracing::debug!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "response received");
+            tracing::debug!(job, task, request, kind, lane = place.lane, server = %place, took_ms, deferred_ms, "response received");
         }
     }
 

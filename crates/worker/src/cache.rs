@@ -79,15 +79,20 @@ impl Cache {
         self.values.element_type()
     }
 
-    /// The cached rows of a route that may serve a pull at `clock`, or `None` if there are none. The simulation sets
+    /// The cached rows of key runs that may serve a pull at `clock`, or `None` if there are none. The simulation sets
     /// `of_any_age` to disable the check of freshness.
-    pub(crate) fn lookup(&mut self, route: &KeyRuns, clock: Clock, of_any_age: bool) -> Option<CachedRows> {
-        let (table, count) = (route.table(), route.key_count());
+    pub(crate) fn lookup(
+        &mut self,
+        key_runs: &KeyRuns,
+        clock: Clock,
+        of_any_age: bool,
+    ) -> Option<CachedRows> {
+        let (table, count) = (key_runs.table(), key_runs.key_count());
         let mut found: Vec<(u32, u32)> = Vec::new();
         let mut minimum = Clock::MAX;
         let (mut missing, mut keys) = (Vec::new(), Vec::new());
         for i in 0..count {
-            let key = route.key(i);
+            let key = key_runs.key(i);
             let slot = self.index.get(&(table, key)).copied().filter(|slot| {
                 let slot = &self.slots[*slot as usize];
                 of_any_age || self.consistency.may_reuse(slot.stamp, slot.minimum, clock)
@@ -113,15 +118,15 @@ impl Cache {
             minimum,
             missing_rows: missing,
             missing_keys: keys,
-            full_route: KeyRuns::default(),
+            all_key_runs: KeyRuns::default(),
         })
     }
 
-    /// Caches rows that were read. `values` are in the order of the keys of the route.
-    pub(crate) fn insert(&mut self, route: &KeyRuns, values: Values<'_>, stamp: Clock, minimum: Clock) {
-        let mut places = Vec::with_capacity(route.key_count());
-        for i in 0..route.key_count() {
-            let slot = self.slot((route.table(), route.key(i)), stamp, minimum);
+    /// Caches rows that were read. `values` are in the order of the keys of the runs.
+    pub(crate) fn insert(&mut self, key_runs: &KeyRuns, values: Values<'_>, stamp: Clock, minimum: Clock) {
+        let mut places = Vec::with_capacity(key_runs.key_count());
+        for i in 0..key_runs.key_count() {
+            let slot = self.slot((key_runs.table(), key_runs.key(i)), stamp, minimum);
             places.push((i as u32, slot));
         }
         let len = self.slots.len() * self.columns;
@@ -159,12 +164,12 @@ impl Cache {
     }
 
     /// Removes rows that the task has pushed to.
-    pub(crate) fn invalidate(&mut self, route: &KeyRuns) {
+    pub(crate) fn invalidate(&mut self, key_runs: &KeyRuns) {
         if self.index.is_empty() {
             return;
         }
-        for i in 0..route.key_count() {
-            self.index.remove(&(route.table(), route.key(i)));
+        for i in 0..key_runs.key_count() {
+            self.index.remove(&(key_runs.table(), key_runs.key(i)));
         }
     }
 

@@ -141,7 +141,7 @@ impl AgentState {
         if lane == usize::from(self.layout.home) {
             barrier.sum = released.sum;
         }
-        self.call.add_deferred(released.held_ns);
+        self.call.add_deferred(released.deferred_ns);
     }
 
     /// Ends the barrier when all lanes have released the task. Its clock is the largest that a lane reports.

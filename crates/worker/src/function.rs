@@ -116,16 +116,16 @@ impl AgentState {
         self.lanes[at].retransmit_queue.acknowledge(pulled.applied);
         let Some(request) = self.take_request(at, pulled.request) else { return };
         let Some(Call::PullFunction(pending)) = self.call.get_mut() else { return };
-        let held = &self.matrices[pending.matrix].lane_partitions[at];
-        let is_held = pulled.parts.iter().all(|part| held.contains(&part.partition));
-        if request.owner != RequestOwner::Function || !is_held || !is_ascending(&pulled.parts) {
+        let owned = &self.matrices[pending.matrix].lane_partitions[at];
+        let are_owned = pulled.parts.iter().all(|part| owned.contains(&part.partition));
+        if request.owner != RequestOwner::Function || !are_owned || !is_ascending(&pulled.parts) {
             let text = format!("its answer to {:?} has partitions that it does not own", pending.call.name);
             return self.fail(self.server_error(lane, text));
         }
         pending.parts.extend(pulled.parts);
         pending.missing_count -= 1;
         pending.minimum = pending.minimum.min(pulled.minimum);
-        pending.deferred_ns = pending.deferred_ns.max(pulled.held_ns);
+        pending.deferred_ns = pending.deferred_ns.max(pulled.deferred_ns);
     }
 
     /// Merges the partial answers when all lanes have answered.

@@ -1,4 +1,4 @@
-//! Splits a route into lane keys: the keys that go to one lane in one frame. Partitions of one lane share a frame. A
+//! Splits key runs into lane keys: the keys that go to one lane in one frame. Partitions of one lane share a frame. A
 //! new frame begins where keys or values would take more than [`LANE_KEYS_BYTES`] bytes.
 
 use std::sync::Arc;
@@ -30,47 +30,47 @@ pub(crate) struct LaneKeys {
     pub(crate) key_count: usize,
 }
 
-/// Splits a route into lane keys. They are ordered as the first frames of all lanes, then the second frames, so that
+/// Splits key runs into lane keys. They are ordered as the first frames of all lanes, then the second frames, so that
 /// all lanes begin at once. `parts` is the partitions of each lane, ascending.
-pub(crate) fn split_by_lane(route: &KeyRuns, spec: &MatrixSpec, parts: &[Vec<u32>]) -> Vec<LaneKeys> {
+pub(crate) fn split_by_lane(key_runs: &KeyRuns, spec: &MatrixSpec, parts: &[Vec<u32>]) -> Vec<LaneKeys> {
     let limit = (LANE_KEYS_BYTES / (spec.columns_of_table() * spec.element.size()).max(8)).max(1);
-    let mut pieces = Vec::new();
+    let mut all_lane_keys = Vec::new();
     for (lane, partitions) in (0u16..).zip(parts) {
-        let mut piece = LaneKeys { lane, slices: Vec::new(), key_count: 0 };
+        let mut lane_keys = LaneKeys { lane, slices: Vec::new(), key_count: 0 };
         for &partition in partitions {
-            let (mut start, end) = (0, route.run(partition).keys.len());
+            let (mut start, end) = (0, key_runs.run(partition).keys.len());
             while start < end {
-                let count = (end - start).min(limit - piece.key_count);
-                piece.slices.push(PartitionSlice { partition, start, count });
-                piece.key_count += count;
+                let count = (end - start).min(limit - lane_keys.key_count);
+                lane_keys.slices.push(PartitionSlice { partition, start, count });
+                lane_keys.key_count += count;
                 start += count;
-                if piece.key_count == limit {
+                if lane_keys.key_count == limit {
                     let empty = LaneKeys { lane, slices: Vec::new(), key_count: 0 };
-                    pieces.push(std::mem::replace(&mut piece, empty));
+                    all_lane_keys.push(std::mem::replace(&mut lane_keys, empty));
                 }
             }
         }
-        if piece.key_count > 0 {
-            pieces.push(piece);
+        if lane_keys.key_count > 0 {
+            all_lane_keys.push(lane_keys);
         }
     }
-    interleave_lanes(&mut pieces, parts.len());
-    pieces
+    interleave_lanes(&mut all_lane_keys, parts.len());
+    all_lane_keys
 }
 
 /// Orders lane keys by their index in their lane.
-fn interleave_lanes(pieces: &mut Vec<LaneKeys>, lane_count: usize) {
+fn interleave_lanes(all_lane_keys: &mut Vec<LaneKeys>, lane_count: usize) {
     let mut turns = vec![0u32; lane_count];
-    let mut ordered: Vec<(u32, LaneKeys)> = pieces
+    let mut ordered: Vec<(u32, LaneKeys)> = all_lane_keys
         .drain(..)
-        .map(|piece| {
-            let turn = &mut turns[usize::from(piece.lane)];
+        .map(|lane_keys| {
+            let turn = &mut turns[usize::from(lane_keys.lane)];
             *turn += 1;
-            (*turn, piece)
+            (*turn, lane_keys)
         })
         .collect();
-    ordered.sort_by_key(|(turn, piece)| (*turn, piece.lane));
-    pieces.extend(ordered.into_iter().map(|(_, piece)| piece));
+    ordered.sort_by_key(|(turn, lane_keys)| (*turn, lane_keys.lane));
+    all_lane_keys.extend(ordered.into_iter().map(|(_, lane_keys)| lane_keys));
 }
 
 /// The runs of lane keys, and the digest of the keys if it may stand for them.
@@ -88,10 +88,10 @@ impl LaneKeys {
     }
 
     /// The keys of each slice.
-    fn slice_keys<'a>(&'a self, route: &'a KeyRuns) -> impl Iterator<Item = RoutedKeys<'a>> {
+    fn slice_keys<'a>(&'a self, key_runs: &'a KeyRuns) -> impl Iterator<Item = RoutedKeys<'a>> {
         self.slices.iter().map(|slice| {
             let range = slice.start..slice.start + slice.count;
-            route.run(slice.partition).slice(range)
+            key_runs.run(slice.partition).slice(range)
         })
     }
 
@@ -99,18 +99,18 @@ impl LaneKeys {
     /// (with the message that listed it), or as a list.
     pub(crate) fn encode_keys(
         &self,
-        route: &KeyRuns,
+        key_runs: &KeyRuns,
         known: &mut CachedKeyLists,
     ) -> (DigestedRuns, KeyList, Option<Arc<Message>>) {
         let runs = self.runs();
-        if let Some((start, end)) = self.range(route) {
+        if let Some((start, end)) = self.range(key_runs) {
             return (DigestedRuns { runs, digest: None }, KeyList::Range { start, end }, None);
         }
         // Ranges with a gap are rare: partitions of other lanes lie between. Their digest would cost a list.
-        if self.key_count < SHORTEST_LIST || route.is_range() {
-            return (DigestedRuns { runs, digest: None }, KeyList::Listed(self.all_keys(route)), None);
+        if self.key_count < SHORTEST_LIST || key_runs.is_range() {
+            return (DigestedRuns { runs, digest: None }, KeyList::Listed(self.all_keys(key_runs)), None);
         }
-        let lists = self.slice_keys(route).map(|run| match run.keys {
+        let lists = self.slice_keys(key_runs).map(|run| match run.keys {
             Keys::Sorted(keys) => keys,
             Keys::Range(..) => unreachable!("these keys are listed"),
         });
@@ -118,13 +118,13 @@ impl LaneKeys {
         let named = DigestedRuns { runs, digest: Some(digest) };
         match known.find(digest) {
             Some(source) => (named, KeyList::Cached { digest, count: self.key_count as u32 }, Some(source)),
-            None => (named, KeyList::Listed(self.all_keys(route)), None),
+            None => (named, KeyList::Listed(self.all_keys(key_runs)), None),
         }
     }
 
-    pub(crate) fn all_keys(&self, route: &KeyRuns) -> Vec<u64> {
+    pub(crate) fn all_keys(&self, key_runs: &KeyRuns) -> Vec<u64> {
         let mut list = Vec::with_capacity(self.key_count);
-        for run in self.slice_keys(route) {
+        for run in self.slice_keys(key_runs) {
             match run.keys {
                 Keys::Sorted(keys) => list.extend_from_slice(keys),
                 Keys::Range(start, end) => list.extend(start..end),
@@ -134,9 +134,9 @@ impl LaneKeys {
     }
 
     /// The keys as `start..end` if they have no gaps.
-    fn range(&self, route: &KeyRuns) -> Option<(u64, u64)> {
+    fn range(&self, key_runs: &KeyRuns) -> Option<(u64, u64)> {
         let mut range: Option<(u64, u64)> = None;
-        for run in self.slice_keys(route) {
+        for run in self.slice_keys(key_runs) {
             let (first, end) = match run.keys {
                 Keys::Range(start, end) => (start, end),
                 Keys::Sorted(keys) => (*keys.first()?, keys.last()? + 1),
@@ -151,10 +151,10 @@ impl LaneKeys {
     }
 
     /// Copies the values of these keys from the order of the caller.
-    pub(crate) fn gather(&self, route: &KeyRuns, columns: usize, values: Values<'_>) -> OwnedValues {
+    pub(crate) fn gather(&self, key_runs: &KeyRuns, columns: usize, values: Values<'_>) -> OwnedValues {
         with_values!(values, values => {
             let mut out = Vec::with_capacity(self.key_count * columns);
-            self.slice_keys(route).for_each(|run| run.order.gather(columns, values, &mut out));
+            self.slice_keys(key_runs).for_each(|run| run.order.gather(columns, values, &mut out));
             Element::owned(out)
         })
     }
@@ -162,18 +162,18 @@ impl LaneKeys {
     /// Copies the values of these keys to the order of the caller. Returns false when they have another type or number.
     pub(crate) fn scatter(
         &self,
-        route: &KeyRuns,
+        key_runs: &KeyRuns,
         columns: usize,
         values: &OwnedValues,
         out: &mut ValuesMut<'_>,
     ) -> bool {
         let len = out.len();
-        with_values!(values.as_values(), values => self.scatter_slice(route, columns, values, out.slice_mut(0..len)))
+        with_values!(values.as_values(), values => self.scatter_slice(key_runs, columns, values, out.slice_mut(0..len)))
     }
 
     fn scatter_slice<E: Element>(
         &self,
-        route: &KeyRuns,
+        key_runs: &KeyRuns,
         columns: usize,
         mut values: &[E],
         out: ValuesMut<'_>,
@@ -181,7 +181,7 @@ impl LaneKeys {
         let Some(out) = E::slice_mut(out).filter(|_| values.len() == self.key_count * columns) else {
             return false;
         };
-        for run in self.slice_keys(route) {
+        for run in self.slice_keys(key_runs) {
             let (own, rest) = values.split_at(run.keys.len() * columns);
             values = rest;
             run.order.scatter(columns, own, out);

@@ -9,7 +9,7 @@
 //! | `lane_client` | [`LaneClient`], the connection to a lane that agents, tools and sessions use |
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //!
-//! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
+//! The state is cut by concern: `matrix::KeyRuns` and `lane_keys` split the keys of a call by partition and by lane;
 //! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task waits for it, and `cache` the rows
 //! read before; `push`, `function` and `clocks` are the other calls; `residuals` is what rounding took from pushes;
 //! `long_key_list` splits calls with very many keys into parts; `lane` is the state of a lane, with its

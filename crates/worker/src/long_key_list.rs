@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use matrix::{Error, Keys, MatrixId, Placement, PullTicket, Selection, Values, ValuesMut};
+use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::pending_pull::PrefetchPurpose;
@@ -13,7 +13,7 @@ use crate::state::AgentState;
 /// Most keys of a part. With two servers each still gets half a frame.
 pub(crate) const PART_KEYS: usize = 1 << 17;
 /// Number of parts that are prefetched before the first is read. Lanes have work while the task reads one part and
-/// routes another.
+/// the key runs of another.
 pub(crate) const PREFETCHED_PARTS: usize = 8;
 
 /// A key list that is split into parts.
@@ -87,9 +87,9 @@ impl AgentState {
         self.open_pull(now, id, subset(part, places), prefetched);
     }
 
-    /// Ends a long pull: drops parts that were not pulled, and frees the routes that only parts use.
+    /// Ends a long pull: drops parts that were not pulled, and frees the key runs that only parts use.
     fn end_parts(&mut self, id: MatrixId) {
-        self.matrices[id.0 as usize].spare_routes = Vec::new();
+        self.matrices[id.0 as usize].spare_key_runs = Vec::new();
         while let Some(at) = self.prefetches.position(|pull| !pull.has_ticket()) {
             self.drop_prefetch(at);
         }
@@ -104,37 +104,9 @@ impl AgentState {
 }
 
 impl RemoteAgent {
-    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
-    pub(crate) fn pull_selection(
-        &mut self,
-        matrix: MatrixId,
-        selection: Selection<'_>,
-        ticket: Option<&PullTicket>,
-        out: ValuesMut<'_>,
-    ) -> Result<(), Error> {
-        let specs = &self.state.layout().matrices;
-        if let Some(spec) = specs.get(matrix.0 as usize)
-            && spec.element != out.element_type()
-        {
-            let (expected, actual) = (spec.element, out.element_type());
-            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
-        }
-        if let Some(list) = self.state.long_key_list(matrix, selection)
-            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
-        {
-            return self.pull_in_parts(matrix, selection, list, out);
-        }
-        match ticket {
-            Some(ticket) => self.state.wait(self.now(), ticket),
-            None => self.state.pull(self.now(), matrix, selection),
-        }
-        self.run()?;
-        self.state.read_pulled(out)
-    }
-
     /// Pulls a long list. Some parts are prefetched before the first is read, and one more after each part that was
     /// read.
-    fn pull_in_parts(
+    pub(crate) fn pull_in_parts(
         &mut self,
         matrix: MatrixId,
         part: Selection<'_>,

@@ -12,7 +12,7 @@ pub(crate) struct PendingPull {
     pub(crate) matrix: usize,
     /// Its stamp: the rows are as fresh as a task at this clock needs them.
     pub(crate) clock: Clock,
-    pub(crate) route: KeyRuns,
+    pub(crate) key_runs: KeyRuns,
     pub(crate) replies: Vec<(LaneKeys, Option<OwnedValues>)>,
     pub(crate) missing_count: usize,
     /// The rows of this pull that the cache had, if any.
@@ -49,8 +49,8 @@ pub(crate) struct CachedRows {
     /// Indices and keys of the missing rows.
     pub(crate) missing_rows: Vec<u32>,
     pub(crate) missing_keys: Vec<u64>,
-    /// The route of all keys. The pending pull has the route of the missing ones.
-    pub(crate) full_route: KeyRuns,
+    /// The runs of all keys. The pending pull has the runs of the missing ones.
+    pub(crate) all_key_runs: KeyRuns,
 }
 
 impl PendingPull {
@@ -63,14 +63,14 @@ impl PendingPull {
         matches!(&self.prefetch, Some(PrefetchPurpose::Ticket(own)) if own == ticket)
     }
 
-    /// The route of all keys of the pull.
-    pub(crate) fn full_route(&self) -> &KeyRuns {
-        self.cached_rows.as_ref().map_or(&self.route, |filled| &filled.full_route)
+    /// The runs of all keys of the pull.
+    pub(crate) fn all_key_runs(&self) -> &KeyRuns {
+        self.cached_rows.as_ref().map_or(&self.key_runs, |filled| &filled.all_key_runs)
     }
 
-    /// The route of all keys. The rest of the pull is dropped.
-    pub(crate) fn into_full_route(self) -> KeyRuns {
-        self.cached_rows.map_or(self.route, |filled| filled.full_route)
+    /// The runs of all keys. The rest of the pull is dropped.
+    pub(crate) fn into_all_key_runs(self) -> KeyRuns {
+        self.cached_rows.map_or(self.key_runs, |filled| filled.all_key_runs)
     }
 
     /// Stores the answer for the lane keys with this index in `replies`. Returns false when it does not fit them.
@@ -93,7 +93,7 @@ impl PendingPull {
             self.missing_count -= 1;
         }
         self.minimum = self.minimum.min(pulled.minimum);
-        self.deferred_ns = self.deferred_ns.max(pulled.held_ns);
+        self.deferred_ns = self.deferred_ns.max(pulled.deferred_ns);
         true
     }
 }

@@ -140,13 +140,13 @@ impl AgentState {
         if self.failure.is_some() || self.has_left {
             return Ok(false);
         }
-        let mut route = self.matrices[matrix].acquire_route();
-        let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, selection);
-        if set.is_err() || route.key_count() == 0 {
-            self.matrices[matrix].route = route;
+        let mut key_runs = self.matrices[matrix].acquire_key_runs();
+        let set = key_runs.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, selection);
+        if set.is_err() || key_runs.key_count() == 0 {
+            self.matrices[matrix].key_runs = key_runs;
             return set.map(|()| false);
         }
-        let mut pull = self.request_uncached(matrix, route, clock)?;
+        let mut pull = self.request_uncached(matrix, key_runs, clock)?;
         pull.prefetch = Some(purpose);
         self.prefetches.sent.push(pull);
         Ok(true)

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use matrix::{Clock, Consistency, Error, KeyRuns, Keys, MatrixId, OwnedValues, Selection, ValuesMut};
+use matrix::{
+    Clock, Consistency, Error, KeyRuns, Keys, MatrixId, OwnedValues, PullTicket, Selection, ValuesMut,
+};
 use rpc::Message;
 use rpc::message::Pull;
 
+use crate::agent::RemoteAgent;
 use crate::broken::Broken;
 use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
@@ -53,7 +56,7 @@ impl AgentState {
         };
         let spec = &self.layout.matrices[pending.matrix];
         let columns = spec.columns_of_table();
-        let (key_count, len) = (pending.full_route().key_count(), out.len());
+        let (key_count, len) = (pending.all_key_runs().key_count(), out.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         let (expected, actual) = (spec.element, out.element_type());
         let mut fits = expected == actual;
@@ -63,31 +66,32 @@ impl AgentState {
             fits = Self::scatter(&pending, columns, &mut out);
         }
         let spec = &self.layout.matrices[pending.matrix];
-        let checked = spec.check_overflow(out.as_values(), |i| pending.full_route().key(i));
+        let checked = spec.check_overflow(out.as_values(), |i| pending.all_key_runs().key(i));
         let name = &spec.name;
         let of_part = matches!(pending.prefetch, Some(PrefetchPurpose::LongPull(_)));
-        self.matrices[pending.matrix].recycle_route(pending.route, of_part);
+        self.matrices[pending.matrix].recycle_key_runs(pending.key_runs, of_part);
         if fits { checked } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 
     fn scatter(pending: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
-        let mut replies = pending.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
-        replies.all(|(piece, values)| piece.scatter(&pending.route, columns, values, out))
+        let mut replies =
+            pending.replies.iter().filter_map(|(lane_keys, reply)| Some((lane_keys, reply.as_ref()?)));
+        replies.all(|(lane_keys, values)| lane_keys.scatter(&pending.key_runs, columns, values, out))
     }
 
     /// Assembles the cached and the pulled rows. Caches the pulled rows, unless the task has pushed to the matrix since
     /// the request.
     fn read_through_cache(&mut self, pending: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
         let element = out.element_type();
-        let asked_len = pending.route.key_count() * columns;
+        let asked_len = pending.key_runs.key_count() * columns;
         let mut asked = OwnedValues::zeros(element, asked_len);
         let fits = Self::scatter(pending, columns, &mut asked.slice_mut(0..asked_len));
         let state = &mut self.matrices[pending.matrix];
         if let Some(cache) = &mut state.cache {
             if state.push_count == pending.push_count {
-                cache.insert(&pending.route, asked.as_values(), pending.clock, pending.minimum);
+                cache.insert(&pending.key_runs, asked.as_values(), pending.clock, pending.minimum);
             } else {
-                cache.invalidate(&pending.route);
+                cache.invalidate(&pending.key_runs);
             }
         }
         let all = 0..out.len() / columns.max(1);
@@ -106,59 +110,61 @@ impl AgentState {
     /// Makes the requests of a pull.
     pub(crate) fn request_pull(&mut self, id: MatrixId, part: Selection<'_>) -> Result<PendingPull, Error> {
         let matrix = self.matrix_index(id)?;
-        let mut route = std::mem::take(&mut self.matrices[matrix].route);
-        if let Err(error) = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part) {
-            self.matrices[matrix].route = route;
+        let mut key_runs = std::mem::take(&mut self.matrices[matrix].key_runs);
+        if let Err(error) =
+            key_runs.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part)
+        {
+            self.matrices[matrix].key_runs = key_runs;
             return Err(error);
         }
-        self.request_uncached(matrix, route, self.clock)
+        self.request_uncached(matrix, key_runs, self.clock)
     }
 
-    /// Makes the requests for the rows of a pull that the cache does not have. `route` is that of the whole pull.
+    /// Makes the requests for the rows of a pull that the cache does not have. `key_runs` are those of the whole pull.
     pub(crate) fn request_uncached(
         &mut self,
         matrix: usize,
-        route: KeyRuns,
+        key_runs: KeyRuns,
         clock: Clock,
     ) -> Result<PendingPull, Error> {
         let of_any_age = self.lacks(Broken::CacheIgnoresFreshness);
         let state = &mut self.matrices[matrix];
-        let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&route, clock, of_any_age));
-        let Some(mut filled) = filled else { return Ok(self.request_route(matrix, route, clock)) };
+        let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&key_runs, clock, of_any_age));
+        let Some(mut filled) = filled else { return Ok(self.request_key_runs(matrix, key_runs, clock)) };
         let spec = &self.layout.matrices[matrix];
-        let missing = spec.selection(route.table(), Keys::Sorted(&filled.missing_keys));
-        let mut missing_route = KeyRuns::default();
-        missing_route.set(spec, &state.placement, missing)?;
-        filled.full_route = route;
+        let missing = spec.selection(key_runs.table(), Keys::Sorted(&filled.missing_keys));
+        let mut missing_key_runs = KeyRuns::default();
+        missing_key_runs.set(spec, &state.placement, missing)?;
+        filled.all_key_runs = key_runs;
         // A pull without keys would wait. Here the cached rows have waited already.
-        let mut pending = self.request_keys(matrix, missing_route, clock, false);
+        let mut pending = self.request_keys(matrix, missing_key_runs, clock, false);
         pending.minimum = filled.minimum;
         pending.cached_rows = Some(filled);
         Ok(pending)
     }
 
-    pub(crate) fn request_route(&mut self, matrix: usize, route: KeyRuns, clock: Clock) -> PendingPull {
+    pub(crate) fn request_key_runs(&mut self, matrix: usize, key_runs: KeyRuns, clock: Clock) -> PendingPull {
         let waits = self.layout.matrices[matrix].consistency != Consistency::Asp;
-        self.request_keys(matrix, route, clock, waits)
+        self.request_keys(matrix, key_runs, clock, waits)
     }
 
-    /// Makes the requests of a route. If `waits`, a pull without keys still makes a request.
-    fn request_keys(&mut self, matrix: usize, route: KeyRuns, clock: Clock, waits: bool) -> PendingPull {
+    /// Makes the requests of key runs. If `waits`, a pull without keys still makes a request.
+    fn request_keys(&mut self, matrix: usize, key_runs: KeyRuns, clock: Clock, waits: bool) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-        let mut pieces = split_by_lane(&route, spec, &state.lane_partitions);
-        if pieces.is_empty() && waits {
+        let mut all_lane_keys = split_by_lane(&key_runs, spec, &state.lane_partitions);
+        if all_lane_keys.is_empty() && waits {
             // A pull without keys still waits, so that a task without data does not run ahead of the others.
-            pieces.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
+            all_lane_keys.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
         }
         self.send_count += 1;
         let mut pending = PendingPull {
             id: self.send_count,
             matrix,
             clock,
-            route,
-            missing_count: pieces.len(),
+            key_runs,
+            missing_count: all_lane_keys.len(),
             cached_rows: None,
-            replies: Vec::with_capacity(pieces.len()),
+            replies: Vec::with_capacity(all_lane_keys.len()),
             minimum: Clock::MAX,
             first_send: self.send_count,
             last_send: self.send_count,
@@ -166,17 +172,17 @@ impl AgentState {
             push_count: state.push_count,
             prefetch: None,
         };
-        for (i, piece) in pieces.into_iter().enumerate() {
-            self.request_lane_keys(&pending, i, &piece);
-            pending.replies.push((piece, None));
+        for (i, lane_keys) in all_lane_keys.into_iter().enumerate() {
+            self.request_lane_keys(&pending, i, &lane_keys);
+            pending.replies.push((lane_keys, None));
         }
         pending
     }
 
-    fn request_lane_keys(&mut self, pending: &PendingPull, i: usize, piece: &LaneKeys) {
+    fn request_lane_keys(&mut self, pending: &PendingPull, i: usize, lane_keys: &LaneKeys) {
         let spec = &self.layout.matrices[pending.matrix];
-        let lane = &mut self.lanes[usize::from(piece.lane)];
-        let (named, keys, source) = piece.encode_keys(&pending.route, &mut lane.key_lists);
+        let lane = &mut self.lanes[usize::from(lane_keys.lane)];
+        let (named, keys, source) = lane_keys.encode_keys(&pending.key_runs, &mut lane.key_lists);
         self.last_request_id += 1;
         let pull = Pull {
             request: self.last_request_id,
@@ -184,14 +190,14 @@ impl AgentState {
             task: self.task,
             clock: pending.clock,
             matrix: pending.matrix as u32,
-            table: pending.route.table(),
+            table: pending.key_runs.table(),
             wait_ms: self.layout.wait_ms(),
             runs: named.runs,
             keys,
             wire: self.layout.wire_of(pending.matrix),
         };
         let outgoing = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
-        let answer = piece.key_count * spec.columns_of_table() * spec.element.size();
+        let answer = lane_keys.key_count * spec.columns_of_table() * spec.element.size();
         let bytes = outgoing.bytes + answer as u64;
         let owner = RequestOwner::Pull { pull_id: pending.id, reply_index: i };
         lane.requests.insert(
@@ -206,7 +212,7 @@ impl AgentState {
         if pending.prefetch.is_some() && !self.may_use(&pending) {
             self.prefetches.count_dropped(&pending);
             let matrix = pending.matrix;
-            let pending = self.request_route(matrix, pending.into_full_route(), self.clock);
+            let pending = self.request_key_runs(matrix, pending.into_all_key_runs(), self.clock);
             self.call.open(Call::Pull(pending));
             return self.advance(now);
         }
@@ -222,5 +228,35 @@ impl AgentState {
     pub(crate) fn matrix_index(&self, id: MatrixId) -> Result<usize, Error> {
         let (i, count) = (id.0 as usize, self.matrices.len());
         if i < count { Ok(i) } else { Err(Error::NoSuchMatrix { id: id.0, count }) }
+    }
+}
+
+impl RemoteAgent {
+    /// Pulls a selection: by its ticket, if there is one. A long list is pulled in parts, unless it was prefetched.
+    pub(crate) fn pull_selection(
+        &mut self,
+        matrix: MatrixId,
+        selection: Selection<'_>,
+        ticket: Option<&PullTicket>,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        let specs = &self.state.layout().matrices;
+        if let Some(spec) = specs.get(matrix.0 as usize)
+            && spec.element != out.element_type()
+        {
+            let (expected, actual) = (spec.element, out.element_type());
+            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
+        }
+        if let Some(list) = self.state.long_key_list(matrix, selection)
+            && !ticket.is_some_and(|ticket| self.state.is_prefetched(ticket))
+        {
+            return self.pull_in_parts(matrix, selection, list, out);
+        }
+        match ticket {
+            Some(ticket) => self.state.wait(self.now(), ticket),
+            None => self.state.pull(self.now(), matrix, selection),
+        }
+        self.run()?;
+        self.state.read_pulled(out)
     }
 }

@@ -49,35 +49,35 @@ impl AgentState {
         are_finite: bool,
     ) -> Result<(), Error> {
         let matrix = self.matrix_index(id)?;
-        let mut route = std::mem::take(&mut self.matrices[matrix].route);
-        let checked = self.check_push(matrix, &mut route, part, values, are_finite);
-        let wire = checked.and_then(|()| self.wire_of_push(matrix, route.key_count()));
-        let result = wire.map(|wire| self.enqueue_values(matrix, &route, values, wire));
-        self.matrices[matrix].route = route;
+        let mut key_runs = std::mem::take(&mut self.matrices[matrix].key_runs);
+        let checked = self.check_push(matrix, &mut key_runs, part, values, are_finite);
+        let wire = checked.and_then(|()| self.wire_of_push(matrix, key_runs.key_count()));
+        let result = wire.map(|wire| self.enqueue_values(matrix, &key_runs, values, wire));
+        self.matrices[matrix].key_runs = key_runs;
         result
     }
 
     fn check_push(
         &self,
         matrix: usize,
-        route: &mut KeyRuns,
+        key_runs: &mut KeyRuns,
         part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
     ) -> Result<(), Error> {
         let spec = &self.layout.matrices[matrix];
-        route.set(spec, &self.matrices[matrix].placement, part)?;
+        key_runs.set(spec, &self.matrices[matrix].placement, part)?;
         let columns = spec.columns_of_table();
-        let (key_count, len) = (route.key_count(), values.len());
+        let (key_count, len) = (key_runs.key_count(), values.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         spec.check_element(values.element_type())?;
-        if are_finite { Ok(()) } else { spec.check_finite(values, |i| route.key(i)) }
+        if are_finite { Ok(()) } else { spec.check_finite(values, |i| key_runs.key(i)) }
     }
 
     pub(crate) fn enqueue_values(
         &mut self,
         matrix: usize,
-        route: &KeyRuns,
+        key_runs: &KeyRuns,
         values: Values<'_>,
         wire: WireType,
     ) {
@@ -85,22 +85,22 @@ impl AgentState {
         let columns = spec.columns_of_table();
         for pending in self.prefetches.sent_mut().filter(|pending| pending.matrix == matrix) {
             // Rows that this push does not touch stay valid.
-            if pending.push_count == state.push_count && pending.full_route().is_disjoint_from(route) {
+            if pending.push_count == state.push_count && pending.all_key_runs().is_disjoint_from(key_runs) {
                 pending.push_count += 1;
             }
         }
         state.push_count += 1;
         if let Some(cache) = &mut state.cache {
-            cache.invalidate(route);
+            cache.invalidate(key_runs);
         }
         self.push_count += 1;
-        for piece in split_by_lane(route, spec, &state.lane_partitions) {
-            let lane = &mut self.lanes[usize::from(piece.lane)];
-            let (named, keys, source) = piece.encode_keys(route, &mut lane.key_lists);
-            let values = match (wire, piece.gather(route, columns, values)) {
+        for lane_keys in split_by_lane(key_runs, spec, &state.lane_partitions) {
+            let lane = &mut self.lanes[usize::from(lane_keys.lane)];
+            let (named, keys, source) = lane_keys.encode_keys(key_runs, &mut lane.key_lists);
+            let values = match (wire, lane_keys.gather(key_runs, columns, values)) {
                 (WireType::Bf16 | WireType::Int8, OwnedValues::F32(mut rows)) => {
-                    let keys = piece.all_keys(route);
-                    state.residuals.round(route.table(), &keys, &mut rows, wire)
+                    let keys = lane_keys.all_keys(key_runs);
+                    state.residuals.round(key_runs.table(), &keys, &mut rows, wire)
                 }
                 (wire, values) => WireValues::encode(values, wire),
             };
@@ -111,7 +111,7 @@ impl AgentState {
                 clock: self.clock,
                 index: lane.next_index,
                 matrix: matrix as u32,
-                table: route.table(),
+                table: key_runs.table(),
                 runs: named.runs,
                 keys,
                 values,

@@ -120,9 +120,9 @@ impl AgentState {
     pub(crate) fn push_matrix_residuals(&mut self, matrix: usize) -> Result<(), Error> {
         for (row, keys, values) in self.matrices[matrix].residuals.take() {
             let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-            let mut route = KeyRuns::default();
-            route.set(spec, &state.placement, spec.selection(row, Keys::Sorted(&keys)))?;
-            self.enqueue_values(matrix, &route, Values::F32(&values), WireType::F32);
+            let mut key_runs = KeyRuns::default();
+            key_runs.set(spec, &state.placement, spec.selection(row, Keys::Sorted(&keys)))?;
+            self.enqueue_values(matrix, &key_runs, Values::F32(&values), WireType::F32);
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ pub struct ParameterSession {
     matrices: BTreeMap<u32, SessionMatrix>,
     functions: FunctionTable,
     /// The keys of the last pull or push, which was one of the matrix `routed`.
-    route: KeyRuns,
+    key_runs: KeyRuns,
     routed: Option<MatrixId>,
     last_request: RequestId,
     /// Ends the renewal when it is dropped; none if another process renews the lease.
@@ -101,7 +101,7 @@ impl ParameterSession {
             map,
             matrices: BTreeMap::new(),
             functions: FunctionTable::builtin(),
-            route: KeyRuns::default(),
+            key_runs: KeyRuns::default(),
             routed: None,
             last_request: 2,
             renewal: None,
@@ -180,27 +180,27 @@ impl ParameterSession {
         selection: Selection<'_>,
         mut out: ValuesMut<'_>,
     ) -> Result<(), SessionError> {
-        let pieces = self.route(matrix, selection, out.len())?;
+        let all_lane_keys = self.split(matrix, selection, out.len())?;
         self.entry(matrix)?.spec.check_element(out.element_type())?;
-        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
+        let requests = self.send_lane_keys(matrix, &all_lane_keys, |session, lane_keys, request| {
             Message::Pull(Pull {
                 request,
                 job: session.map.job,
                 task: 0,
                 clock: 0,
                 matrix: matrix.0,
-                table: session.route.table(),
+                table: session.key_runs.table(),
                 wait_ms: 0,
-                runs: piece.runs(),
-                keys: KeyList::Listed(piece.all_keys(&session.route)),
+                runs: lane_keys.runs(),
+                keys: KeyList::Listed(lane_keys.all_keys(&session.key_runs)),
                 wire: WireType::F32,
             })
         })?;
         let columns = self.matrices[&matrix.0].spec.columns_of_table();
-        self.receive_pieces(&pieces, &requests, |route, piece, answer| {
+        self.receive_lane_keys(&all_lane_keys, &requests, |key_runs, lane_keys, answer| {
             let Message::Pulled(pulled) = answer else { return false };
             let WireValues::Exact(values) = &pulled.values else { return false };
-            piece.scatter(route, columns, values, &mut out)
+            lane_keys.scatter(key_runs, columns, values, &mut out)
         })
     }
 
@@ -213,9 +213,9 @@ impl ParameterSession {
         selection: Selection<'_>,
         values: Values<'_>,
     ) -> Result<(), SessionError> {
-        let pieces = self.route_push(matrix, selection, values)?;
+        let all_lane_keys = self.split_push(matrix, selection, values)?;
         let columns = self.matrices[&matrix.0].spec.columns_of_table();
-        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
+        let requests = self.send_lane_keys(matrix, &all_lane_keys, |session, lane_keys, request| {
             Message::Push(Push {
                 request,
                 job: session.map.job,
@@ -223,13 +223,13 @@ impl ParameterSession {
                 clock: 0,
                 index: 0,
                 matrix: matrix.0,
-                table: session.route.table(),
-                runs: piece.runs(),
-                keys: KeyList::Listed(piece.all_keys(&session.route)),
-                values: piece.gather(&session.route, columns, values).into(),
+                table: session.key_runs.table(),
+                runs: lane_keys.runs(),
+                keys: KeyList::Listed(lane_keys.all_keys(&session.key_runs)),
+                values: lane_keys.gather(&session.key_runs, columns, values).into(),
             })
         })?;
-        self.receive_pieces(&pieces, &requests, |_, _, answer| matches!(answer, Message::Done(_)))
+        self.receive_lane_keys(&all_lane_keys, &requests, |_, _, answer| matches!(answer, Message::Done(_)))
     }
 
     /// Pushes values that count once: of all attempts at a part of a token, that which commits first. Returns whether
@@ -245,14 +245,14 @@ impl ParameterSession {
         identity: PushIdentity,
     ) -> Result<bool, SessionError> {
         let PushIdentity { token, part, attempt } = identity;
-        let pieces = self.route_push(matrix, selection, values)?;
+        let all_lane_keys = self.split_push(matrix, selection, values)?;
         let columns = self.matrices[&matrix.0].spec.columns_of_table();
         let mut chunks = BTreeMap::new();
         for lane in self.lanes_of(matrix)? {
             chunks.insert(lane as u16, 0u32);
         }
-        let requests = self.send_pieces(matrix, &pieces, |session, piece, request| {
-            let chunk = chunks.entry(piece.lane).or_default();
+        let requests = self.send_lane_keys(matrix, &all_lane_keys, |session, lane_keys, request| {
+            let chunk = chunks.entry(lane_keys.lane).or_default();
             *chunk += 1;
             Message::PushStaged(PushStaged {
                 request,
@@ -262,13 +262,13 @@ impl ParameterSession {
                 attempt,
                 chunk: *chunk - 1,
                 matrix: matrix.0,
-                table: session.route.table(),
-                runs: piece.runs(),
-                keys: KeyList::Listed(piece.all_keys(&session.route)),
-                values: piece.gather(&session.route, columns, values),
+                table: session.key_runs.table(),
+                runs: lane_keys.runs(),
+                keys: KeyList::Listed(lane_keys.all_keys(&session.key_runs)),
+                values: lane_keys.gather(&session.key_runs, columns, values),
             })
         })?;
-        self.receive_pieces(&pieces, &requests, |_, _, answer| matches!(answer, Message::Done(_)))?;
+        self.receive_lane_keys(&all_lane_keys, &requests, |_, _, answer| matches!(answer, Message::Done(_)))?;
         let answers = self.ask_lanes(matrix, |job, lane, request| {
             let chunks = chunks[&(lane as u16)];
             Message::Commit(Commit { request, job, matrix: matrix.0, token, part, attempt, chunks })
@@ -371,74 +371,74 @@ impl ParameterSession {
     }
 
     /// Splits the keys of a selection by lane; `value_count` is the number of values that go with them.
-    fn route(
+    fn split(
         &mut self,
         matrix: MatrixId,
         selection: Selection<'_>,
         value_count: usize,
     ) -> Result<Vec<LaneKeys>, SessionError> {
-        let mut route = std::mem::take(&mut self.route);
+        let mut key_runs = std::mem::take(&mut self.key_runs);
         if self.routed.replace(matrix) != Some(matrix) {
             // Another matrix has other partitions for the same keys.
-            route = KeyRuns::default();
+            key_runs = KeyRuns::default();
         }
         let entry = self.entry(matrix)?;
-        route.set(&entry.spec, &entry.placement, selection)?;
-        let expected = route.key_count() * entry.spec.columns_of_table();
+        key_runs.set(&entry.spec, &entry.placement, selection)?;
+        let expected = key_runs.key_count() * entry.spec.columns_of_table();
         if value_count != expected {
             let (name, actual) = (entry.spec.name.clone(), value_count);
             return Err(matrix::Error::ValueCount { matrix: name, expected, actual }.into());
         }
-        let pieces = split_by_lane(&route, &entry.spec, &entry.lane_partitions);
-        self.route = route;
-        Ok(pieces)
+        let all_lane_keys = split_by_lane(&key_runs, &entry.spec, &entry.lane_partitions);
+        self.key_runs = key_runs;
+        Ok(all_lane_keys)
     }
 
-    /// Like [`Self::route`], for values that must be finite and of the type of the matrix.
-    fn route_push(
+    /// Like [`Self::split`], for values that must be finite and of the type of the matrix.
+    fn split_push(
         &mut self,
         matrix: MatrixId,
         selection: Selection<'_>,
         values: Values<'_>,
     ) -> Result<Vec<LaneKeys>, SessionError> {
-        let pieces = self.route(matrix, selection, values.len())?;
+        let all_lane_keys = self.split(matrix, selection, values.len())?;
         let spec = &self.matrices[&matrix.0].spec;
         spec.check_element(values.element_type())?;
-        spec.check_finite(values, |i| self.route.key(i))?;
-        Ok(pieces)
+        spec.check_finite(values, |i| self.key_runs.key(i))?;
+        Ok(all_lane_keys)
     }
 
-    /// Sends a request for each piece; returns their numbers.
-    fn send_pieces(
+    /// Sends a request for each lane's keys; returns their numbers.
+    fn send_lane_keys(
         &mut self,
         matrix: MatrixId,
-        pieces: &[LaneKeys],
+        all_lane_keys: &[LaneKeys],
         mut message: impl FnMut(&Self, &LaneKeys, RequestId) -> Message,
     ) -> Result<Vec<RequestId>, SessionError> {
         self.entry(matrix)?;
-        let mut requests = Vec::with_capacity(pieces.len());
-        for piece in pieces {
+        let mut requests = Vec::with_capacity(all_lane_keys.len());
+        for lane_keys in all_lane_keys {
             let request = self.next_request();
-            let message = message(self, piece, request);
-            send(&mut self.lanes[usize::from(piece.lane)], message)?;
+            let message = message(self, lane_keys, request);
+            send(&mut self.lanes[usize::from(lane_keys.lane)], message)?;
             requests.push(request);
         }
         Ok(requests)
     }
 
-    /// Receives the answer to each piece, also those after a refusal, so that the connections can be used again. `take`
+    /// Receives the answer for each lane's keys, also those after a refusal, so that the connections can be used again. `take`
     /// returns false for an answer that does not fit.
-    fn receive_pieces(
+    fn receive_lane_keys(
         &mut self,
-        pieces: &[LaneKeys],
+        all_lane_keys: &[LaneKeys],
         requests: &[RequestId],
         mut take: impl FnMut(&KeyRuns, &LaneKeys, &Message) -> bool,
     ) -> Result<(), SessionError> {
         let mut result = Ok(());
-        for (piece, request) in pieces.iter().zip(requests) {
-            let lane = usize::from(piece.lane);
+        for (lane_keys, request) in all_lane_keys.iter().zip(requests) {
+            let lane = usize::from(lane_keys.lane);
             let taken = match receive(&mut self.lanes[lane], *request) {
-                Ok(answer) if take(&self.route, piece, &answer) => Ok(()),
+                Ok(answer) if take(&self.key_runs, lane_keys, &answer) => Ok(()),
                 Ok(_) => Err(SessionError::unexpected(&self.lanes[lane])),
                 Err(error) => Err(error),
             };

@@ -50,10 +50,10 @@ pub(crate) struct MatrixState {
     pub(crate) placement: Placement,
     /// The partitions of each lane.
     pub(crate) lane_partitions: Vec<Vec<u32>>,
-    /// The route of the last pull or push, unless a pending pull has it.
-    pub(crate) route: KeyRuns,
+    /// The key runs of the last pull or push, unless a pending pull has it.
+    pub(crate) key_runs: KeyRuns,
     /// Routes to reuse for the parts of a long pull.
-    pub(crate) spare_routes: Vec<KeyRuns>,
+    pub(crate) spare_key_runs: Vec<KeyRuns>,
     pub(crate) push_count: u64,
     /// The number of the last sending of the read that was returned last.
     pub(crate) last_read_send: u64,
@@ -66,16 +66,16 @@ pub(crate) struct MatrixState {
 }
 
 impl MatrixState {
-    /// A route to be set anew.
-    pub(crate) fn acquire_route(&mut self) -> KeyRuns {
-        self.spare_routes.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
+    /// Key runs to be set anew.
+    pub(crate) fn acquire_key_runs(&mut self) -> KeyRuns {
+        self.spare_key_runs.pop().unwrap_or_else(|| std::mem::take(&mut self.key_runs))
     }
 
-    /// Takes back the route of a pull that has ended.
-    pub(crate) fn recycle_route(&mut self, route: KeyRuns, of_part: bool) {
-        let before = std::mem::replace(&mut self.route, route);
-        if of_part && self.spare_routes.len() < PREFETCHED_PARTS && before.key_count() <= PART_KEYS {
-            self.spare_routes.push(before);
+    /// Takes back the key runs of a pull that has ended.
+    pub(crate) fn recycle_key_runs(&mut self, key_runs: KeyRuns, of_part: bool) {
+        let before = std::mem::replace(&mut self.key_runs, key_runs);
+        if of_part && self.spare_key_runs.len() < PREFETCHED_PARTS && before.key_count() <= PART_KEYS {
+            self.spare_key_runs.push(before);
         }
     }
 }
@@ -130,8 +130,8 @@ impl AgentState {
                 lane_partitions: (0..layout.lanes.len())
                     .map(|lane| layout.lane_partitions_of(i, lane as u16))
                     .collect(),
-                route: KeyRuns::default(),
-                spare_routes: Vec::new(),
+                key_runs: KeyRuns::default(),
+                spare_key_runs: Vec::new(),
                 push_count: 0,
                 last_read_send: 0,
                 residuals: Residuals::new(spec),
@@ -293,7 +293,7 @@ impl AgentState {
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
         self.call.begin(now, call);
         if let Some(unread) = self.call.take_completed_pull() {
-            self.matrices[unread.matrix].route = unread.route;
+            self.matrices[unread.matrix].key_runs = unread.key_runs;
         }
         let error = match &self.failure {
             Some(error) => error.clone(),

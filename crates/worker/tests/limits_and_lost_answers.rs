@@ -86,12 +86,12 @@ fn a_lane_that_says_that_a_task_at_work_has_left_ends_the_task() {
 #[test]
 fn a_call_knows_for_how_long_its_answer_was_deferred() {
     let mut world = world(1 << 20);
-    let mut pull = |held_ns: u64| {
+    let mut pull = |deferred_ns: u64| {
         world.agent.pull(world.now, W, Selection::Rows(Keys::Range(0, 1)));
         world.carry_out();
         let Some((0, Message::Pull(sent))) = world.sent.pop() else { panic!("no pull") };
         let (applied, values) = (PushPosition::default(), OwnedValues::I64(vec![5]).into());
-        let answer = Pulled { request: sent.request, minimum: u64::MAX, held_ns, applied, values };
+        let answer = Pulled { request: sent.request, minimum: u64::MAX, deferred_ns, applied, values };
         world.agent.on_message(world.now, 0, Message::Pulled(answer));
         assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::ValuesReady)));
         world.agent.deferred_ns()

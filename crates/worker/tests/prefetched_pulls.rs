@@ -205,7 +205,7 @@ fn under_bsp_an_answer_is_of_its_clock_alone() {
     // The prefetch is sent after the tick. The lane defers it until the other task has reached the clock, and then the
     // answer has all pushes.
     let ticket = prefetch(&mut world);
-    assert_eq!(world.lanes[0].held.len(), 1);
+    assert_eq!(world.lanes[0].deferred_pulls.len(), 1);
     world.lanes[0].rows.insert((0, 0, 11), 7);
     other_comes_to(&mut world, 1);
     assert_eq!(wait(&mut world, &ticket), [0, 1, 7]);
@@ -302,7 +302,7 @@ fn an_answer_for_the_next_clock_waits_for_the_others_as_a_pull_would() {
     tick(&mut world);
     let ticket = prefetch_at(&mut world, 1);
     assert_eq!(pull_count(&world), 1);
-    assert_eq!(world.lanes[0].held.len(), 1, "a pull at clock 2 needs 1");
+    assert_eq!(world.lanes[0].deferred_pulls.len(), 1, "a pull at clock 2 needs 1");
     // The prefetch is not for this clock.
     assert_eq!(pull(&mut world, &KEYS), [0, 0, 0]);
     assert_eq!(pull_count(&world), 2);

@@ -93,7 +93,7 @@ impl Host {
                 self.asked.lock().unwrap().push(("pull", self.lane));
                 let values = WireValues::Exact(OwnedValues::I64(vec![5; self.value_count]));
                 let (request, applied) = (pull.request, PushPosition::default());
-                vec![Message::Pulled(Pulled { request, minimum: 0, held_ns: 0, applied, values })]
+                vec![Message::Pulled(Pulled { request, minimum: 0, deferred_ns: 0, applied, values })]
             }
             Message::TryFunction(attempt) => self.done("try", attempt.request),
             Message::PushFunction(push) => self.done("push", push.request),

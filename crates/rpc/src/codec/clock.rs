@@ -92,15 +92,15 @@ impl Released {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         (out.header.request, out.header.clock) = (self.request, self.clock);
         out.header.value_type = ValueType::F64;
-        out.meta.extend(self.held_ns.to_le_bytes());
+        out.meta.extend(self.deferred_ns.to_le_bytes());
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
         let (request, clock) = (frame.header.request, frame.header.clock);
         let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
-        let held_ns = meta.u64("time held")?;
-        meta.end("time held")?;
-        Ok(Self { request, clock, held_ns, sum: doubles(frame)? })
+        let deferred_ns = meta.u64("time deferred")?;
+        meta.end("time deferred")?;
+        Ok(Self { request, clock, deferred_ns, sum: doubles(frame)? })
     }
 }
 

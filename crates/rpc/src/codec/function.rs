@@ -112,7 +112,7 @@ impl PulledFunction {
         set_watermark(&mut out.header, self.applied);
         out.meta.reserve(24 + parts_bytes(&self.parts));
         out.meta.extend(self.minimum.to_le_bytes());
-        out.meta.extend(self.held_ns.to_le_bytes());
+        out.meta.extend(self.deferred_ns.to_le_bytes());
         out.meta.extend((self.parts.len() as u64).to_le_bytes());
         for part in &self.parts {
             out.meta.extend(u64::from(part.partition).to_le_bytes());
@@ -124,7 +124,7 @@ impl PulledFunction {
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
         let (request, applied) = (frame.header.request, watermark(&frame.header));
         let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
-        let (minimum, held_ns) = (meta.u64("minimum")?, meta.u64("time held")?);
+        let (minimum, deferred_ns) = (meta.u64("minimum")?, meta.u64("time deferred")?);
         let count = meta.u32("number of parts")?;
         meta.zero("reserved")?;
         let mut parts = Vec::new();
@@ -135,7 +135,7 @@ impl PulledFunction {
             parts.push(PartialAnswer { partition, bytes });
         }
         meta.end("parts")?;
-        Ok(Self { request, minimum, held_ns, applied, parts })
+        Ok(Self { request, minimum, deferred_ns, applied, parts })
     }
 }
 

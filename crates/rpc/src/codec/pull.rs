@@ -59,17 +59,17 @@ impl Pulled {
         out.header.request = self.request;
         set_watermark(&mut out.header, self.applied);
         out.meta.extend(self.minimum.to_le_bytes());
-        out.meta.extend(self.held_ns.to_le_bytes());
+        out.meta.extend(self.deferred_ns.to_le_bytes());
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
         let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
-        let (minimum, held_ns) = (meta.u64("minimum")?, meta.u64("time held")?);
-        meta.end("time held")?;
+        let (minimum, deferred_ns) = (meta.u64("minimum")?, meta.u64("time deferred")?);
+        meta.end("time deferred")?;
         Ok(Self {
             request: frame.header.request,
             minimum,
-            held_ns,
+            deferred_ns,
             applied: watermark(&frame.header),
             values: frame.values,
         })

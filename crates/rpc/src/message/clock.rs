@@ -75,7 +75,7 @@ pub struct Released {
     /// The clock of all tasks after the barrier, at this lane.
     pub clock: u64,
     /// Nanoseconds that the lane deferred the answer to this task, waiting for other tasks.
-    pub held_ns: u64,
+    pub deferred_ns: u64,
     /// The sum of all contributions in the order of tasks; empty when there was none.
     pub sum: Vec<f64>,
 }

@@ -34,7 +34,7 @@ pub struct PulledFunction {
     /// The smallest clock (m) when the rows were read.
     pub minimum: u64,
     /// Nanoseconds that the lane deferred the request, waiting for other tasks.
-    pub held_ns: u64,
+    pub deferred_ns: u64,
     /// The push watermark of the task that sent the request.
     pub applied: PushPosition,
     /// The answers of the partitions of the lane, in ascending order.

@@ -18,8 +18,9 @@ pub struct OpenJob {
     pub wait_limit_ms: u64,
     /// By matrix id.
     pub matrices: Vec<MatrixSpec>,
-    /// For each matrix, the partitions that this lane owns, in ascending order.
-    pub held: Vec<Vec<u32>>,
+    /// For each matrix, the partitions that this lane owns, in ascending order; `held` in older write-ahead logs.
+    #[serde(alias = "held")]
+    pub owned_partitions: Vec<Vec<u32>>,
     /// Whether this lane is the home lane, which computes the sums of all-reduces. A job has one.
     pub home: bool,
     /// Modules with functions of the job, encoded by the program of the job; left out when there are none.

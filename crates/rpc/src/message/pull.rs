@@ -61,7 +61,7 @@ pub struct Pulled {
     /// The smallest clock (m) when the values were read.
     pub minimum: u64,
     /// Nanoseconds that the lane deferred the pull, waiting for other tasks.
-    pub held_ns: u64,
+    pub deferred_ns: u64,
     /// The push watermark of the task that sent the request.
     pub applied: PushPosition,
     /// In the order of the keys, all columns of a key together.

@@ -134,6 +134,7 @@ pub struct AddMatrix {
     /// The number of the matrix.
     pub matrix: u32,
     pub spec: Box<MatrixSpec>,
-    /// The partitions that this lane owns, in ascending order.
-    pub held: Vec<u32>,
+    /// The partitions that this lane owns, in ascending order; `held` in older write-ahead logs.
+    #[serde(alias = "held")]
+    pub owned_partitions: Vec<u32>,
 }

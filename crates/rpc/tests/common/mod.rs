@@ -52,7 +52,7 @@ impl Service for Echo {
             Message::Pull(pull) => Message::Pulled(Pulled {
                 request: pull.request,
                 minimum: 0,
-                held_ns: 0,
+                deferred_ns: 0,
                 applied: PushPosition::default(),
                 values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]).into(),
             }),

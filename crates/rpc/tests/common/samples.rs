@@ -100,7 +100,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 durability: Durability::Checkpoint,
                 standby: None,
                 matrices: vec![spec()],
-                held: vec![vec![0, 2]],
+                owned_partitions: vec![vec![0, 2]],
                 home: true,
                 modules: Vec::new(),
             }),
@@ -115,7 +115,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 durability: Durability::Checkpoint,
                 standby: None,
                 matrices: Vec::new(),
-                held: Vec::new(),
+                owned_partitions: Vec::new(),
                 home: false,
                 modules: vec![Base64Bytes(b"\0asm".to_vec())],
             }),
@@ -143,7 +143,7 @@ fn replicas() -> Vec<(&'static str, Message)> {
                     lane: 3,
                 }),
                 matrices: Vec::new(),
-                held: Vec::new(),
+                owned_partitions: Vec::new(),
                 home: false,
                 modules: Vec::new(),
             }),
@@ -190,7 +190,13 @@ fn push(values: impl Into<WireValues>) -> Message {
 }
 
 fn pulled(values: impl Into<WireValues>) -> Message {
-    Message::Pulled(Pulled { request: 21, minimum: 10, held_ns: 11, applied: APPLIED, values: values.into() })
+    Message::Pulled(Pulled {
+        request: 21,
+        minimum: 10,
+        deferred_ns: 11,
+        applied: APPLIED,
+        values: values.into(),
+    })
 }
 
 fn bulk() -> Vec<(&'static str, Message)> {
@@ -244,7 +250,7 @@ fn clocks() -> Vec<(&'static str, Message)> {
         ("joined_behind_barriers", Message::Joined(Joined { request: 23, clock: 10, generation: 3 })),
         ("barrier", Message::Barrier(barrier(Some(vec![1.0, 2.0])))),
         ("barrier_without_part", Message::Barrier(barrier(None))),
-        ("released", Message::Released(Released { request: 24, clock: 5, held_ns: 6, sum: vec![3.0] })),
+        ("released", Message::Released(Released { request: 24, clock: 5, deferred_ns: 6, sum: vec![3.0] })),
     ]
 }
 
@@ -413,7 +419,7 @@ fn functions() -> Vec<(&'static str, Message)> {
             Message::PulledFunction(PulledFunction {
                 request: 44,
                 minimum: 10,
-                held_ns: 11,
+                deferred_ns: 11,
                 applied: APPLIED,
                 parts: vec![part(3, &[1, 2, 3]), part(5, &[])],
             }),

@@ -68,7 +68,7 @@ pub(crate) fn parameters() -> Vec<(&'static str, Message)> {
                 job: 2,
                 matrix: 1,
                 spec: Box::new(spec),
-                held: vec![0, 3],
+                owned_partitions: vec![0, 3],
             }),
         ),
     ]

@@ -182,7 +182,7 @@ impl Servers {
                 task_count: layout.task_count,
                 wait_limit_ms: layout.wait_limit.as_millis() as u64,
                 matrices: layout.matrices.clone(),
-                held: layout.lane_partitions(lane as u16),
+                owned_partitions: layout.lane_partitions(lane as u16),
                 home: lane == usize::from(layout.home),
                 modules: modules.to_vec(),
                 durability,

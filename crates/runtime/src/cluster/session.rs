@@ -59,7 +59,7 @@ pub(super) fn serve(
             durability,
             standby: standbys[lane].clone(),
             matrices: Vec::new(),
-            held: Vec::new(),
+            owned_partitions: Vec::new(),
             home: false,
             modules: Vec::new(),
         })
@@ -262,7 +262,7 @@ impl Lanes {
                 job,
                 matrix,
                 spec: Box::new(spec.clone()),
-                held: held_by(lane),
+                owned_partitions: held_by(lane),
             })
         })?;
         if let Err(fault) = added {

@@ -139,6 +139,6 @@ fn a_slow_request_is_logged_at_both_ends() {
     assert!(!waited.is_empty(), "the fast worker waits for the slow one: {worker:?}");
     assert!(waited.is_subset(&held), "{waited:?} was held: {held:?}");
     let line = worker.iter().find(|line| line["message"] == "slow response").expect("it is there");
-    assert!(line["held_ms"].as_u64() >= Some(1000) && line["took_ms"].as_u64() >= Some(1000), "{line}");
+    assert!(line["deferred_ms"].as_u64() >= Some(1000) && line["took_ms"].as_u64() >= Some(1000), "{line}");
     assert!(lines(worker, "request sent", "Pull", &identity).is_empty(), "at info nothing else of requests");
 }

@@ -29,7 +29,7 @@ struct ReplicatedJob {
     /// Number of changes that were given to the link.
     sent_count: u64,
     /// What is sent when the standby has so many changes.
-    held: VecDeque<(u64, Effect)>,
+    unconfirmed: VecDeque<(u64, Effect)>,
 }
 
 impl PrimaryLane {
@@ -58,7 +58,7 @@ impl PrimaryLane {
             let replica = self.job_of(&effect, subject).and_then(|job| self.replicas.get_mut(&job));
             match replica.filter(|replica| replica.is_behind()) {
                 Some(_) if self.state.config.lacks(Broken::AnswerBeforeStandby) => out.push(effect),
-                Some(replica) => replica.held.push_back((replica.sent_count, effect)),
+                Some(replica) => replica.unconfirmed.push_back((replica.sent_count, effect)),
                 None => out.push(effect),
             }
         }
@@ -77,7 +77,7 @@ impl PrimaryLane {
                     link: (self.open_link)(job, standby),
                     server: standby.server.clone(),
                     sent_count: 0,
-                    held: VecDeque::new(),
+                    unconfirmed: VecDeque::new(),
                 };
                 self.replicas.insert(job, replica);
             }
@@ -103,10 +103,10 @@ impl PrimaryLane {
         let mut refusals = Vec::new();
         for (job, replica) in &mut self.replicas {
             let confirmed = replica.link.confirmed_count();
-            while let Some((count, _)) = replica.held.front()
+            while let Some((count, _)) = replica.unconfirmed.front()
                 && *count <= confirmed
             {
-                out.extend(replica.held.pop_front().map(|(_, effect)| effect));
+                out.extend(replica.unconfirmed.pop_front().map(|(_, effect)| effect));
             }
             if let Some(reason) = replica.link.refusal() {
                 refusals.push((*job, reason));
@@ -131,7 +131,7 @@ impl PrimaryLane {
         let server = &replica.server;
         tracing::warn!(job, server, reason, "the standby of a job follows no more: this lane closes the job");
         let reason = format!("the standby at {server} follows no more: {reason}");
-        for (_, effect) in replica.held {
+        for (_, effect) in replica.unconfirmed {
             match effect {
                 Effect::Send { connection, message: Message::Done(done) } if done.request != 0 => {
                     let (request, text) = (done.request, reason.clone());
@@ -153,12 +153,12 @@ impl PrimaryLane {
     fn leave_job(&mut self, now: Duration, job: JobId, out: &mut Vec<Effect>) {
         let Some(replica) = self.stop_replication(job) else { return };
         tracing::info!(job, server = replica.server, "the standby of a job has it from now on");
-        let held = replica.held.into_iter().filter_map(|(_, effect)| match effect {
+        let unconfirmed = replica.unconfirmed.into_iter().filter_map(|(_, effect)| match effect {
             Effect::Send { connection, .. } | Effect::Close { connection } => Some(connection),
             Effect::Pause { .. } | Effect::Resume { .. } => None,
         });
         let of_job = self.state.connections.keys().copied().filter(|at| self.state.job_at(*at) == Some(job));
-        let all: BTreeSet<ConnectionId> = held.chain(of_job).collect();
+        let all: BTreeSet<ConnectionId> = unconfirmed.chain(of_job).collect();
         for at in all {
             self.state.close(now, at, out);
         }
@@ -194,7 +194,7 @@ impl PrimaryLane {
                         "the standby of a job is lost: this lane goes on alone, and if it is lost too, the job goes back \
                          to its last checkpoint"
                     );
-                    out.extend(replica.held.into_iter().map(|(_, effect)| effect));
+                    out.extend(replica.unconfirmed.into_iter().map(|(_, effect)| effect));
                 }
             }
         }
@@ -204,7 +204,7 @@ impl PrimaryLane {
 impl ReplicatedJob {
     /// Whether the standby has not confirmed everything.
     fn is_behind(&self) -> bool {
-        !self.held.is_empty() || self.link.confirmed_count() < self.sent_count
+        !self.unconfirmed.is_empty() || self.link.confirmed_count() < self.sent_count
     }
 }
 

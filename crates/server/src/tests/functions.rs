@@ -161,7 +161,7 @@ fn a_pull_function_waits_as_a_pull_does_and_sees_what_a_pull_sees() {
     let released = world.tick(1, 1);
     match only(released) {
         Message::PulledFunction(pulled) => {
-            assert_eq!((pulled.request, pulled.minimum, pulled.held_ns), (3, 1, 7_000_000));
+            assert_eq!((pulled.request, pulled.minimum, pulled.deferred_ns), (3, 1, 7_000_000));
             assert_eq!(pulled.applied, PushPosition { clock: 0, index: 1 });
             assert_eq!(merged(pulled), 8.0);
         }

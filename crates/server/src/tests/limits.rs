@@ -29,7 +29,7 @@ fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
         partitioner: Partitioner::Hash { partition_count: 1 },
         ..spec("w", Consistency::Asp)
     };
-    let mut world = World::with(config, OpenJob { held: vec![vec![0]], ..open(1, vec![sparse]) });
+    let mut world = World::with(config, OpenJob { owned_partitions: vec![vec![0]], ..open(1, vec![sparse]) });
     let mut refused = None;
     for index in 0..100 {
         let start = u64::from(index) * 10_000;
@@ -53,7 +53,7 @@ fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
 
 #[test]
 fn beyond_the_held_bytes_pulls_are_sent_away_for_a_while() {
-    let config = LaneConfig { held_limit_bytes: 250, ..config() };
+    let config = LaneConfig { deferred_limit_bytes: 250, ..config() };
     let mut world = World::with(config, open(2, vec![spec("w", Consistency::Bsp)]));
     world.tick(0, 1);
     let mut last = Vec::new();
@@ -114,10 +114,10 @@ fn a_row_has_at_most_as_many_bytes_as_a_frame_takes() {
 #[test]
 fn an_answer_holds_as_many_values_as_agents_ask_for_at_once() {
     let rows = rpc::CHUNK_BYTES as u64 / 4;
-    let held = vec![vec![0]];
+    let owned_partitions = vec![vec![0]];
     let partitioner = Partitioner::Range { partition_count: 1 };
     let wide = MatrixSpec { rows, partitioner, ..spec("w", Consistency::Asp) };
-    let mut world = World::with(config(), OpenJob { held, ..open(1, vec![wide]) });
+    let mut world = World::with(config(), OpenJob { owned_partitions, ..open(1, vec![wide]) });
     let mut ask = |end: u64| {
         let runs = vec![PartitionRun { partition: 0, count: end as u32 }];
         world.send(0, Message::Pull(Pull { runs, keys: KeyList::Range { start: 0, end }, ..pull(3, 0, 0) }))
@@ -143,7 +143,7 @@ fn an_answer_of_the_largest_size_is_given_and_a_larger_one_refused() {
     let largest = ((4 << 20) + (64 << 10)) / 8;
     let partitioner = Partitioner::Range { partition_count: 1 };
     let rows = MatrixSpec { rows: 1 << 20, partitioner, ..spec("w", Consistency::Asp) };
-    let mut world = World::with(config(), OpenJob { held: vec![vec![0]], ..open(1, vec![rows]) });
+    let mut world = World::with(config(), OpenJob { owned_partitions: vec![vec![0]], ..open(1, vec![rows]) });
     let mut pull_of = |count: u64| {
         let runs = vec![PartitionRun { partition: 0, count: count as u32 }];
         let keys = KeyList::Range { start: 0, end: count };

@@ -10,7 +10,13 @@ use crate::LaneConfig;
 
 /// Adds a matrix to a session, which has one matrix, 0, from its start.
 pub(super) fn add(matrix: u32, spec: MatrixSpec) -> Message {
-    Message::AddMatrix(AddMatrix { request: 9, job: JOB, matrix, spec: Box::new(spec), held: vec![0, 1] })
+    Message::AddMatrix(AddMatrix {
+        request: 9,
+        job: JOB,
+        matrix,
+        spec: Box::new(spec),
+        owned_partitions: vec![0, 1],
+    })
 }
 
 pub(super) fn hello_of_session(job: JobId) -> Message {
@@ -155,7 +161,7 @@ fn the_values_of_a_batch_are_bounded_and_the_rest_is_told_so() {
             job: JOB,
             matrix: 1,
             spec: Box::new(wide),
-            held: vec![0],
+            owned_partitions: vec![0],
         }),
     );
     let row = |request| {
@@ -204,7 +210,8 @@ fn a_matrix_that_is_dropped_leaves_one_empty_partition_however_large_it_was() {
         partitioner: matrix::Partitioner::Explicit { starts: vec![0, 100, 1 << 31] },
         ..spec("large", Consistency::Asp)
     };
-    let made = AddMatrix { request: 9, job: JOB, matrix: 1, spec: Box::new(large), held: vec![0] };
+    let made =
+        AddMatrix { request: 9, job: JOB, matrix: 1, spec: Box::new(large), owned_partitions: vec![0] };
     assert!(matches!(only(world.send(TOOL, Message::AddMatrix(made))), Message::Done(_)));
     let dropped = DropMatrix { request: 3, job: JOB, matrix: 1 };
     let out = world.send(TOOL, Message::DropMatrix(dropped));

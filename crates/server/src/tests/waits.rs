@@ -272,7 +272,7 @@ fn a_task_cannot_wait_longer_than_its_job_allows() {
 fn answers_say_how_long_they_were_held() {
     let mut world = World::new(2, Consistency::Bsp);
     let held = |effects: Vec<Effect>| match only(effects) {
-        Message::Pulled(pulled) => pulled.held_ns,
+        Message::Pulled(pulled) => pulled.deferred_ns,
         other => panic!("{other:?}"),
     };
     assert_eq!(held(world.pull(2, 0, 0)), 0);
@@ -287,7 +287,7 @@ fn answers_say_how_long_they_were_held() {
         .send(1, barrier(5, 1, 0, None))
         .into_iter()
         .filter_map(|effect| match effect {
-            Effect::Send { message: Message::Released(released), .. } => Some(released.held_ns),
+            Effect::Send { message: Message::Released(released), .. } => Some(released.deferred_ns),
             _ => None,
         })
         .collect();

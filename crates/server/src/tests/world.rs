@@ -29,7 +29,7 @@ pub(super) fn config() -> LaneConfig {
         incarnation: 5,
         memory_limit_bytes: 1 << 30,
         window_bytes: 1 << 20,
-        held_limit_bytes: 1 << 20,
+        deferred_limit_bytes: 1 << 20,
         staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 1 << 20,
         broken: None,
@@ -58,7 +58,7 @@ pub(super) fn hello(job: JobId, task: u32) -> Message {
 }
 
 pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
-    let held = vec![vec![0, 1]; matrices.len()];
+    let owned_partitions = vec![vec![0, 1]; matrices.len()];
     OpenJob {
         request: 1,
         job: JOB,
@@ -67,7 +67,7 @@ pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
         durability: Durability::Checkpoint,
         standby: None,
         matrices,
-        held,
+        owned_partitions,
         home: true,
         modules: Vec::new(),
     }

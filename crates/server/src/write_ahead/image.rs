@@ -188,7 +188,13 @@ impl JobImage {
             image.staged.extend(matrix.staged_runs().ok()??.into_iter().map(|run| (number, run)));
             if number >= first_added {
                 let spec = Box::new(matrix.spec().clone());
-                image.added.push(AddMatrix { request: 0, job: id, matrix: number, spec, held: own });
+                image.added.push(AddMatrix {
+                    request: 0,
+                    job: id,
+                    matrix: number,
+                    spec,
+                    owned_partitions: own,
+                });
             }
         }
         Some(image)

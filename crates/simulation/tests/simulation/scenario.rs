@@ -70,7 +70,7 @@ pub(crate) struct Scenario {
     pub(crate) listens: bool,
     pub(crate) agent_window: u64,
     pub(crate) lane_window: u64,
-    pub(crate) held_limit: u64,
+    pub(crate) deferred_limit: u64,
     pub(crate) key_list_limit: u64,
     pub(crate) wait_limit: Duration,
     /// Whether the job has a replica of each lane, and a server with two lanes is lost.
@@ -134,7 +134,7 @@ impl Scenario {
             listens: r.below(2) == 0,
             agent_window: one(r, &[1, 500, 4_000, 1 << 20]),
             lane_window: one(r, &[1, 500, 4_000, 1 << 20]),
-            held_limit: one(r, &[600, 1 << 20, 1 << 20]),
+            deferred_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
             wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
             replicas: false,
@@ -161,7 +161,7 @@ impl Scenario {
             job: JOB + 1,
             lane_count: self.lane_count,
             lane_window: self.lane_window,
-            held_limit: self.held_limit,
+            deferred_limit: self.deferred_limit,
             key_list_limit: self.key_list_limit,
             pauses: false,
             is_disturbed: self.pauses,
@@ -193,7 +193,7 @@ impl Scenario {
             self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
         let is_calm =
             calm && !self.replicas && matches!(self.drama, InjectedFault::Nothing | InjectedFault::Remove);
-        is_calm && self.held_limit >= 1 << 20 && self.listens
+        is_calm && self.deferred_limit >= 1 << 20 && self.listens
     }
 
     pub(crate) fn layout(&self) -> JobLayout {

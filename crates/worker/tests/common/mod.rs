@@ -59,7 +59,7 @@ pub(crate) struct FakeLane {
     pub(crate) rows: BTreeMap<Row, i64>,
     pub(crate) known: HashMap<u128, Vec<u64>>,
     pub(crate) specs: Vec<MatrixSpec>,
-    pub(crate) held: Vec<Pull>,
+    pub(crate) deferred_pulls: Vec<Pull>,
     /// Partitions for functions, by matrix, if the script sets them.
     pub(crate) partitions: Vec<Matrix>,
     pub(crate) functions: FunctionTable,
@@ -87,7 +87,7 @@ impl FakeLane {
             rows: BTreeMap::new(),
             known: HashMap::new(),
             specs,
-            held: Vec::new(),
+            deferred_pulls: Vec::new(),
             partitions: Vec::new(),
             functions: FunctionTable::builtin(),
             failed: None,
@@ -101,7 +101,7 @@ impl FakeLane {
 
     pub(crate) fn hello(&mut self) -> Welcome {
         self.known.clear();
-        self.held.clear();
+        self.deferred_pulls.clear();
         Welcome {
             request: 1,
             incarnation: self.incarnation,
@@ -148,7 +148,7 @@ impl FakeLane {
         let mut closes = false;
         match message {
             Message::Push(push) => closes = self.push(&push, &mut out),
-            Message::Pull(pull) => self.held.push(pull),
+            Message::Pull(pull) => self.deferred_pulls.push(pull),
             Message::PullFunction(pull) => out.push(self.pull_function(&pull)),
             Message::PushFunction(push) => out.extend(self.push_function(&push)),
             Message::TryFunction(ask) => out.push(self.try_function(&ask)),
@@ -163,7 +163,7 @@ impl FakeLane {
                 out.push(Message::Released(Released {
                     request: barrier.request,
                     clock: self.clock,
-                    held_ns: 0,
+                    deferred_ns: 0,
                     sum,
                 }));
             }
@@ -186,7 +186,7 @@ impl FakeLane {
         let (minimum, applied) = (self.minimum(), self.mark);
         match self.partitions[matrix as usize].pull_function(&self.functions, call, clock) {
             Ok(parts) => {
-                Message::PulledFunction(PulledFunction { request, minimum, held_ns: 0, applied, parts })
+                Message::PulledFunction(PulledFunction { request, minimum, deferred_ns: 0, applied, parts })
             }
             Err(error) => function_fault(request, error.to_string()),
         }
@@ -264,10 +264,10 @@ impl FakeLane {
     /// Answers the pulls that need not wait any more.
     pub(crate) fn release(&mut self, out: &mut Vec<Message>) {
         let minimum = self.minimum();
-        for pull in std::mem::take(&mut self.held) {
+        for pull in std::mem::take(&mut self.deferred_pulls) {
             let spec = &self.specs[pull.matrix as usize];
             if minimum < spec.consistency.pull_needs(pull.clock) {
-                self.held.push(pull);
+                self.deferred_pulls.push(pull);
                 continue;
             }
             let columns = self.columns(pull.matrix);
@@ -287,7 +287,7 @@ impl FakeLane {
             out.push(Message::Pulled(Pulled {
                 request,
                 minimum,
-                held_ns: 0,
+                deferred_ns: 0,
                 applied,
                 values: i64::owned(values).into(),
             }));

@@ -100,7 +100,7 @@ impl Probe {
                 durability: rpc::message::Durability::Checkpoint,
                 standby: None,
                 matrices: probe.layout.matrices.clone(),
-                held: probe.layout.lane_partitions(lane),
+                owned_partitions: probe.layout.lane_partitions(lane),
                 home: lane == 0,
                 modules: Vec::new(),
             };

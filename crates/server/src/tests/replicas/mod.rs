@@ -360,7 +360,11 @@ fn a_server_has_memory_for_its_partitions_and_for_those_that_it_copies() {
         pair.primary = PrimaryLane::new(lane, open_link, ClusterEvents::default());
         pair.tell_primary(TOOL, hello_of(Role::Tool));
         let two = vec![spec("a", Consistency::Asp), spec("b", Consistency::Asp)];
-        let open = OpenJob { held: vec![vec![0, 1]; 2], matrices: two, ..replicated(1, Consistency::Asp) };
+        let open = OpenJob {
+            owned_partitions: vec![vec![0, 1]; 2],
+            matrices: two,
+            ..replicated(1, Consistency::Asp)
+        };
         let effects = pair.tell_primary(TOOL, Message::OpenJob(open));
         if fits {
             assert!(matches!(only(pair.deliver()), Message::Done(_)));

@@ -17,7 +17,10 @@ impl World {
         let mut world = Self { lane, now: std::time::Duration::ZERO, effects: Vec::new() };
         let spec = ListMatrix::spec("w", ElementType::F64, 1, PushRule::Add, 2);
         world.send(TOOL, hello_of(Role::Tool));
-        world.send(TOOL, Message::OpenJob(OpenJob { held: vec![vec![0, 1]], ..open(1, vec![spec]) }));
+        world.send(
+            TOOL,
+            Message::OpenJob(OpenJob { owned_partitions: vec![vec![0, 1]], ..open(1, vec![spec]) }),
+        );
         world.send(0, hello(JOB, 0));
         world
     }
