@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::codes;
-use crate::http_connection::{HttpConnection, Standing};
+use crate::http_connection::{AuthState, HttpConnection};
 use crate::limits::BODY_CHUNK_BYTES;
 
 /// The allowed time is waited for in this many parts, so that a process that was suspended itself does not close
@@ -62,7 +62,7 @@ pub(crate) fn limited(
     let (frames, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         if let Err(Stalled) = forward(body, &frames, deadline, stall).await {
-            connection.raise(Standing::Unread);
+            connection.raise(AuthState::Unread);
         }
     });
     Response::from_parts(head, Body::new(StreamBody::new(ReceiverStream::new(receiver))))

@@ -47,8 +47,13 @@ impl Client {
 
     /// Submits a job. Retries until it is answered or `limit` has passed; the master runs it once, because every
     /// attempt has the same id. If the first connection fails, the error is returned at once.
-    pub fn submit(&self, id: SubmissionId, order: &JobSubmission, limit: Duration) -> Result<JobId, Error> {
-        let request = convert::submit_request(id, order);
+    pub fn submit(
+        &self,
+        id: SubmissionId,
+        submission: &JobSubmission,
+        limit: Duration,
+    ) -> Result<JobId, Error> {
+        let request = convert::submit_request(id, submission);
         let deadline = Instant::now() + limit;
         let runtime = runtime()?;
         let mut was_connected = false;

@@ -21,14 +21,14 @@ pub(crate) fn submission(request: pb::SubmitRequest) -> Result<(SubmissionId, Jo
     Ok((SubmissionId(id), JobSubmission { title, spec, servers, workers, worker_group }))
 }
 
-pub(crate) fn submit_request(id: SubmissionId, order: &JobSubmission) -> pb::SubmitRequest {
+pub(crate) fn submit_request(id: SubmissionId, submission: &JobSubmission) -> pb::SubmitRequest {
     pb::SubmitRequest {
         submission_id: id.0.to_vec(),
-        title: order.title.clone(),
-        job_json: order.spec.to_string(),
-        servers: order.servers,
-        workers: order.workers,
-        worker_group: order.worker_group.clone(),
+        title: submission.title.clone(),
+        job_json: submission.spec.to_string(),
+        servers: submission.servers,
+        workers: submission.workers,
+        worker_group: submission.worker_group.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::limits::UNAUTHENTICATED_TIME;
 
 /// What a connection has done so far; it only rises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub(crate) enum AuthState {
     /// It has made no call.
     #[default]
     Silent,
@@ -28,7 +28,7 @@ pub(crate) enum Standing {
 
 /// The standing of a connection, shared by its calls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HttpConnection(watch::Sender<Standing>);
+pub(crate) struct HttpConnection(watch::Sender<AuthState>);
 
 /// Why a connection is ended by this process.
 enum End {
@@ -40,10 +40,10 @@ enum End {
 }
 
 impl HttpConnection {
-    pub(crate) fn raise(&self, standing: Standing) {
+    pub(crate) fn raise(&self, auth_state: AuthState) {
         self.0.send_if_modified(|current| {
-            let rises = *current < standing;
-            *current = standing.max(*current);
+            let rises = *current < auth_state;
+            *current = auth_state.max(*current);
             rises
         });
     }
@@ -82,17 +82,17 @@ impl HttpConnection {
 
     /// Ends when the connection has not done in time what it must do.
     async fn must_end(&self, limits: &Limits) -> End {
-        let mut standing = self.0.subscribe();
+        let mut auth_state = self.0.subscribe();
         for (limit, expected, end) in [
-            (limits.hello_time, Standing::Anonymous, End::Silent),
-            (UNAUTHENTICATED_TIME, Standing::Authenticated, End::Unauthenticated),
+            (limits.hello_time, AuthState::Anonymous, End::Silent),
+            (UNAUTHENTICATED_TIME, AuthState::Authenticated, End::Unauthenticated),
         ] {
-            if timeout(limit, standing.wait_for(|standing| *standing >= expected)).await.is_err() {
+            if timeout(limit, auth_state.wait_for(|auth_state| *auth_state >= expected)).await.is_err() {
                 return end;
             }
         }
         // The sender is in `self`, so waiting does not fail.
-        let _ = standing.wait_for(|standing| *standing == Standing::Unread).await;
+        let _ = auth_state.wait_for(|auth_state| *auth_state == AuthState::Unread).await;
         End::Unread
     }
 }

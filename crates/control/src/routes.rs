@@ -19,7 +19,7 @@ use crate::codes;
 use crate::counters::Counters;
 use crate::health::HealthService;
 use crate::http_config::{HttpConfig, MetricsSource};
-use crate::http_connection::{HttpConnection, Standing};
+use crate::http_connection::{AuthState, HttpConnection};
 use crate::jobs::JobsService;
 use crate::limits::{CALL_TIME, REQUEST_BYTES, RESPONSE_BYTES};
 use crate::metrics_text::{METRICS_TYPE, metrics_text};
@@ -58,7 +58,7 @@ pub(crate) fn routes(config: HttpConfig, counters: Arc<Counters>) -> Router {
 /// Refuses every request of a connection above the limit.
 pub(crate) fn refusals(limit: usize) -> Router {
     Router::new().fallback(async move |connection: Extension<HttpConnection>, headers: HeaderMap| {
-        connection.raise(Standing::Anonymous);
+        connection.raise(AuthState::Anonymous);
         let text = format!("the limit of {limit} connections is reached: close some, or retry later");
         refuse(&headers, StatusCode::SERVICE_UNAVAILABLE, Status::unavailable(text))
     })
@@ -121,7 +121,7 @@ async fn check_token(
     let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let given = shown.map(|value| value.strip_prefix(b"Bearer ").unwrap_or_default()).unwrap_or_default();
     if given.ct_eq(&token).into() {
-        connection.raise(Standing::Authenticated);
+        connection.raise(AuthState::Authenticated);
         return next.run(request).await;
     }
     let text = match shown {
@@ -141,7 +141,7 @@ async fn limit_call(
     request: Request,
     next: Next,
 ) -> Response {
-    connection.raise(Standing::Anonymous);
+    connection.raise(AuthState::Anonymous);
     let asked = request.headers().get("grpc-timeout").and_then(|value| codes::timeout(value.as_bytes()));
     let deadline = asked.and_then(Deadline::after);
     let limit = asked.map_or(CALL_TIME, |asked| asked.min(CALL_TIME));

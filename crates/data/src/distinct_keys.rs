@@ -172,13 +172,13 @@ fn nonzero_words(words: &[u64], lines: &[u32], out: &mut [u32]) -> usize {
 /// A branch on the number of bits of a word would be mispredicted. Two keys are therefore written for each word; the
 /// second one is overwritten by the next word if it does not exist.
 #[multiversion(targets("x86_64+popcnt+bmi1+bmi2"))]
-fn collect_set_keys(words: &[u64], filled: &[u32], rank: &mut [u32], found: &mut [u64]) -> usize {
+fn collect_set_keys(words: &[u64], filled: &[u32], rank: &mut [u32], set_keys: &mut [u64]) -> usize {
     let mut count = 0;
     for &number in filled {
         let (first, mut bits) = (u64::from(number) * 64, words[number as usize]);
         rank[number as usize] = count as u32;
         let end = count + bits.count_ones() as usize;
-        let out = &mut found[count..end.max(count + 2)];
+        let out = &mut set_keys[count..end.max(count + 2)];
         out[0] = first | u64::from(bits.trailing_zeros());
         bits &= bits.wrapping_sub(1);
         out[1] = first | u64::from(bits.trailing_zeros());

@@ -219,8 +219,8 @@ impl TaskData {
             held_out.finish(&mut self.batch);
             self.holdout.push(std::mem::take(&mut self.batch));
         }
-        if let Some(kept) = &mut self.cache {
-            kept.seal();
+        if let Some(cache) = &mut self.cache {
+            cache.seal();
         }
         Ok(())
     }
@@ -228,12 +228,12 @@ impl TaskData {
     /// Caches the records of the builder as the next batch.
     fn keep(&mut self, records: &mut BatchBuilder) -> Result<(), Error> {
         if records.record_count() > 0
-            && let Some(kept) = &mut self.cache
+            && let Some(cache) = &mut self.cache
         {
             records.finish(&mut self.batch);
             self.block_starts.push(self.read_count);
             self.read_count += self.batch.record_count() as u64;
-            kept.add(&self.batch)?;
+            cache.add(&self.batch)?;
         }
         Ok(())
     }
@@ -249,8 +249,8 @@ impl TaskData {
             let batch_size = self.batch_size.next(self.read_count);
             if !self.reader.next_batch(batch_size, &mut self.batch)? {
                 self.is_read_fully = true;
-                if let Some(kept) = &mut self.cache {
-                    kept.seal();
+                if let Some(cache) = &mut self.cache {
+                    cache.seal();
                 }
                 break;
             }
@@ -260,9 +260,9 @@ impl TaskData {
             }
             let first = self.read_count;
             self.read_count += self.batch.record_count() as u64;
-            if let Some(kept) = &mut self.cache {
+            if let Some(cache) = &mut self.cache {
                 self.block_starts.push(first);
-                kept.add(&self.batch)?;
+                cache.add(&self.batch)?;
             }
             number(&mut self.batch, first, self.numbers_records);
             return Ok(true);
@@ -300,11 +300,11 @@ impl TaskData {
 
     /// Reads the next cached block into `self.batch`; returns false at the end.
     fn next_block(&mut self) -> Result<bool, Error> {
-        let (Some(kept), Some(&block)) = (&mut self.cache, self.order.get(self.taken_count)) else {
+        let (Some(cache), Some(&block)) = (&mut self.cache, self.order.get(self.taken_count)) else {
             return Ok(false);
         };
         self.taken_count += 1;
-        kept.read(block as usize, &mut self.batch)?;
+        cache.read(block as usize, &mut self.batch)?;
         number(&mut self.batch, self.block_starts[block as usize], self.numbers_records);
         Ok(true)
     }
@@ -316,12 +316,12 @@ impl TaskData {
         while !self.rebatcher.collect_batch(batch_size) {
             let rest = &self.order[self.taken_count..];
             let window = &rest[..rest.len().min(WINDOW_BLOCKS)];
-            let (Some(kept), false) = (&mut self.cache, window.is_empty()) else {
+            let (Some(cache), false) = (&mut self.cache, window.is_empty()) else {
                 break;
             };
             let (starts, numbers_records) = (&self.block_starts, self.numbers_records);
             let read = |i: usize, block: &mut Batch| {
-                kept.read(window[i] as usize, block)?;
+                cache.read(window[i] as usize, block)?;
                 number(block, starts[window[i] as usize], numbers_records);
                 Ok(())
             };

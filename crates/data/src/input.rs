@@ -248,19 +248,19 @@ impl Input {
     ) -> Result<(), Error> {
         const CHUNK_BYTES: usize = 256 << 10;
         let mut stream = self.open_at(0)?;
-        let (mut carried, mut is_first) = (Vec::new(), true);
+        let (mut unread, mut is_first) = (Vec::new(), true);
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = stream.read(&mut chunk)?;
-            carried.extend_from_slice(&chunk[..count]);
+            unread.extend_from_slice(&chunk[..count]);
             let at_end = count == 0;
-            let mut start = if std::mem::take(&mut is_first) && carried.starts_with(BYTE_ORDER_MARK) {
+            let mut start = if std::mem::take(&mut is_first) && unread.starts_with(BYTE_ORDER_MARK) {
                 BYTE_ORDER_MARK.len()
             } else {
                 0
             };
             loop {
-                let rest = &carried[start..];
+                let rest = &unread[start..];
                 let end = match quotes {
                     Some(quotes) => quotes.record_or_line_end(rest, at_end),
                     None => memchr::memchr(b'\n', rest),
@@ -269,12 +269,12 @@ impl Input {
                     break;
                 };
                 each(rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]))?;
-                start = carried.len().min(start + end + 1);
+                start = unread.len().min(start + end + 1);
             }
             if at_end {
                 return Ok(());
             }
-            carried.drain(..start);
+            unread.drain(..start);
         }
     }
 }

@@ -74,16 +74,16 @@ impl KeyNames {
     pub fn pieces(&self) -> impl Iterator<Item = Self> {
         let mut position = 0;
         std::iter::from_fn(move || {
-            let mut piece = Self::default();
+            let mut part = Self::default();
             for (key, name) in self.iter_from(position) {
-                let is_full = piece.text.len() + name.len() > PIECE_TEXT_BYTES;
-                if piece.len() == PIECE_NAMES || (is_full && !piece.is_empty()) {
+                let is_full = part.text.len() + name.len() > PIECE_TEXT_BYTES;
+                if part.len() == PIECE_NAMES || (is_full && !part.is_empty()) {
                     break;
                 }
-                piece.push(key, name);
+                part.push(key, name);
             }
-            position += piece.len();
-            (!piece.is_empty()).then_some(piece)
+            position += part.len();
+            (!part.is_empty()).then_some(part)
         })
     }
 

@@ -268,9 +268,9 @@ impl SplitCursor {
     /// Skips the remainder of the line that belongs to the split before.
     fn skip_line(&mut self, input: &Input, buffer: &mut Vec<u8>) -> Result<(), Error> {
         loop {
-            let found = memchr(b'\n', &buffer[..self.filled]);
-            self.at = found.map_or(self.filled, |length| length + 1);
-            if found.is_some() || self.at_end {
+            let end = memchr(b'\n', &buffer[..self.filled]);
+            self.at = end.map_or(self.filled, |length| length + 1);
+            if end.is_some() || self.at_end {
                 self.count_start = self.base + self.at as u64;
                 self.lines_before = None;
                 return Ok(());

@@ -150,7 +150,7 @@ impl FormatOptions {
     /// Drops settings of columns that belong to training data of another format when lines have no columns.
     pub(crate) fn drop_columns_for(&mut self, abilities: Abilities) {
         if !abilities.has_columns {
-            let kept = Self {
+            let remaining = Self {
                 has_label: self.has_label,
                 uses_labels: self.uses_labels,
                 purpose: self.purpose,
@@ -167,7 +167,7 @@ impl FormatOptions {
                 label_rule: self.label_rule,
                 ..Self::default()
             };
-            *self = kept;
+            *self = remaining;
         }
     }
 }

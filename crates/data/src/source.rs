@@ -76,10 +76,10 @@ impl Source {
     pub fn from_inputs(
         files: Vec<Input>,
         config: &SourceConfig,
-        like: Option<&Schema>,
+        trained_schema: Option<&Schema>,
         formats: &FormatTable,
     ) -> Result<Self, Error> {
-        let row = match (config.format.as_deref(), like) {
+        let row = match (config.format.as_deref(), trained_schema) {
             (Some(name), _) => formats.find(name)?,
             (None, Some(schema)) => formats.recognize_for_schema(&files, &schema.format)?,
             (None, None) => formats.recognize(&files)?,
@@ -88,7 +88,7 @@ impl Source {
         if !options.uses_labels && row.abilities.has_columns {
             options.skip_label();
         }
-        if let Some(schema) = like {
+        if let Some(schema) = trained_schema {
             if row.name == schema.format {
                 options.delimiter = options.delimiter.or(schema.delimiter);
             } else {
@@ -104,15 +104,17 @@ impl Source {
             row.refuse_tokenizer(&options)?;
         }
         options.keep_zeros &= row.abilities.has_columns;
-        let context = FormatContext { files: &files, options: &options, trained_schema: like };
-        let (plan, mut schema, carried, mut notices) = match open(row, &context)? {
+        let context = FormatContext { files: &files, options: &options, trained_schema };
+        let (plan, mut schema, passthrough_columns, mut notices) = match open(row, &context)? {
             OpenFormat::Lines(plan) => {
-                let (schema, carried, notices) = (plan.schema(), plan.passthrough_columns(), plan.notices());
-                (SourceFormat::Lines(plan), schema, carried, notices)
+                let (schema, passthrough_columns, notices) =
+                    (plan.schema(), plan.passthrough_columns(), plan.notices());
+                (SourceFormat::Lines(plan), schema, passthrough_columns, notices)
             }
             OpenFormat::RowGroups(plan) => {
-                let (schema, carried, notices) = (plan.schema(), plan.passthrough_columns(), plan.notices());
-                (SourceFormat::RowGroups(plan), schema, carried, notices)
+                let (schema, passthrough_columns, notices) =
+                    (plan.schema(), plan.passthrough_columns(), plan.notices());
+                (SourceFormat::RowGroups(plan), schema, passthrough_columns, notices)
             }
         };
         if !row.abilities.reads_partitions
@@ -120,7 +122,7 @@ impl Source {
         {
             notices.push(notice);
         }
-        if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
+        if passthrough_columns.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
             return Err(Error::BadOption { option: "keep_columns", reason: without_columns(row.name) });
         }
         row.name.clone_into(&mut schema.format);
@@ -132,7 +134,7 @@ impl Source {
             files: files.into(),
             format: plan,
             schema,
-            passthrough_columns: carried,
+            passthrough_columns,
             label_rule: options.label_rule,
             key_limit: options.key_limit,
             requires_entries: options.requires_entries,
@@ -314,7 +316,7 @@ fn check_features(
     row: &FormatRow,
     files: &[Input],
     options: &FormatOptions,
-    like: &Schema,
+    trained_schema: &Schema,
     trained: Abilities,
 ) -> Result<(), Error> {
     // This opens the input without the trained schema. Errors of the file itself are reported when it is opened with
@@ -324,7 +326,7 @@ fn check_features(
         OpenFormat::Lines(plan) => plan.schema().columns,
         OpenFormat::RowGroups(plan) => plan.schema().columns,
     };
-    let by_columns = (!columns.is_empty(), !like.columns.is_empty());
+    let by_columns = (!columns.is_empty(), !trained_schema.columns.is_empty());
     let numbered = row.abilities.is_numbered && trained.is_numbered;
     if by_columns == (true, true) || (by_columns == (false, false) && numbered) {
         return Ok(());
@@ -336,7 +338,7 @@ fn check_features(
         row.name,
         known(by_columns.0),
         known(by_columns.1),
-        like.format
+        trained_schema.format
     );
     Err(Error::SchemaDiffers { file: input::list_names(files), difference })
 }

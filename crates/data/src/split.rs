@@ -67,22 +67,22 @@ pub(crate) enum SplitCandidate {
     Whole { file: usize, bytes: u64 },
 }
 
-/// Returns the splits of each task; those of one task are in the order of `pieces`.
-pub(crate) fn assign_splits(pieces: &[SplitCandidate], task_count: usize) -> Vec<Vec<Split>> {
+/// Returns the splits of each task; those of one task are in the order of `candidates`.
+pub(crate) fn assign_splits(candidates: &[SplitCandidate], task_count: usize) -> Vec<Vec<Split>> {
     assert!(task_count > 0, "splits for no task");
     let mut tasks: Vec<Vec<(usize, Split)>> = vec![Vec::new(); task_count];
     let mut loads = vec![0u64; task_count];
-    split_bytes(pieces, &mut tasks, &mut loads);
-    split_row_groups(pieces, &mut tasks);
-    assign_whole_files(pieces, &mut tasks, &mut loads);
+    split_bytes(candidates, &mut tasks, &mut loads);
+    split_row_groups(candidates, &mut tasks);
+    assign_whole_files(candidates, &mut tasks, &mut loads);
     for task in &mut tasks {
-        task.sort_by_key(|(piece, _)| *piece);
+        task.sort_by_key(|(candidate, _)| *candidate);
     }
     tasks.into_iter().map(|task| task.into_iter().map(|(_, split)| split).collect()).collect()
 }
 
-fn split_bytes(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
-    let sizes = pieces.iter().map(|piece| match piece {
+fn split_bytes(candidates: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
+    let sizes = candidates.iter().map(|candidate| match candidate {
         SplitCandidate::Bytes { bytes, .. } => *bytes,
         SplitCandidate::RowGroup { .. } | SplitCandidate::Whole { .. } => 0,
     });
@@ -90,8 +90,8 @@ fn split_bytes(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loa
     let count = tasks.len() as u128;
     let bound = |task: usize| (u128::from(total) * task as u128 / count) as u64;
     let mut before = 0;
-    for (position, piece) in pieces.iter().enumerate() {
-        let SplitCandidate::Bytes { file, bytes } = *piece else { continue };
+    for (position, candidate) in candidates.iter().enumerate() {
+        let SplitCandidate::Bytes { file, bytes } = *candidate else { continue };
         for task in 0..tasks.len() {
             let start = bound(task).clamp(before, before + bytes) - before;
             let end = bound(task + 1).clamp(before, before + bytes) - before;
@@ -105,19 +105,20 @@ fn split_bytes(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loa
     }
 }
 
-fn split_row_groups(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>]) {
+fn split_row_groups(candidates: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>]) {
     // Sizes come from the file, which may say that a row group with records has no bytes.
     let size = |unit: &RowGroup| u128::from(unit.size_bytes).max(1);
-    let total: u128 = pieces
-        .iter()
-        .map(
-            |piece| if let SplitCandidate::RowGroup { row_group: unit, .. } = piece { size(unit) } else { 0 },
-        )
-        .sum();
+    let total: u128 =
+        candidates
+            .iter()
+            .map(|candidate| {
+                if let SplitCandidate::RowGroup { row_group: unit, .. } = candidate { size(unit) } else { 0 }
+            })
+            .sum();
     let count = tasks.len() as u128;
     let mut before = 0;
-    for (position, piece) in pieces.iter().enumerate() {
-        let SplitCandidate::RowGroup { file, number, row_group: unit } = piece else { continue };
+    for (position, candidate) in candidates.iter().enumerate() {
+        let SplitCandidate::RowGroup { file, number, row_group: unit } = candidate else { continue };
         let size = size(unit);
         let cut = |task: usize, amount: u64| {
             let inside = (total * task as u128 / count).clamp(before, before + size) - before;
@@ -136,12 +137,12 @@ fn split_row_groups(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>]
     }
 }
 
-fn assign_whole_files(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
-    let whole = |(position, piece): (usize, &SplitCandidate)| match piece {
+fn assign_whole_files(candidates: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
+    let whole = |(position, candidate): (usize, &SplitCandidate)| match candidate {
         SplitCandidate::Whole { file, bytes } => Some((position, *file, *bytes)),
         SplitCandidate::Bytes { .. } | SplitCandidate::RowGroup { .. } => None,
     };
-    let mut files: Vec<(usize, usize, u64)> = pieces.iter().enumerate().filter_map(whole).collect();
+    let mut files: Vec<(usize, usize, u64)> = candidates.iter().enumerate().filter_map(whole).collect();
     files.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
     for (position, file, size_bytes) in files {
         let task = (0..tasks.len()).min_by_key(|task| loads[*task]).expect("there is a task");

@@ -22,7 +22,7 @@ impl MasterState {
     pub fn on_client(&mut self, client: ClientId, request: ClientRequest) {
         self.counts.messages += 1;
         match request {
-            ClientRequest::Submit { id, submission: order } => self.on_submit(client, id, order),
+            ClientRequest::Submit { id, submission } => self.on_submit(client, id, submission),
             ClientRequest::Status => {
                 let status = Status { members: self.member_reports(), jobs: self.job_statuses() };
                 self.answer(client, ClientResponse::Status(status));
@@ -163,8 +163,8 @@ impl Service for MasterState {
     }
 
     fn on_closed(&mut self, now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
-        if let Some(living) = self.members.get_by_connection(connection) {
-            let member = living.member.clone();
+        if let Some(alive) = self.members.get_by_connection(connection) {
+            let member = alive.member.clone();
             for job in self.jobs.running_with(member.id) {
                 self.send_to_runner(job, JobEvent::MemberDisconnected { member: member.clone() });
             }

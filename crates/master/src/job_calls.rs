@@ -14,10 +14,15 @@ use crate::state::MasterState;
 const WRITE_FAILED_EXIT: u8 = 5;
 
 impl MasterState {
-    pub(crate) fn on_submit(&mut self, client: ClientId, submission: SubmissionId, order: JobSubmission) {
-        let (digest, bytes) = digest(&order);
+    pub(crate) fn on_submit(
+        &mut self,
+        client: ClientId,
+        submission_id: SubmissionId,
+        submission: JobSubmission,
+    ) {
+        let (digest, bytes) = digest(&submission);
         let known = self.jobs.iter().find_map(|job| {
-            let known = job.submission_key.as_ref().filter(|known| known.id == submission)?;
+            let known = job.submission_key.as_ref().filter(|known| known.id == submission_id)?;
             Some((job.status.id, known.digest == digest))
         });
         if let Some((id, is_same)) = known {
@@ -42,9 +47,9 @@ impl MasterState {
             );
             return self.refuse_client(client, FaultKind::Busy, text);
         }
-        let JobSubmission { title, spec, servers, workers, worker_group } = order.clone();
-        let id = self.jobs.add(order, Some(SubmissionKey { id: submission, digest, bytes }));
-        let (submission_id, digest) = (submission.0, format!("{digest:x}"));
+        let JobSubmission { title, spec, servers, workers, worker_group } = submission.clone();
+        let id = self.jobs.add(submission, Some(SubmissionKey { id: submission_id, digest, bytes }));
+        let (submission_id, digest) = (submission_id.0, format!("{digest:x}"));
         let job = SubmittedJob {
             job: id,
             title,

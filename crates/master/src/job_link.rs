@@ -28,7 +28,7 @@ pub trait Runner: Send + Sync {
     }
 
     /// Checks a job before it is accepted; the error is returned to the client that submits it.
-    fn check(&self, _order: &JobSubmission) -> Result<(), String> {
+    fn check(&self, _submission: &JobSubmission) -> Result<(), String> {
         Ok(())
     }
 }

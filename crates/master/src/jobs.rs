@@ -141,13 +141,13 @@ impl Jobs {
     }
 
     /// Adds a session to the queue.
-    pub(crate) fn add_session(&mut self, order: JobSubmission) -> JobId {
-        self.add(order, None)
+    pub(crate) fn add_session(&mut self, submission: JobSubmission) -> JobId {
+        self.add(submission, None)
     }
 
-    pub(crate) fn add(&mut self, order: JobSubmission, submission: Option<SubmissionKey>) -> JobId {
+    pub(crate) fn add(&mut self, submission: JobSubmission, key: Option<SubmissionKey>) -> JobId {
         let id = self.next_id();
-        self.all.insert(id, Job::new(id, order, submission));
+        self.all.insert(id, Job::new(id, submission, key));
         id
     }
 
@@ -159,7 +159,7 @@ impl Jobs {
     /// Bytes of the queued jobs, as they were submitted.
     pub(crate) fn queued_bytes(&self) -> u64 {
         let queued = self.iter().filter(|job| job.status.state == JobState::Queued);
-        queued.filter_map(|job| job.submission_key.as_ref()).map(|submission| submission.bytes).sum()
+        queued.filter_map(|job| job.submission_key.as_ref()).map(|key| key.bytes).sum()
     }
 
     /// Bytes of the reports of jobs that have ended.
@@ -185,8 +185,8 @@ impl Jobs {
 }
 
 impl Job {
-    fn new(id: JobId, order: JobSubmission, submission_key: Option<SubmissionKey>) -> Self {
-        let title = text::plain(&order.title, TITLE_BYTES);
+    fn new(id: JobId, submission: JobSubmission, submission_key: Option<SubmissionKey>) -> Self {
+        let title = text::plain(&submission.title, TITLE_BYTES);
         Self {
             status: JobStatus {
                 id,
@@ -195,7 +195,7 @@ impl Job {
                 progress: Value::Null,
                 error: None,
             },
-            submission: JobSubmission { title, ..order },
+            submission: JobSubmission { title, ..submission },
             members: Vec::new(),
             run: id,
             earlier_runs: Vec::new(),
@@ -243,8 +243,8 @@ impl Job {
 
 /// A digest of the submission and its number of bytes. Equal submissions have equal digests; for different ones a
 /// collision is not expected in practice.
-pub(crate) fn digest(order: &JobSubmission) -> (u128, u64) {
-    let JobSubmission { title, spec, servers, workers, worker_group } = order;
+pub(crate) fn digest(submission: &JobSubmission) -> (u128, u64) {
+    let JobSubmission { title, spec, servers, workers, worker_group } = submission;
     let mut bytes = spec.to_string().into_bytes();
     let group = Some(worker_group.as_bytes()).filter(|group| !group.is_empty());
     for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()].into_iter().chain(group) {

@@ -25,10 +25,10 @@ impl MasterState {
             return self.refuse(from, request, FaultKind::NotFound, text, out);
         }
         out.push(control_effect(from, request, ControlBody::Alive));
-        if let Some(living) = self.members.alive.get_mut(&id) {
+        if let Some(alive) = self.members.alive.get_mut(&id) {
             let is_short = report.to_string().len() <= MEMBER_REPORT_BYTES;
-            living.report = if is_short { report } else { Value::Null };
-            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
+            alive.report = if is_short { report } else { Value::Null };
+            out.extend(alive.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
     }
 
@@ -42,10 +42,10 @@ impl MasterState {
     /// Marks members as suspected whose messages are late, and removes those whose lease is over.
     pub(crate) fn expire_leases(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let settings = &self.settings;
-        let due = self.members.alive.values_mut().filter(|living| living.next_check(settings) <= now);
-        let over = due.filter_map(|living| {
-            let is_over = living.check_lease(now, settings);
-            is_over.then(|| (living.member.id, living.reason_of_end(settings)))
+        let due = self.members.alive.values_mut().filter(|alive| alive.next_check(settings) <= now);
+        let over = due.filter_map(|alive| {
+            let is_over = alive.check_lease(now, settings);
+            is_over.then(|| (alive.member.id, alive.reason_of_end(settings)))
         });
         let over: Vec<(u32, String)> = over.collect();
         for (id, reason) in over {
@@ -56,9 +56,9 @@ impl MasterState {
 
     /// Removes a member and notifies the runners of its jobs and all other members.
     pub(crate) fn remove_member(&mut self, id: u32, reason: &str, out: &mut Vec<Effect>) {
-        let Some(living) = self.members.remove(id) else { return };
-        out.extend(living.connection.map(|connection| Effect::Close { connection }));
-        let member = living.member;
+        let Some(alive) = self.members.remove(id) else { return };
+        out.extend(alive.connection.map(|connection| Effect::Close { connection }));
+        let member = alive.member;
         for job in self.jobs.running_with(id) {
             self.send_to_runner(
                 job,

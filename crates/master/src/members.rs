@@ -51,7 +51,7 @@ impl AliveMember {
             _ if self.is_unresponsive => Duration::ZERO,
             _ if settings.lacks(Broken::OwnPauseCounted) => end,
             None => end.saturating_sub(heartbeat),
-            Some(missed_at) => end.max(missed_at + heartbeat),
+            Some(suspected_at) => end.max(suspected_at + heartbeat),
         }
     }
 
@@ -106,21 +106,21 @@ impl Members {
 
     /// Any message of a member renews its lease.
     pub(crate) fn renew(&mut self, connection: ConnectionId, now: Duration) {
-        if let Some(living) = self.get_by_connection(connection) {
-            living.renew_lease(now);
+        if let Some(alive) = self.get_by_connection(connection) {
+            alive.renew_lease(now);
         }
     }
 
     /// When the first member becomes suspected or expires.
     pub(crate) fn next_check(&self, settings: &Settings) -> Option<Duration> {
-        self.alive.values().map(|living| living.next_check(settings)).min()
+        self.alive.values().map(|alive| alive.next_check(settings)).min()
     }
 
     /// Removes the connection. The member may reconnect until its lease is over.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId, now: Duration) {
-        if let Some(living) = self.get_by_connection(connection) {
-            living.connection = None;
-            living.disconnected_at = Some(now);
+        if let Some(alive) = self.get_by_connection(connection) {
+            alive.connection = None;
+            alive.disconnected_at = Some(now);
         }
         self.by_connection.remove(&connection);
     }
@@ -130,14 +130,14 @@ impl Members {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        self.alive.values().find(|living| living.member.name == name).map(|living| living.member.id)
+        self.alive.values().find(|alive| alive.member.name == name).map(|alive| alive.member.id)
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<AliveMember> {
-        let living = self.alive.remove(&id)?;
-        if let Some(connection) = living.connection {
+        let alive = self.alive.remove(&id)?;
+        if let Some(connection) = alive.connection {
             self.by_connection.remove(&connection);
         }
-        Some(living)
+        Some(alive)
     }
 }

@@ -17,8 +17,8 @@ impl MasterState {
         if self.settings.lacks(Broken::AcknowledgementsIgnored) {
             return;
         }
-        if let Some(living) = self.members.get_by_connection(from) {
-            living.queue.acknowledge_up_to(count);
+        if let Some(alive) = self.members.get_by_connection(from) {
+            alive.queue.acknowledge_up_to(count);
         }
     }
 
@@ -26,20 +26,20 @@ impl MasterState {
     /// reported when it was removed.
     pub(crate) fn send_to_member(&mut self, id: u32, body: ControlBody, out: &mut Vec<Effect>) {
         let limit = self.settings.unconfirmed_limit;
-        let Some(living) = self.members.alive.get_mut(&id) else {
+        let Some(alive) = self.members.alive.get_mut(&id) else {
             self.counts.dropped += 1;
             return;
         };
-        if living.is_unresponsive || living.queue.unacknowledged_count() >= limit {
+        if alive.is_unresponsive || alive.queue.unacknowledged_count() >= limit {
             // The member has missed a message, so it gets no further ones, even if it acknowledges now. The next call
             // of `on_time`, which is due at once, removes it. It is not removed here, because the caller may be sending
             // the notifications of another removal.
-            living.is_unresponsive = true;
+            alive.is_unresponsive = true;
             return;
         }
-        let control = living.queue.enqueue(body);
+        let control = alive.queue.enqueue(body);
         log_control("sent to a member", id, control.request, &control.body);
-        out.extend(living.connection.map(|to| control_effect(to, control.request, control.body)));
+        out.extend(alive.connection.map(|to| control_effect(to, control.request, control.body)));
     }
 
     pub(crate) fn on_from_task(
@@ -51,16 +51,16 @@ impl MasterState {
         body: Base64Bytes,
         out: &mut Vec<Effect>,
     ) {
-        let Some(living) = self.members.get_by_connection(from) else {
+        let Some(alive) = self.members.get_by_connection(from) else {
             let text = format!(
                 "a message of a task of job {run} came over a connection without a member: register first"
             );
             return self.refuse(from, request, FaultKind::Invalid, text, out);
         };
-        let worker = living.member.id;
-        let arrival = living.queue.receive(request);
-        if living.queue.is_acknowledgement_due() {
-            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
+        let worker = alive.member.id;
+        let arrival = alive.queue.receive(request);
+        if alive.queue.is_acknowledgement_due() {
+            out.extend(alive.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
         if arrival == SequenceCheck::New {
             tracing::debug!(member = worker, request, job = run, kind = "FromTask", "received from a member");

@@ -68,12 +68,12 @@ impl MasterState {
             runs,
         };
         out.push(control_effect(from, request, registered));
-        if let Some(living) = self.members.alive.get_mut(&id) {
-            living.queue.reset_acknowledgement();
-            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
+        if let Some(alive) = self.members.alive.get_mut(&id) {
+            alive.queue.reset_acknowledgement();
+            out.extend(alive.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
             if !self.settings.lacks(Broken::NoRetransmission) {
                 out.extend(
-                    living.queue.unacknowledged().map(|c| control_effect(from, c.request, c.body.clone())),
+                    alive.queue.unacknowledged().map(|c| control_effect(from, c.request, c.body.clone())),
                 );
             }
         }
@@ -136,15 +136,15 @@ impl MasterState {
         registration: Registration,
         out: &mut Vec<Effect>,
     ) -> u32 {
-        let Some(living) = self.members.alive.get_mut(&id) else { return id };
-        living.renew_lease(now);
-        living.member.host = registration.host;
-        living.member.kind = registration.kind;
+        let Some(alive) = self.members.alive.get_mut(&id) else { return id };
+        alive.renew_lease(now);
+        alive.member.host = registration.host;
+        alive.member.kind = registration.kind;
         if registration.restored {
-            living.queue = ReliableQueue::default();
+            alive.queue = ReliableQueue::default();
         }
-        let before = living.connection.replace(from);
-        let member = living.member.clone();
+        let before = alive.connection.replace(from);
+        let member = alive.member.clone();
         self.members.by_connection.insert(from, id);
         if before == Some(from) {
             return id;
@@ -174,20 +174,18 @@ impl MasterState {
         let id = self.members.last_id;
         let Registration { name, incarnation, host, kind, restored: _ } = registration;
         let member = Member { id, name, incarnation, kind, host };
-        let (report, kept) = (Value::Null, ReliableQueue::default());
-        let (connection, heard_at, missed_at) = (Some(from), now, None);
-        let living = AliveMember {
+        let alive = AliveMember {
             member,
-            connection,
-            report,
-            received_at: heard_at,
+            connection: Some(from),
+            report: Value::Null,
+            received_at: now,
             disconnected_at: None,
-            suspected_at: missed_at,
+            suspected_at: None,
             is_unresponsive: false,
-            queue: kept,
+            queue: ReliableQueue::default(),
             replaced,
         };
-        self.members.alive.insert(id, living);
+        self.members.alive.insert(id, alive);
         self.members.by_connection.insert(from, id);
         id
     }

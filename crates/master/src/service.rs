@@ -71,8 +71,8 @@ impl MasterService {
         }
         loop {
             self.record_changes();
-            for order in self.state.take_commands() {
-                match order {
+            for command in self.state.take_commands() {
+                match command {
                     RunnerCommand::StartJob(start) if !self.state.is_running(start.job) => {}
                     RunnerCommand::StartJob(start) => self.start(start, out),
                     RunnerCommand::ToRunner { job, event } => self.send_event(job, event, out),
@@ -291,18 +291,15 @@ mod tests {
     #[test]
     fn a_watcher_that_does_not_listen_any_more_gives_its_place_to_another_at_the_next_news() {
         let mut service = service_with(Settings { watcher_limit: 1, ..Settings::default() });
-        let order = JobSubmission {
+        let submission = JobSubmission {
             title: "a".into(),
             spec: Value::Null,
             servers: 0,
             workers: 1,
             worker_group: String::new(),
         };
-        let submitted = answer_of(
-            &mut service,
-            1,
-            ClientRequest::Submit { id: SubmissionId([1; 16]), submission: order },
-        );
+        let submitted =
+            answer_of(&mut service, 1, ClientRequest::Submit { id: SubmissionId([1; 16]), submission });
         let Ok(ClientResponse::Submitted { job }) = submitted else { panic!("{submitted:?}") };
         let (reply, latest) = watch::channel(None);
         call(&mut service, 2, ClientRequest::Watch { job }, ResponseSender::Latest(reply));

@@ -97,7 +97,7 @@ impl Session {
         let end = self.received_at + self.lease;
         let due = self
             .suspected_at
-            .map_or(end.saturating_sub(heartbeat), |missed_at| end.max(missed_at + heartbeat));
+            .map_or(end.saturating_sub(heartbeat), |suspected_at| end.max(suspected_at + heartbeat));
         (!self.is_ending).then_some(due)
     }
 
@@ -127,17 +127,17 @@ impl Session {
         })
     }
 
-    fn add_call(&mut self, what: SessionCallKind, asker: Requester) -> u64 {
+    fn add_call(&mut self, what: SessionCallKind, requester: Requester) -> u64 {
         let call = self.next_call;
         self.next_call += 1;
-        self.calls.insert(call, SessionCall { kind: what, requesters: vec![asker] });
+        self.calls.insert(call, SessionCall { kind: what, requesters: vec![requester] });
         call
     }
 
     /// Adds the requester to an open call of this kind; returns whether there is one.
-    fn join_call(&mut self, what: SessionCallKind, asker: Requester) -> bool {
+    fn join_call(&mut self, what: SessionCallKind, requester: Requester) -> bool {
         let call = self.calls.values_mut().find(|call| call.kind == what);
-        call.map(|call| call.requesters.push(asker)).is_some()
+        call.map(|call| call.requesters.push(requester)).is_some()
     }
 
     /// The session with these standbys of its lanes, in their order; none if it is not replicated.
@@ -164,10 +164,10 @@ impl Session {
     }
 
     /// Has the runner write a checkpoint.
-    pub(crate) fn checkpoint(&mut self, name: String, asker: Requester) -> Result<JobEvent, Refusal> {
+    pub(crate) fn checkpoint(&mut self, name: String, requester: Requester) -> Result<JobEvent, Refusal> {
         check_checkpoint_name(&name)?;
         self.check_waiting()?;
-        let call = self.add_call(SessionCallKind::Checkpoint, asker);
+        let call = self.add_call(SessionCallKind::Checkpoint, requester);
         Ok(JobEvent::Session { call, command: SessionCommand::Checkpoint { name } })
     }
 
@@ -204,7 +204,7 @@ impl Session {
     pub(crate) fn create(
         &mut self,
         spec: MatrixSpec,
-        asker: Requester,
+        requester: Requester,
         functions: &FunctionTable,
     ) -> Result<CallStatus, Refusal> {
         let same_name = self.matrices.iter().find(|(_, made)| made.spec.name == spec.name);
@@ -218,7 +218,7 @@ impl Session {
                 return Err(Refusal(FaultKind::Invalid, text));
             }
             self.check_waiting()?;
-            return Ok(if !is_ready && self.join_call(SessionCallKind::Create(id), asker) {
+            return Ok(if !is_ready && self.join_call(SessionCallKind::Create(id), requester) {
                 CallStatus::Joined
             } else {
                 CallStatus::AlreadyDone
@@ -240,27 +240,27 @@ impl Session {
         let owners = owners_of(&spec, self.lanes.len());
         self.matrices
             .insert(matrix, MatrixEntry { spec: spec.clone(), owners: owners.clone(), is_ready: false });
-        let call = self.add_call(SessionCallKind::Create(matrix), asker);
+        let call = self.add_call(SessionCallKind::Create(matrix), requester);
         Ok(CallStatus::Started(JobEvent::Session {
             call,
             command: SessionCommand::Add { matrix, spec: Box::new(spec), owners },
         }))
     }
 
-    pub(crate) fn drop_matrix(&mut self, matrix: u32, asker: Requester) -> Result<CallStatus, Refusal> {
+    pub(crate) fn drop_matrix(&mut self, matrix: u32, requester: Requester) -> Result<CallStatus, Refusal> {
         self.check_waiting()?;
         if self.matrices.get(&matrix).is_some_and(|made| !made.is_ready) {
             let text = format!("matrix {matrix} is being created: drop it after that request is answered");
             return Err(Refusal(FaultKind::Busy, text));
         }
         if self.matrices.remove(&matrix).is_some() {
-            let call = self.add_call(SessionCallKind::Drop(matrix), asker);
+            let call = self.add_call(SessionCallKind::Drop(matrix), requester);
             return Ok(CallStatus::Started(JobEvent::Session {
                 call,
                 command: SessionCommand::Drop { matrix },
             }));
         }
-        if self.join_call(SessionCallKind::Drop(matrix), asker) {
+        if self.join_call(SessionCallKind::Drop(matrix), requester) {
             return Ok(CallStatus::Joined);
         }
         if matrix < self.next_matrix {

@@ -35,13 +35,18 @@ impl MasterState {
         open: &OpenSession,
         out: &mut Vec<Effect>,
     ) {
-        let asker = (from, open.request);
-        if let Err(no) = self.open_session(now, asker, open) {
-            self.refuse_request(asker, no, out);
+        let requester = (from, open.request);
+        if let Err(no) = self.open_session(now, requester, open) {
+            self.refuse_request(requester, no, out);
         }
     }
 
-    fn open_session(&mut self, now: Duration, asker: Requester, open: &OpenSession) -> Result<(), Refusal> {
+    fn open_session(
+        &mut self,
+        now: Duration,
+        requester: Requester,
+        open: &OpenSession,
+    ) -> Result<(), Refusal> {
         check_name("the session", &open.name)?;
         if !open.checkpoint.is_empty() {
             check_checkpoint_name(&open.checkpoint)?;
@@ -70,9 +75,10 @@ impl MasterState {
         };
         let title = format!("session {}", open.name);
         let spec = json!({ "durability": open.durability, "checkpoint": open.checkpoint });
-        let order = JobSubmission { title, spec, servers: wanted, workers: 0, worker_group: String::new() };
-        let id = self.jobs.add_session(order);
-        self.sessions.insert(id, Session::new(now, lease, lanes, asker).with_standbys(standbys));
+        let submission =
+            JobSubmission { title, spec, servers: wanted, workers: 0, worker_group: String::new() };
+        let id = self.jobs.add_session(submission);
+        self.sessions.insert(id, Session::new(now, lease, lanes, requester).with_standbys(standbys));
         self.start(id, servers, Vec::new());
         Ok(())
     }
@@ -101,17 +107,17 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Requester,
+        requester: Requester,
         spec: MatrixSpec,
         out: &mut Vec<Effect>,
     ) {
         let functions = Arc::clone(&self.functions);
-        let created = self.session(now, job).and_then(|session| session.create(spec, asker, &functions));
+        let created = self.session(now, job).and_then(|session| session.create(spec, requester, &functions));
         match created {
             Ok(CallStatus::Started(event)) => self.send_to_runner(job, event),
             Ok(CallStatus::Joined) => {}
-            Ok(CallStatus::AlreadyDone) => self.send_map(job, asker, out),
-            Err(no) => self.refuse_request(asker, no, out),
+            Ok(CallStatus::AlreadyDone) => self.send_map(job, requester, out),
+            Err(no) => self.refuse_request(requester, no, out),
         }
     }
 
@@ -119,16 +125,16 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Requester,
+        requester: Requester,
         matrix: u32,
         out: &mut Vec<Effect>,
     ) {
-        let dropped = self.session(now, job).and_then(|session| session.drop_matrix(matrix, asker));
+        let dropped = self.session(now, job).and_then(|session| session.drop_matrix(matrix, requester));
         match dropped {
             Ok(CallStatus::Started(event)) => self.send_to_runner(job, event),
             Ok(CallStatus::Joined) => {}
-            Ok(CallStatus::AlreadyDone) => send_done(asker, out),
-            Err(no) => self.refuse_request(asker, no, out),
+            Ok(CallStatus::AlreadyDone) => send_done(requester, out),
+            Err(no) => self.refuse_request(requester, no, out),
         }
     }
 
@@ -140,10 +146,10 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let CheckpointSession { request, job, name } = message;
-        let asker = (from, request);
-        match self.session(now, job).and_then(|session| session.checkpoint(name, asker)) {
+        let requester = (from, request);
+        match self.session(now, job).and_then(|session| session.checkpoint(name, requester)) {
             Ok(event) => self.send_to_runner(job, event),
-            Err(no) => self.refuse_request(asker, no, out),
+            Err(no) => self.refuse_request(requester, no, out),
         }
     }
 
@@ -158,12 +164,12 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Requester,
+        requester: Requester,
         out: &mut Vec<Effect>,
     ) {
         match self.session(now, job) {
-            Ok(_) => self.send_map(job, asker, out),
-            Err(no) => self.refuse_request(asker, no, out),
+            Ok(_) => self.send_map(job, requester, out),
+            Err(no) => self.refuse_request(requester, no, out),
         }
     }
 
@@ -171,12 +177,12 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Requester,
+        requester: Requester,
         out: &mut Vec<Effect>,
     ) {
         match self.session(now, job) {
-            Ok(_) => send_done(asker, out),
-            Err(no) => self.refuse_request(asker, no, out),
+            Ok(_) => send_done(requester, out),
+            Err(no) => self.refuse_request(requester, no, out),
         }
     }
 
@@ -184,17 +190,17 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Requester,
+        requester: Requester,
         out: &mut Vec<Effect>,
     ) {
         if let Some(session) = self.sessions.get_mut(&job) {
-            session.close_requesters.push(asker);
+            session.close_requesters.push(requester);
             return self.end_session(job, None);
         }
         match self.session(now, job) {
             // The session was closed before: this repeats a request whose answer was lost.
-            Err(Refusal(FaultKind::Stopped, _)) => send_done(asker, out),
-            Err(no) => self.refuse_request(asker, no, out),
+            Err(Refusal(FaultKind::Stopped, _)) => send_done(requester, out),
+            Err(no) => self.refuse_request(requester, no, out),
             Ok(_) => {}
         }
     }
@@ -217,15 +223,18 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(SessionCall { kind: what, requesters: askers }) = session.on_reply(call, result.is_ok())
-        else {
+        let Some(SessionCall { kind: what, requesters }) = session.on_reply(call, result.is_ok()) else {
             return;
         };
-        for asker in askers {
+        for requester in requesters {
             match (result, what) {
-                (Ok(()), SessionCallKind::Open | SessionCallKind::Create(_)) => self.send_map(id, asker, out),
-                (Ok(()), SessionCallKind::Drop(_) | SessionCallKind::Checkpoint) => send_done(asker, out),
-                (Err(fault), _) => self.refuse_request(asker, Refusal(fault.kind, fault.text.clone()), out),
+                (Ok(()), SessionCallKind::Open | SessionCallKind::Create(_)) => {
+                    self.send_map(id, requester, out)
+                }
+                (Ok(()), SessionCallKind::Drop(_) | SessionCallKind::Checkpoint) => send_done(requester, out),
+                (Err(fault), _) => {
+                    self.refuse_request(requester, Refusal(fault.kind, fault.text.clone()), out)
+                }
             }
         }
     }
@@ -235,16 +244,16 @@ impl MasterState {
         let Some(session) = self.sessions.remove(&id) else { return };
         let error = self.jobs.all.get(&id).and_then(|job| job.status.error.clone());
         let why = error.unwrap_or_else(|| "it was closed".into());
-        let (askers, closers) = session.into_requesters();
-        for asker in askers {
+        let (requesters, closers) = session.into_requesters();
+        for requester in requesters {
             self.refuse_request(
-                asker,
+                requester,
                 Refusal(FaultKind::Stopped, format!("session {id} has ended: {why}")),
                 out,
             );
         }
-        for asker in closers {
-            send_done(asker, out);
+        for requester in closers {
+            send_done(requester, out);
         }
     }
 
@@ -267,9 +276,9 @@ impl MasterState {
         self.sessions.values().filter_map(|session| session.next_check(self.settings.heartbeat)).min()
     }
 
-    fn send_map(&mut self, id: JobId, asker: Requester, out: &mut Vec<Effect>) {
+    fn send_map(&mut self, id: JobId, requester: Requester, out: &mut Vec<Effect>) {
         if let Some(session) = self.sessions.get(&id) {
-            out.push(Effect::Send { connection: asker.0, message: session.map(id, asker.1) });
+            out.push(Effect::Send { connection: requester.0, message: session.map(id, requester.1) });
         }
     }
 
@@ -286,8 +295,7 @@ impl MasterState {
     }
 
     fn connected_servers(&self) -> u32 {
-        let connected =
-            |living: &&crate::members::AliveMember| living.connection.is_some() && is_server(living);
+        let connected = |alive: &&crate::members::AliveMember| alive.connection.is_some() && is_server(alive);
         self.members.iter().filter(connected).count() as u32
     }
 }

@@ -76,8 +76,8 @@ impl MasterState {
         is_wanted: impl Fn(&AliveMember) -> bool,
         count: u32,
     ) -> Result<Vec<Member>, usize> {
-        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_wanted(living));
-        let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
+        let connected = self.members.iter().filter(|alive| alive.connection.is_some() && is_wanted(alive));
+        let mut found: Vec<&Member> = connected.map(|alive| &alive.member).collect();
         if found.len() < count as usize {
             return Err(found.len());
         }
@@ -104,10 +104,10 @@ impl MasterState {
     }
 }
 
-pub(crate) fn is_server(living: &AliveMember) -> bool {
-    matches!(living.member.kind, MemberKind::Server { .. })
+pub(crate) fn is_server(alive: &AliveMember) -> bool {
+    matches!(alive.member.kind, MemberKind::Server { .. })
 }
 
-fn is_worker_of(living: &AliveMember, wanted: &str) -> bool {
-    matches!(&living.member.kind, MemberKind::Worker { group, .. } if group == wanted)
+fn is_worker_of(alive: &AliveMember, wanted: &str) -> bool {
+    matches!(&alive.member.kind, MemberKind::Worker { group, .. } if group == wanted)
 }

@@ -10,7 +10,7 @@ use crate::state::MasterState;
 impl MasterState {
     /// The alive members, each with its last report.
     pub(crate) fn member_reports(&self) -> Vec<(Member, Value)> {
-        self.members.iter().map(|living| (living.member.clone(), living.report.clone())).collect()
+        self.members.iter().map(|alive| (alive.member.clone(), alive.report.clone())).collect()
     }
 
     pub(crate) fn job_statuses(&self) -> Vec<JobStatus> {
@@ -49,12 +49,12 @@ impl MasterState {
 
     fn count_members(&self, out: &mut Metrics) {
         let (mut servers, mut workers, mut away) = (0_u64, 0_u64, 0_u64);
-        for living in self.members.iter() {
-            match living.member.kind {
+        for alive in self.members.iter() {
+            match alive.member.kind {
                 MemberKind::Server { .. } => servers += 1,
                 MemberKind::Worker { .. } => workers += 1,
             }
-            away += u64::from(living.connection.is_none());
+            away += u64::from(alive.connection.is_none());
         }
         for (kind, count) in [("server", servers), ("worker", workers)] {
             out.gauge("seraphim_master_members", "Members", &[("kind", kind)], count);

@@ -308,10 +308,10 @@ impl ServerVector {
 
     /// Sets all values. `values` has the element type of the matrix. A long vector is sent in several calls.
     pub fn put(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
-        self.check_len("put_sent", values)?;
+        self.check_len("set_vector", values)?;
         for start in (0..values.len()).step_by(PUT_VALUE_LIMIT) {
             let part = values.slice(start..values.len().min(start + PUT_VALUE_LIMIT));
-            self.assign_function(agent, &VectorOp::Put, &[], &(start as u64, part.to_owned_values(), 1.0))?;
+            self.assign_function(agent, &VectorOp::Set, &[], &(start as u64, part.to_owned_values(), 1.0))?;
         }
         Ok(())
     }

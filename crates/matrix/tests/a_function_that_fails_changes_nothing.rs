@@ -220,7 +220,7 @@ fn arguments_and_rows_of_a_wrong_shape_are_refused() {
     let far = sent(u64::MAX, OwnedValues::F32(vec![1.0]));
     assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &far)]), "vector of the call");
     let nan = sent(0, OwnedValues::F32(vec![f32::NAN]));
-    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Put, &[], &[0], &nan)]), "vector of the call");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Set, &[], &[0], &nan)]), "vector of the call");
     let wide = sent(0, OwnedValues::F64(vec![1.0]));
     assert_eq!(
         refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &wide)]),

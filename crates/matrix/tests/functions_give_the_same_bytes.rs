@@ -377,7 +377,7 @@ fn sent_and_fills_agree(all: &mut Three) {
         (VectorOp::Min, |x, v| if v < x { v } else { x }),
         (VectorOp::Max, |x, v| if v > x { v } else { x }),
         (VectorOp::AddScaled, |x, v| x + 0.3 * v),
-        (VectorOp::Put, |_, v| v),
+        (VectorOp::Set, |_, v| v),
     ];
     for (function, f) in functions {
         let mut expected = x.clone();

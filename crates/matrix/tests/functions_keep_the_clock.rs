@@ -128,7 +128,7 @@ fn a_program_of_several_functions_is_the_functions_one_after_the_other() {
     let make = || store_of(1, [spec(ElementType::F32, Consistency::Asp)]).agent(0);
     let sent: Vec<f32> = (0..COLUMNS).map(|i| (i % 97) as f32 / 7.0).collect();
     let steps = [
-        FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, OwnedValues::F32(sent), 1.0)),
+        FunctionCall::push(&VectorOp::Set, &[], &[0], &(0, OwnedValues::F32(sent), 1.0)),
         FunctionCall::push(&Map::Sqrt, &[0], &[1], &()),
         FunctionCall::push(&Axpy, &[1, 0], &[0], &-0.5),
         FunctionCall::push(&Zip::Mul, &[0, 1], &[2], &()),
@@ -158,7 +158,7 @@ fn integers_are_exact() {
     let big = (1i64 << 53) + 1;
     let values = OwnedValues::I64(vec![-big; COLUMNS as usize]);
     let steps = [
-        FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, values, 1.0)),
+        FunctionCall::push(&VectorOp::Set, &[], &[0], &(0, values, 1.0)),
         FunctionCall::push(&Zip::Add, &[0, 1], &[1], &()),
         FunctionCall::push(&Map::Abs, &[0], &[2], &()),
     ];

@@ -28,7 +28,7 @@ pub struct Membership {
 /// Registers with the master. While no master answers, it retries until `connect_limit`; a refusal is an error at once.
 pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), Error> {
     let RegisteredConnection { sender, receiver, lease: registered, runs } = register_with_retry(&config)?;
-    let (events, heard) = channel();
+    let (events, received) = channel();
     let link = MemberState {
         id: registered.id,
         report: Value::Null,
@@ -44,7 +44,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
         .name("member".into())
         .spawn(move || thread.run(receiver))
         .map_err(|source| Error::Io { what: "start the member thread".into(), source })?;
-    Ok((Membership { shared, runs_at_join: Arc::new(runs) }, heard))
+    Ok((Membership { shared, runs_at_join: Arc::new(runs) }, received))
 }
 
 impl Membership {

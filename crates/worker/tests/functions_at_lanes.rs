@@ -85,7 +85,7 @@ fn a_call_is_one_message_to_each_lane_that_holds_something() {
 fn a_lane_is_sent_what_its_columns_need_of_a_vector() {
     let mut world = world(Consistency::Asp);
     let values: Vec<f64> = (0..COLUMNS).map(|i| i as f64).collect();
-    let put = FunctionCall::push(&VectorOp::Put, &[], &[2], &(0, OwnedValues::F64(values), 1.0));
+    let put = FunctionCall::push(&VectorOp::Set, &[], &[2], &(0, OwnedValues::F64(values), 1.0));
     let length = put.argument.len();
     push(&mut world, &[put]).unwrap();
     assert_eq!(sum_of(&mut world, 2), (COLUMNS * (COLUMNS - 1) / 2) as f64);
@@ -104,9 +104,9 @@ fn an_argument_that_no_frame_holds_is_refused_before_anything_is_sent() {
     spec.rows = 1;
     let mut world = World::new(layout(vec![spec], 1, 1 << 20));
     let long = OwnedValues::F32(vec![0.0; 17 << 20]);
-    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, long, 1.0));
+    let put = FunctionCall::push(&VectorOp::Set, &[], &[0], &(0, long, 1.0));
     let error = push(&mut world, &[put]).unwrap_err().to_string();
-    assert!(error.contains("\"put_sent\" on matrix \"v\": argument:"), "{error}");
+    assert!(error.contains("\"set_vector\" on matrix \"v\": argument:"), "{error}");
     assert!(error.contains("at most 67108864: send it in several calls"), "{error}");
     assert!(world.sent.is_empty());
 }
@@ -157,7 +157,7 @@ fn functions_that_may_fail_are_tried_at_all_lanes_before_they_are_pushed_to_one(
     let mut world = world(Consistency::Asp);
     let root = || FunctionCall::push(&Map::Sqrt, &[0], &[0], &());
     let put = |at: u64, value: f64| {
-        [FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, OwnedValues::F64(vec![value]), 1.0))]
+        [FunctionCall::push(&VectorOp::Set, &[], &[0], &(at, OwnedValues::F64(vec![value]), 1.0))]
     };
     push(&mut world, &[add(0, 4.0)]).unwrap();
     assert_eq!(kinds(&mut world), [["PushFunction"]; 3], "what cannot fail is pushed at once");
@@ -378,7 +378,7 @@ proptest! {
                 Act::Put(row, at, value) => {
                     rows[row as usize][at as usize] = f64::from(value);
                     let vector = (at, OwnedValues::F64(vec![f64::from(value)]), 1.0);
-                    let put = FunctionCall::push(&VectorOp::Put, &[], &[row], &vector);
+                    let put = FunctionCall::push(&VectorOp::Set, &[], &[row], &vector);
                     world.agent.push_function(world.now, M, &[put]);
                     prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
                 }

@@ -93,12 +93,12 @@ impl RecordColumns {
         self.label_at = plan.find(Role::Label).unwrap_or(0);
         self.columns = numbers.iter().zip(columns).map(load).collect();
         // The passthrough columns of other files are those of the first in its order.
-        let mut kept: Vec<_> = self.passthrough.iter().collect();
-        kept.sort_by_key(|kept| kept.slot);
+        let mut passthrough: Vec<_> = self.passthrough.iter().collect();
+        passthrough.sort_by_key(|passthrough| passthrough.slot);
         let number = |name: &str| plan.columns.iter().position(|column| column.name == name);
-        let texts = kept.iter().map(|kept| number(&kept.name).and_then(column));
+        let texts = passthrough.iter().map(|passthrough| number(&passthrough.name).and_then(column));
         self.texts = texts
-            .map(|found| found.map_or_else(TextColumn::default, |(_, array)| TextColumn::of(array)))
+            .map(|column| column.map_or_else(TextColumn::default, |(_, array)| TextColumn::of(array)))
             .collect();
     }
 

@@ -164,7 +164,7 @@ impl<'a> TableDescription<'a> {
     }
 
     fn is_passthrough(&self, at: usize) -> bool {
-        self.passthrough.iter().any(|(kept, _)| *kept == at)
+        self.passthrough.iter().any(|(column, _)| *column == at)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -170,10 +170,10 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     fn requested(&mut self) -> Result<Requested, Error> {
         let (table, options, trained) = (self.table, self.options, self.trained);
-        let weight =
-            self.asked_or_trained(options.weight.as_ref(), trained.and_then(|like| like.weight.as_ref()))?;
+        let weight = self
+            .asked_or_trained(options.weight.as_ref(), trained.and_then(|schema| schema.weight.as_ref()))?;
         let group =
-            self.asked_or_trained(options.group.as_ref(), trained.and_then(|like| like.group.as_ref()))?;
+            self.asked_or_trained(options.group.as_ref(), trained.and_then(|schema| schema.group.as_ref()))?;
         let time = self.asked(options.time.as_ref())?;
         // Each value of a text is checked when it is read: a sample does not show all of them.
         if let Some(at) = weight.filter(|at| !table.is_text && table.columns[*at].kind != ValueKind::Number) {
@@ -188,7 +188,7 @@ impl Planner<'_> {
         let mut skip = Vec::new();
         for column in &options.skip_columns {
             // A column that training skipped may be absent now, and another one may be at its position.
-            let skipped_in_training = trained.is_some_and(|like| like.skip_columns.contains(column));
+            let skipped_in_training = trained.is_some_and(|schema| schema.skip_columns.contains(column));
             skip.extend(if skipped_in_training { table.position(column) } else { table.find(column)? });
         }
         let ids = table.find_all(&options.id_columns)?;
@@ -264,17 +264,17 @@ impl Planner<'_> {
                 && ![&requested.text, &requested.tokens].iter().any(|list| list.contains(at))
                 && !is_factor(&columns[*at].name)
         };
-        let found: Vec<usize> = free.iter().copied().filter(is_identifier).collect();
-        if self.trained.is_some() || found.is_empty() || found.len() == free.len() {
+        let identifiers: Vec<usize> = free.iter().copied().filter(is_identifier).collect();
+        if self.trained.is_some() || identifiers.is_empty() || identifiers.len() == free.len() {
             return Vec::new();
         }
-        let names: Vec<String> = found.iter().map(|at| format!("'{}'", columns[*at].name)).collect();
+        let names: Vec<String> = identifiers.iter().map(|at| format!("'{}'", columns[*at].name)).collect();
         self.notices.push(format!(
             "{file}: nearly every record has a name of its own in {}, from which nothing can be learned for other records: \
              left out; --text-columns NAME reads such a column as names, --token-columns NAME as words",
             names.join(", ")
         ));
-        found
+        identifiers
     }
 
     /// Returns the label column, also where labels are not read: it is no feature then.
@@ -399,9 +399,9 @@ impl Planner<'_> {
         for factors in asked {
             let mut group = Vec::new();
             for factor in factors {
-                let like = self.trained.filter(|like| !like.columns.iter().any(|c| c.name == *factor));
+                let schema = self.trained.filter(|schema| !schema.columns.iter().any(|c| c.name == *factor));
                 let number = factor.parse::<usize>().ok();
-                let name = like.and_then(|schema| schema.order.get(number?)).unwrap_or(factor);
+                let name = schema.and_then(|schema| schema.order.get(number?)).unwrap_or(factor);
                 let Some(at) = self.table.find(name)? else { return Ok(Interactions::default()) };
                 if !matches!(columns[at].role, Role::Numeric(_) | Role::Text) {
                     return Err(bad(format!(
@@ -459,7 +459,7 @@ impl Planner<'_> {
 
 impl TableDescription<'_> {
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
-        let slot = |at: usize| self.passthrough.iter().filter(|(kept, _)| *kept < at).count();
+        let slot = |at: usize| self.passthrough.iter().filter(|(column, _)| *column < at).count();
         let column = |(at, name): &(usize, String)| PassthroughColumn {
             name: name.clone(),
             slot: slot(*at),

@@ -91,10 +91,10 @@ fn names_by_count(order: &[String], schema: &Schema, options: &FormatOptions, co
     if missing == 0 {
         return NamesByCount::One(order.to_vec());
     }
-    let kept: Vec<&String> = order.iter().filter(|name| !may_be_absent(name, schema, options)).collect();
-    match count.cmp(&kept.len()) {
+    let present: Vec<&String> = order.iter().filter(|name| !may_be_absent(name, schema, options)).collect();
+    match count.cmp(&present.len()) {
         Ordering::Less => NamesByCount::None,
-        Ordering::Equal => NamesByCount::One(kept.into_iter().cloned().collect()),
+        Ordering::Equal => NamesByCount::One(present.into_iter().cloned().collect()),
         Ordering::Greater => NamesByCount::Several,
     }
 }

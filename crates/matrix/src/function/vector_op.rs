@@ -27,12 +27,12 @@ pub enum VectorOp {
     /// `x + a v`.
     AddScaled,
     /// `v`.
-    Put,
+    Set,
 }
 
 impl VectorOp {
     pub const ALL: [Self; 6] =
-        [VectorOp::Add, VectorOp::Sub, VectorOp::Min, VectorOp::Max, VectorOp::AddScaled, VectorOp::Put];
+        [VectorOp::Add, VectorOp::Sub, VectorOp::Min, VectorOp::Max, VectorOp::AddScaled, VectorOp::Set];
 }
 
 impl PushFunction for VectorOp {
@@ -40,12 +40,12 @@ impl PushFunction for VectorOp {
 
     fn name(&self) -> &str {
         match self {
-            VectorOp::Add => "add_sent",
-            VectorOp::Sub => "sub_sent",
-            VectorOp::Min => "min_sent",
-            VectorOp::Max => "max_sent",
-            VectorOp::AddScaled => "add_scaled_sent",
-            VectorOp::Put => "put_sent",
+            VectorOp::Add => "add_vector",
+            VectorOp::Sub => "sub_vector",
+            VectorOp::Min => "min_vector",
+            VectorOp::Max => "max_vector",
+            VectorOp::AddScaled => "add_scaled_vector",
+            VectorOp::Set => "set_vector",
         }
     }
 
@@ -82,7 +82,7 @@ impl PushFunction for VectorOp {
                 VectorOp::Sub => zip_overlap(block, *start, values, i64::wrapping_sub),
                 VectorOp::Min => zip_overlap(block, *start, values, Ord::min),
                 VectorOp::Max => zip_overlap(block, *start, values, Ord::max),
-                VectorOp::AddScaled | VectorOp::Put => zip_overlap(block, *start, values, |_, v| v),
+                VectorOp::AddScaled | VectorOp::Set => zip_overlap(block, *start, values, |_, v| v),
             }
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl PushFunction for VectorOp {
             VectorOp::Min => zip_overlap_f64(block, *start, values, |x, v| if v < x { v } else { x }),
             VectorOp::Max => zip_overlap_f64(block, *start, values, |x, v| if v > x { v } else { x }),
             VectorOp::AddScaled => zip_overlap_f64(block, *start, values, |x, v| x + a * v),
-            VectorOp::Put => zip_overlap_f64(block, *start, values, |_, v| v),
+            VectorOp::Set => zip_overlap_f64(block, *start, values, |_, v| v),
         })
     }
 }

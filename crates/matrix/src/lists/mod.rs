@@ -91,10 +91,10 @@ impl ListMatrix {
         if block.entries().len() <= APPENDED_ENTRIES {
             return agent.push_function(self.matrix, &[FunctionCall::of_lists(name, block)]);
         }
-        let pieces = block.split_lists(APPENDED_ENTRIES);
-        pieces
+        let parts = block.split_lists(APPENDED_ENTRIES);
+        parts
             .iter()
-            .try_for_each(|piece| agent.push_function(self.matrix, &[FunctionCall::of_lists(name, piece)]))
+            .try_for_each(|part| agent.push_function(self.matrix, &[FunctionCall::of_lists(name, part)]))
     }
 
     /// Seals the lists: all tasks call it, and wait for each other. Then they can be read.

@@ -95,27 +95,27 @@ pub(crate) struct Table<E> {
 
 impl<E: RuleElement> Table<E> {
     /// Creates an empty table for arbitrary keys.
-    pub(crate) fn sparse(birth: RowInitializer) -> Self {
-        let width = birth.rule.row_width(birth.columns);
+    pub(crate) fn sparse(initializer: RowInitializer) -> Self {
+        let width = initializer.rule.row_width(initializer.columns);
         let rows = match width {
             1 if is_cache_line::<E, 1, 8>() => TableRows::One(NarrowRows::new()),
             2 if is_cache_line::<E, 2, 5>() => TableRows::Two(NarrowRows::new()),
             3 if is_cache_line::<E, 3, 4>() => TableRows::Three(NarrowRows::new()),
             _ => TableRows::Sparse(SparseRows::new(width)),
         };
-        Self { rows, initializer: birth, earlier: Vec::new() }
+        Self { rows, initializer, earlier: Vec::new() }
     }
 
     /// Creates a table with all rows of a range.
-    pub(crate) fn dense(range: Range<u64>, birth: RowInitializer) -> Self {
+    pub(crate) fn dense(range: Range<u64>, initializer: RowInitializer) -> Self {
         let len = (range.end - range.start) as u32;
-        let mut rows = DenseRows::new(range.start, len, birth.rule.row_width(birth.columns));
-        if !birth.initial.is_zero() {
+        let mut rows = DenseRows::new(range.start, len, initializer.rule.row_width(initializer.columns));
+        if !initializer.initial.is_zero() {
             for position in 0..len {
-                birth.init_row(range.start + u64::from(position), rows.row_mut(position));
+                initializer.init_row(range.start + u64::from(position), rows.row_mut(position));
             }
         }
-        Self { rows: TableRows::Dense(rows), initializer: birth, earlier: Vec::new() }
+        Self { rows: TableRows::Dense(rows), initializer, earlier: Vec::new() }
     }
 
     /// Resets all rows to their initial values, and makes room for so many.
@@ -186,8 +186,8 @@ impl<E: RuleElement> Table<E> {
     /// Finds the rows of `keys` (n, in any order), creates the missing ones, and writes their positions to `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
         self.widen(keys.iter().max().copied());
-        let Self { rows, initializer: birth, .. } = self;
-        with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
+        let Self { rows, initializer, .. } = self;
+        with_store!(rows, store => find_or_add_by(store, initializer, keys, positions));
     }
 
     /// Reads the values of `keys` (n) into `out`, the i-th as row `place(i)` of it. `positions` (n) has the known row
@@ -217,8 +217,9 @@ impl<E: RuleElement> Table<E> {
         if widened {
             positions.fill(ABSENT);
         }
-        let Self { rows, initializer: birth, .. } = self;
-        with_store!(rows, store => push_by(store, birth, keys, positions, values, place, step)) || widened
+        let Self { rows, initializer, .. } = self;
+        with_store!(rows, store => push_by(store, initializer, keys, positions, values, place, step))
+            || widened
     }
 
     /// Does the same as [`Self::pull`] for keys in the caller's order, if the rows are contiguous; returns false when
@@ -286,17 +287,17 @@ impl<E: RuleElement> Table<E> {
 #[inline]
 fn pull_by<E: RuleElement, R: RowStore<E>>(
     store: &R,
-    birth: &RowInitializer,
+    initializer: &RowInitializer,
     keys: &[u64],
     positions: &mut [u32],
     out: &mut [E],
     place: impl Fn(usize) -> usize,
 ) {
-    let columns = birth.columns;
+    let columns = initializer.columns;
     let read = |i: usize, position: u32, out: &mut [E]| {
         let at = place(i);
         if position == ABSENT {
-            birth.values(keys[i], &mut out[at * columns..(at + 1) * columns]);
+            initializer.values(keys[i], &mut out[at * columns..(at + 1) * columns]);
         } else if columns == 1 {
             out[at] = store.row(position)[0];
         } else {
@@ -358,14 +359,14 @@ impl PendingKeys {
 #[inline]
 fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
     store: &mut R,
-    birth: &RowInitializer,
+    initializer: &RowInitializer,
     keys: &[u64],
     positions: &mut [u32],
     values: &[E],
     place: impl Fn(usize) -> usize,
     step: &S,
 ) -> bool {
-    let columns = birth.columns;
+    let columns = initializer.columns;
     let mut moved = false;
     let mut change = |store: &mut R, block: Range<usize>, positions: &mut [u32]| {
         if !store.has_room(block.len()) {
@@ -375,7 +376,7 @@ fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
         }
         for i in block {
             if positions[i] >= UNKNOWN {
-                positions[i] = find_or_add(store, birth, store.hash(keys[i]), keys[i]);
+                positions[i] = find_or_add(store, initializer, store.hash(keys[i]), keys[i]);
             }
             let (position, at) = (positions[i], place(i));
             if columns == 1 {
@@ -438,7 +439,7 @@ fn probe_keys<E, R: RowStore<E>>(
 #[inline]
 fn find_or_add<E: RuleElement, R: RowStore<E>>(
     store: &mut R,
-    birth: &RowInitializer,
+    initializer: &RowInitializer,
     hash: u64,
     key: u64,
 ) -> u32 {
@@ -447,13 +448,13 @@ fn find_or_add<E: RuleElement, R: RowStore<E>>(
         return found;
     }
     let position = store.add(hash, key);
-    birth.init_row(key, store.row_mut(position));
+    initializer.init_row(key, store.row_mut(position));
     position
 }
 
 fn find_or_add_by<E: RuleElement, R: RowStore<E>>(
     store: &mut R,
-    birth: &RowInitializer,
+    initializer: &RowInitializer,
     keys: &[u64],
     positions: &mut [u32],
 ) {
@@ -464,7 +465,7 @@ fn find_or_add_by<E: RuleElement, R: RowStore<E>>(
     for start in (0..keys.len()).step_by(BLOCK) {
         prefetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
         for i in start..keys.len().min(start + BLOCK) {
-            positions[i] = find_or_add(store, birth, hashes[i % (2 * BLOCK)], keys[i]);
+            positions[i] = find_or_add(store, initializer, hashes[i % (2 * BLOCK)], keys[i]);
         }
     }
 }

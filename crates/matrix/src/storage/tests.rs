@@ -6,7 +6,7 @@ use super::*;
 use crate::initializer::Initializer;
 use crate::rule::{PushRule, RuleVisitor};
 
-fn birth(rule: PushRule, columns: usize, initializer: Initializer) -> RowInitializer {
+fn row_initializer(rule: PushRule, columns: usize, initializer: Initializer) -> RowInitializer {
     RowInitializer { rule, columns, initial: InitialValues::new(initializer, 3, "m"), key_offset: 0 }
 }
 
@@ -38,7 +38,7 @@ fn check_map_of_rows<E: RuleElement>(
     element: fn(f64) -> E,
 ) -> Result<(), TestCaseError> {
     let mut table: Table<E> =
-        Table::sparse(birth(PushRule::Add, columns, Initializer::Constant { value: 5.0 }));
+        Table::sparse(row_initializer(PushRule::Add, columns, Initializer::Constant { value: 5.0 }));
     let mut model: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     let mut known: BTreeMap<u64, u32> = BTreeMap::new();
     for (pull_first, keys) in batches {
@@ -90,7 +90,7 @@ proptest! {
 
 #[test]
 fn dense_and_sparse_tables_hold_the_same() {
-    let make = birth(
+    let make = row_initializer(
         PushRule::Momentum {
             rate: 0.1,
             momentum: 0.5,
@@ -127,7 +127,7 @@ fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
     let first = InitialValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
     let make = RowInitializer {
         key_offset: 7000,
-        ..birth(PushRule::Add, 2, Initializer::Normal { deviation: 1.0 })
+        ..row_initializer(PushRule::Add, 2, Initializer::Normal { deviation: 1.0 })
     };
     let mut expected = [0.0f64; 2];
     first.fill(7005, &mut expected);
@@ -144,7 +144,7 @@ fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
 #[test]
 fn a_row_that_reads_as_zero_begins_with_its_first_values_when_it_is_pushed() {
     let first = InitialValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
-    let make = birth(PushRule::Add, 2, Initializer::NormalOnFirstPush { deviation: 1.0 });
+    let make = row_initializer(PushRule::Add, 2, Initializer::NormalOnFirstPush { deviation: 1.0 });
     let mut expected = [0.0f64; 2];
     first.fill(5, &mut expected);
     let mut table = Table::<f64>::sparse(make);
@@ -160,7 +160,7 @@ fn a_row_that_reads_as_zero_begins_with_its_first_values_when_it_is_pushed() {
 #[test]
 fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
     let rule = PushRule::FtrlProximal { alpha: 0.5, beta: 1.0, l1: 0.25, l2: 0.125 };
-    let make = birth(rule, 1, Initializer::Constant { value: -0.75 });
+    let make = row_initializer(rule, 1, Initializer::Constant { value: -0.75 });
     for mut table in [Table::<f64>::sparse(make), Table::dense(0..10, make)] {
         let mut positions = [ABSENT];
         push(&mut table, &[5], &[0.0], &mut positions);
@@ -174,7 +174,7 @@ fn the_shares_of_a_snapshot_stay_while_the_table_grows() {
     use before_images::{RowsOfSnapshot, SnapshotId};
     for rule in [PushRule::Add, PushRule::Assign] {
         for columns in [1, 3, 7] {
-            let mut table: Table<f32> = Table::sparse(birth(rule, columns, Initializer::Zero));
+            let mut table: Table<f32> = Table::sparse(row_initializer(rule, columns, Initializer::Zero));
             let push_keys = |table: &mut Table<f32>, keys: Range<u64>, value: f32| {
                 let keys: Vec<u64> = keys.collect();
                 push(table, &keys, &vec![value; keys.len() * columns], &mut vec![ABSENT; keys.len()]);

@@ -201,7 +201,7 @@ fn a_value_that_one_server_alone_cannot_take_is_named_with_its_place() {
     let positive = apply(&positive, "one", &["--function", "scalar_add", "--argument", "1"]);
     let log = ["--function", "log"];
     apply(&positive, "log", &log);
-    let below = ["--function", "put_sent", "--argument", r#"[1999, {"f32": [-0.5]}, 1]"#];
+    let below = ["--function", "set_vector", "--argument", r#"[1999, {"f32": [-0.5]}, 1]"#];
     let one = apply(&positive, "one-below", &below);
     let output = folder.path("none");
     let error = fail(USAGE, &[&["apply", &one, "--output", &output, "--servers", "2"][..], &log].concat());

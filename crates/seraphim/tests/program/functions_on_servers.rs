@@ -370,7 +370,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     let mut agent = served.agent(0);
     let fill = FunctionCall::push(&Random::Uniform, &[], &[0], &(3, 1.0, 2.0));
     let below_zero = (COLUMNS - 2, OwnedValues::F32(vec![-0.5]), 1.0);
-    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
+    let put = FunctionCall::push(&VectorOp::Set, &[], &[0], &below_zero);
     agent.push_function(M, &[fill, put]).unwrap();
     let before = rows(&mut agent, &[]);
     // A program, so that the server whose values are all valid has to undo changes in two rows.

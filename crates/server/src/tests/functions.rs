@@ -226,7 +226,7 @@ fn a_function_that_fails_has_used_up_its_name_and_says_the_same_again() {
     let mut world = world(1, Consistency::Asp);
     world.send(
         0,
-        change(1, 0, 0, vec![FunctionCall::push(&VectorOp::Put, &[], &[0], &(4, values(&[-1.0]), 1.0))]),
+        change(1, 0, 0, vec![FunctionCall::push(&VectorOp::Set, &[], &[0], &(4, values(&[-1.0]), 1.0))]),
     );
     let log = || vec![FunctionCall::push(&Map::Log, &[0], &[0], &())];
     let refused = world.send(0, change(2, 0, 1, log()));
@@ -398,7 +398,7 @@ fn arguments_that_are_staged_count_as_memory() {
     spec.rule = PushRule::Add;
     let config = LaneConfig { memory_limit_bytes: 600, ..config() };
     let mut world = World::with(config, open(2, vec![spec]));
-    let put = || vec![FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, long.clone(), 1.0)); 100];
+    let put = || vec![FunctionCall::push(&VectorOp::Set, &[], &[0], &(0, long.clone(), 1.0)); 100];
     world.send(0, change(0, 0, 0, put()));
     // The memory is counted before a push of this length.
     let many = vec![put(); 20].concat();

@@ -53,7 +53,7 @@ fn root() -> FunctionCall {
 }
 
 fn put(at: u64, value: f64) -> FunctionCall {
-    FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, values(&[value]), 1.0))
+    FunctionCall::push(&VectorOp::Set, &[], &[0], &(at, values(&[value]), 1.0))
 }
 
 fn committed(effects: Vec<Effect>) -> u64 {

@@ -21,7 +21,7 @@ fn root() -> Vec<FunctionCall> {
 }
 
 fn put(at: u64, value: f64) -> Vec<FunctionCall> {
-    vec![FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, values(&[value]), 1.0))]
+    vec![FunctionCall::push(&VectorOp::Set, &[], &[0], &(at, values(&[value]), 1.0))]
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(crate) fn tried_call() -> FunctionCall {
 /// Fails where `key` lies, and would take the root of all counters elsewhere.
 pub(crate) fn failing_calls(spec: &MatrixSpec, key: u64) -> [FunctionCall; 2] {
     let below_zero = (key, values(spec.element, -1, 1), 1.0);
-    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
+    let put = FunctionCall::push(&VectorOp::Set, &[], &[0], &below_zero);
     [put, FunctionCall::push(&Map::Sqrt, &[0], &[0], &())]
 }
 

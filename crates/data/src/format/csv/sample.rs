@@ -105,10 +105,10 @@ impl Sample {
 
 /// Returns the dialect with the fewest bad rows; the simplest one among equals.
 fn dialect(context: &FormatContext<'_>, bytes: &[u8], all: bool, delimiter: u8) -> Dialect {
-    let like = context.trained_schema;
+    let trained_schema = context.trained_schema;
     let plain = Dialect {
-        quotes: Quotes { delimiter, backslash: like.is_some_and(|schema| schema.backslash) },
-        multi_line: like.is_some_and(|schema| schema.multi_line),
+        quotes: Quotes { delimiter, backslash: trained_schema.is_some_and(|schema| schema.backslash) },
+        multi_line: trained_schema.is_some_and(|schema| schema.multi_line),
     };
     if memchr::memchr(b'"', bytes).is_none() {
         return plain;
