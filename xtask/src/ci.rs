@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: runs every check, cheap ones first, and stops at the first failure.
 //!
 //! Nothing is built twice with different flags: clippy makes check artifacts, and everything that runs shares the dev
-//! profile and [`PACKAGES`]. The exception is the simulation, for which the state machines are built with `broken`.
+//! profile and [`PACKAGES`]. The exception is the simulation, for which the state machines are built with `fault-injection`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -35,13 +35,13 @@ impl CiOptions {
     }
 }
 
-/// What is built and tested before the simulation: every feature but `broken`, with which rules are taken out of the state
+/// What is built and tested before the simulation: every feature but `fault-injection`, with which rules are taken out of the state
 /// machines. Cargo builds a package once for all that a command chooses, with the features of all, so the simulation is
 /// not among them: the tests of processes run the program as it is released.
 const PACKAGES: &str = "--workspace --exclude simulation --features wasm";
 
-/// The tests that need `broken`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
-const TESTS_WITH_BROKEN: &str = "--test simulation --test rows_served_again";
+/// The tests that need `fault-injection`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
+const TESTS_WITH_FAULT_INJECTION: &str = "--test simulation --test rows_served_again";
 
 const FUZZ_SECONDS: u64 = 5;
 const FUZZ_SECONDS_SLOW: u64 = 60;
@@ -128,7 +128,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "jvm", run: jvm::run },
     CiStage { name: "python", run: python::run },
     CiStage { name: "spark", run: spark::run_shortly },
-    CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_BROKEN).run() },
+    CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_FAULT_INJECTION).run() },
     CiStage { name: "examples", run: examples },
     CiStage { name: "api docs", run: api_docs },
     CiStage { name: "docs", run: |root| docs::run(root, docs::PageMode::Check) },

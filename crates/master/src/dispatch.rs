@@ -8,7 +8,7 @@ use rpc::message::{Control, ControlBody, FaultKind, Hello, PushPosition, Role, W
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::register::Registration;
 use crate::runner::JobEvent;
 use crate::state::{MasterState, control_effect};
@@ -179,7 +179,7 @@ impl Service for MasterState {
     }
 
     fn next_time(&self) -> Option<Duration> {
-        if self.settings.lacks(Broken::LeaseNeverExpires) {
+        if self.settings.injects(InjectedFault::LeaseNeverExpires) {
             return None;
         }
         self.members.next_check(&self.settings).into_iter().chain(self.first_session_due()).min()

@@ -10,10 +10,10 @@
 //! | [`record`], `state_folder` | what survives the master, and where it lies |
 //! | [`settings`] | times and limits |
 
-mod broken;
 mod counts;
 mod dispatch;
 mod error;
+mod injected_fault;
 mod input;
 mod job_calls;
 pub mod job_link;
@@ -36,9 +36,9 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-#[cfg(any(test, feature = "broken"))]
-pub use broken::Broken;
 pub use error::Error;
+#[cfg(any(test, feature = "fault-injection"))]
+pub use injected_fault::InjectedFault;
 pub use job_link::{JobLink, Runner};
 pub use process::{CheckedConfig, MasterConfig, run};
 pub use runner::{JobEvent, JobResult, SessionCommand};

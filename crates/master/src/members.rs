@@ -13,7 +13,7 @@ use rpc::reliable_queue::ReliableQueue;
 use rpc::service::ConnectionId;
 use serde_json::Value;
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::settings::Settings;
 
 /// A member whose lease has not ended.
@@ -40,7 +40,9 @@ impl AliveMember {
     fn lease_end(&self, settings: &Settings) -> Duration {
         let end = self.received_at + settings.lease;
         let lost_at = self.disconnected_at.map(|time| time + settings.reconnect_limit);
-        lost_at.filter(|_| !settings.lacks(Broken::DisconnectedMembersStay)).map_or(end, |time| end.min(time))
+        lost_at
+            .filter(|_| !settings.injects(InjectedFault::DisconnectedMembersStay))
+            .map_or(end, |time| end.min(time))
     }
 
     /// When the member becomes suspected, or expires, if no message of it arrives.
@@ -49,7 +51,7 @@ impl AliveMember {
         let end = self.lease_end(settings);
         match self.suspected_at {
             _ if self.is_unresponsive => Duration::ZERO,
-            _ if settings.lacks(Broken::OwnPauseCounted) => end,
+            _ if settings.injects(InjectedFault::OwnPauseCounted) => end,
             None => end.saturating_sub(heartbeat),
             Some(suspected_at) => end.max(suspected_at + heartbeat),
         }
@@ -58,7 +60,7 @@ impl AliveMember {
     /// Called when the check is due. Returns whether the member has expired; otherwise it is suspected from now on.
     pub(crate) fn check_lease(&mut self, now: Duration, settings: &Settings) -> bool {
         let is_missed = self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some();
-        is_missed || self.is_unresponsive || settings.lacks(Broken::OwnPauseCounted)
+        is_missed || self.is_unresponsive || settings.injects(InjectedFault::OwnPauseCounted)
     }
 
     /// Why the member is removed, for users.

@@ -8,13 +8,13 @@ use rpc::reliable_queue::SequenceCheck;
 use rpc::service::{ConnectionId, Effect};
 use rpc::trace::log_control;
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::runner::{JobEvent, JobResult, RunnerCommand, RunnerReport};
 use crate::state::{MasterState, control_effect};
 
 impl MasterState {
     pub(crate) fn on_acknowledged(&mut self, from: ConnectionId, count: u64) {
-        if self.settings.lacks(Broken::AcknowledgementsIgnored) {
+        if self.settings.injects(InjectedFault::AcknowledgementsIgnored) {
             return;
         }
         if let Some(alive) = self.members.get_by_connection(from) {
@@ -66,7 +66,7 @@ impl MasterState {
             tracing::debug!(member = worker, request, job = run, kind = "FromTask", "received from a member");
         }
         match arrival {
-            SequenceCheck::Duplicate if self.settings.lacks(Broken::DuplicatesDelivered) => {
+            SequenceCheck::Duplicate if self.settings.injects(InjectedFault::DuplicatesDelivered) => {
                 self.send_to_runner(run, JobEvent::FromTask { worker, body });
             }
             SequenceCheck::New => match self.jobs.of_run(run, worker) {

@@ -9,7 +9,7 @@ use rpc::reliable_queue::ReliableQueue;
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::members::AliveMember;
 use crate::runner::JobEvent;
 use crate::state::{MasterState, control_effect};
@@ -71,7 +71,7 @@ impl MasterState {
         if let Some(alive) = self.members.alive.get_mut(&id) {
             alive.queue.reset_acknowledgement();
             out.extend(alive.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
-            if !self.settings.lacks(Broken::NoRetransmission) {
+            if !self.settings.injects(InjectedFault::NoRetransmission) {
                 out.extend(
                     alive.queue.unacknowledged().map(|c| control_effect(from, c.request, c.body.clone())),
                 );
@@ -97,7 +97,7 @@ impl MasterState {
     ) -> (Option<u32>, Vec<u64>) {
         let Some(first) = known.and_then(|id| self.members.get(id)) else { return (known, Vec::new()) };
         let is_connected =
-            first.connection.is_some() && !self.settings.lacks(Broken::ConnectedMembersLoseNames);
+            first.connection.is_some() && !self.settings.injects(InjectedFault::ConnectedMembersLoseNames);
         if first.member.incarnation == incarnation || is_connected || first.replaced.contains(&incarnation) {
             return (known, Vec::new());
         }

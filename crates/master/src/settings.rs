@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 
 /// Settings of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub struct Settings {
     /// Most connections that watch one job. Default 256.
     pub watcher_limit: usize,
     /// The rule that is disabled.
-    #[cfg(any(test, feature = "broken"))]
-    pub broken: Option<Broken>,
+    #[cfg(any(test, feature = "fault-injection"))]
+    pub injected_fault: Option<InjectedFault>,
 }
 
 impl Default for Settings {
@@ -58,23 +58,23 @@ impl Default for Settings {
             session_limit: 64,
             session_lease: Duration::from_mins(1),
             watcher_limit: 256,
-            #[cfg(any(test, feature = "broken"))]
-            broken: None,
+            #[cfg(any(test, feature = "fault-injection"))]
+            injected_fault: None,
         }
     }
 }
 
 impl Settings {
-    /// Whether a rule is disabled.
-    #[cfg(any(test, feature = "broken"))]
-    pub(crate) fn lacks(&self, rule: Broken) -> bool {
-        self.broken == Some(rule)
+    /// Whether a fault is injected.
+    #[cfg(any(test, feature = "fault-injection"))]
+    pub(crate) fn injects(&self, fault: InjectedFault) -> bool {
+        self.injected_fault == Some(fault)
     }
 
-    /// Whether a rule is disabled: never.
-    #[cfg(not(any(test, feature = "broken")))]
+    /// Whether a fault is injected: never.
+    #[cfg(not(any(test, feature = "fault-injection")))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
-    pub(crate) fn lacks(&self, _rule: Broken) -> bool {
+    pub(crate) fn injects(&self, _fault: InjectedFault) -> bool {
         false
     }
 

@@ -4,7 +4,7 @@ use control::JobState;
 use rpc::message::{JobId, Member, MemberKind};
 use serde_json::{Value, json};
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::members::AliveMember;
 use crate::runner::{JobEvent, JobStart, RunnerCommand};
 use crate::state::MasterState;
@@ -15,7 +15,7 @@ impl MasterState {
     pub(crate) fn start_ready_jobs(&mut self) {
         self.replace_members();
         let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
-        if self.settings.lacks(Broken::QueueReversed) {
+        if self.settings.injects(InjectedFault::QueueReversed) {
             queued.reverse();
         }
         for id in queued {

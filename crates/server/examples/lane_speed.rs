@@ -47,8 +47,8 @@ fn lane(spec: MatrixSpec) -> LaneState {
         deferred_limit_bytes: 64 << 20,
         staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 256 << 20,
-        #[cfg(feature = "broken")]
-        broken: None,
+        #[cfg(feature = "fault-injection")]
+        injected_fault: None,
     });
     let open = OpenJob {
         request: 1,

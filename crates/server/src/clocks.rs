@@ -6,7 +6,7 @@ use matrix::Error;
 use matrix::error::SlowestTask;
 use rpc::message::{FaultKind, JobId, Join, Joined, Leave, Message, PushPosition, Tick};
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::job::{DeferredCall, DeferredRequest, Job};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
@@ -53,7 +53,7 @@ impl LaneState {
         });
         match result {
             Ok(()) => {
-                if !self.config.lacks(Broken::RemovedTaskKeepsWaiters) {
+                if !self.config.injects(InjectedFault::RemovedTaskKeepsWaiters) {
                     self.ready.add_job(job);
                 }
                 self.reply_done(at, request, job, out);
@@ -64,7 +64,7 @@ impl LaneState {
 
     pub(crate) fn join(&mut self, at: ConnectionId, join: Join, out: &mut Vec<Effect>) {
         let Join { request, job, task, generation } = join;
-        let lates_wait = self.config.lacks(Broken::LateTasksWait);
+        let lates_wait = self.config.injects(InjectedFault::LateTasksWait);
         let result = self.job(job).and_then(|open| {
             let count = open.clock_table.task_count();
             if task > count {

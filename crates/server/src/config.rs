@@ -7,7 +7,7 @@ use std::time::Instant;
 use matrix::FunctionTable;
 use rpc::message::{Base64Bytes, JobId};
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 
 /// Makes the function table of a job: the functions of the server and those of the modules that the job brings. The
 /// error says which module is wrong, and why.
@@ -74,22 +74,22 @@ pub struct LaneConfig {
     pub staged_limit_bytes: u64,
     /// Most bytes of cached key lists of one connection.
     pub key_list_limit_bytes: u64,
-    /// The rule that is disabled, if any.
-    #[cfg(any(test, feature = "broken"))]
-    pub broken: Option<Broken>,
+    /// The fault that is injected, if any.
+    #[cfg(any(test, feature = "fault-injection"))]
+    pub injected_fault: Option<InjectedFault>,
 }
 
 impl LaneConfig {
-    /// Whether a rule is disabled.
-    #[cfg(any(test, feature = "broken"))]
-    pub(crate) fn lacks(&self, rule: Broken) -> bool {
-        self.broken == Some(rule)
+    /// Whether a fault is injected.
+    #[cfg(any(test, feature = "fault-injection"))]
+    pub(crate) fn injects(&self, fault: InjectedFault) -> bool {
+        self.injected_fault == Some(fault)
     }
 
-    /// Always false: no rule is disabled without the feature.
-    #[cfg(not(any(test, feature = "broken")))]
+    /// Always false: no fault is injected without the feature.
+    #[cfg(not(any(test, feature = "fault-injection")))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
-    pub(crate) fn lacks(&self, _rule: Broken) -> bool {
+    pub(crate) fn injects(&self, _fault: InjectedFault) -> bool {
         false
     }
 }

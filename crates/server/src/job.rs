@@ -12,7 +12,7 @@ use rpc::message::{
 };
 
 use crate::barrier::JobBarrier;
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::job_lifecycle::modules_bytes;
 use crate::refusal::Refusal;
 use crate::rows::ExportCache;
@@ -186,10 +186,10 @@ impl LaneState {
 
     /// Whether the smallest clock, as this lane computes it, is at least `needed`.
     pub(crate) fn has_reached(&self, job: &Job, needed: Clock) -> bool {
-        if self.config.lacks(Broken::StalenessIgnored) {
+        if self.config.injects(InjectedFault::StalenessIgnored) {
             return true;
         }
-        if self.config.lacks(Broken::MinimumByCommits) {
+        if self.config.injects(InjectedFault::MinimumByCommits) {
             let count = job.clock_table.task_count();
             let sum: u64 = (0..count).filter_map(|task| job.clock_table.last_clock(task)).sum();
             return job.clock_table.minimum().is_none() || sum / u64::from(count.max(1)) >= needed;

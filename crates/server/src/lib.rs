@@ -16,7 +16,6 @@
 
 mod barrier;
 mod batch;
-mod broken;
 mod changes;
 mod clocks;
 mod closed_jobs;
@@ -27,6 +26,7 @@ pub mod error;
 mod foreign_session;
 mod function;
 mod handshake;
+mod injected_fault;
 mod job;
 mod job_lifecycle;
 mod key_lists;
@@ -44,10 +44,10 @@ pub mod state;
 mod stats;
 pub mod write_ahead;
 
-#[cfg(any(test, feature = "broken"))]
-pub use broken::Broken;
 pub use config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 pub use error::Error;
+#[cfg(any(test, feature = "fault-injection"))]
+pub use injected_fault::InjectedFault;
 pub use process::{ServerConfig, run};
 pub use replica::{ClusterEvent, ClusterEvents};
 pub use state::LaneState;

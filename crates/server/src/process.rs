@@ -136,8 +136,8 @@ impl ServerConfig {
             deferred_limit_bytes: (self.deferred_limit_bytes / lanes).max(self.window_bytes),
             staged_limit_bytes: self.staged_limit_bytes / lanes,
             key_list_limit_bytes: self.key_list_limit_bytes,
-            #[cfg(any(test, feature = "broken"))]
-            broken: None,
+            #[cfg(any(test, feature = "fault-injection"))]
+            injected_fault: None,
         }
     }
 }

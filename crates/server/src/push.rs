@@ -8,8 +8,8 @@ use rpc::message::{
     FaultKind, JobId, Message, Push, PushFunction, PushPosition, RequestId, Tick, TryFunction,
 };
 
-use crate::broken::Broken;
 use crate::connection::QueuedRequest;
+use crate::injected_fault::InjectedFault;
 use crate::job::{DeferredCall, DeferredRequest};
 use crate::key_lists::{CachedKeyList, TableId};
 use crate::refusal::Refusal;
@@ -195,7 +195,7 @@ impl LaneState {
 
     fn check_turn(&mut self, at: ConnectionId, head: PushHeader) -> Result<PushTurn, Refusal> {
         self.check_task(at, head.job, head.task)?;
-        let keeps_duplicates = self.config.lacks(Broken::DuplicatesApplied);
+        let keeps_duplicates = self.config.injects(InjectedFault::DuplicatesApplied);
         let expected = self.job(head.job)?.mark(head.task);
         Ok(match push_turn(expected, head.mark()) {
             PushTurn::AppliedBefore if keeps_duplicates => PushTurn::Next,
@@ -207,8 +207,8 @@ impl LaneState {
     /// it is reached.
     fn start_push(&mut self, head: PushHeader) -> Result<Option<u64>, Refusal> {
         let PushHeader { job, task, clock, .. } = head;
-        let breaks =
-            self.config.lacks(Broken::TickOvertakesPush) || self.config.lacks(Broken::DuplicatesApplied);
+        let breaks = self.config.injects(InjectedFault::TickOvertakesPush)
+            || self.config.injects(InjectedFault::DuplicatesApplied);
         let open = self.job(job)?;
         let known =
             open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;

@@ -5,7 +5,7 @@ use rpc::message::{
     DropRows, Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows, SNAPSHOT_LIMIT, ScanRows,
 };
 
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::job::Job;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
@@ -60,7 +60,7 @@ impl LaneState {
     }
 
     pub(crate) fn import(&mut self, at: ConnectionId, mut import: Import, out: &mut Vec<Effect>) {
-        import.first &= !self.config.lacks(Broken::ImportKeepsOldRows);
+        import.first &= !self.config.injects(InjectedFault::ImportKeepsOldRows);
         let (request, job) = (import.request, import.job);
         let limit = self.config.memory_limit_bytes;
         let result = self.job(job).and_then(|job| job.import_rows(import, limit));

@@ -14,11 +14,11 @@ use matrix::FunctionTable;
 use rpc::message::{Durability, FaultKind, JobId, RequestId};
 use rpc::{Message, Metrics};
 
-use crate::broken::Broken;
 use crate::changes::recorder::Recorder;
 use crate::closed_jobs::ClosedJobs;
 use crate::config::{LaneConfig, ModuleCache, OpenJobs};
 use crate::connection::{Connection, QueuedRequest};
+use crate::injected_fault::InjectedFault;
 use crate::job::{DeferredCall, DeferredRequest, Job};
 use crate::log::log_deferred;
 use crate::memory::MemoryCount;
@@ -104,7 +104,8 @@ impl LaneState {
         if let Message::Hello(hello) = message {
             return self.on_hello(now, at, &hello, out);
         }
-        let overtakes = self.config.lacks(Broken::TickOvertakesPush) && matches!(message, Message::Tick(_));
+        let overtakes =
+            self.config.injects(InjectedFault::TickOvertakesPush) && matches!(message, Message::Tick(_));
         // Frames of a connection that the lane has closed may still arrive.
         let Some(connection) = self.connections.get_mut(&at) else { return };
         if !connection.is_blocked || overtakes {

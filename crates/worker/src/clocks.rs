@@ -6,10 +6,10 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{Barrier, Leave, Released, Tick};
 
-use crate::broken::Broken;
 use crate::cache::Cache;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::call::{Call, CallOutput};
+use crate::injected_fault::InjectedFault;
 use crate::lane::{LinkState, PendingRequest, RequestOwner};
 use crate::state::{AgentEffect, AgentState};
 
@@ -30,7 +30,7 @@ impl AgentState {
     /// ahead, pushes of its own clock.
     pub fn resume_clock(&self) -> Option<Clock> {
         let clocks: Option<Vec<Clock>> = self.lanes.iter().map(|lane| lane.first_clock).collect();
-        if self.lacks(Broken::AttemptsBeginAtTheHighestClock) {
+        if self.injects(InjectedFault::AttemptsBeginAtTheHighestClock) {
             return clocks?.into_iter().max();
         }
         clocks?.into_iter().min()
@@ -72,7 +72,7 @@ impl AgentState {
             return;
         }
         // A prefetched answer may lack later pushes of other tasks. After a barrier a task must see all pushes.
-        if !self.lacks(Broken::PrefetchesSurviveBarriers) {
+        if !self.injects(InjectedFault::PrefetchesSurviveBarriers) {
             self.drop_all_prefetches();
         }
         if let Err(error) = self.push_residuals() {

@@ -16,13 +16,13 @@
 //! `retransmit_queue` and its `cached_key_lists`; `input` handles messages, connections and time.
 
 pub mod agent;
-mod broken;
 mod cache;
 mod cached_key_lists;
 mod call;
 mod cancellation;
 mod clocks;
 mod function;
+mod injected_fault;
 mod input;
 mod lane;
 mod lane_client;
@@ -41,11 +41,11 @@ pub mod state;
 pub mod stats;
 
 pub use agent::RemoteAgent;
-#[cfg(feature = "broken")]
-pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use call::CallOutput;
 pub use cancellation::CancellationToken;
+#[cfg(feature = "fault-injection")]
+pub use injected_fault::InjectedFault;
 pub use lane_client::{LaneClient, RetryPolicy};
 
 pub use prefetch::PrefetchCounts;

@@ -9,10 +9,10 @@ use rpc::Message;
 use rpc::message::Pull;
 
 use crate::agent::RemoteAgent;
-use crate::broken::Broken;
 use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::call::Call;
+use crate::injected_fault::InjectedFault;
 use crate::lane::{PendingRequest, RequestOwner};
 use crate::lane_keys::{LaneKeys, split_by_lane};
 use crate::pending_pull::{PendingPull, PrefetchPurpose};
@@ -127,7 +127,7 @@ impl AgentState {
         key_runs: KeyRuns,
         clock: Clock,
     ) -> Result<PendingPull, Error> {
-        let of_any_age = self.lacks(Broken::CacheIgnoresFreshness);
+        let of_any_age = self.injects(InjectedFault::CacheIgnoresFreshness);
         let state = &mut self.matrices[matrix];
         let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&key_runs, clock, of_any_age));
         let Some(mut filled) = filled else { return Ok(self.request_key_runs(matrix, key_runs, clock)) };

@@ -14,9 +14,9 @@ use rpc::Message;
 use rpc::layout::{JobLayout, LayoutError};
 use rpc::message::{Leave, RequestId};
 
-use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::call::{Call, CallOutput, CurrentCall};
+use crate::injected_fault::InjectedFault;
 use crate::lane::{Lane, LinkState, RequestOwner};
 use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
 use crate::prefetch::Prefetches;
@@ -105,8 +105,8 @@ pub struct AgentState {
     /// Most bytes of residuals.
     pub(crate) residual_limit_bytes: u64,
     pub(crate) effects: Vec<AgentEffect>,
-    /// The rule that is disabled, if any.
-    broken: Option<Broken>,
+    /// The fault that is injected, if any.
+    injected_fault: Option<InjectedFault>,
 }
 
 impl AgentState {
@@ -160,19 +160,19 @@ impl AgentState {
             prefetches: Prefetches::default(),
             residual_limit_bytes: RESIDUAL_LIMIT_BYTES,
             effects,
-            broken: None,
+            injected_fault: None,
         })
     }
 
-    /// Disables a rule, for the simulation.
-    #[cfg(feature = "broken")]
+    /// Injects a fault, for the simulation.
+    #[cfg(feature = "fault-injection")]
     #[must_use]
-    pub fn without_rule(self, rule: Option<Broken>) -> Self {
-        Self { broken: rule, ..self }
+    pub fn with_fault(self, fault: Option<InjectedFault>) -> Self {
+        Self { injected_fault: fault, ..self }
     }
 
-    pub(crate) fn lacks(&self, rule: Broken) -> bool {
-        self.broken == Some(rule)
+    pub(crate) fn injects(&self, fault: InjectedFault) -> bool {
+        self.injected_fault == Some(fault)
     }
 
     pub fn task(&self) -> u32 {
@@ -275,7 +275,7 @@ impl AgentState {
             None => false,
             Some(Call::Push) => lane.retransmit_queue.bytes() > lane.window,
             Some(Call::PushFunction(_)) => lane.retransmit_queue.awaits_answer(),
-            Some(Call::Tick) if self.lacks(Broken::TicksAreNotAwaited) => false,
+            Some(Call::Tick) if self.injects(InjectedFault::TicksAreNotAwaited) => false,
             Some(Call::Tick) => lane.link != LinkState::Open || !lane.retransmit_queue.is_all_sent(),
             Some(Call::Pull(open)) => lane
                 .requests
@@ -332,7 +332,7 @@ impl AgentState {
             Some(Call::Pull(pending)) => Some(pending.id),
             _ => None,
         };
-        let overtakes = self.lacks(Broken::RequestsOvertakeLog);
+        let overtakes = self.injects(InjectedFault::RequestsOvertakeLog);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
             lane.send_queue(now, at, &mut self.last_request_id, &mut self.effects);
             if overtakes || lane.retransmit_queue.is_all_sent() {

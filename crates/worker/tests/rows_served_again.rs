@@ -188,13 +188,13 @@ fn a_pull_asked_ahead_asks_for_the_rest_and_is_thrown_away_when_what_was_kept_is
     assert_eq!(world.agent.prefetch_counts().dropped, 1);
 }
 
-#[cfg(feature = "broken")]
+#[cfg(feature = "fault-injection")]
 #[test]
 fn with_the_rule_of_freshness_taken_out_a_row_serves_any_pull() {
     let mut world = world(SSP, ROOM);
     let layout = world.agent.layout().clone();
     let agent = worker::AgentState::new(world.now, layout, 0, matrix::FunctionTable::builtin());
-    world.agent = agent.unwrap().without_rule(Some(worker::Broken::CacheIgnoresFreshness));
+    world.agent = agent.unwrap().with_fault(Some(worker::InjectedFault::CacheIgnoresFreshness));
     assert_eq!(pull(&mut world, &KEYS), [2, 5, 11, 40]);
     tick(&mut world);
     tick(&mut world);

@@ -3,11 +3,11 @@
 use super::Finding;
 use crate::metadata::Package;
 
-/// The only package that may switch on [`BROKEN`].
+/// The only package that may switch on [`FAULT_INJECTION`].
 const SIMULATION: &str = "simulation";
 
 /// The feature with which rules are taken out of a state machine, to see that the simulation notices.
-const BROKEN: &str = "broken";
+const FAULT_INJECTION: &str = "fault-injection";
 
 /// What the program and the test of its state machines may depend on.
 const PROGRAM: &[&str] = &[
@@ -109,7 +109,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     // Only this crate knows flags and terminals.
     ("seraphim", PROGRAM),
-    // A test of all state machines. Only this crate may switch on their features `broken`.
+    // A test of all state machines. Only this crate may switch on their features `fault-injection`.
     (SIMULATION, PROGRAM),
     ("python", &["engine"]),
     (
@@ -127,9 +127,9 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new(&package.name, text));
             continue;
         };
-        let is_broken = |feature: &&String| feature.rsplit('/').next() == Some(BROKEN);
+        let injects_faults = |feature: &&String| feature.rsplit('/').next() == Some(FAULT_INJECTION);
         if let Some(feature) =
-            package.switched_features.iter().find(is_broken).filter(|_| package.name != SIMULATION)
+            package.switched_features.iter().find(injects_faults).filter(|_| package.name != SIMULATION)
         {
             let text = format!("switches on {feature}, which only {SIMULATION} may");
             findings.push(Finding::new(&package.name, text));
@@ -167,10 +167,12 @@ mod tests {
 
     #[test]
     fn only_the_simulation_takes_rules_out() {
-        let switching =
-            |name| Package { switched_features: vec!["server/broken".to_owned()], ..package(name, &[]) };
+        let switching = |name| Package {
+            switched_features: vec!["server/fault-injection".to_owned()],
+            ..package(name, &[])
+        };
         assert!(check(&[switching("simulation")]).is_empty());
-        assert!(check(&[switching("seraphim")])[0].text.contains("server/broken"));
+        assert!(check(&[switching("seraphim")])[0].text.contains("server/fault-injection"));
     }
 
     #[test]

@@ -4,12 +4,14 @@ use rpc::message::ControlBody;
 
 use super::test_master::{TestMaster, bytes, worker};
 use crate::runner::JobEvent;
-use crate::{Broken, Settings};
+use crate::{InjectedFault, Settings};
 
 #[test]
 fn what_a_member_says_twice_is_told_twice() {
-    let mut world =
-        TestMaster::with(Settings { broken: Some(Broken::DuplicatesDelivered), ..Settings::default() });
+    let mut world = TestMaster::with(Settings {
+        injected_fault: Some(InjectedFault::DuplicatesDelivered),
+        ..Settings::default()
+    });
     let worker = world.register(1, "w", 10, worker()).unwrap();
     let job = world.submit("j", 0, 1);
     world.take_started();

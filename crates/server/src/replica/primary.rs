@@ -9,8 +9,8 @@ use rpc::{Message, Metrics};
 
 use super::events::{ClusterEvent, ClusterEvents};
 use super::link::{LinkRefusal, OpenLink, StandbyLink};
-use crate::broken::Broken;
 use crate::changes::recorder::Recorder;
+use crate::injected_fault::InjectedFault;
 use crate::state::LaneState;
 
 /// A lane with the standbys of its replicated jobs.
@@ -57,7 +57,7 @@ impl PrimaryLane {
         for effect in effects {
             let replica = self.job_of(&effect, subject).and_then(|job| self.replicas.get_mut(&job));
             match replica.filter(|replica| replica.is_behind()) {
-                Some(_) if self.state.config.lacks(Broken::AnswerBeforeStandby) => out.push(effect),
+                Some(_) if self.state.config.injects(InjectedFault::AnswerBeforeStandby) => out.push(effect),
                 Some(replica) => replica.unconfirmed.push_back((replica.sent_count, effect)),
                 None => out.push(effect),
             }

@@ -10,8 +10,8 @@ use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
 use super::events::{ClusterEvent, ClusterEvents};
-use crate::broken::Broken;
 use crate::changes::replay::Replay;
+use crate::injected_fault::InjectedFault;
 use crate::state::LaneState;
 
 /// Until the standby has taken the job over, or the task reaches the primary, it asks again after this time.
@@ -142,7 +142,7 @@ impl StandbyLane {
         out: &mut Vec<Effect>,
     ) {
         let Some(copy) = self.copies.get_mut(&job) else {
-            if self.state.config.lacks(Broken::PrimaryIsNotRefused) {
+            if self.state.config.injects(InjectedFault::PrimaryIsNotRefused) {
                 let done = Done { request: u64::MAX, minimum: u64::MAX, applied: PushPosition::default() };
                 out.push(Effect::Send { connection: at, message: Message::Done(done) });
             }
@@ -207,7 +207,7 @@ impl StandbyLane {
     fn take_over(&mut self, now: Duration, job: JobId, lost: &str, out: &mut Vec<Effect>) {
         let Some(copy) = self.copies.remove(&job) else { return };
         copy.replay.finish(&mut self.state);
-        if !self.state.config.lacks(Broken::PrimaryIsNotRefused) {
+        if !self.state.config.injects(InjectedFault::PrimaryIsNotRefused) {
             self.primaries.remove(&copy.at);
             out.push(Effect::Close { connection: copy.at });
         }

@@ -4,23 +4,23 @@ use matrix::{Consistency, OwnedValues};
 use rpc::message::{Import, Message};
 
 use super::world::*;
-use crate::{Broken, LaneConfig};
+use crate::{InjectedFault, LaneConfig};
 
-fn world(broken: Broken, consistency: Consistency) -> World {
-    let config = LaneConfig { broken: Some(broken), ..config() };
+fn world(broken: InjectedFault, consistency: Consistency) -> World {
+    let config = LaneConfig { injected_fault: Some(broken), ..config() };
     World::with(config, open(2, vec![spec("w", consistency)]))
 }
 
 #[test]
 fn without_staleness_nobody_waits() {
-    let mut world = world(Broken::StalenessIgnored, Consistency::Ssp { staleness: 0 });
+    let mut world = world(InjectedFault::StalenessIgnored, Consistency::Ssp { staleness: 0 });
     world.tick(0, 9);
     assert_eq!(pulled(world.pull(1, 0, 9)), [0.0; 2]);
 }
 
 #[test]
 fn a_tick_that_overtakes_shows_a_clock_whose_push_is_missing() {
-    let mut world = world(Broken::TickOvertakesPush, Consistency::Ssp { staleness: 0 });
+    let mut world = world(InjectedFault::TickOvertakesPush, Consistency::Ssp { staleness: 0 });
     world.tick(0, 1);
     world.push(0, 1, 0);
     world.tick(0, 2);
@@ -30,7 +30,7 @@ fn a_tick_that_overtakes_shows_a_clock_whose_push_is_missing() {
 
 #[test]
 fn duplicates_are_applied() {
-    let mut world = world(Broken::DuplicatesApplied, Consistency::Asp);
+    let mut world = world(InjectedFault::DuplicatesApplied, Consistency::Asp);
     world.push(0, 0, 0);
     world.push(0, 0, 0);
     assert_eq!(world.rows(), [2.0; 2]);
@@ -38,14 +38,14 @@ fn duplicates_are_applied() {
 
 #[test]
 fn a_minimum_of_commits_lets_the_fast_one_pass() {
-    let mut world = world(Broken::MinimumByCommits, Consistency::Bsp);
+    let mut world = world(InjectedFault::MinimumByCommits, Consistency::Bsp);
     world.tick(0, 2);
     assert_eq!(pulled(world.pull(1, 0, 1)), [0.0; 2], "task 1 has not ticked");
 }
 
 #[test]
 fn an_import_leaves_what_was_there() {
-    let mut world = world(Broken::ImportKeepsOldRows, Consistency::Asp);
+    let mut world = world(InjectedFault::ImportKeepsOldRows, Consistency::Asp);
     world.push(0, 0, 0);
     let (keys, values) = (Vec::new(), OwnedValues::F64(Vec::new()));
     let import = Import {
@@ -64,7 +64,7 @@ fn an_import_leaves_what_was_there() {
 
 #[test]
 fn a_removed_task_holds_its_waiters() {
-    let mut world = world(Broken::RemovedTaskKeepsWaiters, Consistency::Bsp);
+    let mut world = world(InjectedFault::RemovedTaskKeepsWaiters, Consistency::Bsp);
     world.tick(0, 1);
     world.pull(1, 0, 1);
     assert!(world.send(TOOL, leave(1)).is_empty());

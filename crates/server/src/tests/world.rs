@@ -32,7 +32,7 @@ pub(super) fn config() -> LaneConfig {
         deferred_limit_bytes: 1 << 20,
         staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 1 << 20,
-        broken: None,
+        injected_fault: None,
     }
 }
 

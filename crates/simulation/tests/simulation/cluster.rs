@@ -9,7 +9,7 @@ use rpc::Message;
 use rpc::message::{Durability, Hello, Join, Leave, OpenJob, Role};
 use rpc::service::{Effect, Service};
 use server::replica::{PrimaryLane, StandbyLane};
-use server::{Broken, LaneConfig, LaneState};
+use server::{InjectedFault as Broken, LaneConfig, LaneState};
 
 use crate::history::{History, TaskEvent};
 use crate::network::Connection;
@@ -87,7 +87,7 @@ pub(crate) struct Lane {
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
     pub(crate) broken: Option<Broken>,
-    pub(crate) broken_agent: Option<worker::Broken>,
+    pub(crate) broken_agent: Option<worker::InjectedFault>,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) random: RandomStream,
@@ -135,7 +135,7 @@ impl Lane {
             deferred_limit_bytes: scenario.deferred_limit,
             staged_limit_bytes: 1 << 20,
             key_list_limit_bytes: scenario.key_list_limit,
-            broken,
+            injected_fault: broken,
         })
     }
 }
@@ -150,7 +150,7 @@ impl Cluster {
         scenario: Scenario,
         lanes: Vec<Lane>,
         broken: Option<Broken>,
-        broken_agent: Option<worker::Broken>,
+        broken_agent: Option<worker::InjectedFault>,
     ) -> Self {
         Self::beginning_at(0, scenario, lanes, broken, broken_agent)
     }
@@ -161,7 +161,7 @@ impl Cluster {
         scenario: Scenario,
         lanes: Vec<Lane>,
         broken: Option<Broken>,
-        broken_agent: Option<worker::Broken>,
+        broken_agent: Option<worker::InjectedFault>,
     ) -> Self {
         let mut cluster = Self {
             broken,

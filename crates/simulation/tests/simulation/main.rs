@@ -33,13 +33,17 @@ mod whole_cluster;
 
 use history::Facts;
 use scenario::{InjectedFault, Scenario};
-use server::Broken;
+use server::InjectedFault as Broken;
 
 /// End of the search for rare seeds.
 const FAR_OUT: u64 = 6_000;
 
 /// Returns the faults of a run, and the counts of what happened.
-fn run(seed: u64, broken: Option<Broken>, broken_agent: Option<worker::Broken>) -> (Vec<String>, Facts) {
+fn run(
+    seed: u64,
+    broken: Option<Broken>,
+    broken_agent: Option<worker::InjectedFault>,
+) -> (Vec<String>, Facts) {
     let (mut faults, mut facts) = (Vec::new(), Facts::default());
     for (scenario, history) in neighbours::run(&Scenario::of(seed), broken, broken_agent) {
         let (found, reached) = checker::check(&scenario, &history);
@@ -165,11 +169,11 @@ fn found(broken: Broken) {
     seeds::find(broken, |seed| run(seed, Some(broken), None));
 }
 
-fn found_in_agent(broken: worker::Broken) {
+fn found_in_agent(broken: worker::InjectedFault) {
     seeds::find(broken, |seed| run(seed, None, Some(broken)));
 }
 
-fn found_in_master(broken: master::Broken) {
+fn found_in_master(broken: master::InjectedFault) {
     seeds::find(broken, |seed| control::run(&control::Scenario::of(seed), Some(broken)));
 }
 
@@ -225,67 +229,67 @@ fn late_tasks_that_wait_for_those_who_wait_for_them_are_found() {
 
 #[test]
 fn a_cache_that_serves_what_is_too_old_is_found() {
-    found_in_agent(worker::Broken::CacheIgnoresFreshness);
+    found_in_agent(worker::InjectedFault::CacheIgnoresFreshness);
 }
 
 #[test]
 fn what_is_heard_and_kept_all_the_same_is_found() {
-    found_in_master(master::Broken::AcknowledgementsIgnored);
+    found_in_master(master::InjectedFault::AcknowledgementsIgnored);
 }
 
 #[test]
 fn repeats_that_are_taken_again_is_found() {
-    found_in_master(master::Broken::DuplicatesDelivered);
+    found_in_master(master::InjectedFault::DuplicatesDelivered);
 }
 
 #[test]
 fn what_is_not_said_again_after_a_reset_is_found() {
-    found_in_master(master::Broken::NoRetransmission);
+    found_in_master(master::InjectedFault::NoRetransmission);
 }
 
 #[test]
 fn a_lease_that_never_ends_is_found() {
-    found_in_master(master::Broken::LeaseNeverExpires);
+    found_in_master(master::InjectedFault::LeaseNeverExpires);
 }
 
 #[test]
 fn members_that_pay_for_the_sleep_of_the_master_is_found() {
-    found_in_master(master::Broken::OwnPauseCounted);
+    found_in_master(master::InjectedFault::OwnPauseCounted);
 }
 
 #[test]
 fn members_that_stay_without_a_connection_are_found() {
-    found_in_master(master::Broken::DisconnectedMembersStay);
+    found_in_master(master::InjectedFault::DisconnectedMembersStay);
 }
 
 #[test]
 fn connected_members_that_lose_their_names_are_found() {
-    found_in_master(master::Broken::ConnectedMembersLoseNames);
+    found_in_master(master::InjectedFault::ConnectedMembersLoseNames);
 }
 
 #[test]
 fn a_queue_that_starts_from_behind_is_found() {
-    found_in_master(master::Broken::QueueReversed);
+    found_in_master(master::InjectedFault::QueueReversed);
 }
 
 #[test]
 fn requests_that_overtake_an_unfinished_log_are_found() {
-    found_in_agent(worker::Broken::RequestsOvertakeLog);
+    found_in_agent(worker::InjectedFault::RequestsOvertakeLog);
 }
 
 #[test]
 fn ticks_that_are_not_awaited_are_found() {
-    found_in_agent(worker::Broken::TicksAreNotAwaited);
+    found_in_agent(worker::InjectedFault::TicksAreNotAwaited);
 }
 
 #[test]
 fn attempts_that_begin_at_the_highest_clock_are_found() {
-    found_in_agent(worker::Broken::AttemptsBeginAtTheHighestClock);
+    found_in_agent(worker::InjectedFault::AttemptsBeginAtTheHighestClock);
 }
 
 #[test]
 fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
-    found_in_agent(worker::Broken::PrefetchesSurviveBarriers);
+    found_in_agent(worker::InjectedFault::PrefetchesSurviveBarriers);
 }
 
 #[test]
@@ -307,7 +311,7 @@ fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
     for rule in [
         whole_cluster::Broken::Lane(Broken::StalenessIgnored),
         whole_cluster::Broken::Lane(Broken::DuplicatesApplied),
-        whole_cluster::Broken::Master(master::Broken::LeaseNeverExpires),
+        whole_cluster::Broken::Master(master::InjectedFault::LeaseNeverExpires),
     ] {
         seeds::find(rule, |seed| whole_cluster::run(seed, Some(rule)));
     }

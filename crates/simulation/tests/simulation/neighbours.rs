@@ -3,7 +3,7 @@
 
 use rpc::Message;
 use rpc::message::CloseJob;
-use server::Broken;
+use server::InjectedFault as Broken;
 
 use crate::cluster::Cluster;
 use crate::history::History;
@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 pub(crate) fn run(
     scenario: &Scenario,
     broken: Option<Broken>,
-    broken_agent: Option<worker::Broken>,
+    broken_agent: Option<worker::InjectedFault>,
 ) -> Vec<(Scenario, History)> {
     let mut first = Cluster::new(scenario.clone(), Vec::new(), broken, broken_agent);
     let mut second = scenario.second().map(|scenario| {

@@ -55,11 +55,11 @@ impl Task {
         scenario: &Scenario,
         layout: JobLayout,
         id: u32,
-        broken: Option<worker::Broken>,
+        broken: Option<worker::InjectedFault>,
     ) -> Self {
         let connections = vec![None; layout.lanes.len()];
         let agent = AgentState::new(time(now), layout, id, FunctionTable::builtin());
-        let agent = agent.expect("a good layout").without_rule(broken);
+        let agent = agent.expect("a good layout").with_fault(broken);
         Self {
             id,
             agent,

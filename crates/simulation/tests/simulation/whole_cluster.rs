@@ -70,8 +70,8 @@ impl Facts {
 /// A rule that a broken build leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    Lane(server::Broken),
-    Master(master::Broken),
+    Lane(server::InjectedFault),
+    Master(master::InjectedFault),
     /// A job that ends is closed on the first of its servers only.
     ClosesTheFirstOnly,
     /// Workers ignore the end of a job: its tasks wait until their wait limit.

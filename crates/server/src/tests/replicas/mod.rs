@@ -13,7 +13,7 @@ use rpc::reader::read_messages;
 use rpc::service::{ConnectionId, Effect, Service};
 
 use super::world::*;
-use crate::broken::Broken;
+use crate::injected_fault::InjectedFault;
 use crate::replica::{ClusterEvent, ClusterEvents, LinkRefusal, PrimaryLane, StandbyLane, StandbyLink};
 use crate::{LaneConfig, LaneState};
 
@@ -71,15 +71,15 @@ fn hello_of(role: Role) -> Message {
 }
 
 impl Pair {
-    fn new(broken: Option<Broken>) -> Self {
+    fn new(injected_fault: Option<InjectedFault>) -> Self {
         let (link, events) = (TestLink::default(), [ClusterEvents::default(), ClusterEvents::default()]);
         let opened = link.clone();
         let open_link = Box::new(move |_: JobId, standby: &Standby| {
             assert_eq!(standby.lane, 1);
             Box::new(opened.clone()) as Box<dyn StandbyLink>
         });
-        let of_primary = LaneState::new(LaneConfig { broken, ..config() });
-        let of_standby = LaneState::new(LaneConfig { broken, lane: 1, incarnation: 6, ..config() });
+        let of_primary = LaneState::new(LaneConfig { injected_fault, ..config() });
+        let of_standby = LaneState::new(LaneConfig { injected_fault, lane: 1, incarnation: 6, ..config() });
         let primary = PrimaryLane::new(of_primary, open_link, events[0].clone());
         let standby = StandbyLane::new(of_standby, events[1].clone());
         Self { primary, standby, link, link_number: LINK, events }
@@ -211,7 +211,7 @@ fn nothing_is_acknowledged_before_the_standby_has_it() {
 
 #[test]
 fn a_lane_without_the_rule_answers_too_early() {
-    let mut pair = Pair::new(Some(Broken::AnswerBeforeStandby));
+    let mut pair = Pair::new(Some(InjectedFault::AnswerBeforeStandby));
     pair.tell_primary(TOOL, hello_of(Role::Tool));
     let effects = pair.tell_primary(TOOL, Message::OpenJob(replicated(1, Consistency::Asp)));
     assert!(matches!(only(effects), Message::Done(_)));

@@ -11,7 +11,7 @@ mod member;
 mod scenario;
 pub(crate) mod world;
 
-use master::Broken;
+use master::InjectedFault as Broken;
 use rpc::message::Base64Bytes;
 
 pub(crate) use checker::check;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use control::JobState;
-use master::{Broken, Settings};
+use master::{InjectedFault as Broken, Settings};
 use math::random::RandomStream;
 use rpc::message::JobId;
 
@@ -154,7 +154,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
-        let settings = Settings { broken, ..scenario.settings.clone() };
+        let settings = Settings { injected_fault: broken, ..scenario.settings.clone() };
         let mut world = Self {
             now: 0,
             schedule: Schedule::default(),

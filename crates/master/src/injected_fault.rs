@@ -1,9 +1,9 @@
-//! Rules that the simulation disables, one at a time, to prove that its checker notices.
+//! Faults that the simulation injects, one at a time, to prove that its checker notices.
 
-/// A rule that is disabled.
-#[cfg_attr(not(feature = "broken"), allow(unreachable_pub, reason = "shown only to the simulation"))]
+/// A rule that does not hold.
+#[cfg_attr(not(feature = "fault-injection"), allow(unreachable_pub, reason = "shown only to the simulation"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum InjectedFault {
     /// Messages that members have acknowledged are kept all the same.
     AcknowledgementsIgnored,
     /// A message that a member sends twice is delivered twice.
