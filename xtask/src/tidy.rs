@@ -13,6 +13,7 @@ mod purity;
 mod ratchet;
 mod rust_text;
 mod tables;
+mod value_names;
 mod vocabulary;
 mod words;
 
@@ -51,6 +52,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(purity::check(&files));
     findings.extend(module_docs::check(&files));
     findings.extend(ratchet::check(&files));
+    findings.extend(value_names::check(&files));
     findings.extend(vocabulary::check(&files));
     findings.extend(words::check(&files));
     findings.extend(links::check(root, &files));

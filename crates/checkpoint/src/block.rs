@@ -134,14 +134,14 @@ impl<R: Read> BlockReader<R> {
             return Ok(None);
         }
         let start = self.offset;
-        let found: [u8; HEADER_BYTES] = self.array("a block")?;
-        let kind = u32::from_le_bytes([found[0], found[1], found[2], found[3]]);
-        let length = found[4..12].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let actual: [u8; HEADER_BYTES] = self.array("a block")?;
+        let kind = u32::from_le_bytes([actual[0], actual[1], actual[2], actual[3]]);
+        let length = actual[4..12].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         if length > BLOCK_LIMIT_BYTES {
             return Err(self.damaged(start, "a block has an impossible length"));
         }
         self.read_bytes(length, bytes)?;
-        if header(kind, &[bytes]) != found {
+        if header(kind, &[bytes]) != actual {
             return Err(self.damaged(start, "the checksum of a block does not fit its bytes"));
         }
         if kind != END {

@@ -172,15 +172,15 @@ impl Folder {
         while let Some((number, base)) = chain.last().and_then(|last| Some((last.number, last.base?))) {
             let missing =
                 || Error::MissingBase { location: self.location().to_owned(), number, base: base.number };
-            let (found, crc) = match self.read_manifest(base.number) {
-                Ok(found) => found,
+            let (manifest, crc) = match self.read_manifest(base.number) {
+                Ok(manifest) => manifest,
                 Err(Error::UnknownNumber { .. } | Error::NoCheckpoint { .. }) => return Err(missing()),
                 Err(error) => return Err(error),
             };
             if base.number >= number || crc != base.crc32c {
                 return Err(missing());
             }
-            chain.push(found);
+            chain.push(manifest);
         }
         chain.reverse();
         Ok(chain)
@@ -383,9 +383,9 @@ impl Folder {
     /// Those of the store.
     pub fn prune(&self, keep: usize, committed: u64) -> Result<Vec<u64>, Error> {
         let complete = self.numbers()?.into_iter().rev().filter(|number| *number < committed);
-        let kept = self.with_bases(complete.take(keep.saturating_sub(1)).chain([committed]));
+        let remaining = self.with_bases(complete.take(keep.saturating_sub(1)).chain([committed]));
         let all = self.all_numbers()?.into_iter();
-        self.remove_numbers(all.filter(|number| *number < committed && !kept.contains(number)).collect())
+        self.remove_numbers(all.filter(|number| *number < committed && !remaining.contains(number)).collect())
     }
 
     /// The numbers of the checkpoints that are not complete. A running training may be writing the last one, if it is newer
@@ -413,8 +413,8 @@ impl Folder {
             }
             if left == 0 {
                 let all = self.all_numbers()?;
-                let kept = self.with_bases(all.iter().copied().filter(|other| *other >= number));
-                return self.remove_numbers(all.difference(&kept).copied().collect());
+                let remaining = self.with_bases(all.iter().copied().filter(|other| *other >= number));
+                return self.remove_numbers(all.difference(&remaining).copied().collect());
             }
         }
         Ok(Vec::new())

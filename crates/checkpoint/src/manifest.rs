@@ -114,15 +114,15 @@ impl Manifest {
         if rest != format!("\ncrc32c {crc:08x}\n").as_bytes() {
             return Err(damaged(end, "the checksum of the manifest does not fit"));
         }
-        let found: serde_json::Value =
+        let value: serde_json::Value =
             serde_json::from_slice(line).map_err(|error| damaged(0, &error.to_string()))?;
-        let version = found.get("format_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let version = value.get("format_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if version > u64::from(VERSION) {
             let (location, path) = (location.to_owned(), path.to_owned());
             let version = u32::try_from(version).unwrap_or(u32::MAX);
             return Err(Error::NewerFormat { location, path, version, newest: VERSION });
         }
-        let manifest = serde_json::from_value(found).map_err(|error| damaged(0, &error.to_string()))?;
+        let manifest = serde_json::from_value(value).map_err(|error| damaged(0, &error.to_string()))?;
         Ok((manifest, crc))
     }
 }

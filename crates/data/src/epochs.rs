@@ -328,9 +328,9 @@ impl TaskData {
             self.rebatcher.fill_shuffled(window.len(), &mut self.random, read)?;
             self.taken_count += window.len();
         }
-        let found = self.rebatcher.finish(&mut self.batch);
-        self.shuffled_count += if found { self.batch.record_count() as u64 } else { 0 };
-        Ok(found)
+        let has_batch = self.rebatcher.finish(&mut self.batch);
+        self.shuffled_count += if has_batch { self.batch.record_count() as u64 } else { 0 };
+        Ok(has_batch)
     }
 }
 
@@ -361,11 +361,11 @@ impl BatchStream for TaskData {
     }
 
     fn next_into(&mut self, batch: &mut Batch) -> Result<bool, Error> {
-        let found = self.advance()?;
-        if found {
+        let has_batch = self.advance()?;
+        if has_batch {
             std::mem::swap(batch, &mut self.batch);
         }
-        Ok(found)
+        Ok(has_batch)
     }
 
     fn rank_columns(&mut self, keys: &KeySet) -> Result<bool, Error> {

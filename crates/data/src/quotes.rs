@@ -51,12 +51,12 @@ impl Quotes {
     /// Finds the first quote from `at` on that is not escaped.
     pub(crate) fn closing_quote(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         loop {
-            let found = if self.backslash {
+            let distance = if self.backslash {
                 memchr2(b'"', b'\\', bytes.get(at..)?)
             } else {
                 memchr(b'"', bytes.get(at..)?)
             };
-            let quote = at + found?;
+            let quote = at + distance?;
             if bytes[quote] == b'"' && bytes.get(quote + 1) != Some(&b'"') {
                 return Some(quote);
             }

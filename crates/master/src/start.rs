@@ -34,8 +34,8 @@ impl MasterState {
                     continue;
                 }
                 (servers, workers) => {
-                    let here = |found: &Result<Vec<Member>, usize>, wanted: u32| {
-                        found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
+                    let here = |chosen: &Result<Vec<Member>, usize>, wanted: u32| {
+                        chosen.as_ref().map_or_else(|count| *count, |_| wanted as usize)
                     };
                     let of_group =
                         if group.is_empty() { String::new() } else { format!(" of group \"{group}\"") };
@@ -77,14 +77,14 @@ impl MasterState {
         count: u32,
     ) -> Result<Vec<Member>, usize> {
         let connected = self.members.iter().filter(|alive| alive.connection.is_some() && is_wanted(alive));
-        let mut found: Vec<&Member> = connected.map(|alive| &alive.member).collect();
-        if found.len() < count as usize {
-            return Err(found.len());
+        let mut members: Vec<&Member> = connected.map(|alive| &alive.member).collect();
+        if members.len() < count as usize {
+            return Err(members.len());
         }
-        found.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
-        found.truncate(count as usize);
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found.into_iter().cloned().collect())
+        members.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
+        members.truncate(count as usize);
+        members.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(members.into_iter().cloned().collect())
     }
 
     pub(crate) fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>) {

@@ -53,14 +53,14 @@ impl ExactSum {
 
     /// Carries, so that all digits but the last are from 0 to 2^32 - 1.
     fn carry(&mut self) {
-        let mut carried = 0;
+        let mut carry = 0;
         let last = DIGITS - 1;
         for digit in &mut self.digits[..last] {
-            let sum = *digit + carried;
+            let sum = *digit + carry;
             *digit = sum & 0xffff_ffff;
-            carried = sum >> DIGIT;
+            carry = sum >> DIGIT;
         }
-        self.digits[last] += carried;
+        self.digits[last] += carry;
         self.terms_since_carry = 0;
     }
 

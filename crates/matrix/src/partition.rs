@@ -78,12 +78,12 @@ impl<E: RuleElement> Partition<E> {
         self.lists.as_ref()
     }
 
-    /// Runs a program on all tables. `kept` is a buffer.
+    /// Runs a program on all tables. `old_rows` is a buffer.
     pub(crate) fn run(
         &mut self,
         program: &PushProgram,
         mode: RunMode,
-        kept: &mut Vec<E>,
+        old_rows: &mut Vec<E>,
     ) -> Result<(), Error> {
         if let Some(write) = &program.list_write {
             let lists = self.lists.as_mut().expect("the call was checked");
@@ -92,7 +92,7 @@ impl<E: RuleElement> Partition<E> {
                 RunMode::Commit => write.run(self.number, lists),
             };
         }
-        run_program(program, &mut self.tables, mode, kept, &mut self.spare_row)
+        run_program(program, &mut self.tables, mode, old_rows, &mut self.spare_row)
     }
 
     /// Merges what a read at `clock` sees. Returns the error of a staged function that failed, if any.

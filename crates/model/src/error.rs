@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// Another version of the program wrote the model.
     #[error(
-        "{} has model format version {found}, this program ({}) reads version {known}; use the program that wrote it ({written_by}), or train again{}",
+        "{} has model format version {actual}, this program ({}) reads version {newest}; use the program that wrote it ({written_by}), or train again{}",
         path.display(),
         env!("CARGO_PKG_VERSION"),
         damage_note(*damage)
@@ -62,9 +62,9 @@ pub enum Error {
         /// The path of the manifest.
         path: PathBuf,
         /// The format version in the file.
-        found: u64,
+        actual: u64,
         /// The newest format version that this program reads.
-        known: u64,
+        newest: u64,
         /// The version of the program that wrote the file.
         written_by: String,
         /// Recorded and actual checksum when they differ: then the version itself may be corrupt.

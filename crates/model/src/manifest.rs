@@ -209,11 +209,11 @@ fn verify(bytes: &[u8]) -> Result<(), ChecksumMismatch> {
 
 /// Returns the error of a model of an unsupported version.
 fn version_error(value: &serde_json::Value, path: &Path, damage: Option<ChecksumMismatch>) -> Option<Error> {
-    let found = value.get("format_version")?.as_u64()?;
-    if (OLDEST_VERSION..=FORMAT_VERSION).contains(&found) || value.get("format")?.as_str()? != FORMAT_NAME {
+    let actual = value.get("format_version")?.as_u64()?;
+    if (OLDEST_VERSION..=FORMAT_VERSION).contains(&actual) || value.get("format")?.as_str()? != FORMAT_NAME {
         return None;
     }
     let written_by = value.get("program_version").and_then(|v| v.as_str()).unwrap_or("unknown").to_owned();
     let damage = damage.map(|d| (d.expected, d.actual));
-    Some(Error::ModelVersion { path: path.into(), found, known: FORMAT_VERSION, written_by, damage })
+    Some(Error::ModelVersion { path: path.into(), actual, newest: FORMAT_VERSION, written_by, damage })
 }

@@ -105,16 +105,19 @@ impl<'a> MatrixPlan<'a> {
             return weights.append(name, rows.values.as_values().bytes());
         }
         let columns = self.spec.columns as usize;
-        let kept: Option<Vec<usize>> = self
+        let nonzero_rows: Option<Vec<usize>> = self
             .skips_zeros
             .then(|| (0..rows.keys.len()).filter(|row| !is_zero(&rows.values, *row, columns)).collect());
         let keys: &[u8] = bytemuck::cast_slice(&rows.keys);
         if self.has_keys {
-            weights.append(&keys_tensor(&self.spec.name), &select(keys, kept.as_deref(), KEY_BYTES))?;
+            weights
+                .append(&keys_tensor(&self.spec.name), &select(keys, nonzero_rows.as_deref(), KEY_BYTES))?;
         }
         let row_bytes = columns * self.spec.element.size();
-        weights
-            .append(&self.spec.name, &select(rows.values.as_values().bytes(), kept.as_deref(), row_bytes))?;
+        weights.append(
+            &self.spec.name,
+            &select(rows.values.as_values().bytes(), nonzero_rows.as_deref(), row_bytes),
+        )?;
         let Some(optimizer) = optimizer.filter(|_| !self.slots.is_empty()) else { return Ok(()) };
         if self.optimizer_has_keys() {
             optimizer.append(&keys_tensor(&self.spec.name), keys)?;

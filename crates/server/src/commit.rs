@@ -225,10 +225,10 @@ impl StagedChunk {
             let matrix = matrix.spec().name.clone();
             return Err(matrix::Error::ValueCount { matrix, expected, actual }.into());
         }
-        let Self { table, runs, keys, positions: found, values } = self;
+        let Self { table, runs, keys, positions, values } = self;
         let parts = Self::key_runs(*table, runs, keys, values.as_values(), columns);
-        for ((part, values), found) in parts.zip(found) {
-            matrix.check_push(part, found, values)?;
+        for ((part, values), positions) in parts.zip(positions) {
+            matrix.check_push(part, positions, values)?;
         }
         Ok(())
     }
@@ -237,10 +237,10 @@ impl StagedChunk {
     fn merge(&mut self, matrix: &mut Matrix, index: u32) {
         let columns = matrix.spec().columns_of_table();
         let name = PushId { clock: 0, task: 0, index };
-        let Self { table, runs, keys, positions: found, values } = self;
+        let Self { table, runs, keys, positions, values } = self;
         let parts = Self::key_runs(*table, runs, keys, values.as_values(), columns);
-        for ((part, values), found) in parts.zip(found) {
-            matrix.push_checked(part, found, name, values);
+        for ((part, values), positions) in parts.zip(positions) {
+            matrix.push_checked(part, positions, name, values);
         }
     }
 }

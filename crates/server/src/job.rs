@@ -150,11 +150,11 @@ impl Job {
         let rows: u64 = self.matrices.iter().map(Matrix::size_bytes).sum();
         let snapshots_of =
             |matrix: usize| self.snapshots.iter().flatten().filter_map(move |all| all.get(matrix));
-        let kept: u64 = (0..)
+        let snapshot_bytes: u64 = (0..)
             .zip(&self.matrices)
             .map(|(number, matrix)| matrix.snapshot_bytes(snapshots_of(number)))
             .sum();
-        rows + kept + modules_bytes(&self.open_request)
+        rows + snapshot_bytes + modules_bytes(&self.open_request)
     }
 }
 

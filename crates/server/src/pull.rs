@@ -184,7 +184,7 @@ fn read(
     clock: Clock,
 ) -> Result<OwnedValues, Refusal> {
     let (element, columns) = (matrix.spec().element, matrix.spec().columns_of_table());
-    let (runs, keys, found) = list.with_positions(place);
+    let (runs, keys, positions) = list.with_positions(place);
     let bytes = (keys.len() as u64).saturating_mul((columns * element.size()) as u64);
     if bytes > ANSWER_LIMIT_BYTES && keys.len() > 1 {
         let text = format!(
@@ -196,10 +196,10 @@ fn read(
     }
     let mut values = OwnedValues::with_capacity(element, keys.len() * columns);
     let mut start = 0;
-    for (run, found) in runs.iter().zip(found) {
+    for (run, positions) in runs.iter().zip(positions) {
         let end = start + run.count as usize;
         let part = KeyRun { partition: run.partition, table: place.table, keys: &keys[start..end] };
-        matrix.pull(part, found, clock, &mut values)?;
+        matrix.pull(part, positions, clock, &mut values)?;
         start = end;
     }
     Ok(values)

@@ -326,7 +326,7 @@ pub(crate) fn merge(
     values: WireValues,
 ) -> Result<(), Refusal> {
     let columns = matrix.spec().columns_of_table();
-    let (runs, keys, found) = list.with_positions(place);
+    let (runs, keys, positions) = list.with_positions(place);
     let (expected, actual) = (keys.len() * columns, values.len());
     if actual != expected {
         return Err(matrix::Error::ValueCount { matrix: matrix.spec().name.clone(), expected, actual }.into());
@@ -341,11 +341,11 @@ pub(crate) fn merge(
         let part = KeyRun { partition: run.partition, table: place.table, keys };
         Some((part, values.slice(range.start * columns..range.end * columns)))
     });
-    for ((part, values), found) in parts.clone().zip(&mut *found) {
-        matrix.check_push(part, found, values)?;
+    for ((part, values), positions) in parts.clone().zip(&mut *positions) {
+        matrix.check_push(part, positions, values)?;
     }
-    for ((part, values), found) in parts.zip(found) {
-        matrix.push_checked(part, found, name, values);
+    for ((part, values), positions) in parts.zip(positions) {
+        matrix.push_checked(part, positions, name, values);
     }
     Ok(())
 }

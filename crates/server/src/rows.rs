@@ -73,8 +73,8 @@ impl LaneState {
         let dropped = self.job(job).and_then(|job| job.drop_snapshot(snapshot));
         self.count_memory();
         let (used, limit) = (self.memory.bytes(), self.config.memory_limit_bytes);
-        let kept = |job: &mut Job| job.take_snapshot((snapshot, records_changes), used, limit);
-        let result = dropped.and_then(|()| self.job(job).and_then(kept));
+        let take = |job: &mut Job| job.take_snapshot((snapshot, records_changes), used, limit);
+        let result = dropped.and_then(|()| self.job(job).and_then(take));
         self.reply(at, request, job, result, out);
     }
 
@@ -111,10 +111,10 @@ impl Job {
     /// The rows from a key on, and perhaps more of them: those that are kept from the request before, if it asked for
     /// them too.
     fn export_from(&mut self, matrix: u32, from: u64) -> Result<ExportCache, Refusal> {
-        let kept = self.export_cache.take().filter(|kept| kept.matrix == matrix);
-        let counts = match kept {
-            Some(kept) if kept.has(from) => return Ok(kept),
-            Some(kept) => Some(kept.counts),
+        let cached = self.export_cache.take().filter(|cached| cached.matrix == matrix);
+        let counts = match cached {
+            Some(cached) if cached.has(from) => return Ok(cached),
+            Some(cached) => Some(cached.counts),
             None => None,
         };
         let bound = self.minimum_or_max();
@@ -135,17 +135,17 @@ impl Job {
         if self.matrix(matrix)?.spec().storage.has_lists() {
             return self.list_page(request, matrix, (from, skip));
         }
-        let kept = self.export_from(matrix, from)?;
-        let (rows, counts) = (&kept.rows, kept.counts);
+        let cached = self.export_from(matrix, from)?;
+        let (rows, counts) = (&cached.rows, cached.counts);
         let start = rows.keys.partition_point(|key| *key < from);
         let row_bytes = if rows.keys.is_empty() { 1 } else { rows.row_bytes(0) };
         let end = rows.keys.len().min(start + (PAGE_BYTES / row_bytes).max(1));
         let (keys, values) = rows.slice(start..end).into_sections();
-        let next = rows.keys.get(end).copied().or(kept.end);
+        let next = rows.keys.get(end).copied().or(cached.end);
         let (row_count, nonzero_count) = (counts.rows, counts.nonzero_rows);
         let page = ExportPage { request, row_count, nonzero_count, next, next_skip: 0, keys, values };
         // After the last page nothing is kept.
-        self.export_cache = next.map(|_| kept);
+        self.export_cache = next.map(|_| cached);
         Ok(page)
     }
 

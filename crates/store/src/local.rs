@@ -164,7 +164,7 @@ impl Store for LocalFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.io("list", folder)(error)),
         };
-        let mut found = Vec::new();
+        let mut listed = Vec::new();
         for entry in entries {
             let entry = entry.map_err(self.io("list", folder))?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -174,10 +174,10 @@ impl Store for LocalFolder {
             let metadata = entry.metadata().map_err(self.io("list", folder))?;
             let file = EntryKind::File { size_bytes: metadata.len() };
             let kind = if metadata.is_dir() { EntryKind::Folder } else { file };
-            found.push(Entry { name, kind });
+            listed.push(Entry { name, kind });
         }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
+        listed.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(listed)
     }
 
     fn remove(&self, path: &str) -> Result<(), Error> {

@@ -88,7 +88,7 @@ impl Cache {
         of_any_age: bool,
     ) -> Option<CachedRows> {
         let (table, count) = (key_runs.table(), key_runs.key_count());
-        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut slots: Vec<(u32, u32)> = Vec::new();
         let mut minimum = Clock::MAX;
         let (mut missing, mut keys) = (Vec::new(), Vec::new());
         for i in 0..count {
@@ -99,20 +99,20 @@ impl Cache {
             });
             if let Some(slot) = slot {
                 minimum = minimum.min(self.slots[slot as usize].minimum);
-                found.push((slot, i as u32));
+                slots.push((slot, i as u32));
             } else {
                 missing.push(i as u32);
                 keys.push(key);
             }
         }
-        self.counts.hits += found.len() as u64;
+        self.counts.hits += slots.len() as u64;
         self.counts.misses += missing.len() as u64;
-        if found.is_empty() {
+        if slots.is_empty() {
             return None;
         }
         let mut values = OwnedValues::zeros(self.element(), count * self.columns);
         let len = values.len();
-        copy_values(self.columns, self.values.as_values(), values.slice_mut(0..len), found.into_iter());
+        copy_values(self.columns, self.values.as_values(), values.slice_mut(0..len), slots.into_iter());
         Some(CachedRows {
             values,
             minimum,

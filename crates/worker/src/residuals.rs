@@ -103,9 +103,9 @@ impl AgentState {
         if !wire.is_rounded() {
             return Ok(wire);
         }
-        let kept: u64 = self.matrices.iter().map(|state| state.residuals.bytes()).sum();
+        let used: u64 = self.matrices.iter().map(|state| state.residuals.bytes()).sum();
         let needed = self.matrices[matrix].residuals.bytes_of(key_count);
-        if kept.saturating_add(needed) > self.residual_limit_bytes {
+        if used.saturating_add(needed) > self.residual_limit_bytes {
             self.push_residuals()?;
         }
         Ok(if needed > self.residual_limit_bytes { WireType::F32 } else { wire })

@@ -65,13 +65,13 @@ pub(crate) fn open_arrays(
     name: &str,
     arrays: Arrays,
     options: &FormatOptions,
-    like: Option<&Schema>,
+    trained_schema: Option<&Schema>,
 ) -> Result<Source, Error> {
     let mut memory = MemoryInputs::default();
     let inputs = vec![memory.add(name, arrays)?];
     let config = SourceConfig { inputs, options: options.clone(), ..SourceConfig::default() };
     let formats = FormatTable::builtin().with_memory(memory);
-    match like {
+    match trained_schema {
         Some(schema) => Source::open_with_schema(&config, schema, &formats),
         None => Source::open(&config, &formats),
     }

@@ -43,7 +43,7 @@ pub(crate) struct StagedProgram {
     pub(crate) argument_bytes: usize,
 }
 
-/// Runs a program on the tables of a partition. An error restores them. `kept` is a buffer.
+/// Runs a program on the tables of a partition. An error restores them. `old_rows` is a buffer.
 ///
 /// A row that is overwritten before it is read ([`PushProgram::overwritten_rows`]) gets new memory, which replaces the
 /// old when all blocks have succeeded. So its old values need not be saved. `spare` is memory for such a row, if there
@@ -52,7 +52,7 @@ pub(crate) fn run_program<E: RuleElement>(
     program: &PushProgram,
     tables: &mut [Table<E>],
     mode: RunMode,
-    kept: &mut Vec<E>,
+    old_rows: &mut Vec<E>,
     spare: &mut Vec<E>,
 ) -> Result<(), Error> {
     if let Some(change) = &program.row_change {
@@ -63,9 +63,9 @@ pub(crate) fn run_program<E: RuleElement>(
         RunMode::Try => (&program.written_rows, &[][..]),
         RunMode::Commit => (&program.changed_rows, &program.overwritten_rows[..]),
     };
-    kept.clear();
+    old_rows.clear();
     if mode == RunMode::Commit {
-        kept.reserve(len * saved_rows.len());
+        old_rows.reserve(len * saved_rows.len());
     }
     let mut rows = rows_of(tables, program, new_rows);
     let mut new_values: Vec<Vec<E>> = new_rows.iter().map(|_| memory_of_row(spare, len)).collect();
@@ -75,14 +75,14 @@ pub(crate) fn run_program<E: RuleElement>(
         let mut buffers = Buffers::new(rows.len());
         for block in blocks(len) {
             for row in saved_rows {
-                kept.extend_from_slice(&rows[*row][block.clone()]);
+                old_rows.extend_from_slice(&rows[*row][block.clone()]);
             }
             changed = block.end;
             let mut parts = parts_of_block(&mut rows, new_rows, &mut new_values, block.clone());
             run_block(program, &mut parts, start + block.start as u64, &mut buffers, &mut at_step)?;
             if mode == RunMode::Try {
-                restore_block(saved_rows, &mut rows, block.clone(), kept);
-                kept.clear();
+                restore_block(saved_rows, &mut rows, block.clone(), old_rows);
+                old_rows.clear();
                 changed = 0;
             }
         }
@@ -101,7 +101,7 @@ pub(crate) fn run_program<E: RuleElement>(
         Ok(Err(fault)) => fault,
         Err(panic) => FunctionFault::Panicked { message: panic_message(&*panic) },
     };
-    restore_all_blocks(saved_rows, &mut rows, mode, changed, kept);
+    restore_all_blocks(saved_rows, &mut rows, mode, changed, old_rows);
     Err(program.error(at_step, fault))
 }
 
@@ -164,28 +164,28 @@ fn restore_all_blocks<E: Element>(
     rows: &mut [&mut [E]],
     mode: RunMode,
     changed: usize,
-    kept: &[E],
+    old_rows: &[E],
 ) {
     if changed == 0 {
         return;
     }
     let last = (changed - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
     if mode == RunMode::Try {
-        restore_block(saved_rows, rows, last..changed, kept);
+        restore_block(saved_rows, rows, last..changed, old_rows);
         return;
     }
-    let mut kept = kept;
+    let mut old_rows = old_rows;
     for block in blocks(changed) {
-        let (own, rest) = kept.split_at(block.len() * saved_rows.len());
+        let (own, rest) = old_rows.split_at(block.len() * saved_rows.len());
         restore_block(saved_rows, rows, block, own);
-        kept = rest;
+        old_rows = rest;
     }
 }
 
 /// Restores a block from its saved values.
-fn restore_block<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, kept: &[E]) {
-    for (row, kept) in written.iter().zip(kept.chunks_exact(block.len())) {
-        rows[*row][block.clone()].copy_from_slice(kept);
+fn restore_block<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, old_rows: &[E]) {
+    for (row, old_rows) in written.iter().zip(old_rows.chunks_exact(block.len())) {
+        rows[*row][block.clone()].copy_from_slice(old_rows);
     }
 }
 

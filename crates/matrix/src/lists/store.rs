@@ -185,12 +185,12 @@ impl<E: Element> ListStore<E> {
 
     fn sorted(&self) -> Result<SealedLists<E>, Error> {
         // The rows of all appends, and for each the append and its entries there.
-        let (mut order, mut pieces) = (Vec::new(), Vec::new());
+        let (mut order, mut all_own_rows) = (Vec::new(), Vec::new());
         for own in &self.appended {
             let mut start = 0;
             for (row, length) in own.rows.iter().zip(&own.lists.lengths) {
-                order.push((*row, pieces.len() as u32));
-                pieces.push((own, start..start + *length as usize));
+                order.push((*row, all_own_rows.len() as u32));
+                all_own_rows.push((own, start..start + *length as usize));
                 start += *length as usize;
             }
         }
@@ -208,8 +208,8 @@ impl<E: Element> ListStore<E> {
             keys.clear();
             values.clear();
             let mut imported = 0;
-            for &(_, piece) in row {
-                let (own, range) = &pieces[piece as usize];
+            for &(_, own_rows) in row {
+                let (own, range) = &all_own_rows[own_rows as usize];
                 let first = keys.len() as u32;
                 keys.extend(own.lists.entries[range.clone()].iter().copied().zip(first..));
                 values.extend_from_slice(&own.values[range.start * self.columns..range.end * self.columns]);

@@ -443,9 +443,9 @@ fn find_or_add<E: RuleElement, R: RowStore<E>>(
     hash: u64,
     key: u64,
 ) -> u32 {
-    let found = store.find(hash, key);
-    if found != ABSENT {
-        return found;
+    let position = store.find(hash, key);
+    if position != ABSENT {
+        return position;
     }
     let position = store.add(hash, key);
     initializer.init_row(key, store.row_mut(position));

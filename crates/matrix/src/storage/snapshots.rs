@@ -57,11 +57,12 @@ impl<E: RuleElement> Table<E> {
     /// Size of what is kept for a snapshot and is not in `seen`, in bytes.
     pub(crate) fn unseen_snapshot_bytes(&self, id: SnapshotId, seen: &mut BTreeSet<usize>) -> u64 {
         let Some(rows) = self.rows_of(id) else { return 0 };
-        let kept = with_store!(rows, store => store.unseen_snapshot_bytes(id, seen));
+        let unseen_bytes = with_store!(rows, store => store.unseen_snapshot_bytes(id, seen));
         // Rows that were replaced exist for snapshots alone.
         let is_earlier = !std::ptr::eq(rows, &raw const self.rows);
         let address = std::ptr::from_ref(rows).addr();
-        kept + if is_earlier && seen.insert(address) { with_store!(rows, store => store.bytes()) } else { 0 }
+        unseen_bytes
+            + if is_earlier && seen.insert(address) { with_store!(rows, store => store.bytes()) } else { 0 }
     }
 
     /// Replaces all rows by those of a snapshot, which shares them from now on.

@@ -110,9 +110,9 @@ impl SparseIndex {
         let mut i = self.bucket_of(hash);
         loop {
             let bucket = &self.buckets[i];
-            let found = bucket.find(key);
-            if found != ABSENT || !bucket.is_full() {
-                return found;
+            let position = bucket.find(key);
+            if position != ABSENT || !bucket.is_full() {
+                return position;
             }
             i = self.next(i);
         }
@@ -253,12 +253,12 @@ impl<E: Element> RowStore<E> for SparseRows<E> {
     #[inline]
     fn probe_prefetched(&self, hash: u64, key: u64) -> u32 {
         let i = self.index.bucket_of(hash);
-        let found = self.index.buckets[i].find(key);
-        if found == ABSENT && self.index.buckets[i].is_full() {
+        let position = self.index.buckets[i].find(key);
+        if position == ABSENT && self.index.buckets[i].is_full() {
             prefetch(&self.index.buckets, self.index.next(i));
             return UNKNOWN;
         }
-        found
+        position
     }
 
     #[inline]

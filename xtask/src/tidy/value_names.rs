@@ -1,0 +1,114 @@
+//! Words that may not name a value: what `let` and `for` bind, fields, and parameters. Such a word is a mood or a figure of
+//! speech; the name says what the value is. A limit for each crate, which may only decrease.
+//!
+//! Read is product code. `vocabulary.rs` has the words for items.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::rust_text::product_code;
+use crate::tree::TextFile;
+
+/// A whole name, and what to write instead of it.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("held", "owned_partitions, deferred"),
+    ("held_ns", "deferred_ns"),
+    ("heard", "received"),
+    ("heard_at", "received_at"),
+    ("missed_at", "suspected_at"),
+    ("birth", "initializer"),
+    ("like", "trained_schema"),
+    ("kept", "cached, passthrough, remaining"),
+    ("carried", "passthrough_columns, carry"),
+    ("found", "detected, actual, position"),
+    ("route", "key_runs"),
+    ("piece", "lane_keys, part"),
+    ("living", "alive"),
+    ("orderer", "submitter"),
+    ("asker", "requester"),
+];
+
+/// Number of such names in each crate that has some.
+const EXCEPTIONS: &[(&str, usize)] = &[("algo", 41), ("cluster", 28), ("data", 12), ("seraphim", 7)];
+
+pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut by_crate: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_product()) {
+        let Some(name) = file.path.split('/').nth(1) else { continue };
+        let uses = by_crate.entry(name).or_default();
+        for (number, line) in product_code(&file.text).lines().enumerate() {
+            for (word, instead) in value_names(line).iter().filter_map(|name| forbidden(name)) {
+                uses.push(format!("{}:{}: {word} ({instead})", file.path, number + 1));
+            }
+        }
+    }
+    let limit = |name| EXCEPTIONS.iter().find(|(listed, _)| *listed == name).map_or(0, |row| row.1);
+    let differing = by_crate.iter().filter(|(name, uses)| uses.len() != limit(**name));
+    let text = |name, uses: &[String]| {
+        let (count, listed, list) = (uses.len(), limit(name), uses.join("; "));
+        format!(
+            "{count} values with vague names, listed are {listed} (xtask/src/tidy/value_names.rs): {list}"
+        )
+    };
+    differing.map(|(name, uses)| Finding::new(format!("crates/{name}"), text(name, uses))).collect()
+}
+
+fn forbidden(name: &str) -> Option<&(&'static str, &'static str)> {
+    FORBIDDEN.iter().find(|(word, _)| *word == name)
+}
+
+/// The names of values that a line of code binds or declares.
+fn value_names(line: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    for (keyword, end) in [("let ", "="), ("for ", " in ")] {
+        for (at, _) in line.match_indices(keyword).filter(|(at, _)| !line[..*at].ends_with(is_letter)) {
+            let pattern = line[at + keyword.len()..].split(end).next().unwrap_or_default();
+            names.extend(pattern.split(|c| !is_letter(c)).filter(|word| !word.is_empty()));
+        }
+    }
+    for (at, _) in line.match_indices(": ").filter(|(at, _)| !line[..*at].ends_with(':')) {
+        let start = line[..at].rfind(|c| !is_letter(c)).map_or(0, |before| before + 1);
+        names.push(&line[start..at]);
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(text: &str) -> usize {
+        check(&[TextFile { path: "crates/a/src/lib.rs".into(), text: text.into() }]).len()
+    }
+
+    #[test]
+    fn a_vague_name_of_a_value_is_refused() {
+        for text in [
+            "let held = 1;",
+            "let (mut route, other) = (1, 2);",
+            "if let Some(kept) = &cache {",
+            "for piece in pieces {",
+            "pub found: usize,",
+            "fn open(like: Option<&Schema>) {",
+        ] {
+            assert_eq!(findings(text), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_longer_name_and_a_word_elsewhere_are_fine() {
+        for text in [
+            "let held_out = 1;",
+            "// held: yes",
+            "fn found() {",
+            "self.kept()",
+            "\"found: {held}\"",
+            "found::x",
+        ] {
+            assert_eq!(findings(text), 0, "{text}");
+        }
+    }
+}
