@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use data::arrays::MemoryInputs;
+use driver::Error;
 use driver::evaluation::Evaluation;
 use driver::report::Report;
 use job::keys::JobCommand;

@@ -11,8 +11,7 @@ use super::rust_text::product_code;
 use crate::tree::TextFile;
 
 /// Number of circles of each crate that has some.
-const CIRCLES: &[(&str, usize)] =
-    &[("algo", 8), ("cluster", 4), ("data", 1), ("matrix", 2), ("server", 1), ("worker", 1)];
+const CIRCLES: &[(&str, usize)] = &[("data", 1), ("matrix", 2), ("runtime", 1), ("server", 1), ("worker", 1)];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
