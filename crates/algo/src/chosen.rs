@@ -22,6 +22,6 @@ impl ResolvedSettings {
         if !reason.is_empty() {
             self.reasons.push(format!("{}={value}: {reason}", spec.name));
         }
-        self.settings.insert(spec.name.to_owned(), value.to_string());
+        self.settings.set_text(spec.name, value.to_string());
     }
 }

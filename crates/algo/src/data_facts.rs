@@ -1,9 +1,10 @@
 //! What is known of the data of a job: before its open settings are resolved, and when its model is created.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{LabelStats, Survey};
+
+use crate::param::ParamValues;
 
 /// What is known of a job's data when its open settings are resolved. It does not depend on the machine, nor on the
 /// number of threads, workers or servers.
@@ -40,7 +41,7 @@ pub enum Resolution {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResolvedSettings {
     /// The settings that were given and those that were chosen. A job with these settings trains the same model.
-    pub settings: BTreeMap<String, String>,
+    pub settings: ParamValues,
     /// What was chosen and why, one sentence each.
     pub reasons: Vec<String>,
 }

@@ -1,7 +1,6 @@
 //! Families of algorithms, and the table of those that a program knows. This file names no family: each is a folder with
 //! a [`Family`] row, and a program may add rows of its own.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use crate::job::Job;
 pub use crate::model::{
     DerivedTable, MissingTable, Model, ModelFacts, NO_COEFFICIENTS, RecordNeeds, TextFormat,
 };
-use crate::param::{self, ParamSpec, nearest};
+use crate::param::{self, ParamSpec, ParamValues, nearest};
 
 /// Checks the parameters of one algorithm; unknown names and values out of range are errors.
-pub type Configure = fn(&BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error>;
+pub type Configure = fn(&ParamValues) -> Result<Arc<dyn Job>, Error>;
 
 /// An algorithm as the command line lists it.
 #[derive(Debug)]
@@ -111,7 +110,7 @@ impl Families {
     }
 
     /// Checks the parameters of the algorithm `name`.
-    pub fn configure(&self, name: &str, given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
+    pub fn configure(&self, name: &str, given: &ParamValues) -> Result<Arc<dyn Job>, Error> {
         (self.algorithm(name)?.configure)(given)
     }
 

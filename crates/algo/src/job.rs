@@ -33,9 +33,7 @@ pub trait Job: Debug + Send + Sync {
         _known: &DataProfile<'_>,
         _previous: Option<&dyn Model>,
     ) -> Result<Resolution, Error> {
-        let settings =
-            self.settings().values().iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        Ok(Resolution::Resolved(ResolvedSettings { settings: settings.collect(), reasons: Vec::new() }))
+        Ok(Resolution::Resolved(ResolvedSettings { settings: self.settings().all(), reasons: Vec::new() }))
     }
 
     /// What the job requires of its data, and of how it runs.

@@ -40,7 +40,7 @@ impl Output {
 }
 
 /// What a prediction can say of a record besides its score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Explanation {
     /// The number of the leaf that the record reaches in each tree.
     Leaves,

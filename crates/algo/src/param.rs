@@ -7,8 +7,10 @@ pub mod remedies;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use checked::CheckedParams;
 pub use macros::joined;
 use spec::readers;
 pub use spec::{AUTO, Bounds, Choice, ParamKind, ParamSpec, Word, help_text, nearest, words};
+pub use value::{ParamValue, ParamValues, Value};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is part of tests")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
@@ -121,8 +121,7 @@ impl Harness {
     /// A job with settings `name=value`.
     pub fn job(self, name: &str, settings: &str) -> Result<Arc<dyn Job>, Error> {
         let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
-        let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        Families::new(self.0)?.configure(name, &set)
+        Families::new(self.0)?.configure(name, &pairs.collect())
     }
 
     /// Trains with one task for each list of batches.

@@ -4,7 +4,7 @@ use crate::{BadLine, Error};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whether a bad line ends the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum BadLinePolicy {
     /// The first bad line is an error.
     #[default]

@@ -6,7 +6,7 @@ use crate::label::LabelRule;
 use crate::schema::Schema;
 
 /// The use of an input that is read with a trained schema. It decides which columns may be absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum InputPurpose {
     /// To train or to validate: every column of training must exist.
     #[default]
@@ -26,7 +26,7 @@ pub struct KeyLimit {
 }
 
 /// Settings of formats. A column is given by its name in the header, or by its 0-based number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct FormatOptions {
     /// Label column. `None`: CSV takes label, target or y, else the last column; dense text takes the first.
     pub label: Option<String>,
@@ -72,11 +72,13 @@ pub struct FormatOptions {
     /// Whether the entries of formats with columns have fields. In libffm they have them always.
     pub uses_fields: bool,
     /// Feature numbers must be below it; `None`: there is no limit.
+    #[serde(skip)]
     pub key_limit: Option<KeyLimit>,
     /// Fields of lines that have fields must be below it; `None`: there is no limit.
     pub field_limit: Option<u32>,
     /// Whether a record must have a feature that is not 0.
     pub requires_entries: bool,
+    #[serde(skip)]
     pub label_rule: LabelRule,
 }
 

@@ -57,7 +57,7 @@ impl Driver {
     pub fn plan_checkpoint(&mut self, now: Instant) {
         let is_asp = self.job.consistency == Consistency::Asp;
         // Rounded pushes leave residuals, which the barrier of the tasks would push earlier than without a checkpoint.
-        let is_possible = self.job.wire == WireType::F32 && self.job.parameters.needs().saves_within_epochs;
+        let is_possible = self.job.wire == WireType::F32 && self.algorithm.needs().saves_within_epochs;
         let Phase::Training(training) = &mut self.phase else { return };
         let has_stopping = training.monitor.has_stopping();
         let checkpointing = &mut training.checkpointing;
@@ -195,7 +195,7 @@ impl Driver {
         has_snapshot: bool,
         holds_tasks: bool,
     ) {
-        let job = json!(self.given);
+        let job = json!(self.job);
         let Phase::Training(training) = &mut self.phase else { return };
         let state = DriverState { monitor: training.monitor.state(), step_count: training.step_count };
         let layout = training.setup.layout.clone();
@@ -244,7 +244,7 @@ impl Driver {
         number: u64,
         part: Result<PartFile, String>,
     ) -> Result<(), Error> {
-        let title = format!("{} of {}", self.job.model.display(), self.job.algorithm.name);
+        let title = format!("{} of {}", self.job.model.display(), self.job.algorithm);
         let Phase::Training(training) = &mut self.phase else { return Ok(()) };
         let saver = training.setup.plan.worker_tasks[0].worker;
         let checkpointing = &mut training.checkpointing;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use job::{RawJob, TrainJob};
+use job::TrainJob;
 use serde_json::Value;
 
 use crate::config::DriverConfig;
@@ -19,10 +19,9 @@ use crate::slow_workers::SlowWorkers;
 /// The driver of one job.
 pub struct Driver {
     pub(crate) config: DriverConfig,
-    pub(crate) raw: RawJob,
-    /// The job as it was given, with open settings.
-    pub(crate) given: RawJob,
     pub(crate) job: TrainJob,
+    /// The algorithm with the parameters of the job.
+    pub(crate) algorithm: Arc<dyn algo::Job>,
     /// The settings that the program chose, and why.
     pub(crate) reasons: Vec<String>,
     pub(crate) begun: Option<BegunTraining>,
@@ -41,14 +40,17 @@ pub struct Driver {
 
 impl Driver {
     /// Creates the driver of a checked job. `now` is its start.
-    pub fn new(config: DriverConfig, raw: RawJob, job: TrainJob, now: Instant) -> Self {
-        let epochs = job.parameters.needs().epochs;
+    ///
+    /// # Errors
+    /// If this program does not know the algorithm.
+    pub fn new(config: DriverConfig, job: TrainJob, now: Instant) -> Result<Self, Error> {
+        let algorithm = job.algorithm_job(&config.families)?;
+        let epochs = algorithm.needs().epochs;
         let job_progress = JobProgress::new(now, epochs, config.incidents.clone());
-        Self {
+        Ok(Self {
             config,
-            given: raw.clone(),
-            raw,
             job,
+            algorithm,
             reasons: Vec::new(),
             begun: None,
             progress: Arc::new(SilentProgress),
@@ -60,7 +62,7 @@ impl Driver {
             is_checkpoint_requested: false,
             phase: Phase::Inspecting,
             effects: Vec::new(),
-        }
+        })
     }
 
     /// What this run has begun or continued, once it is known.
@@ -83,7 +85,7 @@ impl Driver {
 impl JobDriver for Driver {
     fn start(&mut self) -> Vec<Effect> {
         let begun = self.config.begun.clone();
-        let message = ToWorker::InspectData { job: self.raw.clone(), begun };
+        let message = ToWorker::InspectData { job: Box::new(self.job.clone()), begun };
         self.send(self.config.workers[0].id, message);
         std::mem::take(&mut self.effects)
     }

@@ -32,7 +32,7 @@ const SCORING_WAIT_LIMIT: Duration = Duration::from_mins(10);
 /// Returns the layout of the parameters: partitions in equal blocks over all lanes of all servers of the job.
 pub(crate) fn layout(
     config: &DriverConfig,
-    job: &TrainJob,
+    (job, algorithm): (&TrainJob, &dyn algo::Job),
     model: &dyn algo::Model,
     task_count: u32,
 ) -> Result<JobLayout, Error> {
@@ -43,7 +43,7 @@ pub(crate) fn layout(
     }
     let partition_count = config.parameters.partition_count(lanes.len() as u32, task_count);
     let tables = TableLayout { partition_count, task_count };
-    let matrices = job.parameters.training_matrices(model, job.consistency, tables, job.seed)?;
+    let matrices = algorithm.training_matrices(model, job.consistency, tables, job.seed)?;
     config.parameters.check_memory(&matrices, if is_replicated { 2 } else { 1 })?;
     let owners_of =
         |spec: &MatrixSpec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16);

@@ -14,14 +14,14 @@
 //! a snapshot of the rows is taken and the workers are told to write, or if there is no memory for one, when all is
 //! written.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use algo::metric::MetricAccumulator;
+use algo::param::ParamValues;
 use algo::{EpochDecision, EpochReport, SavedModel};
 use checkpoint::{Base, DataFile, PartFile, TrainingId};
 use data::{BadLineTotal, KeyNames, Schema};
-use job::raw::RawJob;
+use job::{ScoringJob, TrainJob};
 use model::{Manifest, TrainingPosition};
 use rpc::layout::JobLayout;
 use rpc::message::Base64Bytes;
@@ -150,13 +150,13 @@ pub struct ScoringShare {
 pub enum ToWorker {
     /// Requests to open and inspect the data. Answered by `DataInspected`.
     InspectData {
-        job: RawJob,
+        job: Box<TrainJob>,
         /// What an earlier run of the job has begun: the job goes on from its newest checkpoint, if it has one.
         begun: Option<BegunTraining>,
     },
     /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `DataPrepared`.
     PrepareData {
-        job: RawJob,
+        job: Box<TrainJob>,
         /// Schema of the data, as the first worker found it.
         schema: Schema,
         /// Number of tasks of the job.
@@ -176,8 +176,8 @@ pub enum ToWorker {
     RestoreRows { layout: JobLayout, checkpoint: CheckpointPlace },
     /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
     Train {
-        /// All parameters of the algorithm, with none open.
-        set: BTreeMap<String, String>,
+        /// The parameters of the algorithm, with none open.
+        params: ParamValues,
         layout: JobLayout,
         /// The model that training produces.
         model: SavedModel,
@@ -239,10 +239,10 @@ pub enum ToWorker {
         remove: Option<(String, TrainingId)>,
     },
     /// Requests to open the model and the data of a scoring job. Answered by `ScoringInspected`.
-    InspectScoring { job: RawJob },
+    InspectScoring { job: Box<ScoringJob> },
     /// Requests to score a share of the data. Answered for each chunk, in their order, by `ChunkMetrics` for `evaluate`
     /// and `ChunkScored`; then by `PartScored`.
-    Score { job: RawJob, layout: JobLayout, share: ScoringShare },
+    Score { job: Box<ScoringJob>, layout: JobLayout, share: ScoringShare },
     /// Requests to put the parts of the scores together. Answered by `ScoresJoined`.
     JoinScores { part_count: u32 },
     /// Reports that the job has ended, with success or failure.

@@ -44,7 +44,7 @@ impl Driver {
             threads: self.config.threads,
             start: plan.start,
             reasons: &self.reasons,
-            given: &self.given,
+            algorithm: &*self.algorithm,
             files: plan.data.as_deref().unwrap_or_default(),
         }
     }
@@ -56,7 +56,7 @@ impl Driver {
         if !self.job.run_options.quiet {
             self.progress = Arc::clone(&self.config.progress);
         }
-        self.progress.started(plan.size_bytes, self.job.parameters.needs().epochs);
+        self.progress.started(plan.size_bytes, self.algorithm.needs().epochs);
         self.progress.print_line(&match &self.config.parameters {
             ParameterPlace::Process { .. } => greeting.to_owned(),
             ParameterPlace::Servers(servers) => {
@@ -70,7 +70,7 @@ impl Driver {
             }
             self.report_incident(&resume_text(point));
         }
-        plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
+        plan.label_rule = self.algorithm.label_rule(&plan.schema.label_names)?;
         plan.worker_tasks = assign_tasks(&self.config, plan.task_count);
         self.timings.open_s = (now - self.start).as_secs_f64();
         let settings = self.settings_chooser(&plan).choose()?;
@@ -85,7 +85,7 @@ impl Driver {
     fn settings_chooser<'b>(&'b self, plan: &'b Plan) -> SettingsChooser<'b> {
         SettingsChooser {
             job: &self.job,
-            algorithm: self.job.parameters.as_ref(),
+            algorithm: self.algorithm.as_ref(),
             schema: &plan.schema,
             size_bytes: plan.size_bytes,
             previous: plan.previous.as_deref(),
@@ -97,9 +97,9 @@ impl Driver {
         for reason in &reasons {
             self.progress.print_line(reason);
         }
-        self.raw = std::mem::take(&mut self.raw).with_settings(&settings);
-        self.job.apply_settings(settings)?;
-        plan.label_rule = self.job.parameters.label_rule(&plan.schema.label_names)?;
+        self.algorithm = self.config.families.configure(&self.job.algorithm, &settings)?;
+        self.job.set_params(&*self.algorithm);
+        plan.label_rule = self.algorithm.label_rule(&plan.schema.label_names)?;
         self.reasons = reasons;
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Driver {
     fn prepare_data(&mut self, now: Instant, plan: Plan, survey: bool) {
         for share in &plan.worker_tasks {
             let message = ToWorker::PrepareData {
-                job: self.raw.clone(),
+                job: Box::new(self.job.clone()),
                 schema: plan.schema.clone(),
                 task_count: plan.task_count,
                 first: share.tasks.start,
@@ -142,7 +142,7 @@ impl Driver {
         let scanned = if survey {
             let settings = self.settings_chooser(&plan).choose_after_survey(&summaries)?;
             self.apply_settings(settings, &mut plan)?;
-            let needs = self.job.parameters.needs();
+            let needs = self.algorithm.needs();
             needs.scan || needs.quantiles || self.job.holdout().is_some()
         } else {
             scanned
@@ -165,12 +165,12 @@ impl Driver {
         if facts.record_count > 0 {
             self.progress.scanned(facts.record_count);
         }
-        let model = self.job.parameters.new_model(&facts, plan.previous.as_deref());
+        let model = self.algorithm.new_model(&facts, plan.previous.as_deref());
         let model = model.map_err(|error| info.with_job_context(error.into()))?;
         if !self.job.validate.is_empty() || self.job.holdout().is_some() {
-            refuse_no_predictions(&*model, self.job.parameters.algorithm())?;
+            refuse_no_predictions(&*model, self.algorithm.algorithm())?;
         }
-        let mut layout = layout(&self.config, &self.job, &*model, plan.task_count)?;
+        let mut layout = layout(&self.config, (&self.job, &*self.algorithm), &*model, plan.task_count)?;
         layout.matrices = with_start_clock(layout.matrices, plan.start.clock);
         let model_specs = layout.matrices.clone();
         if let Some(point) = &plan.resume {
@@ -219,7 +219,7 @@ impl Driver {
             self.timings.restore_s = (now - since).as_secs_f64();
         }
         match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Importing(setup) if self.job.parameters.needs().early_stopping.is_some() => {
+            Phase::Importing(setup) if self.algorithm.needs().early_stopping.is_some() => {
                 self.effects.push(Effect::Parameters(ParametersRequest::TakeSnapshot {
                     purpose: SnapshotPurpose::BestEpoch,
                     records_changes: false,
@@ -256,7 +256,7 @@ impl Driver {
         let mut trains = Vec::new();
         for share in shares {
             let message = ToWorker::Train {
-                set: self.job.set.clone(),
+                params: self.job.params.clone(),
                 layout: setup.layout.clone(),
                 model: SavedModel::new(&*setup.model),
                 resumed: setup.plan.previous.is_some(),
@@ -264,7 +264,7 @@ impl Driver {
             };
             trains.push(Effect::Send { worker: share.worker, message });
         }
-        let stopping = self.job.parameters.needs().early_stopping;
+        let stopping = self.algorithm.needs().early_stopping;
         let (monitor, step_count) = match saved {
             Some(DriverState { monitor, step_count }) => {
                 (EpochMonitor::restored(stopping, monitor, now), step_count)

@@ -9,7 +9,6 @@ use checkpoint::DataFile;
 use data::key_names::{NAMES_LIMIT_BYTES, notice_of_limit};
 use data::{KeyNames, LabelRule, Schema};
 use job::checkpoints::settings_of_model;
-use job::raw::RawJob;
 use job::training::consistency_name;
 use job::{Exit, Holdout, TrainJob};
 use model::manifest::DataDigest;
@@ -36,8 +35,8 @@ pub struct RunInfo<'a> {
     pub start: TrainingPosition,
     /// The settings that the program chose, and why.
     pub reasons: &'a [String],
-    /// The job as it was given.
-    pub given: &'a RawJob,
+    /// The algorithm with the parameters of the job.
+    pub algorithm: &'a dyn algo::Job,
     /// The files of the data, if they can be read again.
     pub files: &'a [DataFile],
 }
@@ -115,7 +114,7 @@ impl RunInfo<'_> {
             format: manifest::FORMAT_NAME.into(),
             format_version: manifest::FORMAT_VERSION,
             program_version: env!("CARGO_PKG_VERSION").into(),
-            algorithm: self.job.algorithm.name.to_owned(),
+            algorithm: self.job.algorithm.clone(),
             settings: self.settings(),
             schema: self.schema.clone(),
             model,
@@ -127,8 +126,8 @@ impl RunInfo<'_> {
 
     /// The settings in force.
     pub fn settings(&self) -> BTreeMap<String, String> {
-        let settings = self.job.parameters.settings().values().iter();
-        settings.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+        let settings = self.algorithm.settings().values();
+        settings.map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
     }
 
     fn trained(&self, outcome: &TrainingSummary, totals: &Totals) -> TrainingRecord {
@@ -152,7 +151,7 @@ impl RunInfo<'_> {
             consistency: consistency_name(self.job.consistency),
             metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
             validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
-            given: settings_of_model(self.given),
+            given: settings_of_model(&self.job.given),
             files: self.files.iter().filter_map(data_digest).collect(),
             applied: Vec::new(),
         }
@@ -171,12 +170,12 @@ impl RunInfo<'_> {
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
         notices.extend(totals.interaction_notice());
-        notices.extend(self.job.parameters.advice(&outcome.metrics_report()));
+        notices.extend(self.algorithm.advice(&outcome.metrics_report()));
         notices.extend(outcome.notices);
         notices.extend(more_notices);
         Report {
             program_version: env!("CARGO_PKG_VERSION").into(),
-            algorithm: self.job.algorithm.name.to_owned(),
+            algorithm: self.job.algorithm.clone(),
             settings: self.settings(),
             choices: self.reasons.to_vec(),
             seed: self.job.seed,

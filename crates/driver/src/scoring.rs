@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use algo::metric::MetricAccumulator;
 use algo::{Families, Model, Output, SavedModel};
-use job::raw::RawJob;
 use job::{Exit, ScoringJob};
 use rpc::message::JobId;
 use serde::Serialize;
@@ -55,7 +54,6 @@ pub struct ScoringConfig {
 /// The driver of a scoring job.
 pub struct ScoringDriver {
     config: ScoringConfig,
-    raw: RawJob,
     job: ScoringJob,
     phase: Phase,
     effects: Vec<Effect>,
@@ -164,7 +162,7 @@ impl MergedChunks {
 
 impl JobDriver for ScoringDriver {
     fn start(&mut self) -> Vec<Effect> {
-        let message = ToWorker::InspectScoring { job: self.raw.clone() };
+        let message = ToWorker::InspectScoring { job: Box::new(self.job.clone()) };
         self.send(self.config.workers[0].id, message);
         std::mem::take(&mut self.effects)
     }
@@ -193,8 +191,8 @@ impl JobDriver for ScoringDriver {
 
 impl ScoringDriver {
     /// Creates the driver of a checked job.
-    pub fn new(config: ScoringConfig, raw: RawJob, job: ScoringJob) -> Self {
-        Self { config, raw, job, phase: Phase::Inspecting, effects: Vec::new() }
+    pub fn new(config: ScoringConfig, job: ScoringJob) -> Self {
+        Self { config, job, phase: Phase::Inspecting, effects: Vec::new() }
     }
 
     fn on_message(&mut self, now: Instant, worker: u32, message: FromWorker) -> Result<(), Error> {
@@ -325,7 +323,7 @@ impl ScoringDriver {
             return Err(self.unexpected("the model was imported"));
         };
         for Assignment { worker, share, .. } in &scoring.assignments {
-            let (job, layout, share) = (self.raw.clone(), scoring.layout.clone(), share.clone());
+            let (job, layout, share) = (Box::new(self.job.clone()), scoring.layout.clone(), share.clone());
             self.send(*worker, ToWorker::Score { job, layout, share });
         }
         self.phase = Phase::Scoring(scoring);

@@ -61,7 +61,7 @@ pub fn reproduce(
         is_interrupted: false,
     };
     if reproduction.differences.is_empty() {
-        let report = train(&raw, &training, environment, progress)?;
+        let report = train(&training, environment, progress)?;
         if report.ended_by == "interrupted" {
             return Ok(Reproduction { is_interrupted: true, ..reproduction });
         }

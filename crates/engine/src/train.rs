@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use driver::progress::ProgressListener;
 use driver::report::Report;
-use job::{RawJob, TrainJob};
+use job::TrainJob;
 use runtime::cluster::launch;
 use runtime::{Environment, local};
 
@@ -12,13 +12,12 @@ use driver::Error;
 
 /// Trains, and writes the model. `progress` learns of it, unless the job is quiet.
 pub fn train(
-    raw: &RawJob,
     job: &TrainJob,
     environment: Environment<'_>,
     progress: Arc<dyn ProgressListener>,
 ) -> Result<Report, Error> {
     match job.size {
-        None => local::train(raw, job, environment, progress),
-        Some(size) => launch::train(raw, job, size, environment, progress),
+        None => local::train(job, environment, progress),
+        Some(size) => launch::train(job, size, environment, progress),
     }
 }

@@ -140,7 +140,7 @@ impl Training {
             interrupt: &interrupt,
         };
         let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: interrupt.clone() };
-        let report = local::train(&raw, &job, environment, Arc::new(listener))?;
+        let report = local::train(&job, environment, Arc::new(listener))?;
         let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
         let loaded = LoadedModel::read(&path, &self.tables.families, &self.tables.functions, threads)?;
         let tables = self.tables.clone();

@@ -51,8 +51,7 @@ pub(super) fn resolve_settings(
     previous: Option<&Model>,
 ) -> Resolution {
     let open = |spec: &ParamSpec| job.checked.text(spec) == AUTO;
-    let settings = job.checked.values().iter().map(|(name, text)| ((*name).to_owned(), text.clone()));
-    let mut all = ResolvedSettings { settings: settings.collect(), reasons: Vec::new() };
+    let mut all = ResolvedSettings { settings: job.checked.all(), reasons: Vec::new() };
     let holds_out = may_hold_out(job, known, previous);
     if holds_out || OPEN.iter().any(|spec| open(spec)) {
         let is_readable = known.size_bytes.is_some_and(|bytes| bytes <= LARGE_BYTES);

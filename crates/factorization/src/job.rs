@@ -1,10 +1,8 @@
 //! A job of a factorization machine, with its checked settings.
 
-use std::collections::BTreeMap;
-
 use algo::error::Error;
 use algo::job::DataFacts;
-use algo::param::CheckedParams;
+use algo::param::{CheckedParams, ParamValues};
 
 use super::model::{Model, NO_FIELDS};
 use super::params::Params;
@@ -24,7 +22,7 @@ impl Factorization {
     pub(super) fn new(
         algorithm: &'static str,
         table: &'static [algo::ParamSpec],
-        given: &BTreeMap<String, String>,
+        given: &ParamValues,
     ) -> Result<Self, Error> {
         let checked = CheckedParams::new(algorithm, table, given)?;
         Ok(Self { has_fields: algorithm == "ffm", params: Params::new(&checked)?, checked })

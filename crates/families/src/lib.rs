@@ -44,9 +44,9 @@ mod tests {
                     assert!(row.parameters.iter().any(is_row), "{}: {} is no row", row.name, read.name);
                 }
             }
-            let settings = (row.configure)(&BTreeMap::new()).unwrap();
+            let settings = (row.configure)(&algo::param::ParamValues::default()).unwrap();
             assert_eq!(
-                settings.settings().values().len(),
+                settings.settings().values().count(),
                 row.parameters.len(),
                 "{}: a name stands twice",
                 row.name
@@ -58,7 +58,11 @@ mod tests {
     fn the_rows_of_all_matrices_but_the_intercept_are_features() {
         let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
         for (name, expected) in [("lr", vec![true, false]), ("fm", vec![true, false, true])] {
-            let model = all().configure(name, &BTreeMap::new()).unwrap().model(&facts, None).unwrap();
+            let model = all()
+                .configure(name, &algo::param::ParamValues::default())
+                .unwrap()
+                .model(&facts, None)
+                .unwrap();
             let matrices = model.matrices(1).into_iter();
             let have: Vec<bool> = matrices.map(|matrix| model.has_feature_rows(&matrix.name)).collect();
             assert_eq!(have, expected, "{name}");

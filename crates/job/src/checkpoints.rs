@@ -1,5 +1,6 @@
 //! The settings of checkpoints: when they are written, where, how many are kept, and from which one a job continues.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,7 @@ const EVERY_DEFAULT: CheckpointEvery = CheckpointEvery::Time(Duration::from_secs
 const KEEP_DEFAULT: usize = 3;
 
 /// When checkpoints are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CheckpointEvery {
     Off,
     /// When so much time has passed since the last one.
@@ -24,7 +25,7 @@ pub enum CheckpointEvery {
 }
 
 /// The settings of a job's checkpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointSettings {
     pub every: CheckpointEvery,
     /// Whether the user has set `every`. If not, checkpoints are rarer when they take long.
@@ -43,7 +44,7 @@ pub struct CheckpointSettings {
 }
 
 /// The checkpoint from which a job continues.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResumeFrom {
     /// The newest one in the folder of the job's own checkpoints.
     Latest,

@@ -1,11 +1,12 @@
 //! Records of the training data that are held out for validation.
 
 use data::Schema;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// A time from a setting.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeLimit {
     /// As in the records of the data.
     pub time: f64,

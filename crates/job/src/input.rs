@@ -1,6 +1,7 @@
 //! The data of a job and how it computes: parts that jobs of all commands have.
 
 use data::{BadLinePolicy, FormatOptions, InputPurpose};
+use serde::{Deserialize, Serialize};
 
 use crate::check::Checker;
 use crate::error::Error;
@@ -8,7 +9,7 @@ use crate::keys::JobCommand;
 use crate::raw::RawJob;
 
 /// The data to read, and how to read them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
     /// Files, folders or patterns.
     pub data: Vec<String>,
@@ -20,7 +21,7 @@ pub struct Input {
 }
 
 /// Settings of computation and output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RunOptions {
     /// Number of tasks; none: `auto`.
     pub tasks: Option<u64>,
@@ -33,7 +34,7 @@ pub struct RunOptions {
 }
 
 /// Numbers of processes of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSize {
     pub servers: u32,
     pub workers: u32,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use algo::Explanation;
 use algo::param::nearest;
 use data::InputPurpose;
+use serde::{Deserialize, Serialize};
 
 use crate::check::Checker;
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::local_data::is_local;
 use crate::raw::RawJob;
 
 /// A checked `predict` job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PredictJob {
     pub model: PathBuf,
     pub members: ScoringMembers,
@@ -31,7 +32,7 @@ pub struct PredictJob {
 }
 
 /// A checked `evaluate` job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EvaluateJob {
     pub model: PathBuf,
     pub members: ScoringMembers,
@@ -42,7 +43,7 @@ pub struct EvaluateJob {
 }
 
 /// The processes that score.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ScoringMembers {
     /// Number of servers that hold the model; none: the process that reads the data.
     pub servers: Option<u32>,
@@ -150,7 +151,7 @@ fn refuse_local_data(raw: &RawJob) -> Result<(), Error> {
 }
 
 /// A job of either command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ScoringJob {
     Predict(PredictJob),
     Evaluate(EvaluateJob),

@@ -7,19 +7,15 @@ use algo::Families;
 use control::JobSubmission;
 use control::limits::WORKER_GROUP_BYTES;
 use control::text::{is_worker_group, plain};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::keys::{KeyKind, TASK_LIMIT, find, is_word};
 use crate::raw::RawJob;
 use crate::{RunOptions, ScoringJob, TrainJob};
 
-/// A checked job that can run on members.
-pub struct Submission {
-    pub raw: RawJob,
-    pub job: CheckedJob,
-}
-
 /// A checked job of any command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one job exists at a time")]
 pub enum CheckedJob {
     Train(TrainJob),
@@ -44,7 +40,7 @@ impl CheckedJob {
     /// One line about it, for people.
     pub fn title(&self) -> String {
         match self {
-            Self::Train(job) => format!("{} on {}", job.algorithm.name, job.input.data.join(", ")),
+            Self::Train(job) => format!("{} on {}", job.algorithm, job.input.data.join(", ")),
             Self::Score(job) => {
                 let (command, model) = (job.command().name(), job.model().display());
                 format!("{command} with {model} on {}", job.input().data.join(", "))
@@ -78,13 +74,13 @@ pub enum PathBase {
 }
 
 /// Checks a submission.
-pub fn check(order: &JobSubmission, folder: PathBase, families: &Families) -> Result<Submission, Error> {
+pub fn check(order: &JobSubmission, folder: PathBase, families: &Families) -> Result<CheckedJob, Error> {
     let raw = RawJob::from_submitted(&order.spec)?;
     let job = CheckedJob::check(&raw, families)?;
     check_size(order, &job)?;
     check_group(&order.worker_group)?;
     check_paths(&raw, folder)?;
-    Ok(Submission { raw, job })
+    Ok(job)
 }
 
 fn check_size(order: &JobSubmission, job: &CheckedJob) -> Result<(), Error> {
@@ -213,12 +209,8 @@ mod tests {
     fn a_job_that_scores_has_the_keys_of_its_command() {
         let good = json!({ "command": "predict", "model": "/d/m", "data": ["/d/x"], "output": "/d/scores/" });
         let checked = check(&order(good.clone(), 2, 3), PathBase::Unknown, &families::all());
-        let Ok(Submission { raw, job: CheckedJob::Score(ScoringJob::Predict(job)) }) = checked else {
-            panic!("it is a prediction")
-        };
+        let Ok(CheckedJob::Score(ScoringJob::Predict(job))) = checked else { panic!("it is a prediction") };
         assert_eq!(job.output.to_str(), Some("/d/scores/"));
-        let sent = serde_json::to_value(&raw).unwrap();
-        assert!(check(&order(sent, 2, 3), PathBase::Unknown, &families::all()).is_ok());
         let evaluation = json!({ "command": "evaluate", "model": "/d/m", "data": "/d/x", "threshold": 0.25 });
         assert!(check(&order(evaluation, 1, 1), PathBase::Unknown, &families::all()).is_ok());
         for (key, value, part) in [

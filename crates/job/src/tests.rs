@@ -44,8 +44,8 @@ fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
     )
     .unwrap();
     assert_eq!((job.seed, job.run_options.tasks), (9, Some(4)));
-    assert_eq!(job.set["l1"], "7");
-    assert_eq!(job.set["l2"], "0.5");
+    assert_eq!(job.params.text("l1"), Some("7"));
+    assert_eq!(job.params.text("l2"), Some("0.5"));
 }
 
 #[test]

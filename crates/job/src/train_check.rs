@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use algo::Families;
+use algo::{Families, Needs};
 use data::{CacheMode, InputPurpose};
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
@@ -43,15 +43,18 @@ impl TrainJob {
         };
         let input = input_for(&checker, InputPurpose::Training)?;
         let set = parameters(&checker)?;
-        let algorithm = families.algorithm(algorithm)?;
+        let parameters = families.configure(algorithm, &set.into_iter().collect())?;
+        let needs = parameters.needs();
         let model = checker.required_path("model", "a directory for the model")?;
         let restarts = checker.count("restarts")?.map(|count| count as u32);
         let validate = checker.list("validate");
         let from = checker.path("from")?;
         let written = WrittenPaths::of(raw, &input.data, &validate, from.as_deref());
         let mut job = Self {
-            algorithm,
-            parameters: (algorithm.configure)(&set)?,
+            given: raw.clone(),
+            algorithm: parameters.algorithm().to_owned(),
+            params: parameters.settings().given(),
+            validation_share: needs.validation_share,
             input,
             validate,
             written,
@@ -71,7 +74,6 @@ impl TrainJob {
             model,
             from,
             overwrite: checker.switch("overwrite")?,
-            set,
             modules: raw.modules()?.clone(),
             size: cluster_size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
@@ -91,23 +93,23 @@ impl TrainJob {
             is_data_local: false,
         };
         local_data::check(&mut job, restarts)?;
-        check_holdout(&job)?;
-        check_consistency(&job)?;
-        check_ids(&job)?;
+        check_holdout(&job, &needs)?;
+        check_consistency(&job, &needs)?;
+        check_ids(&job, &needs)?;
         Ok(job)
     }
 }
 
 /// Refuses a consistency that the algorithm would ignore.
-fn check_consistency(job: &TrainJob) -> Result<(), Error> {
-    if job.consistency == Consistency::Bsp || !job.parameters.needs().requires_bsp {
+fn check_consistency(job: &TrainJob, needs: &Needs) -> Result<(), Error> {
+    if job.consistency == Consistency::Bsp || !needs.requires_bsp {
         return Ok(());
     }
     let name = consistency_name(job.consistency);
     let what = format!(
         "--consistency {name}: {} with these settings passes over all records in rounds, in which every read sees all \
          earlier pushes",
-        job.algorithm.name
+        job.algorithm
     );
     Err(Error::InvalidRequest { what, advice: "leave --consistency out, for bsp".into() })
 }
@@ -144,11 +146,11 @@ fn keep(checker: &Checker<'_>) -> Result<CacheMode, Error> {
 }
 
 /// Refuses columns of users and items for an algorithm that does not read them.
-fn check_ids(job: &TrainJob) -> Result<(), Error> {
-    if job.input.options.id_columns.is_empty() || !job.parameters.needs().ids.is_empty() {
+fn check_ids(job: &TrainJob, needs: &Needs) -> Result<(), Error> {
+    if job.input.options.id_columns.is_empty() || !needs.ids.is_empty() {
         return Ok(());
     }
-    let what = format!("--user and --item: {} does not learn from users and items", job.algorithm.name);
+    let what = format!("--user and --item: {} does not learn from users and items", job.algorithm);
     Err(Error::InvalidRequest {
         what,
         advice: "leave them out, or choose als, ials or another recommender".into(),
@@ -156,11 +158,10 @@ fn check_ids(job: &TrainJob) -> Result<(), Error> {
 }
 
 /// Refuses settings of a hold-out that contradict each other.
-fn check_holdout(job: &TrainJob) -> Result<(), Error> {
+fn check_holdout(job: &TrainJob, needs: &Needs) -> Result<(), Error> {
     let options = &job.input.options;
     let refused =
         |what: &str, advice: &str| Err(Error::InvalidRequest { what: what.into(), advice: advice.into() });
-    let needs = job.parameters.needs();
     match job.validate_from {
         Some(_) if !job.validate.is_empty() => {
             refused("--validate and --validate-from both name validation data", "leave one of them out")

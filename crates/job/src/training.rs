@@ -1,15 +1,16 @@
 //! A checked `train` job.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use algo::AlgorithmRow;
+use algo::Families;
+use algo::param::ParamValues;
 use data::CacheMode;
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
 use rpc::message::Durability;
+use serde::{Deserialize, Serialize};
 
 use crate::checkpoints::CheckpointSettings;
 use crate::error::Error;
@@ -19,12 +20,16 @@ use crate::modules::Modules;
 use crate::raw::RawJob;
 
 /// A checked `train` job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrainJob {
-    /// The row of the table of algorithms.
-    pub algorithm: &'static AlgorithmRow,
-    /// The algorithm with its parameters, as far as they are known.
-    pub parameters: Arc<dyn algo::Job>,
+    /// The job as it was given, for records and checkpoints. Its texts are not read again.
+    pub given: RawJob,
+    /// The name of the algorithm.
+    pub algorithm: String,
+    /// The parameters of the algorithm: those that were given, and those that were chosen since.
+    pub params: ParamValues,
+    /// Share of the training records that is held out for validation, a parameter of the algorithm.
+    pub validation_share: f64,
     /// Training data.
     pub input: Input,
     /// Validation data; empty if there are none.
@@ -39,8 +44,6 @@ pub struct TrainJob {
     pub from: Option<PathBuf>,
     /// Whether an existing model is replaced.
     pub overwrite: bool,
-    /// The given parameters as texts.
-    pub set: BTreeMap<String, String>,
     /// WebAssembly modules with PS functions.
     pub modules: Modules,
     /// Numbers of servers and workers; none: the job runs in one process.
@@ -77,7 +80,7 @@ pub struct TrainJob {
 }
 
 /// What happens when a worker is much slower than the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SlowWorkerPolicy {
     /// Nothing.
     Off,
@@ -88,7 +91,7 @@ pub enum SlowWorkerPolicy {
 }
 
 /// Paths as they were written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WrittenPaths {
     pub data: Vec<String>,
     pub validate: Vec<String>,
@@ -111,7 +114,7 @@ impl WrittenPaths {
 impl TrainJob {
     /// Which training records are held out for validation.
     pub fn holdout(&self) -> Holdout<'_> {
-        let share = self.parameters.needs().validation_share;
+        let share = self.validation_share;
         match &self.validate_from {
             _ if !self.validate.is_empty() => Holdout::None,
             Some(time) => Holdout::From(time),
@@ -120,11 +123,18 @@ impl TrainJob {
         }
     }
 
-    /// Replaces the parameters of the algorithm.
-    pub fn apply_settings(&mut self, set: BTreeMap<String, String>) -> Result<(), Error> {
-        self.parameters = (self.algorithm.configure)(&set)?;
-        self.set = set;
-        Ok(())
+    /// The algorithm with the parameters of this job.
+    ///
+    /// # Errors
+    /// If this program does not know the algorithm, or refuses a combination of the values.
+    pub fn algorithm_job(&self, families: &Families) -> Result<Arc<dyn algo::Job>, Error> {
+        Ok(families.configure(&self.algorithm, &self.params)?)
+    }
+
+    /// Replaces the parameters by those of an algorithm that was made from others.
+    pub fn set_params(&mut self, algorithm: &dyn algo::Job) {
+        self.params = algorithm.settings().given();
+        self.validation_share = algorithm.needs().validation_share;
     }
 }
 

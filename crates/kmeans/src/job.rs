@@ -1,9 +1,7 @@
 //! A job of KMeans, with its checked settings.
 
-use std::collections::BTreeMap;
-
 use algo::error::Error;
-use algo::param::CheckedParams;
+use algo::param::{CheckedParams, ParamValues};
 
 use super::params::{
     BATCH_SIZE, CLUSTERS, DISTANCE, Distance, EPOCHS, MAX_ITERATIONS, METHOD, Method, PARAMETERS, SEEDING,
@@ -25,7 +23,7 @@ pub(super) struct KMeans {
 }
 
 impl KMeans {
-    pub(super) fn new(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+    pub(super) fn new(given: &ParamValues) -> Result<Self, Error> {
         let checked = CheckedParams::new("kmeans", &PARAMETERS, given)?;
         Ok(Self {
             clusters: checked.integer(&CLUSTERS) as usize,

@@ -92,11 +92,8 @@ fn needs_scales(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>)
 }
 
 /// The given settings, except those that are `auto`.
-fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
-    job.given_settings
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.trim()))
-        .filter(|(_, text)| *text != AUTO)
+fn given_settings(job: &Linear) -> impl Iterator<Item = (&'static str, &str)> {
+    job.checked_params.given_texts().filter(|(_, text)| *text != AUTO)
 }
 
 /// The optimizers that use every given setting, in order of preference.
@@ -238,7 +235,7 @@ fn resolved(
     previous: Option<&Model>,
     optimizer: &ChosenOptimizer,
 ) -> Result<ResolvedSettings, Error> {
-    let mut all = ResolvedSettings { settings: job.given_settings.clone(), reasons: Vec::new() };
+    let mut all = ResolvedSettings { settings: job.checked_params.given(), reasons: Vec::new() };
     all.add(&OPTIMIZER, optimizer.value.name, &optimizer.reason);
     let columns = column_scaling(job, known, previous);
     all.add(&STANDARDIZE, columns.value.name(), &columns.reason);

@@ -1,13 +1,12 @@
 //! A job of a linear model, with its checked settings.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algo::error::Error;
 use algo::job::{DataFacts, Job};
 use algo::labels::LabelScale;
 use algo::loss::Loss;
-use algo::param::CheckedParams;
+use algo::param::{CheckedParams, ParamValues};
 
 use super::params::{self, ClassWeights, Params};
 
@@ -21,7 +20,6 @@ const LARGE_CLASS_WEIGHT: f64 = 1e6;
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// The settings as the user gave them.
-    pub(super) given_settings: BTreeMap<String, String>,
     pub(super) table: &'static [algo::ParamSpec],
     pub(super) checked_params: CheckedParams,
     pub(super) loss: Loss,
@@ -33,13 +31,13 @@ impl Linear {
     pub(super) fn configure(
         algorithm: &'static str,
         table: &'static [algo::ParamSpec],
-        given: &BTreeMap<String, String>,
+        given: &ParamValues,
         loss: fn(&CheckedParams) -> Loss,
     ) -> Result<Arc<dyn Job>, Error> {
         let checked = CheckedParams::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
-        Ok(Arc::new(Self { given_settings: given.clone(), table, checked_params: checked, loss, params }))
+        Ok(Arc::new(Self { table, checked_params: checked, loss, params }))
     }
 
     /// The largest weight of a class, with its label, if it most likely makes training diverge.

@@ -27,9 +27,10 @@ pub trait Runner: Send + Sync {
         Err(format!("{}: this master has no parameter service", link.title))
     }
 
-    /// Checks a job before it is accepted; the error is returned to the client that submits it.
-    fn check(&self, _submission: &JobSubmission) -> Result<(), String> {
-        Ok(())
+    /// Checks a job before it is accepted, and returns it in the form in which it is recorded and run. The error is returned
+    /// to the client that submits it.
+    fn check(&self, submission: &JobSubmission) -> Result<Value, String> {
+        Ok(submission.spec.clone())
     }
 }
 

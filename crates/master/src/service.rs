@@ -117,10 +117,12 @@ impl MasterService {
             ResponseSender::Discard => drop(self.clients.remove(&client)),
             ResponseSender::Once(_) | ResponseSender::Latest(_) => drop(self.clients.insert(client, reply)),
         }
-        if let ClientRequest::Submit { submission, .. } = &request
-            && let Err(text) = self.runner.check(submission)
-        {
-            return self.state.refuse_client(client, FaultKind::Invalid, text);
+        let mut request = request;
+        if let ClientRequest::Submit { submission, .. } = &mut request {
+            match self.runner.check(submission) {
+                Ok(spec) => submission.spec = spec,
+                Err(text) => return self.state.refuse_client(client, FaultKind::Invalid, text),
+            }
         }
         self.state.on_client(client, request);
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 
 /// Returns the manifest of the smallest possible job.
 fn manifest() -> Manifest {
-    let job = families::all().configure("lr", &std::collections::BTreeMap::new()).unwrap();
+    let job = families::all().configure("lr", &algo::param::ParamValues::default()).unwrap();
     let facts = algo::DataFacts { record_count: 2, classes: vec![0.0, 1.0], ..algo::DataFacts::default() };
     Manifest {
         format: FORMAT_NAME.into(),

@@ -1,11 +1,10 @@
 //! A job of a recommender, with its checked settings.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algo::error::Error;
 use algo::job::Job;
-use algo::param::{CheckedParams, ParamSpec};
+use algo::param::{CheckedParams, ParamSpec, ParamValues};
 
 use super::als::Als;
 use super::grid::Grid;
@@ -59,7 +58,7 @@ impl Recommender {
     pub(super) fn configure(
         name: &'static str,
         parameters: &'static [ParamSpec],
-        given: &BTreeMap<String, String>,
+        given: &ParamValues,
         method: fn(&CheckedParams) -> Method,
     ) -> Result<Arc<dyn Job>, Error> {
         let checked = CheckedParams::new(name, parameters, given)?;

@@ -14,7 +14,6 @@ use driver::{
     Driver, DriverConfig, Error, Event, Incidents, ParameterPlace, ParametersRequest, RecordTimes, RunEnd,
     SnapshotPurpose, WorkerInfo,
 };
-use job::raw::RawJob;
 use job::{Exit, TrainJob};
 use matrix::{Agent, FunctionTable, LocalConfig, LocalStore, MatrixId, RowBlock, RowCounts, Snapshot};
 use model::MatrixSource;
@@ -38,7 +37,6 @@ const JOB: u32 = 0;
 
 /// Trains in this process. `progress` learns of it, unless the job is quiet.
 pub fn train(
-    raw: &RawJob,
     job: &TrainJob,
     environment: Environment<'_>,
     progress: Arc<dyn ProgressListener>,
@@ -80,7 +78,7 @@ pub fn train(
     let store = Arc::new(SharedStore { functions, store: OnceLock::new(), snapshots: Mutex::default() });
     let (sender, events) = channel();
     let context = worker_context(sender, Arc::clone(&store), threads, environment);
-    let mut driver = Driver::new(config, raw.clone(), job.clone(), start);
+    let mut driver = Driver::new(config, job.clone(), start)?;
     let mut link = ChannelLink { worker: JobHandle::start(context), events };
     let mut parameters = LocalParameters { store, memory_bytes };
     let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);

@@ -21,7 +21,7 @@ fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
 /// Writes the model under the first of the names of `path_of`, from 1, at which there is nothing; `job.model` is that one
 /// then. Only the first one may replace something. The manifest and the matrices are as for [`save`].
 pub fn save_under(
-    job: &mut TrainJob,
+    (job, algorithm): (&mut TrainJob, &dyn algo::Job),
     path_of: impl Fn(u32) -> PathBuf,
     manifest: &Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
@@ -32,7 +32,7 @@ pub fn save_under(
     let mut number = 1;
     loop {
         job.model = path_of(number);
-        match save(job, manifest.clone(), (specs, &mut *source), dictionary, interrupt) {
+        match save((job, algorithm), manifest.clone(), (specs, &mut *source), dictionary, interrupt) {
             Err(Error::Model(
                 E::ModelExists { .. } | E::NotReplaceable { .. } | E::ForeignFileInModel { .. },
             )) if number < NAME_LIMIT => {}
@@ -52,7 +52,7 @@ pub fn numbered_path(path: &Path, suffix: &str, number: u32) -> PathBuf {
 
 /// Writes the model. `source` has its matrices, which are the first of those that are declared in `specs`.
 fn save(
-    job: &TrainJob,
+    (job, algorithm): (&TrainJob, &dyn algo::Job),
     manifest: Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
     dictionary: &KeyNames,
@@ -72,7 +72,7 @@ fn save(
             let after = position.map_or_else(String::new, |at| {
                 format!(" after epoch {}, step {}", at.epochs, at.clock)
             });
-            let advice = job.parameters.divergence_advice();
+            let advice = algorithm.divergence_advice();
             Error::UnusableData {
                 what: format!("training diverged: a value of the matrix {matrix} is {value}{of}{after}; no model is saved. {advice}"),
                 exit: Exit::Data,

@@ -41,7 +41,9 @@ pub fn saved_job_of(manifest: &checkpoint::Manifest, location: &str) -> Result<R
             "open a session of the parameter service with them",
         ));
     }
-    Ok(RawJob::from_submitted(&manifest.job)?)
+    // Earlier versions have only the texts.
+    let given = manifest.job.get("given").unwrap_or(&manifest.job);
+    Ok(RawJob::from_submitted(given)?)
 }
 
 /// The folder and the number of the checkpoint to continue from; without a number, the newest one.

@@ -1,9 +1,7 @@
 //! A job of LDA, with its checked settings.
 
-use std::collections::BTreeMap;
-
 use algo::error::Error;
-use algo::param::CheckedParams;
+use algo::param::{CheckedParams, ParamValues};
 
 use super::params::{
     ALPHA, BETA, INFERENCE_SEED, INFERENCE_SWEEPS, MAX_SHARE, MIN_DOCUMENTS, OPTIMIZE_ALPHA, OPTIMIZE_BETA,
@@ -30,7 +28,7 @@ pub(super) struct Lda {
 }
 
 impl Lda {
-    pub(super) fn new(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+    pub(super) fn new(given: &ParamValues) -> Result<Self, Error> {
         let checked = CheckedParams::new("lda", &PARAMETERS, given)?;
         Ok(Self {
             topics: checked.integer(&TOPICS) as usize,

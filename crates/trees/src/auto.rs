@@ -41,8 +41,7 @@ pub(super) fn resolve_settings(
     known: &DataProfile<'_>,
     previous: Option<&Model>,
 ) -> Resolution {
-    let settings = checked.values().iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    let mut all = ResolvedSettings { settings: settings.collect(), reasons: Vec::new() };
+    let mut all = ResolvedSettings { settings: checked.all(), reasons: Vec::new() };
     if checked.text(&LEAVES) == AUTO
         && previous.is_none()
         && known.survey.is_none()

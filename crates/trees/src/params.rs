@@ -1,7 +1,5 @@
 //! The parameters of boosted trees. Names and defaults are those of LightGBM where it has them.
 
-use std::collections::BTreeMap;
-
 use super::objective::Objective;
 use super::sampling::RecordSample;
 use super::split::SplitRule;
@@ -12,7 +10,7 @@ use algo::param::common::{
     AUTO_POSITIVE, EARLY_STOPPING_METRIC, NOT_NEGATIVE, POSITIVE, POSITIVE_LABEL, SHARE as PART_BELOW_ONE,
     VALIDATION_SHARE, early_stopping_by, positive_label,
 };
-use algo::param::{Bounds, CheckedParams, ParamKind, words};
+use algo::param::{Bounds, CheckedParams, ParamKind, ParamValues, words};
 use algo::stopping::EarlyStopping;
 
 /// Without validation data, where nothing else is chosen: iterations, learning rate, leaves of a tree.
@@ -187,18 +185,17 @@ const VALUES: &[(&str, &str, &str)] = &[
 ];
 
 /// Replaces names and values of LightGBM. A parameter that is given by two names keeps both, so that the second is refused.
-fn without_aliases(given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut own = BTreeMap::new();
-    for (name, value) in given {
+fn without_aliases(given: &ParamValues) -> ParamValues {
+    let mut own = ParamValues::default();
+    for (name, value) in given.iter() {
         let known = ALIASES.iter().find(|(known, aliases)| {
-            aliases.contains(&name.as_str()) && !given.contains_key(*known) && !own.contains_key(*known)
+            aliases.contains(&name) && !given.contains(known) && !own.contains(known)
         });
-        let name = known.map_or(name.as_str(), |(known, _)| known);
-        let value = VALUES
-            .iter()
-            .find(|(of, theirs, _)| *of == name && theirs == value)
-            .map_or(value.as_str(), |row| row.2);
-        own.insert(name.to_owned(), value.to_owned());
+        let name = known.map_or(name, |(known, _)| known);
+        match VALUES.iter().find(|(of, theirs, _)| *of == name && *theirs == value.text()) {
+            Some((.., text)) => own.set_text(name, *text),
+            None => own.set(name, value.clone()),
+        }
     }
     own
 }
@@ -245,10 +242,9 @@ fn record_sample(checked: &CheckedParams) -> Result<RecordSample, Error> {
 }
 
 /// Checks given parameters.
-pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, Params), Error> {
+pub(super) fn check(given: &ParamValues) -> Result<(CheckedParams, Params), Error> {
     let given = without_aliases(given);
-    let unknown =
-        UNKNOWN_OBJECTIVES.iter().find(|(name, _)| given.get(OBJECTIVE.name).is_some_and(|x| x == name));
+    let unknown = UNKNOWN_OBJECTIVES.iter().find(|(name, _)| given.text(OBJECTIVE.name) == Some(name));
     if let Some((name, nearest)) = unknown {
         return Err(Error::Parameter {
             algorithm: "gbdt",
@@ -309,7 +305,7 @@ pub(super) fn check(given: &BTreeMap<String, String>) -> Result<(CheckedParams, 
 mod tests {
     use super::*;
 
-    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn given(pairs: &[(&str, &str)]) -> ParamValues {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
@@ -319,7 +315,7 @@ mod tests {
             [("num_leaves", "7"), ("objective", "regression"), ("reg_lambda", "3"), ("max_depth", "-1")];
         let (checked, params) = check(&given(&theirs)).unwrap();
         assert_eq!((params.leaves, params.rule.l2, params.depth), (7, 3.0, usize::MAX));
-        assert_eq!(checked.values()["objective"], "squared");
+        assert_eq!(checked.text(&OBJECTIVE), "squared");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What authors write: [`Algorithm`] and its [`Loop`]; and the types of its job and its model.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::advice::{Remedies, TrainingReport};
 use crate::error::Error;
 use crate::family::{AlgorithmRow, Family, Model};
 use crate::job::{DataFacts, Job, Needs, Output, TrainTask};
-use crate::param::CheckedParams;
+use crate::param::{CheckedParams, ParamValues};
 use crate::task_loop::{Learner, TaskState};
 
 /// An algorithm, and what its models remember besides their tables: the fields of the value are in `model.json`.
@@ -109,7 +108,7 @@ pub trait Loop<A: Algorithm<Loop = Self>>: Sized {
 }
 
 /// [`crate::family::AlgorithmRow::configure`] of an algorithm.
-fn configure<A: Algorithm>(given: &BTreeMap<String, String>) -> Result<Arc<dyn Job>, Error> {
+fn configure<A: Algorithm>(given: &ParamValues) -> Result<Arc<dyn Job>, Error> {
     let checked = CheckedParams::new(A::NAME, A::Settings::TABLE, given)?;
     let settings = A::Settings::read(&checked);
     Ok(Arc::new(AlgorithmJob::<A> { checked, settings }))

@@ -1,5 +1,7 @@
 //! A row of a table of parameters: its kind, its values, its words, its help.
 
+use super::Value;
+
 /// The value that lets the program choose.
 pub const AUTO: &str = "auto";
 
@@ -173,28 +175,34 @@ impl ParamKind {
         }
     }
 
-    /// Whether `text` is a value of this kind.
-    pub fn allows(&self, text: &str) -> bool {
+    /// What `text` means; `None` if it is no value of this kind.
+    pub fn parse(&self, text: &str) -> Option<Value> {
         match self {
-            Self::Real { low, high, open } => text.parse::<f64>().is_ok_and(|x| {
-                x.is_finite()
-                    && match open {
-                        Bounds::Closed => *low <= x && x <= *high,
-                        Bounds::OpenLow => *low < x && x <= *high,
-                        Bounds::OpenHigh => *low <= x && x < *high,
-                    }
-            }),
+            Self::Real { low, high, open } => text
+                .parse::<f64>()
+                .ok()
+                .filter(|x| {
+                    x.is_finite()
+                        && match open {
+                            Bounds::Closed => low <= x && x <= high,
+                            Bounds::OpenLow => low < x && x <= high,
+                            Bounds::OpenHigh => low <= x && x < high,
+                        }
+                })
+                .map(Value::Real),
+            Self::Integer { low, high } => {
+                text.parse().ok().filter(|x| (*low..=*high).contains(x)).map(Value::Integer)
+            }
+            Self::AutoReal { .. } | Self::AutoInteger { .. } | Self::AutoChoice(_) if text == AUTO => {
+                Some(Value::Auto)
+            }
             Self::AutoReal { low, high, open } => {
-                text == AUTO || Self::Real { low: *low, high: *high, open: *open }.allows(text)
+                Self::Real { low: *low, high: *high, open: *open }.parse(text)
             }
-            Self::Integer { low, high } => text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x)),
-            Self::AutoInteger { low, high } => {
-                text == AUTO || text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x))
-            }
-            Self::Flag => text == "true" || text == "false",
-            Self::Choice(_) => self.word_names().contains(&text),
-            Self::AutoChoice(_) => text == AUTO || self.word_names().contains(&text),
-            Self::Text => true,
+            Self::AutoInteger { low, high } => Self::Integer { low: *low, high: *high }.parse(text),
+            Self::Flag => text.parse().ok().map(Value::Flag),
+            Self::Choice(_) | Self::AutoChoice(_) => self.word_names().contains(&text).then_some(Value::Word),
+            Self::Text => Some(Value::Text),
         }
     }
 

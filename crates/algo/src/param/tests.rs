@@ -1,7 +1,5 @@
 //! Tests of the parameter table on a small table.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::error::Error;
 
@@ -28,7 +26,7 @@ crate::params! {
 }
 
 fn check(name: &str, value: &str) -> Result<CheckedParams, Error> {
-    CheckedParams::new("lr", &TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    CheckedParams::new("lr", &TABLE, &ParamValues::from_iter([(name, value)]))
 }
 
 #[test]

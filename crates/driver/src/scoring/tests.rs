@@ -14,7 +14,7 @@ fn driver(command: &str, workers: u32, keys: &[(&str, &str)]) -> ScoringDriver {
     for (key, value) in keys {
         job[key] = json!(value);
     }
-    let raw = RawJob::from_submitted(&job).unwrap();
+    let raw = ::job::RawJob::from_submitted(&job).unwrap();
     let checked = ScoringJob::check(&raw).unwrap().expect("it scores");
     let kind =
         MemberKind::Server { addresses: vec!["unix:/s".into()], lanes: 1, memory_limit_bytes: 1 << 30 };
@@ -26,7 +26,7 @@ fn driver(command: &str, workers: u32, keys: &[(&str, &str)]) -> ScoringDriver {
         parameters: ParameterPlace::Servers(vec![server]),
         families: families::all(),
     };
-    ScoringDriver::new(config, raw, checked)
+    ScoringDriver::new(config, checked)
 }
 
 fn evaluation(workers: u32) -> ScoringDriver {

@@ -15,8 +15,7 @@ use driver::scoring::{ScoringConfig, ScoringDriver};
 use driver::{
     Driver, DriverConfig, Error, Event, Incidents, JobDriver, ParameterPlace, RecordTimes, RunEnd, WorkerInfo,
 };
-use job::raw::RawJob;
-use job::submission::{CheckedJob, PathBase, Submission};
+use job::submission::{CheckedJob, PathBase};
 use job::{Exit, ScoringJob, TrainJob, submission};
 use master::{JobEvent, JobLink, JobResult, Runner};
 use matrix::FunctionTable;
@@ -92,29 +91,25 @@ impl JobRunner {
     }
 
     fn run_job(&self, link: &mut JobLink) -> Result<JobResult, Error> {
-        let order = JobSubmission {
-            title: link.title.clone(),
-            spec: link.spec.clone(),
-            servers: link.servers.len() as u32,
-            workers: link.workers.len() as u32,
-            worker_group: String::new(),
-        };
-        let Submission { raw, job } = submission::check(&order, self.folder, &self.families)?;
+        let job = serde_json::from_value(link.spec.clone()).map_err(|error| Error::Cluster {
+            text: format!("the record of the job is not understood: {error}"),
+            exit: Exit::Internal,
+        })?;
         match job {
-            CheckedJob::Train(job) => self.train(link, &raw, &job),
-            CheckedJob::Score(job) => self.score(link, raw, job),
+            CheckedJob::Train(job) => self.train(link, &job),
+            CheckedJob::Score(job) => self.score(link, job),
         }
     }
 
     /// Scores records. The job ends when it loses a member.
-    fn score(&self, link: &JobLink, raw: RawJob, job: ScoringJob) -> Result<JobResult, Error> {
+    fn score(&self, link: &JobLink, job: ScoringJob) -> Result<JobResult, Error> {
         let config = ScoringConfig {
             job: link.run,
             workers: worker_infos(link),
             parameters: ParameterPlace::Servers(link.servers.clone()),
             families: self.families.clone(),
         };
-        let mut driver = ScoringDriver::new(config, raw, job);
+        let mut driver = ScoringDriver::new(config, job);
         match self.drive(link, 1, Durability::Checkpoint, &mut driver) {
             Ok(RunEnd::Scored(report)) => Ok(report.into()),
             Ok(RunEnd::Finished(_) | RunEnd::TasksMove(_)) => unreachable!("nothing was trained"),
@@ -127,10 +122,10 @@ impl JobRunner {
     }
 
     /// Trains, and again with other members when one is lost. The training goes on from its last checkpoint.
-    fn train(&self, link: &mut JobLink, raw: &RawJob, job: &TrainJob) -> Result<JobResult, Error> {
+    fn train(&self, link: &mut JobLink, job: &TrainJob) -> Result<JobResult, Error> {
         let mut runs = Runs::recorded(&link.recorded);
         loop {
-            let failure = match self.run_once(link, raw, job, &mut runs) {
+            let failure = match self.run_once(link, job, &mut runs) {
                 Ok(RunEnd::Finished(finished)) => {
                     let report =
                         serde_json::to_value(&finished.report).expect("a report is texts and numbers");
@@ -185,13 +180,7 @@ impl JobRunner {
     }
 
     /// Runs a job on the members of `link`.
-    fn run_once(
-        &self,
-        link: &JobLink,
-        raw: &RawJob,
-        job: &TrainJob,
-        runs: &mut Runs,
-    ) -> Result<RunEnd, RunFailure> {
+    fn run_once(&self, link: &JobLink, job: &TrainJob, runs: &mut Runs) -> Result<RunEnd, RunFailure> {
         let config = DriverConfig {
             threads: job.run_options.threads.unwrap_or_else(machine::core_count),
             job: link.run,
@@ -207,7 +196,7 @@ impl JobRunner {
             incidents: runs.incidents.clone(),
         };
         runs.since.get_or_insert_with(Instant::now);
-        let mut driver = Driver::new(config, raw.clone(), job.clone(), Instant::now());
+        let mut driver = Driver::new(config, job.clone(), Instant::now()).map_err(RunFailure::of_job)?;
         let ended = self.drive(link, runs.number(), job.durability, &mut driver);
         runs.incidents = driver.incidents().clone();
         runs.begun = driver.begun().cloned().or(runs.begun.take());
@@ -326,6 +315,13 @@ struct RunFailure {
     is_cancelled: bool,
 }
 
+impl RunFailure {
+    /// The job itself is the reason.
+    fn of_job(error: Error) -> Self {
+        Self { error, lost: None, is_disconnected: false, is_cancelled: false }
+    }
+}
+
 /// The loss of a member.
 struct Loss {
     member: Member,
@@ -376,8 +372,9 @@ impl Runner for JobRunner {
             .map_err(|error| error.to_string())
     }
 
-    fn check(&self, order: &JobSubmission) -> Result<(), String> {
-        submission::check(order, self.folder, &self.families).map(drop).map_err(|error| error.to_string())
+    fn check(&self, order: &JobSubmission) -> Result<Value, String> {
+        let job = submission::check(order, self.folder, &self.families).map_err(|error| error.to_string())?;
+        Ok(serde_json::to_value(job).expect("texts, numbers and lists are always JSON"))
     }
 }
 

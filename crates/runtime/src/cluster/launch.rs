@@ -47,7 +47,6 @@ const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Trains on servers and workers of this machine, which are started for the job and end with it. `progress` learns of it,
 /// unless the job is quiet.
 pub fn train(
-    raw: &RawJob,
     job: &TrainJob,
     size: ClusterSize,
     environment: Environment<'_>,
@@ -58,7 +57,7 @@ pub fn train(
         if job.run_options.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
     let processes = ChildProcesses::new(job.restarts).with_listener(listener);
     let logs = ServerLogs::of(job, environment.interrupt)?;
-    let ended = run(raw, size, environment, progress, processes, logs.as_ref());
+    let ended = run(&job.given, size, environment, progress, processes, logs.as_ref());
     if ended.is_err() {
         // The worker that had claimed the name of the model has ended, perhaps without an end of the claim.
         drop(ModelClaim::take(&job.model, None, environment.interrupt.temp_outputs()));

@@ -46,7 +46,6 @@ pub fn new_training() -> TrainingId {
 /// Finds the checkpoint from which a job continues. `begun` is what an earlier run of the same job has begun: this run goes
 /// on with the same data, or not at all.
 pub fn find_training(
-    raw: &RawJob,
     job: &TrainJob,
     begun: Option<BegunTraining>,
     data: Option<&[DataFile]>,
@@ -71,7 +70,7 @@ pub fn find_training(
     if let Some((location, number)) = resume_place(settings) {
         let folder = Folder::open(&location)?;
         let (manifest, damages) = saved(&folder, number)?;
-        check_job(&folder, &manifest, raw)?;
+        check_job(&folder, &manifest, &job.given)?;
         return resumed(&folder, manifest, damages, data.unwrap_or_default());
     }
     let training = begun.map_or_else(new_training, |begun| begun.training);

@@ -46,7 +46,7 @@ fn data_file(input: &data::Input) -> Option<DataFile> {
 pub fn data_digests(job: &TrainJob, environment: Environment<'_>) -> Result<Vec<DataDigest>, Error> {
     let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
     let schema = previous.as_ref().map(|model| &model.manifest.schema);
-    let input = input::open(job, job.parameters.as_ref(), schema, environment)?;
+    let input = input::open(job, &*job.algorithm_job(environment.families)?, schema, environment)?;
     Ok(data_files(&input).unwrap_or_default().iter().filter_map(data_digest).collect())
 }
 

@@ -11,9 +11,8 @@ use driver::Error;
 use driver::messages::{BegunTraining, FromWorker, ScoringShare, ToWorker};
 use driver::run_info::names_notice;
 use job::checkpoints::CheckpointEvery;
-use job::raw::RawJob;
 use job::training::consistency_name;
-use job::{Exit, TrainJob};
+use job::{Exit, ScoringJob, TrainJob};
 use matrix::FunctionTable;
 use model::{Manifest, ModelClaim, ModelFiles, TrainingPosition};
 use rpc::layout::JobLayout;
@@ -57,8 +56,8 @@ pub struct WorkerJob {
 
 /// The result of `PrepareData`, which `Train` uses.
 struct PreparedJob {
-    raw: RawJob,
     job: TrainJob,
+    algorithm: Arc<dyn algo::Job>,
     functions: FunctionTable,
     input: TrainingInput,
     task_count: u32,
@@ -123,14 +122,14 @@ impl WorkerJob {
 
     fn handle_message(&mut self, message: ToWorker, busy: &mut Option<BusyGuard>) -> Result<(), Error> {
         match message {
-            ToWorker::InspectData { job, begun } => self.inspect_data(&job, begun),
+            ToWorker::InspectData { job, begun } => self.inspect_data(*job, begun),
             ToWorker::PrepareData { job, schema, task_count, first, count, start, survey } => {
                 let tasks = first..first + count;
-                self.prepared = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
+                self.prepared = Some(self.prepare(*job, &schema, task_count, tasks, start, survey)?);
                 Ok(())
             }
-            ToWorker::InspectScoring { job } => self.inspect_scoring(&job),
-            ToWorker::Score { job, layout, share } => self.score(&job, &layout, share),
+            ToWorker::InspectScoring { job } => self.inspect_scoring(*job),
+            ToWorker::Score { job, layout, share } => self.score(*job, &layout, share),
             ToWorker::JoinScores { part_count } => self.join_scores(part_count),
             ToWorker::ImportModel { layout } => self.import(&layout),
             ToWorker::RestoreRows { layout, checkpoint } => {
@@ -139,10 +138,11 @@ impl WorkerJob {
                 self.coordinator.send(FromWorker::RowsRestored);
                 Ok(())
             }
-            ToWorker::Train { set, layout, model, resumed, checkpoint } => {
+            ToWorker::Train { params, layout, model, resumed, checkpoint } => {
                 let Some(mut prepared) = self.prepared.take() else { return Ok(()) };
-                prepared.raw = prepared.raw.with_settings(&set);
-                prepared.job.apply_settings(set)?;
+                prepared.job.params = params;
+                prepared.algorithm = prepared.job.algorithm_job(&self.context().families)?;
+                prepared.job.set_params(&*prepared.algorithm);
                 let states = checkpoint
                     .map(|place| checkpoints::states(&place, prepared.tasks.clone()))
                     .transpose()?;
@@ -167,17 +167,17 @@ impl WorkerJob {
         }
     }
 
-    fn inspect_scoring(&mut self, raw: &RawJob) -> Result<(), Error> {
-        let mut scoring = ScoringTask::open(raw, self.environment())?;
+    fn inspect_scoring(&mut self, job: ScoringJob) -> Result<(), Error> {
+        let mut scoring = ScoringTask::open(job, self.environment())?;
         self.coordinator.send(scoring.inspect(self.context())?);
         self.scoring = Some(scoring);
         Ok(())
     }
 
-    fn score(&mut self, raw: &RawJob, layout: &JobLayout, share: ScoringShare) -> Result<(), Error> {
+    fn score(&mut self, job: ScoringJob, layout: &JobLayout, share: ScoringShare) -> Result<(), Error> {
         let scoring = match self.scoring.take() {
             Some(scoring) => scoring,
-            None => ScoringTask::open(raw, self.environment())?,
+            None => ScoringTask::open(job, self.environment())?,
         };
         scoring.score(share, layout, self.context())?;
         self.scoring = Some(scoring);
@@ -198,17 +198,18 @@ impl WorkerJob {
         })
     }
 
-    fn check(&mut self, raw: &RawJob) -> Result<TrainJob, Error> {
-        let mut job = TrainJob::check(raw, &self.context().families)?;
+    /// Takes a job of the driver: its paths become those of this machine.
+    fn take_job(&mut self, mut job: TrainJob) -> Result<(TrainJob, Arc<dyn algo::Job>), Error> {
+        let algorithm = job.algorithm_job(&self.context().families)?;
         self.context().local_data.resolve_job(&mut job)?;
         let has_checkpoints = job.checkpoints.every != CheckpointEvery::Off;
         *lock(&self.checkpoints) = has_checkpoints.then(|| job.checkpoints.location.clone());
         self.job = Some(job.clone());
-        Ok(job)
+        Ok((job, algorithm))
     }
 
-    fn inspect_data(&mut self, raw: &RawJob, begun: Option<BegunTraining>) -> Result<(), Error> {
-        let job = self.check(raw)?;
+    fn inspect_data(&mut self, job: TrainJob, begun: Option<BegunTraining>) -> Result<(), Error> {
+        let (job, algorithm) = self.take_job(job)?;
         // An earlier run of the job may have written the model before it was lost. If it was somebody else, this model will
         // be saved beside it.
         self.has_run_before = begun.is_some();
@@ -220,16 +221,17 @@ impl WorkerJob {
         let mut claim = ModelClaim::take(&job.model, own.as_deref(), outputs)?;
         let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
         if let Some(previous) = &previous {
-            self.context().families.check_continues(job.algorithm, &previous.manifest.model)?;
+            let families = &self.context().families;
+            families.check_continues(families.algorithm(&job.algorithm)?, &previous.manifest.model)?;
         }
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
-        let input = open(&job, job.parameters.as_ref(), schema, self.environment())?;
+        let input = open(&job, algorithm.as_ref(), schema, self.environment())?;
         let task_count = task_count(&job, &input.source);
         let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         // Files of one worker say nothing about those of the others.
         let data = if job.is_data_local { None } else { data_files(&input) };
-        let found = checkpoints::find_training(raw, &job, begun, data.as_deref())?;
+        let found = checkpoints::find_training(&job, begun, data.as_deref())?;
         // Where there is no room for it the training goes on without a claim.
         let training = found.training.to_string();
         *lock(&self.claim) = claim.take_if(|claim| claim.set_training(&training).is_ok());
@@ -252,20 +254,20 @@ impl WorkerJob {
 
     fn prepare(
         &mut self,
-        raw: &RawJob,
+        job: TrainJob,
         schema: &Schema,
         task_count: u32,
         tasks: Range<u32>,
         start: TrainingPosition,
         is_survey: bool,
     ) -> Result<PreparedJob, Error> {
-        let job = self.check(raw)?;
+        let (job, algorithm) = self.take_job(job)?;
         let functions = extend_table(&job.modules, &self.context().functions)?;
         let mut input = match self.inspected.take() {
             Some(input) => input,
-            None => open(&job, job.parameters.as_ref(), Some(schema), self.environment())?,
+            None => open(&job, algorithm.as_ref(), Some(schema), self.environment())?,
         };
-        input.apply_settings(job.parameters.as_ref())?;
+        input.apply_settings(algorithm.as_ref())?;
         let first_epoch = start.epochs;
         let plan = TaskDataPlan {
             job: &job,
@@ -289,8 +291,18 @@ impl WorkerJob {
         }
         let summaries = shares.iter().map(|share| task_summary(share, None)).collect();
         self.coordinator.send(FromWorker::DataPrepared { scanned, summaries });
-        let raw = raw.clone();
-        Ok(PreparedJob { raw, job, functions, input, task_count, tasks, start, is_survey, shares, permits })
+        Ok(PreparedJob {
+            job,
+            algorithm,
+            functions,
+            input,
+            task_count,
+            tasks,
+            start,
+            is_survey,
+            shares,
+            permits,
+        })
     }
 
     fn import(&mut self, layout: &JobLayout) -> Result<(), Error> {
@@ -317,8 +329,10 @@ impl WorkerJob {
         begin: &TaskBegin,
         begun: Option<BusyGuard>,
     ) -> Result<(), Error> {
-        let PreparedJob { job, functions, mut input, task_count, tasks, start, mut shares, .. } = prepared;
-        input.apply_settings(job.parameters.as_ref())?;
+        let PreparedJob {
+            job, algorithm, functions, mut input, task_count, tasks, start, mut shares, ..
+        } = prepared;
+        input.apply_settings(algorithm.as_ref())?;
         let model = self.context().families.load(model)?;
         let first_epoch = start.epochs;
         let plan =
@@ -328,6 +342,7 @@ impl WorkerJob {
         }
         self.coordinator.measure(prepared.permits.clone());
         let runner = TaskRunner {
+            algorithm: &*algorithm,
             plan,
             model: &*model,
             layout,
@@ -347,6 +362,7 @@ impl WorkerJob {
     ) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.key_names);
         let mut job = self.job()?.clone();
+        let algorithm = job.algorithm_job(&self.context().families)?;
         job.overwrite |= self.has_run_before;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
@@ -361,7 +377,14 @@ impl WorkerJob {
             1 => asked.clone(),
             number => numbered_path(&asked, "", number),
         };
-        let written = save_under(&mut job, saved_as, manifest, (specs, &mut *matrices), &names, interrupt)?;
+        let written = save_under(
+            (&mut job, &*algorithm),
+            saved_as,
+            manifest,
+            (specs, &mut *matrices),
+            &names,
+            interrupt,
+        )?;
         // Whoever learns that the model is saved may train another one under this name.
         lock(&self.claim).take();
         tracing::info!(job = self.context().job, model = %job.model.display(), "the model is saved");
@@ -391,7 +414,7 @@ impl WorkerJob {
 fn greeting(job: &TrainJob, input: &TrainingInput, task_count: u32) -> String {
     let text = format!(
         "training {} on {} as {}: {}, {}, seed {}",
-        job.algorithm.name,
+        job.algorithm,
         job.input.data.join(", "),
         input.source.schema().format,
         explain(job, task_count, &input.source),

@@ -13,7 +13,6 @@ use driver::messages::{ChunkShare, DataExtent, FromWorker, ScoringFacts, Scoring
 use driver::prediction::PredictionFacts;
 use driver::totals::ChunkSummary;
 use driver::{Error, labels};
-use job::raw::RawJob;
 use job::{EvaluateJob, Exit, PredictJob, ScoringJob};
 use matrix::Agent;
 use model::{Manifest, ModelFiles};
@@ -45,11 +44,7 @@ pub(super) struct ScoringTask {
 
 impl ScoringTask {
     /// Opens the model and the data.
-    pub(super) fn open(raw: &RawJob, environment: Environment<'_>) -> Result<Self, Error> {
-        let Some(job) = ScoringJob::check(raw)? else {
-            let text = "the driver asks for the scores of a training".into();
-            return Err(Error::Cluster { text, exit: Exit::Internal });
-        };
+    pub(super) fn open(job: ScoringJob, environment: Environment<'_>) -> Result<Self, Error> {
         let manifest = model::read_manifest(job.model())?;
         let scoring = model_for(load_model(job.model(), &manifest, environment.families)?, &job)?;
         let opened = match &job {

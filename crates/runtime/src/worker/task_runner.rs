@@ -27,6 +27,7 @@ pub struct TaskRunner<'a> {
     pub layout: &'a JobLayout,
     pub functions: &'a FunctionTable,
     pub model: &'a dyn algo::Model,
+    pub algorithm: &'a dyn algo::Job,
     pub begin: &'a TaskBegin,
     pub coordinator: &'a TaskCoordinator,
     pub permits: Option<Arc<Semaphore>>,
@@ -168,9 +169,9 @@ impl TaskRunner<'_> {
         let coordinator = &InputCoordinator { coordinator: self.coordinator, input, permits };
         let (model, resumed) = (self.model, self.begin.resumed);
         let saved = self.begin.states.iter().find(|state| state.task == reading.task());
-        let (job, seed) = (&self.plan.job.parameters, self.plan.job.seed);
+        let (job, seed) = (self.algorithm, self.plan.job.seed);
         let task = TrainTask { agent, data, validation, coordinator, model, resumed, seed };
-        algo::train(&**job, task, saved)?;
+        algo::train(job, task, saved)?;
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Error> {
     let chosen = matches.get_one::<String>("name").map(|name| families.algorithm(name)).transpose()?;
     if let (Some(row), Some(pairs)) = (chosen, matches.get_many::<String>("set")) {
-        (row.configure)(&settings(pairs)?)?;
+        (row.configure)(&settings(pairs)?.into_iter().collect())?;
     }
     if matches.get_flag("json") {
         match chosen {

@@ -41,7 +41,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw = raw(matches)?;
     let job = TrainJob::check(&raw, environment.families)?;
     let progress = Arc::new(Progress::new());
-    let report = train(&raw, &job, environment, progress)?;
+    let report = train(&job, environment, progress)?;
     if job.run_options.json {
         print_json(&report)?;
     } else {

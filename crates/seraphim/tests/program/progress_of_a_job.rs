@@ -76,7 +76,7 @@ fn trained(algorithm: &str, settings: &[&str]) -> (u64, Vec<Told>) {
     let environment =
         Environment { formats: &formats, families: &families, functions: &functions, interrupt: &interrupt };
     let recorder = Arc::new(Recorder::default());
-    local::train(&raw, &job, environment, recorder.clone()).expect("it is trained");
+    local::train(&job, environment, recorder.clone()).expect("it is trained");
     let told = recorder.0.lock().expect("no test panics in it").clone();
     (size, told)
 }

@@ -390,7 +390,7 @@ fn summary(survey: bool) -> TaskSummary {
 }
 
 fn inspection(scenario: &Scenario) -> FromWorker {
-    let linear = families::all().configure("linear", &BTreeMap::new());
+    let linear = families::all().configure("linear", &algo::param::ParamValues::default());
     let facts = DataFacts { record_count: RECORDS, feature_count: 1, ..DataFacts::default() };
     let previous = linear.and_then(|linear| linear.model(&facts, None)).expect("the defaults are valid");
     FromWorker::DataInspected {

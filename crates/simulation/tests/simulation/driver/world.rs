@@ -167,7 +167,7 @@ impl World {
         };
         Self {
             random: stream(scenario.seed, Purpose::Test, 1, 0),
-            driver: Driver::new(config, raw, job, start),
+            driver: Driver::new(config, job, start).expect("the algorithm is known"),
             workers: (0..scenario.workers)
                 .map(|number| Worker::new(number, broken == Some(Broken::EveryPlanIsAccepted)))
                 .collect(),
