@@ -229,11 +229,11 @@ impl MasterState {
         for requester in requesters {
             match (result, what) {
                 (Ok(()), SessionCallKind::Open | SessionCallKind::Create(_)) => {
-                    self.send_map(id, requester, out)
+                    self.send_map(id, requester, out);
                 }
                 (Ok(()), SessionCallKind::Drop(_) | SessionCallKind::Checkpoint) => send_done(requester, out),
                 (Err(fault), _) => {
-                    self.refuse_request(requester, Refusal(fault.kind, fault.text.clone()), out)
+                    self.refuse_request(requester, Refusal(fault.kind, fault.text.clone()), out);
                 }
             }
         }
