@@ -56,7 +56,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
         _ => bail!("unknown prefetch {prefetch:?}: off, exact or stale"),
     };
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
-    let job = families::all().configure("lr", &[("epochs".to_owned(), "1".to_owned())].into())?;
+    let job = families::all().configure("lr", &std::iter::once(("epochs", "1")).collect())?;
     let model = job.model(&algo::DataFacts::default(), None)?;
     let matrices = job.training_matrices(&*model, consistency, TABLES, 1)?;
     let mut layout = open_job(JOB, &servers, matrices, TASKS)?;

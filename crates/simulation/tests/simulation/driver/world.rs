@@ -146,7 +146,7 @@ fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
 impl World {
     pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
         let start = Instant::now();
-        let (raw, job) = job_of(&scenario);
+        let (_, job) = job_of(&scenario);
         let kind =
             MemberKind::Server { addresses: vec!["unix:/s".into()], lanes: 2, memory_limit_bytes: 1 << 30 };
         let server = Member { id: 9, name: "server-0".into(), incarnation: 1, kind, host: String::new() };
