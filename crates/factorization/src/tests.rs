@@ -407,7 +407,7 @@ fn chosen_of(settings: &str, is_table: bool, records: &[Record]) -> (BTreeMap<St
         ..DataProfile::default()
     };
     match HARNESS.job("fm", settings).unwrap().resolve_settings(&known, None).unwrap() {
-        Resolution::Resolved(resolved) => (resolved.settings, resolved.reasons),
+        Resolution::Resolved(resolved) => (resolved.settings.texts(), resolved.reasons),
         Resolution::NeedsSurvey => panic!("there is a survey"),
     }
 }
@@ -453,7 +453,7 @@ fn step_sizes_and_scaling_follow_from_the_records() {
     assert_eq!(unread(Some(1 << 20)), Resolution::NeedsSurvey);
     for size in [None, Some(3 << 30)] {
         let Resolution::Resolved(resolved) = unread(size) else { panic!("it is not read before") };
-        assert_eq!(resolved.settings["learning_rate"], "0.031");
+        assert_eq!(resolved.settings.text("learning_rate"), Some("0.031"));
         assert!(resolved.reasons[0].contains("records of 40 entries are assumed"), "{:?}", resolved.reasons);
     }
 }

@@ -1,6 +1,5 @@
 //! Tests of trees as a whole.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use data::{Batch, BatchBuilder, MemoryStream, Survey};
@@ -274,7 +273,7 @@ fn settings_out_of_range_are_refused() {
         "l2=-1",
     ] {
         let (name, value) = setting.split_once('=').unwrap();
-        let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let given = std::iter::once((name, value)).collect();
         assert!(super::params::check(&given).is_err(), "{setting}");
     }
 }

@@ -29,7 +29,7 @@ fn settled(name: &str, settings: &str, known: &DataProfile<'_>) -> ResolvedSetti
 /// The chosen values of the settings `names`, in one line.
 fn chosen(name: &str, settings: &str, known: &DataProfile<'_>, names: &[&str]) -> String {
     let set = settled(name, settings, known).settings;
-    let texts: Vec<&str> = names.iter().map(|name| set.get(*name).map_or("-", String::as_str)).collect();
+    let texts: Vec<&str> = names.iter().map(|name| set.text(name).unwrap_or("-")).collect();
     texts.join(" ")
 }
 
@@ -202,7 +202,7 @@ fn the_penalty_of_wide_data_follows_the_share_of_positives() {
         let survey = few(positives);
         let known = DataProfile { survey: Some(&survey), ..NUMBERED };
         let settled = settled("lr", "", &known);
-        assert_eq!(settled.settings["l2"], l2, "{positives} positives");
+        assert_eq!(settled.settings.text("l2"), Some(l2), "{positives} positives");
         assert!(settled.reasons.iter().any(|reason| reason.starts_with(&format!("l2={l2}: "))));
     }
 }
@@ -267,7 +267,8 @@ fn what_is_given_is_kept_and_what_is_settled_is_settled() {
     let given = "l2=3 standardize=false normalize=l2 tolerance=1e-3";
     let first = settled("lr", given, &known);
     assert_eq!(chosen("lr", given, &known, NAMES), "lbfgs 3 false l2");
-    let again: Vec<String> = first.settings.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    let again: Vec<String> =
+        first.settings.iter().map(|(name, value)| format!("{name}={}", value.text())).collect();
     let second = settled("lr", &again.join(" "), &known);
     assert_eq!((second.settings, second.reasons), (first.settings, Vec::new()), "nothing is left to choose");
     assert!(

@@ -121,7 +121,7 @@ pub(crate) struct World {
     history: History,
 }
 
-fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
+fn job_of(scenario: &Scenario) -> TrainJob {
     let mut set = json!({ "epochs": scenario.epochs, "early_stopping": scenario.patience });
     if !scenario.survey {
         set["optimizer"] = json!("adagrad");
@@ -139,14 +139,13 @@ fn job_of(scenario: &Scenario) -> (RawJob, TrainJob) {
         "quiet": true, "wait_limit": wait_limit, "checkpoint_every": every,
     });
     let raw = RawJob::from_submitted(&spec).expect("the keys exist");
-    let job = TrainJob::check(&raw, &families::all()).expect("the values are in range");
-    (raw, job)
+    TrainJob::check(&raw, &families::all()).expect("the values are in range")
 }
 
 impl World {
     pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
         let start = Instant::now();
-        let (_, job) = job_of(&scenario);
+        let job = job_of(&scenario);
         let kind =
             MemberKind::Server { addresses: vec!["unix:/s".into()], lanes: 2, memory_limit_bytes: 1 << 30 };
         let server = Member { id: 9, name: "server-0".into(), incarnation: 1, kind, host: String::new() };
