@@ -60,7 +60,8 @@ pub struct InputReport {
     /// The first bad lines, with file and line.
     pub first_bad_lines: Vec<String>,
     /// Bytes of records that are kept for later epochs.
-    pub kept: serde_json::Value,
+    #[serde(rename = "kept")]
+    pub cached: serde_json::Value,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -191,7 +191,7 @@ impl RunInfo<'_> {
                 labels: crate::labels::describe(&totals.labels, self.schema, self.label_rule),
                 bad_lines: totals.bad_lines,
                 first_bad_lines: totals.first_bad_lines,
-                kept: serde_json::json!(totals.kept),
+                cached: serde_json::json!(totals.cached),
             },
             epochs: outcome.epochs,
             ended_by: outcome.end.name().into(),

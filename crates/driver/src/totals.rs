@@ -24,7 +24,7 @@ pub struct TaskSummary {
     /// Summary of the training data.
     pub training: ReadSummary,
     /// Counters of the records that are kept for later epochs.
-    pub kept: CacheStats,
+    pub cached: CacheStats,
     /// Summary of the validation file.
     pub validation: Option<ChunkSummary>,
     /// Seconds spent in validation.
@@ -61,7 +61,7 @@ pub struct Totals {
     /// How many entries of scored records have features that the model knows.
     pub coverage: FeatureCoverage,
     /// Counters of the records that are kept for later epochs.
-    pub kept: CacheStats,
+    pub cached: CacheStats,
 }
 
 impl Totals {
@@ -90,9 +90,9 @@ impl Totals {
         let mut totals = Self::default();
         for task in tasks {
             totals.add(&task.training);
-            totals.kept.block_count += task.kept.block_count;
-            totals.kept.memory_bytes += task.kept.memory_bytes;
-            totals.kept.disk_bytes += task.kept.disk_bytes;
+            totals.cached.block_count += task.cached.block_count;
+            totals.cached.memory_bytes += task.cached.memory_bytes;
+            totals.cached.disk_bytes += task.cached.disk_bytes;
         }
         totals
     }

@@ -149,14 +149,14 @@ fn tensor_at(path: &Path, at: u64) -> Option<String> {
 fn statements(model: &Path) -> Result<BTreeMap<String, String>, Error> {
     let path = model.join(manifest::FILE_NAME);
     let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
-    let mut found = BTreeMap::new();
+    let mut statements = BTreeMap::new();
     // It was read as a manifest before.
-    add_statements("", "", &serde_json::from_slice(&bytes).unwrap_or_default(), &mut found);
-    Ok(found)
+    add_statements("", "", &serde_json::from_slice(&bytes).unwrap_or_default(), &mut statements);
+    Ok(statements)
 }
 
 /// `kind` is the name without positions in lists.
-fn add_statements(name: &str, kind: &str, value: &Value, found: &mut BTreeMap<String, String>) {
+fn add_statements(name: &str, kind: &str, value: &Value, statements: &mut BTreeMap<String, String>) {
     if NOT_COMPARED.contains(&kind) {
         return;
     }
@@ -164,15 +164,18 @@ fn add_statements(name: &str, kind: &str, value: &Value, found: &mut BTreeMap<St
         |name: &str, key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
     match value {
         Value::Object(fields) => {
-            fields
-                .iter()
-                .for_each(|(key, value)| add_statements(&below(name, key), &below(kind, key), value, found));
+            fields.iter().for_each(|(key, value)| {
+                add_statements(&below(name, key), &below(kind, key), value, statements)
+            });
         }
         Value::Array(items) => {
             let named = |i: usize| format!("{name}[{i}]");
-            items.iter().enumerate().for_each(|(i, value)| add_statements(&named(i), kind, value, found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(i, value)| add_statements(&named(i), kind, value, statements));
         }
-        value => drop(found.insert(name.to_owned(), value.to_string())),
+        value => drop(statements.insert(name.to_owned(), value.to_string())),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn evaluate_loaded(
     let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
         batch_metrics(&empty, scorer, agent, batch)
     };
-    let take = |piece: ScoredPiece<MetricAccumulator>| match piece {
+    let take = |output: ScoredPiece<MetricAccumulator>| match output {
         ScoredPiece::Batch(batch) => {
             parts.add(&batch).iter().for_each(|part| sums.merge(part));
             Ok(())

@@ -27,7 +27,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let mut sink = ScoreSink::open(&destination, &layout, environment.interrupt)?;
     let mut totals = Totals::default();
     let is_text = !destination.is_parquet();
-    let take = |piece: ScoredPiece<ScoredBatch>| match piece {
+    let take = |output: ScoredPiece<ScoredBatch>| match output {
         ScoredPiece::Batch(scored) => sink.write(&scored, &layout),
         ScoredPiece::ChunkEnd(summary) => totals.add_checked(&summary, job.input.bad_lines),
     };

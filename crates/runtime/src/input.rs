@@ -59,19 +59,19 @@ fn source_config_of(input: &Input, inputs: &[String], interrupt: &Interrupt) -> 
     }
 }
 
-/// Opens the data; with the columns of `like` (an earlier model, or the process that inspected the data first) if
+/// Opens the data; with the columns of `trained_schema` (an earlier model, or the process that inspected the data first) if
 /// given.
 pub fn open(
     job: &TrainJob,
     algorithm: &dyn Job,
-    like: Option<&Schema>,
+    trained_schema: Option<&Schema>,
     environment: Environment<'_>,
 ) -> Result<TrainingInput, Error> {
     let mut needs = algorithm.needs();
     let mut input = job.input.clone();
     needs.set_options(&mut input.options);
     let config = source_config(&input, environment.interrupt);
-    let source = match like {
+    let source = match trained_schema {
         Some(schema) => Source::open_with_schema(&config, schema, environment.formats),
         None => Source::open(&config, environment.formats),
     };

@@ -15,7 +15,7 @@ pub struct ScoreFile {
 
 impl ScoreFile {
     pub fn create(path: &Path, layout: &ScoreColumns<'_>) -> Result<Self, Error> {
-        let carried = layout.carried.iter().map(|column| match column.kind {
+        let passthrough = layout.passthrough.iter().map(|column| match column.kind {
             PassthroughKind::Text => ColumnType::Text,
             PassthroughKind::Integer => ColumnType::I64,
             PassthroughKind::Real => ColumnType::F64,
@@ -23,7 +23,7 @@ impl ScoreFile {
         let label = if layout.label_names.is_empty() { ColumnType::F64 } else { ColumnType::Text };
         let label_count = usize::from(layout.label) + usize::from(!layout.classes.is_empty());
         let labels = std::iter::repeat_n(label, label_count);
-        let kinds = carried.chain(labels).chain(std::iter::repeat(ColumnType::F64));
+        let kinds = passthrough.chain(labels).chain(std::iter::repeat(ColumnType::F64));
         let names = layout.columns();
         let columns: Vec<_> = names.iter().map(String::as_str).zip(kinds).collect();
         Ok(Self { writer: ParquetWriter::create(path, &columns)? })
@@ -33,8 +33,8 @@ impl ScoreFile {
         let width = layout.width();
         let rows = || scored.scores.chunks_exact(width);
         let mut columns: Vec<Values> = Vec::new();
-        for column in layout.carried {
-            let text = |r| layout.carried_text(&scored.carried, r, column);
+        for column in layout.passthrough {
+            let text = |r| layout.passthrough_text(&scored.passthrough, r, column);
             columns.push(Values::parse(column.kind, (0..scored.labels.len()).map(text)));
         }
         let labels = layout.label.then(|| scored.labels.clone());

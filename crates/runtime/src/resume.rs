@@ -69,10 +69,11 @@ pub fn notices(previous: &ModelFiles, specs: &[MatrixSpec]) -> Vec<String> {
     let Some(spec) = specs.iter().find(|spec| spec.name == entry.name) else { return Vec::new() };
     let model = previous.path.display();
     let mut notices = Vec::new();
-    let kept = !entry.slots.is_empty();
-    let complete = spec.rule.slots().is_empty() || (kept && state_fits(entry.spec.rule, spec.rule));
+    let has_slots = !entry.slots.is_empty();
+    let complete = spec.rule.slots().is_empty() || (has_slots && state_fits(entry.spec.rule, spec.rule));
     if !complete {
-        let state = if kept { "belongs to another optimizer or other settings" } else { "was not saved" };
+        let state =
+            if has_slots { "belongs to another optimizer or other settings" } else { "was not saved" };
         notices.push(format!(
             "the optimizer state of {model} {state}: training continues from its weights alone"
         ));

@@ -270,8 +270,8 @@ impl OpenedInput {
         scoring: &dyn algo::Model,
         schema: &'a Schema,
     ) -> Result<ScoreColumns<'a>, Error> {
-        let carried = self.source.passthrough_columns();
-        ScoreColumns::new(scoring.output(), schema, carried, self.has_label, job.raw_scores)
+        let passthrough_columns = self.source.passthrough_columns();
+        ScoreColumns::new(scoring.output(), schema, passthrough_columns, self.has_label, job.raw_scores)
     }
 
     /// The chunks of the data, in their order.
@@ -372,7 +372,7 @@ impl LoadedModel {
             Ok(out)
         };
         let mut totals = Totals::default();
-        let take = |piece: ScoredPiece<Vec<f64>>| match piece {
+        let take = |output: ScoredPiece<Vec<f64>>| match output {
             ScoredPiece::Batch(scores) => {
                 values.extend(scores);
                 Ok(())
@@ -422,7 +422,7 @@ fn read_chunk<T>(
     score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
     coverage: &CoverageRecorder,
 ) -> bool {
-    let mut pieces = || -> Result<bool, Error> {
+    let mut outputs = || -> Result<bool, Error> {
         let mut reader = source.reader(vec![chunk.clone()])?;
         while reader.next_batch(BATCH_RECORDS, batch)? {
             coverage.start_batch(batch);
@@ -435,7 +435,7 @@ fn read_chunk<T>(
         let summary = ChunkSummary { read: reader.summary().clone(), coverage };
         Ok(sender.send(Ok(ScoredPiece::ChunkEnd(Box::new(summary)))).is_ok())
     };
-    match pieces() {
+    match outputs() {
         Ok(goes_on) => goes_on,
         Err(error) => {
             // The channel is closed because another thread has failed first.
@@ -454,16 +454,16 @@ fn receive<T>(
     for (i, receiver) in receivers.into_iter().enumerate() {
         loop {
             interrupt.check(NOT_ENDED)?;
-            let piece = receiver.recv();
+            let output = receiver.recv();
             // Ctrl-C also ends standard input, so this may not be the real end.
             interrupt.check(NOT_ENDED)?;
-            let Ok(piece) = piece else {
+            let Ok(output) = output else {
                 let message = "a scoring thread ended early".into();
                 return Err(Error::Panic { task: i as u32, message });
             };
-            let piece = piece?;
-            let is_end = matches!(piece, ScoredPiece::ChunkEnd(_));
-            take(piece)?;
+            let output = output?;
+            let is_end = matches!(output, ScoredPiece::ChunkEnd(_));
+            take(output)?;
             if is_end {
                 break;
             }

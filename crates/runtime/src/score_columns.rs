@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The columns of the output.
 pub struct ScoreColumns<'a> {
     /// Passthrough columns of the input.
-    pub carried: &'a [PassthroughColumn],
+    pub passthrough: &'a [PassthroughColumn],
     /// Whether labels are written.
     pub label: bool,
     /// The classes, with one column of probabilities or scores each; empty if there is one score.
@@ -28,7 +28,7 @@ impl<'a> ScoreColumns<'a> {
     pub fn new(
         output: Output,
         schema: &'a Schema,
-        carried: &'a [PassthroughColumn],
+        passthrough: &'a [PassthroughColumn],
         label: bool,
         is_raw: bool,
     ) -> Result<Self, Error> {
@@ -39,7 +39,7 @@ impl<'a> ScoreColumns<'a> {
                 Vec::new()
             }
         };
-        let layout = Self { carried, label, classes, scores, label_names: &schema.label_names, is_raw };
+        let layout = Self { passthrough, label, classes, scores, label_names: &schema.label_names, is_raw };
         let mut names = layout.columns();
         names.sort_unstable();
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -52,7 +52,7 @@ impl<'a> ScoreColumns<'a> {
 
     /// Returns the names of the columns.
     pub fn columns(&self) -> Vec<String> {
-        let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
+        let mut columns: Vec<String> = self.passthrough.iter().map(|column| column.name.clone()).collect();
         columns.extend(self.label.then(|| "label".to_owned()));
         columns.extend(self.scores.iter().cloned());
         let of_class = if self.is_raw { "score" } else { "probability" };
@@ -80,8 +80,8 @@ impl<'a> ScoreColumns<'a> {
             let text = lines(self, batch, &scores, self.width());
             return Ok(ScoredBatch { text, ..ScoredBatch::default() });
         }
-        let (labels, carried) = (batch.labels.clone(), batch.passthrough.clone());
-        Ok(ScoredBatch { numbers: ScoredNumbers { labels, carried, scores }, text: Vec::new() })
+        let (labels, passthrough) = (batch.labels.clone(), batch.passthrough.clone());
+        Ok(ScoredBatch { numbers: ScoredNumbers { labels, passthrough, scores }, text: Vec::new() })
     }
 
     /// The line with the names of the columns.
@@ -105,13 +105,13 @@ impl<'a> ScoreColumns<'a> {
     }
 
     /// Returns the text of a passthrough column for the record with index `record`.
-    pub fn carried_text<'t>(
+    pub fn passthrough_text<'t>(
         &self,
         texts: &'t PassthroughTexts,
         record: usize,
         column: &PassthroughColumn,
     ) -> &'t [u8] {
-        texts.get(record * self.carried.len() + column.slot)
+        texts.get(record * self.passthrough.len() + column.slot)
     }
 }
 
@@ -126,7 +126,7 @@ pub struct ScoredBatch {
 #[derive(Default, Serialize, Deserialize)]
 pub struct ScoredNumbers {
     pub labels: Vec<f64>,
-    pub carried: PassthroughTexts,
+    pub passthrough: PassthroughTexts,
     pub scores: Vec<f64>,
 }
 
@@ -135,8 +135,8 @@ fn lines(layout: &ScoreColumns<'_>, batch: &Batch, scores: &[f64], width: usize)
     const NUMBER_BYTES: usize = 24;
     let mut out = Vec::with_capacity(batch.labels.len() * (width + 1) * NUMBER_BYTES);
     for (r, (&label, scores)) in batch.labels.iter().zip(scores.chunks_exact(width)).enumerate() {
-        for column in layout.carried {
-            quote(&mut out, layout.carried_text(&batch.passthrough, r, column));
+        for column in layout.passthrough {
+            quote(&mut out, layout.passthrough_text(&batch.passthrough, r, column));
             out.push(b',');
         }
         if layout.label {

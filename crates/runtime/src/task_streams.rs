@@ -212,7 +212,7 @@ pub fn task_summary(data: &TaskData, validation: Option<&mut TimedValidation<'_>
     let validate_s = validation.as_ref().map_or(0.0, |timed| timed.elapsed().as_secs_f64());
     TaskSummary {
         training: data.reader().summary().clone(),
-        kept: data.cache_stats(),
+        cached: data.cache_stats(),
         validation: validation.and_then(TimedValidation::take_summary),
         validate_s,
     }

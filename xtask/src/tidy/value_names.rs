@@ -32,13 +32,10 @@ const FORBIDDEN: &[(&str, &str)] = &[
 const EXCEPTIONS: &[(&str, usize)] = &[
     ("algo", 4),
     ("data", 12),
-    ("driver", 4),
-    ("engine", 4),
     ("factorization", 2),
     ("kmeans", 8),
     ("linear", 4),
     ("recommend", 6),
-    ("runtime", 22),
     ("seraphim", 5),
     ("topics", 6),
     ("trees", 11),

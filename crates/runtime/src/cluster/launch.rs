@@ -310,7 +310,7 @@ fn submit(
     };
     let client = Client::new(master.clone(), &[]);
     let job = client.submit(SubmissionId::random(), &order, START_LIMIT).map_err(master_error(master))?;
-    let (news, heard) = channel();
+    let (news, received) = channel();
     std::thread::spawn(move || {
         let ended = client.watch(job, |status| {
             // The receiver is dropped when a process has died.
@@ -319,7 +319,7 @@ fn submit(
         drop(ended);
     });
     loop {
-        match heard.recv_timeout(POLL_INTERVAL) {
+        match received.recv_timeout(POLL_INTERVAL) {
             Ok(status) => {
                 return match status.error {
                     None => Ok(status.progress),

@@ -252,9 +252,9 @@ impl Lanes {
         owners: &[u16],
     ) -> Result<Result<(), Fault>, Error> {
         let job = self.job;
-        let held_by = |lane: usize| {
-            let held = owners.iter().enumerate().filter(|(_, owner)| usize::from(**owner) == lane);
-            held.map(|(partition, _)| partition as u32).collect()
+        let owned_by = |lane: usize| {
+            let owned = owners.iter().enumerate().filter(|(_, owner)| usize::from(**owner) == lane);
+            owned.map(|(partition, _)| partition as u32).collect()
         };
         let added = self.request_all(|lane, request| {
             Message::AddMatrix(AddMatrix {
@@ -262,7 +262,7 @@ impl Lanes {
                 job,
                 matrix,
                 spec: Box::new(spec.clone()),
-                owned_partitions: held_by(lane),
+                owned_partitions: owned_by(lane),
             })
         })?;
         if let Err(fault) = added {

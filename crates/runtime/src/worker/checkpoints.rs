@@ -60,8 +60,8 @@ pub fn find_training(
     }
     let mut notices = Vec::new();
     if let Some(BegunTraining { training, data: before }) = &begun {
-        if is_on && let Some(found) = continued_training(settings, training, data.unwrap_or_default())? {
-            return Ok(found);
+        if is_on && let Some(continued) = continued_training(settings, training, data.unwrap_or_default())? {
+            return Ok(continued);
         }
         if let Some(before) = before {
             notices = check_data("the first run of this job", before, data.unwrap_or_default())?;

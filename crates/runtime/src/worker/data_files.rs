@@ -68,7 +68,7 @@ fn digest(path: &Path, size_bytes: u64) -> std::io::Result<String> {
 }
 
 /// Checks that the data are those of `owner`, which the error names; returns notices.
-pub fn check_data(owner: &str, saved: &[DataFile], found: &[DataFile]) -> Result<Vec<String>, Error> {
+pub fn check_data(owner: &str, saved: &[DataFile], present: &[DataFile]) -> Result<Vec<String>, Error> {
     let changed = |what: String| Error::UnusableData {
         what: format!(
             "the data are not those of {owner}: {what}. Train from the beginning, or bring the data back"
@@ -76,18 +76,18 @@ pub fn check_data(owner: &str, saved: &[DataFile], found: &[DataFile]) -> Result
         exit: Exit::Data,
     };
     let mut notices = Vec::new();
-    for (saved, found) in saved.iter().zip(found) {
-        if saved.path != found.path {
-            return Err(changed(format!("{} was read, and now it is {}", saved.path, found.path)));
+    for (saved, present) in saved.iter().zip(present) {
+        if saved.path != present.path {
+            return Err(changed(format!("{} was read, and now it is {}", saved.path, present.path)));
         }
-        if saved.size_bytes != found.size_bytes {
-            let (before, now) = (saved.size_bytes, found.size_bytes);
+        if saved.size_bytes != present.size_bytes {
+            let (before, now) = (saved.size_bytes, present.size_bytes);
             return Err(changed(format!("{} had {before} bytes and has {now}", saved.path)));
         }
-        if saved.digest.is_some() && saved.digest != found.digest {
+        if saved.digest.is_some() && saved.digest != present.digest {
             return Err(changed(format!("the contents of {} have changed", saved.path)));
         }
-        if saved.modified_ms != found.modified_ms {
+        if saved.modified_ms != present.modified_ms {
             notices.push(format!(
                 "{} was written again since {owner}: the result is that of an undisturbed training only if its contents are \
                  the same",
@@ -95,8 +95,8 @@ pub fn check_data(owner: &str, saved: &[DataFile], found: &[DataFile]) -> Result
             ));
         }
     }
-    if saved.len() != found.len() {
-        return Err(changed(format!("there were {} files and are {}", saved.len(), found.len())));
+    if saved.len() != present.len() {
+        return Err(changed(format!("there were {} files and are {}", saved.len(), present.len())));
     }
     Ok(notices)
 }

@@ -231,11 +231,11 @@ impl WorkerJob {
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         // Files of one worker say nothing about those of the others.
         let data = if job.is_data_local { None } else { data_files(&input) };
-        let found = checkpoints::find_training(&job, begun, data.as_deref())?;
+        let training = checkpoints::find_training(&job, begun, data.as_deref())?;
         // Where there is no room for it the training goes on without a claim.
-        let training = found.training.to_string();
-        *lock(&self.claim) = claim.take_if(|claim| claim.set_training(&training).is_ok());
-        let notices = input.notices().into_iter().chain(found.notices).collect();
+        let id = training.training.to_string();
+        *lock(&self.claim) = claim.take_if(|claim| claim.set_training(&id).is_ok());
+        let notices = input.notices().into_iter().chain(training.notices).collect();
         self.coordinator.send(FromWorker::DataInspected {
             schema: input.source.schema().clone(),
             size_bytes: size_bytes(&job, &input.source),
@@ -244,8 +244,8 @@ impl WorkerJob {
             greeting: greeting(&job, &input, task_count),
             previous: previous.map(|model| model.manifest.model),
             start,
-            training: found.training,
-            resume: found.resume,
+            training: training.training,
+            resume: training.resume,
             data,
         });
         self.inspected = Some(input);

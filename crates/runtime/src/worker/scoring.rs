@@ -143,7 +143,7 @@ impl ScoringTask {
             layout.score(is_text, scorer, agent, batch)
         };
         let mut numbers = run.chunks.iter();
-        let take = |piece: ScoredPiece<ScoredBatch>| match piece {
+        let take = |output: ScoredPiece<ScoredBatch>| match output {
             ScoredPiece::Batch(scored) => sink.write(&scored, &layout),
             ScoredPiece::ChunkEnd(summary) => {
                 run.report_chunk(numbers.next(), summary);
@@ -162,8 +162,8 @@ impl ScoringTask {
             batch_metrics(&empty, scorer, agent, batch)
         };
         let mut numbers = run.chunks.iter().peekable();
-        let take = |piece| {
-            let (metrics, end) = match piece {
+        let take = |output| {
+            let (metrics, end) = match output {
                 ScoredPiece::Batch(batch) => (parts.add(&batch), None),
                 ScoredPiece::ChunkEnd(summary) => (parts.take(), Some(summary)),
             };

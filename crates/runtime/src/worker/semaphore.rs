@@ -18,7 +18,7 @@ pub struct Semaphore {
 #[derive(Debug)]
 struct State {
     free: usize,
-    held: u32,
+    taken: u32,
     /// Sum over the permits of the times in which they were held, up to `counted_at`.
     busy: Duration,
     counted_at: Instant,
@@ -27,7 +27,7 @@ struct State {
 impl State {
     fn count_time(&mut self) {
         let now = Instant::now();
-        self.busy += now.saturating_duration_since(self.counted_at) * self.held;
+        self.busy += now.saturating_duration_since(self.counted_at) * self.taken;
         self.counted_at = now;
     }
 }
@@ -35,7 +35,7 @@ impl State {
 impl Semaphore {
     /// Creates a semaphore with `count` permits, at least 1.
     pub fn new(count: usize) -> Arc<Self> {
-        let state = State { free: count.max(1), held: 0, busy: Duration::ZERO, counted_at: Instant::now() };
+        let state = State { free: count.max(1), taken: 0, busy: Duration::ZERO, counted_at: Instant::now() };
         Arc::new(Self { state: Mutex::new(state), freed: Condvar::new() })
     }
 
@@ -46,7 +46,7 @@ impl Semaphore {
         }
         state.count_time();
         state.free -= 1;
-        state.held += 1;
+        state.taken += 1;
     }
 
     /// Releases a permit.
@@ -54,7 +54,7 @@ impl Semaphore {
         let mut state = self.lock();
         state.count_time();
         state.free += 1;
-        state.held -= 1;
+        state.taken -= 1;
         drop(state);
         self.freed.notify_one();
     }
