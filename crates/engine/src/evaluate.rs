@@ -3,7 +3,8 @@
 use algo::Scorer;
 use algo::metric::MetricAccumulator;
 use data::Batch;
-use driver::evaluation::{Evaluation, EvaluationFacts, empty_metrics, threshold};
+pub use driver::evaluation::{ConfusionMatrix, Evaluation};
+use driver::evaluation::{EvaluationFacts, empty_metrics, threshold};
 use driver::totals::Totals;
 use job::EvaluateJob;
 use matrix::Agent;

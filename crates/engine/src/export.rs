@@ -1,6 +1,8 @@
 //! The rows of a matrix of a model as a table, for other programs: CSV or Parquet, one row after another, in the order of
 //! their keys. The model is read block by block.
 
+pub use runtime::explain::{TextJob, export_text};
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -26,11 +26,13 @@
 //! |---|---|
 //! | [`training`], [`trained_model`], [`dataset`], [`tables`] | training and models in a program; formats, families and functions |
 //! | [`job_file`], [`train`], [`predict`], [`evaluate`] | the jobs of the commands: read, trained, scored |
+//! | [`cluster`] | the processes of a cluster, and the clients of a master |
 //! | [`export`], [`import`], [`apply`], [`recommend`], [`reproduce`] | what else is done with a model |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
 pub mod apply;
+pub mod cluster;
 mod comparison;
 pub mod dataset;
 pub mod evaluate;
@@ -49,13 +51,14 @@ pub mod training;
 #[cfg(feature = "parquet")]
 pub use data::arrays::RecordBatch;
 pub use data::arrays::{CsrArrays, DenseArrays, RecordAttributes};
+pub use driver::epoch_monitor::metrics_text;
 pub use driver::evaluation::Evaluation;
 pub use driver::report::{EpochLine, Report};
 pub use driver::{Error, amounts, error, labels, progress, report};
 pub use job::{self, Exit};
-pub use model;
 pub use runtime::score::Scores;
 pub use runtime::{self, Environment, interrupt, machine, outputs};
+pub use {algo, checkpoint, data, math, matrix, model, store};
 
 pub use self::dataset::Data;
 pub use self::recommend::LoadedRecommender;

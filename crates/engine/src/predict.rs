@@ -3,7 +3,8 @@
 use algo::Scorer;
 use data::Batch;
 use driver::labels;
-use driver::prediction::{Prediction, PredictionFacts};
+pub use driver::prediction::Prediction;
+use driver::prediction::PredictionFacts;
 use driver::totals::Totals;
 use job::PredictJob;
 use matrix::Agent;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::Epochs;
+use engine::algo::Epochs;
 
 pub use engine::amounts::bytes;
 pub use engine::amounts::count;

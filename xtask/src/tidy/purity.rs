@@ -1,5 +1,5 @@
 //! State machines of jobs do no IO: files of the crates `job` and `driver` name nothing that reads a file, opens a socket,
-//! starts a thread or looks at a clock.
+//! starts a thread or looks at a clock. The command line uses the crate `engine` and names none below it.
 
 use super::Finding;
 use super::rust_text::product_code;
@@ -34,10 +34,46 @@ const FORBIDDEN: &[&str] = &[
 /// Plain values of modules that do IO.
 const ALLOWED: &[&str] = &["std::io::Error", "std::process::ExitCode"];
 
+/// The crates below `engine`, which the command line does not name.
+const BELOW_ENGINE: &[&str] = &[
+    "algo",
+    "checkpoint",
+    "control",
+    "data",
+    "driver",
+    "families",
+    "job",
+    "master",
+    "math",
+    "matrix",
+    "member",
+    "model",
+    "rpc",
+    "runtime",
+    "server",
+    "store",
+    "worker",
+];
+
+fn check_command_line(file: &TextFile) -> Vec<Finding> {
+    let code = product_code(&file.text);
+    let imports = code.lines().enumerate().filter_map(|(number, line)| {
+        let name = line.trim_start().strip_prefix("use ")?.split("::").next()?;
+        BELOW_ENGINE.contains(&name).then(|| {
+            let text = format!("{name}: the command line uses the crate engine and none below it");
+            Finding::new(format!("{}:{}", file.path, number + 1), text)
+        })
+    });
+    imports.collect()
+}
+
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let is_pure =
         |file: &&TextFile| file.is_product() && PURE.iter().any(|folder| file.path.starts_with(folder));
-    files.iter().filter(is_pure).flat_map(check_file).collect()
+    let is_command_line =
+        |file: &&TextFile| file.is_product() && file.path.starts_with("crates/seraphim/src/");
+    let of_command_line = files.iter().filter(is_command_line).flat_map(check_command_line);
+    files.iter().filter(is_pure).flat_map(check_file).chain(of_command_line).collect()
 }
 
 fn check_file(file: &TextFile) -> Vec<Finding> {

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | [`job_runner`] | connects drivers with the master, the workers and the servers |
+//! | [`master_process`], [`server_process`], [`server_log`] | the processes of a master and a server |
 //! | [`worker`] | the process of a worker and its jobs |
 //! | `server_parameters`, `driver_parameters` | the servers of a job as its tasks and its driver reach them |
 //! | `lane_clients` | requests of code that is not a task, to all lanes or to one |
@@ -16,9 +17,12 @@ mod driver_parameters;
 pub mod job_runner;
 mod lane_clients;
 pub mod launch;
+pub mod master_process;
 pub mod metrics_endpoint;
 pub mod parameter_service;
+pub mod server_log;
 mod server_parameters;
+pub mod server_process;
 pub mod servers;
 mod session;
 mod session_checkpoints;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use algo::{AlgorithmRow, Families, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::algo::{AlgorithmRow, Families, ParamSpec};
 use engine::{Error, Exit};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
-use control::Client;
+use engine::cluster::Client;
 use engine::{Error, Exit};
 
 use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
@@ -25,8 +25,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master_http(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
-    let was_live =
-        client.cancel(job, ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
+    let was_live = client.cancel(job, ANSWER_LIMIT).map_err(engine::cluster::master_error(&address))?;
     print_text(&if was_live {
         format!(
             "job {job} was asked to stop at its next step; `seraphim status` shows when it is cancelled, and the path \

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Command};
-use control::{Client, JobStatus};
+use engine::cluster::{Client, JobStatus};
 use engine::interrupt::Interrupt;
 use engine::{Error, Exit};
 
@@ -30,14 +30,14 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let (address, token) = (master_http(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
-    let before = number(&client.job(job).map_err(engine::runtime::errors::master_error(&address))?);
-    client.checkpoint(job, ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
+    let before = number(&client.job(job).map_err(engine::cluster::master_error(&address))?);
+    client.checkpoint(job, ANSWER_LIMIT).map_err(engine::cluster::master_error(&address))?;
     interrupt.exit_on_interrupt(format!(
         "job {job} was asked for a checkpoint and will write it; `seraphim status {job}` shows its number"
     ));
     let asked_at = Instant::now();
     loop {
-        let status = client.job(job).map_err(engine::runtime::errors::master_error(&address))?;
+        let status = client.job(job).map_err(engine::cluster::master_error(&address))?;
         let last = number(&status);
         if last > before {
             let clock = &status.progress["checkpoint"]["clock"];

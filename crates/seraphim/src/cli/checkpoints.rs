@@ -1,8 +1,8 @@
 //! `seraphim checkpoints list|verify|prune DIR`: the checkpoints of a training in their folder.
 
-use checkpoint::{Folder, Manifest};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use engine::{Error, Exit};
+use engine::checkpoint::{Folder, Manifest};
+use engine::{Error, Exit, checkpoint};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};

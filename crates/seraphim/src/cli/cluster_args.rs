@@ -6,11 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
-use control::limits::WORKER_GROUP_BYTES;
-use control::text::is_worker_group;
-use engine::Error;
+use engine::cluster::{Address, WORKER_GROUP_BYTES, is_worker_group};
 use engine::job::check::parse_bytes;
-use rpc::transport::Address;
+use engine::{Error, checkpoint, math, store};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;

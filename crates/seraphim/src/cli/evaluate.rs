@@ -1,10 +1,10 @@
 //! `seraphim evaluate --model out/ --data test.libsvm.gz --json`.
 
-use algo::metric::calibration::CalibrationRow;
 use clap::{ArgMatches, Command};
-use driver::evaluation::ConfusionMatrix;
+use engine::algo::metric::calibration::CalibrationRow;
+use engine::cluster::launch;
+use engine::evaluate::ConfusionMatrix;
 use engine::job::{EvaluateJob, ScoringJob, keys};
-use engine::runtime::cluster::launch;
 use engine::{Environment, Error, Evaluation, Exit, labels};
 
 use super::flags::{raw_job, with_flags};

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use algo::TextFormat;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use engine::export::{ExportJob, export};
-use engine::runtime::explain::{TextJob, export_text};
+use engine::algo::TextFormat;
+use engine::export::{ExportJob, TextJob, export, export_text};
 use engine::{Error, Exit};
 
 use super::{Environment, print_text};

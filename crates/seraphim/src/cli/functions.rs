@@ -1,9 +1,9 @@
 //! `seraphim functions`: lists the PS functions of this program.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use engine::runtime::modules::{extend_table, read_modules};
-use engine::{Error, Exit};
-use matrix::FunctionTable;
+use engine::job_file::{extend_table, read_modules};
+use engine::matrix::FunctionTable;
+use engine::{Error, Exit, matrix};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};

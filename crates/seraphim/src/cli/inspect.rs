@@ -1,11 +1,10 @@
 //! `seraphim inspect out/`: shows kind, parameters, size, largest weights and training of a model.
 
-use algo::Families;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use driver::epoch_monitor::metrics_text;
-use engine::{Error, Exit, labels};
-use matrix::RowBlock;
-use model::{Manifest, Model, TrainingRecord};
+use engine::algo::Families;
+use engine::matrix::RowBlock;
+use engine::model::{Manifest, Model, TrainingRecord};
+use engine::{Error, Exit, labels, metrics_text};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};

@@ -1,25 +1,16 @@
 //! `seraphim master --listen ADDRESS`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use engine::interrupt::Interrupt;
-use engine::progress::SilentProgress;
-use engine::runtime::cluster::job_runner::JobRunner;
+use engine::cluster::{MasterConfig, manage};
 use engine::{Environment, Error, Exit};
-use rpc::serve::Ports;
-use rpc::stop::Stop;
-use rpc::transport::Address;
 
 use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, session_checkpoints, session_checkpoints_arg,
     start_log, token, token_arg,
 };
-
-/// Time between two checks of the interrupt flag.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
     Command::new("master")
@@ -64,14 +55,13 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         "stopping: running jobs stop at their next step and are saved; press Ctrl-C again to end at once"
     });
     let token = token(matches)?;
-    let state = matches.get_one::<PathBuf>("state").cloned();
-    let mut config = master::MasterConfig {
+    let mut config = MasterConfig {
         listen: listen("listen", matches, &token)?,
         http: listen("http", matches, &token)?,
-        token: token.clone(),
+        token,
         functions: environment.functions.clone(),
-        state: state.clone(),
-        ..master::MasterConfig::default()
+        state: matches.get_one::<PathBuf>("state").cloned(),
+        ..MasterConfig::default()
     };
     if let Some(count) = matches.get_one::<u32>("max-jobs") {
         config.settings.running_job_limit = *count as usize;
@@ -80,28 +70,6 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         config.settings.lease = Duration::from_secs(*seconds);
         config.settings.reconnect_limit = config.settings.lease;
     }
-    let lease = config.settings.lease;
-    let stop = Stop::new();
-    let (raised, flag) = (stop.clone(), interrupt.clone());
-    std::thread::spawn(move || {
-        while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
-        raised.raise();
-    });
-    // Jobs that are recorded do not end with this process.
-    let interrupt = if state.is_some() { Interrupt::new() } else { interrupt.clone() };
-    let runner = JobRunner::new(Arc::new(SilentProgress), token, interrupt, environment.families.clone());
-    let checkpoints = session_checkpoints(matches)?;
-    let runner = runner.with_lease(lease).with_session_checkpoints(checkpoints, environment.functions);
-    let runner = Arc::new(runner);
-    let config = config.check().map_err(Error::process)?;
-    let ready = |ports: &Ports| {
-        let (addresses, http) = ports.addresses();
-        tracing::info!(addresses = text(&addresses), http = text(&http), "master is ready");
-    };
-    master::run(config, runner, stop, ready).map_err(Error::process)?;
+    manage(config, session_checkpoints(matches)?, environment)?;
     Ok(Exit::Done)
-}
-
-fn text(addresses: &[Address]) -> String {
-    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

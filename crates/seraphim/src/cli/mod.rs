@@ -21,7 +21,6 @@ mod recommend;
 mod reproduce;
 mod serve_parameters;
 mod server;
-mod server_log;
 mod status;
 mod submit;
 mod train;
@@ -30,6 +29,7 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
+use engine::algo::Algorithm;
 use engine::interrupt::Interrupt;
 use engine::job::exit::TABLE;
 use engine::{Environment, Error, Exit, Tables, machine};
@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
 ///
 /// # Panics
 /// If an algorithm of this name exists already.
-pub fn run_algorithm<A: algo::Algorithm>() -> ExitCode {
+pub fn run_algorithm<A: Algorithm>() -> ExitCode {
     run_with(&Tables::default().with_family(&A::FAMILY).expect("the name is free"))
 }
 

@@ -1,9 +1,9 @@
 //! `seraphim predict --model out/ --data test.libsvm.gz --output scores.csv`.
 
 use clap::{ArgMatches, Command};
-use driver::prediction::Prediction;
+use engine::cluster::launch;
 use engine::job::{PredictJob, ScoringJob, keys};
-use engine::runtime::cluster::launch;
+use engine::predict::Prediction;
 use engine::{Environment, Error, Exit};
 
 use super::flags::{raw_job, with_flags};

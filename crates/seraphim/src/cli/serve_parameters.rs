@@ -4,17 +4,16 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use engine::runtime::cluster::launch::LocalMaster;
-use engine::runtime::cluster::parameter_service::{ParameterServiceConfig, serve};
+use engine::cluster::{Address, LocalMaster, ParameterServiceConfig, serve_parameters};
 use engine::{Environment, Error, Exit};
-use rpc::transport::Address;
 use serde_json::{Value, json};
 
 use super::cluster_args::{
     DEFAULT_MASTER, http_arg, listen, listen_arg, log_args, memory_limit, session_checkpoints,
     session_checkpoints_arg, start_log, token, token_arg,
 };
-use super::{print_json, print_text, server_log};
+use super::server::log_folder_args;
+use super::{print_json, print_text};
 use crate::progress::{bytes, counted};
 
 /// Maximum number of servers on one machine, and of threads of each server.
@@ -58,7 +57,7 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(u32).range(1..=1024))
                 .help("Maximum number of sessions; further ones are refused and may retry [default: 64]"),
         )
-        .args(server_log::args())
+        .args(log_folder_args())
         .arg(session_checkpoints_arg())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the address as JSON"))
@@ -88,7 +87,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let service =
         ParameterServiceConfig { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
     let is_json = matches.get_flag("json");
-    serve(&service, environment, |master| print_address(&service, master, is_json))?;
+    serve_parameters(&service, environment, |master| print_address(&service, master, is_json))?;
     Ok(Exit::Done)
 }
 

@@ -7,11 +7,8 @@ pub(super) use job_progress::{incidents, progress_text};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use control::request::Status;
-use control::text::{plain, plain_lines};
-use control::{Client, JobState, JobStatus};
+use engine::cluster::{Client, JobState, JobStatus, Member, MemberKind, Status, plain, plain_lines};
 use engine::{Error, Exit};
-use rpc::message::control::{Member, MemberKind};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -42,7 +39,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let client = Client::new(address.clone(), &token);
     let json = matches.get_flag("json");
     if let Some(number) = matches.get_one::<u32>("job").copied() {
-        let job = client.job(number).map_err(engine::runtime::errors::master_error(&address))?;
+        let job = client.job(number).map_err(engine::cluster::master_error(&address))?;
         if json {
             print_json(&job)?;
         } else {
@@ -51,7 +48,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let Status { members, jobs } =
-        client.status(ANSWER_LIMIT).map_err(engine::runtime::errors::master_error(&address))?;
+        client.status(ANSWER_LIMIT).map_err(engine::cluster::master_error(&address))?;
     if json {
         let members: Vec<Value> =
             members.iter().map(|(member, report)| json!({"member": member, "report": report})).collect();

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use control::text::plain_lines;
-use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
+use engine::cluster::{
+    Address, Client, JobId, JobState, JobStatus, JobSubmission, SubmissionId, plain_lines,
+};
 use engine::interrupt::Interrupt;
 use engine::job::checkpoints::CheckpointEvery;
 use engine::job::keys::JobCommand;
@@ -14,9 +15,7 @@ use engine::job::submission::{CheckedJob, PathBase};
 use engine::job::{RawJob, ScoringJob, TrainJob, submission};
 use engine::outputs::{self, write_report};
 use engine::report::Report;
-use engine::{Environment, Error, Exit};
-use rpc::Address;
-use rpc::message::JobId;
+use engine::{Environment, Error, Exit, model};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -115,7 +114,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         ));
     }
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
-    let number = submitted.map_err(engine::runtime::errors::master_error(&address))?;
+    let number = submitted.map_err(engine::cluster::master_error(&address))?;
     if matches.get_flag("detach") {
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
@@ -195,7 +194,7 @@ impl SubmittedJob {
                 // The master stops, is gone, or has too much to do.
                 Err(error) if error.may_pass() => error.to_string(),
                 Err(error) if lost_since.is_none() => {
-                    return Err(engine::runtime::errors::master_error(address)(error));
+                    return Err(engine::cluster::master_error(address)(error));
                 }
                 Err(error) => return Err(lost_master(address, *number, job, &error)),
             };

@@ -4,13 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Command};
-use driver::epoch_monitor::metrics_text;
 use engine::job::{RawJob, TrainJob, keys};
-use engine::job_file::{read_job_file, with_modules};
+use engine::job_file::{read_job_file, saved_job, with_modules};
 use engine::report::Report;
-use engine::runtime::saved_job::saved_job;
 use engine::train::train;
-use engine::{Environment, Error, Exit, labels};
+use engine::{Environment, Error, Exit, labels, metrics_text};
 
 use super::flags::{raw_job, with_flags};
 use super::{print_json, print_text};

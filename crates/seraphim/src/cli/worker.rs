@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command};
-use engine::runtime::cluster::worker::{WorkerConfig, run as work};
-use engine::runtime::local_data::LocalData;
+use engine::cluster::{LocalData, MemberKind, WorkerConfig, work};
 use engine::{Environment, Error, Exit};
-use rpc::message::control::MemberKind;
 
 use super::cluster_args::{
     http_arg, listen, log_args, master_arg, start_log, token, token_arg, worker_group_arg,

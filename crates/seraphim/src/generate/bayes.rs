@@ -1,6 +1,6 @@
 //! The quality of the true model on a generated split: no other model can be better.
 
-use math::elementary::ln;
+use engine::math::elementary::ln;
 use serde::Serialize;
 
 /// Metrics of the true probabilities.

@@ -9,8 +9,11 @@
 
 use std::f64::consts::PI;
 
-use math::elementary::{cos, ln, pow, sigmoid};
-use math::hash::mix64;
+use engine::math::elementary::cos;
+use engine::math::elementary::ln;
+use engine::math::elementary::pow;
+use engine::math::elementary::sigmoid;
+use engine::math::hash::mix64;
 
 /// Size of the first range, and minimum size of a range before rounding.
 const FIRST_RANGE: f64 = 4.0;

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 use engine::Error;
+use engine::data::parquet_writer::ColumnData;
+use engine::data::parquet_writer::ColumnType;
+use engine::data::parquet_writer::ParquetWriter;
 
 /// A Parquet file of generated records.
 pub(super) struct ParquetSink {

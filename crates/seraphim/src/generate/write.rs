@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use engine::Error;
 use engine::interrupt::Interrupt;
 use engine::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
+use engine::store::TempOutput;
 use serde::Serialize;
-use store::TempOutput;
 
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};

@@ -1,6 +1,6 @@
 //! The progress of a running job as lines: its matrices, its tasks, and which task waits for which.
 
-use control::text::plain;
+use engine::cluster::plain;
 use serde_json::Value;
 
 use crate::progress::{bytes, count, decimal};

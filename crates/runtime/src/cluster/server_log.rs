@@ -1,31 +1,23 @@
-//! The write-ahead log of a server process: its flags, and what of the process it remembers.
+//! The write-ahead log of a server process, and what of the process it remembers.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clap::{Arg, ArgAction, ArgMatches};
-use engine::Error;
+use driver::Error;
 use member::MemberConfig;
 use rpc::message::JobId;
 use rpc::transport::Address;
 use server::write_ahead::files::{ProcessPlace, WriteAheadLog};
 
-pub(super) fn args() -> [Arg; 2] {
-    [
-        Arg::new("write-ahead-log")
-            .long("write-ahead-log")
-            .value_name("DIR")
-            .value_parser(clap::value_parser!(PathBuf))
-            .help(
-                "Folder of a local disk for a log of every change (durability=log): a server that has died is started \
-                 again with the same folder, and no task goes back",
-            ),
-        Arg::new("sync-log")
-            .long("sync-log")
-            .action(ArgAction::SetTrue)
-            .requires("write-ahead-log")
-            .help("Sync the log to the disk before each acknowledgement (durability=synced-log), against power failures"),
-    ]
+/// Where the log of a server is; by default there is none.
+#[derive(Clone, Debug, Default)]
+pub struct LogConfig {
+    /// A folder of a local disk.
+    pub folder: Option<PathBuf>,
+    /// Whether it is synced to the disk before each acknowledgement.
+    pub is_synced: bool,
+    /// Whether the name of the member was given.
+    pub is_named: bool,
 }
 
 /// The log of this process, if it has one.
@@ -33,21 +25,21 @@ pub(super) fn args() -> [Arg; 2] {
 pub(super) struct ServerLog(Option<Arc<Mutex<WriteAheadLog>>>);
 
 impl ServerLog {
-    /// Opens the log that the flags name. If an earlier process has left one, this process takes its place: its
-    /// incarnation and, unless flags say otherwise, its name and its port.
+    /// Opens the log. If an earlier process has left one, this process takes its place: its
+    /// incarnation and, unless others are given, its name and its port.
     pub(super) fn open(
-        matches: &ArgMatches,
+        config: &LogConfig,
         lanes: u16,
         listen: &mut Vec<Address>,
         member: &mut MemberConfig,
     ) -> Result<Self, Error> {
-        let Some(folder) = matches.get_one::<PathBuf>("write-ahead-log") else { return Ok(Self(None)) };
-        let is_synced = matches.get_flag("sync-log");
+        let LogConfig { folder, is_synced, is_named } = config;
+        let Some(folder) = folder else { return Ok(Self(None)) };
         let log =
-            WriteAheadLog::open(folder, lanes, member.incarnation, is_synced).map_err(Error::process)?;
+            WriteAheadLog::open(folder, lanes, member.incarnation, *is_synced).map_err(Error::process)?;
         (member.incarnation, member.restored) = (log.incarnation(), log.is_restored());
         if let Some(place) = log.place() {
-            if matches.get_one::<String>("name").is_none() {
+            if !is_named {
                 member.name.clone_from(&place.name);
             }
             let has_any_port =
