@@ -1,6 +1,6 @@
 //! Tests of each rule of the control messages on the pure state machine: no socket, no thread, time as a number.
 
-mod broken;
+mod injected_faults;
 mod jobs;
 mod members;
 mod records;

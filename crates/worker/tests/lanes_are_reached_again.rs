@@ -20,7 +20,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const AWAY: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy)]
-enum Manner {
+enum Behavior {
     /// Welcomes every connection, and answers requests after late answers to earlier ones.
     Answers,
     /// Welcomes every connection, and stands still then.
@@ -33,15 +33,15 @@ enum Manner {
 struct LaneService {
     /// The incarnation in its welcomes: the number by which a test knows it.
     number: u64,
-    manner: Manner,
+    behavior: Behavior,
 }
 
 impl Service for LaneService {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
-        let refusal = match self.manner {
-            Manner::Refuses(kind) => Some(kind),
-            Manner::TakesOver(time) if Instant::now() < time => Some(FaultKind::Busy),
-            Manner::TakesOver(_) | Manner::Answers | Manner::StandsStill => None,
+        let refusal = match self.behavior {
+            Behavior::Refuses(kind) => Some(kind),
+            Behavior::TakesOver(time) if Instant::now() < time => Some(FaultKind::Busy),
+            Behavior::TakesOver(_) | Behavior::Answers | Behavior::StandsStill => None,
         };
         let messages = match message {
             Message::Hello(hello) if refusal.is_none() => {
@@ -50,7 +50,7 @@ impl Service for LaneService {
                 vec![Message::Welcome(welcome)]
             }
             Message::Hello(hello) => refusal.map(|kind| fault(hello.request, kind, 0)).into_iter().collect(),
-            Message::DropRows(drop) if !matches!(self.manner, Manner::StandsStill) => {
+            Message::DropRows(drop) if !matches!(self.behavior, Behavior::StandsStill) => {
                 [drop.request - 1, drop.request].map(done).into()
             }
             _ => Vec::new(),
@@ -71,10 +71,10 @@ fn done(request: u64) -> Message {
 }
 
 /// Two lanes of a server.
-fn start(address: &str, number: u64, manner: Manner) -> (Vec<String>, ServingThread) {
+fn start(address: &str, number: u64, behavior: Behavior) -> (Vec<String>, ServingThread) {
     let listener = Listener::bind(&address.parse::<Address>().unwrap()).unwrap();
     let addresses = vec![listener.address().to_string()];
-    let services = (0..2).map(|_| Box::new(LaneService { number, manner }) as Box<dyn Service>).collect();
+    let services = (0..2).map(|_| Box::new(LaneService { number, behavior }) as Box<dyn Service>).collect();
     (addresses, ServingThread::start(listener, services, &[]))
 }
 
@@ -113,10 +113,10 @@ fn request(lane: &mut LaneClient, policy: &RetryPolicy) -> Result<bool, rpc::Err
 #[test]
 fn a_connection_goes_to_the_primary_unless_it_is_lost_or_does_not_know_the_job() {
     let task = Role::Task { job: 7, task: 0 };
-    let (primary, _first) = start(NEW, 10, Manner::Answers);
-    let (standby, _second) = start(NEW, 20, Manner::Answers);
-    let (other, _third) = start(NEW, 30, Manner::Refuses(FaultKind::NoSuchJob));
-    let (closed, _fourth) = start(NEW, 40, Manner::Refuses(FaultKind::BadVersion));
+    let (primary, _first) = start(NEW, 10, Behavior::Answers);
+    let (standby, _second) = start(NEW, 20, Behavior::Answers);
+    let (other, _third) = start(NEW, 30, Behavior::Refuses(FaultKind::NoSuchJob));
+    let (closed, _fourth) = start(NEW, 40, Behavior::Refuses(FaultKind::BadVersion));
     // Nobody listens there.
     let nowhere = ["unix:/nowhere/at.all".to_owned()];
     assert_eq!(reached(&primary, &standby, task, &[]), Ok(10));
@@ -141,14 +141,14 @@ fn a_request_is_repeated_to_a_lane_that_comes_back_and_not_to_another_process() 
         (10, repeats(true), false),
         (10, RetryPolicy::default(), false),
     ] {
-        let (addresses, thread) = start(NEW, 10, Manner::StandsStill);
+        let (addresses, thread) = start(NEW, 10, Behavior::StandsStill);
         let mut lane = LaneClient::new(LaneAddress::new(addresses.clone(), 0), TOOL, &[]);
         lane.connect(&policy).unwrap();
         let returning = std::thread::spawn(move || {
             std::thread::sleep(AWAY);
             drop(thread);
             std::thread::sleep(AWAY);
-            start(&addresses[0], number, Manner::Answers)
+            start(&addresses[0], number, Behavior::Answers)
         });
         match request(&mut lane, &policy) {
             Ok(is_done) => assert!(is_done && is_answered),
@@ -162,9 +162,9 @@ fn a_request_is_repeated_to_a_lane_that_comes_back_and_not_to_another_process() 
 
 #[test]
 fn a_request_is_repeated_to_a_standby_that_takes_over_from_a_lane_that_stands_still() {
-    let (primary, _first) = start(NEW, 10, Manner::StandsStill);
+    let (primary, _first) = start(NEW, 10, Behavior::StandsStill);
     // It has the incarnation of the primary for those who connect to its lane 1.
-    let (standby, _second) = start(NEW, 9, Manner::TakesOver(Instant::now() + AWAY));
+    let (standby, _second) = start(NEW, 9, Behavior::TakesOver(Instant::now() + AWAY));
     for (policy, is_answered) in
         [(RetryPolicy::until(|| false, |_| false), true), (RetryPolicy::default(), false)]
     {

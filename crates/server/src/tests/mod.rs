@@ -2,9 +2,9 @@
 
 mod any_order;
 mod barriers;
-mod broken;
 mod connections;
 mod functions;
+mod injected_faults;
 mod job_rows;
 mod limits;
 mod pushes;

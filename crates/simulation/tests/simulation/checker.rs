@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use matrix::{Consistency, Prefetch};
 
 use crate::history::{Cell, Entry, Facts, History, TaskEvent};
-use crate::scenario::{InjectedFault, Scenario};
+use crate::scenario::{Disturbance, Scenario};
 
 /// A pull ends within this many of the longest delays: those of its window, its keys, the tick and the pull itself.
 const DELAYS_OF_PULL: u64 = 12;
@@ -190,8 +190,8 @@ impl Checker<'_> {
             }
             TaskEvent::Left => {
                 self.tasks[at].has_left = true;
-                let paused = self.scenario.drama == InjectedFault::PausedForEver && !self.tasks[0].has_left;
-                self.facts.left_beside_paused += u64::from(paused);
+                let is_paused = self.scenario.disturbance == Disturbance::PausedForEver;
+                self.facts.left_beside_paused += u64::from(is_paused && !self.tasks[0].has_left);
             }
             TaskEvent::Removed => {
                 let (clock, is_first) = (self.tasks[at].clock, self.tasks[at].life != TaskPhase::Gone);
@@ -346,7 +346,7 @@ impl Checker<'_> {
         for (_, part) in self.parts.range((generation, 0)..(generation + 1, 0)) {
             expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
-        if matches!(self.scenario.drama, InjectedFault::Nothing | InjectedFault::Join) && expected != sum {
+        if matches!(self.scenario.disturbance, Disturbance::Nothing | Disturbance::Join) && expected != sum {
             let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
             self.fault(entry, text);
         }

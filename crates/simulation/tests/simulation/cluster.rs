@@ -9,12 +9,12 @@ use rpc::Message;
 use rpc::message::{Durability, Hello, Join, Leave, OpenJob, Role};
 use rpc::service::{Effect, Service};
 use server::replica::{PrimaryLane, StandbyLane};
-use server::{InjectedFault as Broken, LaneConfig, LaneState};
+use server::{InjectedFault, LaneConfig, LaneState};
 
 use crate::history::{History, TaskEvent};
 use crate::network::Connection;
 use crate::replicas::Link;
-use crate::scenario::{InjectedFault, Scenario, random};
+use crate::scenario::{Disturbance, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
 
@@ -86,8 +86,8 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
-    pub(crate) broken: Option<Broken>,
-    pub(crate) broken_agent: Option<worker::InjectedFault>,
+    pub(crate) injected_fault: Option<InjectedFault>,
+    pub(crate) agent_fault: Option<worker::InjectedFault>,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) random: RandomStream,
@@ -111,8 +111,13 @@ pub(crate) struct Cluster {
 
 impl Lane {
     /// Creates a lane without jobs.
-    pub(crate) fn new(scenario: &Scenario, lane: u16, incarnation: u64, broken: Option<Broken>) -> Self {
-        let state = Self::state(scenario, lane, incarnation, broken);
+    pub(crate) fn new(
+        scenario: &Scenario,
+        lane: u16,
+        incarnation: u64,
+        injected_fault: Option<InjectedFault>,
+    ) -> Self {
+        let state = Self::state(scenario, lane, incarnation, injected_fault);
         Self::of(Node::Plain(Box::new(state)), incarnation)
     }
 
@@ -124,7 +129,7 @@ impl Lane {
         scenario: &Scenario,
         lane: u16,
         incarnation: u64,
-        broken: Option<Broken>,
+        injected_fault: Option<InjectedFault>,
     ) -> LaneState {
         LaneState::new(LaneConfig {
             lane,
@@ -135,7 +140,7 @@ impl Lane {
             deferred_limit_bytes: scenario.deferred_limit,
             staged_limit_bytes: 1 << 20,
             key_list_limit_bytes: scenario.key_list_limit,
-            injected_fault: broken,
+            injected_fault,
         })
     }
 }
@@ -149,10 +154,10 @@ impl Cluster {
     pub(crate) fn new(
         scenario: Scenario,
         lanes: Vec<Lane>,
-        broken: Option<Broken>,
-        broken_agent: Option<worker::InjectedFault>,
+        injected_fault: Option<InjectedFault>,
+        agent_fault: Option<worker::InjectedFault>,
     ) -> Self {
-        Self::beginning_at(0, scenario, lanes, broken, broken_agent)
+        Self::beginning_at(0, scenario, lanes, injected_fault, agent_fault)
     }
 
     /// Creates it at a later time.
@@ -160,12 +165,12 @@ impl Cluster {
         now: u64,
         scenario: Scenario,
         lanes: Vec<Lane>,
-        broken: Option<Broken>,
-        broken_agent: Option<worker::InjectedFault>,
+        injected_fault: Option<InjectedFault>,
+        agent_fault: Option<worker::InjectedFault>,
     ) -> Self {
         let mut cluster = Self {
-            broken,
-            broken_agent,
+            injected_fault,
+            agent_fault,
             now,
             schedule: Schedule::default(),
             random: random(scenario.seed, 1),
@@ -187,7 +192,7 @@ impl Cluster {
                 let lane = if cluster.scenario.replicas {
                     cluster.new_primary(lane)
                 } else {
-                    Lane::new(&cluster.scenario, lane, 1, broken)
+                    Lane::new(&cluster.scenario, lane, 1, injected_fault)
                 };
                 cluster.lanes.push(lane);
             }
@@ -198,10 +203,10 @@ impl Cluster {
         (0..cluster.scenario.lane_count).for_each(|lane| cluster.open_job(lane));
         let layout = cluster.scenario.layout();
         for task in 0..cluster.scenario.task_count {
-            let task = Task::new(now, &cluster.scenario, layout.clone(), task, cluster.broken_agent);
+            let task = Task::new(now, &cluster.scenario, layout.clone(), task, cluster.agent_fault);
             cluster.add_task(task);
         }
-        cluster.plan_drama();
+        cluster.plan_disturbance();
         cluster
     }
 
@@ -233,22 +238,22 @@ impl Cluster {
         self.schedule.put(self.now + begins, Event::Think { task: at });
     }
 
-    fn plan_drama(&mut self) {
+    fn plan_disturbance(&mut self) {
         let lanes = self.lanes.len();
         let start = self.random.below(400_000);
-        match self.scenario.drama {
-            InjectedFault::Nothing => {}
-            InjectedFault::Remove => {
+        match self.scenario.disturbance {
+            Disturbance::Nothing => {}
+            Disturbance::Remove => {
                 for lane in 0..lanes {
                     let late = self.random.below(300_000);
                     self.schedule.put(start + late, Event::Remove { lane, task: 0 });
                 }
             }
-            InjectedFault::Join => {
+            Disturbance::Join => {
                 let lane = usize::from(self.scenario.layout().home);
                 self.schedule.put(start, Event::Join { lane });
             }
-            InjectedFault::Crash => {
+            Disturbance::Crash => {
                 let lane = self.random.below(lanes as u64) as usize;
                 self.schedule.put(start, Event::Crash { lane });
                 if self.random.below(2) == 0 {
@@ -256,8 +261,8 @@ impl Cluster {
                     self.schedule.put(start + late, Event::Restart { lane });
                 }
             }
-            InjectedFault::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
-            InjectedFault::Restart => {
+            Disturbance::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
+            Disturbance::Restart => {
                 for _ in 0..=self.random.below(4) {
                     let task = self.random.below(self.tasks.len() as u64) as usize;
                     let at = self.random.below(400_000);
@@ -342,7 +347,7 @@ impl Cluster {
                 self.look_links();
             }
             Event::PauseTask { task } => {
-                if self.scenario.drama == InjectedFault::PausedForEver && task == 0 {
+                if self.scenario.disturbance == Disturbance::PausedForEver && task == 0 {
                     self.tasks[task].stands_until = u64::MAX;
                 } else {
                     let until = self.now + self.random.below(LONGEST_PAUSE);
@@ -370,7 +375,7 @@ impl Cluster {
             Event::TellTask { task, server } => self.tell_task(task, server),
             Event::Restart { lane } => {
                 let incarnation = self.lanes[lane].incarnation + 1;
-                self.lanes[lane] = Lane::new(&self.scenario, lane as u16, incarnation, self.broken);
+                self.lanes[lane] = Lane::new(&self.scenario, lane as u16, incarnation, self.injected_fault);
             }
         }
     }
@@ -411,7 +416,7 @@ impl Cluster {
             let generation = u64::from(self.joined[0].1);
             let mut layout = self.scenario.layout();
             layout.task_count += 1;
-            let mut new = Task::new(self.now, &self.scenario, layout, task, self.broken_agent);
+            let mut new = Task::new(self.now, &self.scenario, layout, task, self.agent_fault);
             new.join(clock, generation);
             self.note(task, TaskEvent::Joined { clock, generation });
             self.add_task(new);

@@ -21,9 +21,9 @@ const CHECKPOINT_LIMIT: u32 = 100;
 const ALL_ROWS: u64 = 30;
 const CHANGED_ROWS: u64 = 10;
 
-/// A rule that is left out.
+/// A fault that is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum InjectedFault {
     /// The newest checkpoint is taken without reading it.
     NewestIsTaken,
     /// Checkpoints of an earlier run that are newer than the one just written count when old ones are removed.
@@ -69,7 +69,7 @@ struct World {
     random: RandomStream,
     store: FaultyStore,
     folder: Folder,
-    broken: Option<Broken>,
+    injected_fault: Option<InjectedFault>,
     worker_count: u32,
     run: u32,
     keep: usize,
@@ -91,14 +91,14 @@ fn state(number: u64, run: u32, task: u32, task_count: u32) -> SavedTask {
 }
 
 impl World {
-    fn new(seed: u64, broken: Option<Broken>) -> Self {
+    fn new(seed: u64, injected_fault: Option<InjectedFault>) -> Self {
         let mut random = stream(seed, Purpose::Test, 1, 0);
         let store = FaultyStore::default();
         let folder = Folder::in_store(Arc::new(store.clone()));
         let worker_count = 1 + random.below(3) as u32;
         let keep = 1 + random.below(4) as usize;
         let (faults, facts) = (Vec::new(), Facts::default());
-        Self { random, store, folder, broken, worker_count, run: 1, keep, faults, facts }
+        Self { random, store, folder, injected_fault, worker_count, run: 1, keep, faults, facts }
     }
 
     fn manifest(&self, number: u64) -> Manifest {
@@ -152,13 +152,13 @@ impl World {
     fn complete(&self, manifest: &Manifest) -> Result<Base, Error> {
         self.folder.take(&claim())?;
         let base = self.folder.commit(manifest)?;
-        let counted = if self.broken == Some(Broken::EarlierRunsCount) {
+        let counted = if self.injected_fault == Some(InjectedFault::EarlierRunsCount) {
             self.folder.numbers()?.last().copied().unwrap_or(manifest.number)
         } else {
             manifest.number
         };
         self.folder.prune(self.keep, counted)?;
-        if self.broken == Some(Broken::BasesAreRemoved) {
+        if self.injected_fault == Some(InjectedFault::BasesAreRemoved) {
             for old in self.folder.numbers()?.iter().rev().skip(self.keep) {
                 self.store.remove(&folder_name(*old))?;
             }
@@ -203,7 +203,7 @@ impl World {
     /// Finds where the training continues; returns the number of the checkpoint, 0 at the beginning.
     fn resume(&mut self) -> u64 {
         let whole = self.whole();
-        let found = if self.broken == Some(Broken::NewestIsTaken) {
+        let found = if self.injected_fault == Some(InjectedFault::NewestIsTaken) {
             let newest = self.folder.numbers().ok().and_then(|numbers| numbers.last().copied());
             newest.and_then(|number| self.folder.manifest(number).ok())
         } else {
@@ -314,8 +314,8 @@ impl World {
 }
 
 /// Returns the faults of a run, and the counts of what happened.
-pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
-    let mut world = World::new(seed, broken);
+pub(crate) fn run(seed: u64, injected_fault: Option<InjectedFault>) -> (Vec<String>, Facts) {
+    let mut world = World::new(seed, injected_fault);
     let mut frozen: Option<Manifest> = None;
     for _ in 0..2 + world.random.below(4) {
         let from = world.resume();

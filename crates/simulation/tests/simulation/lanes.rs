@@ -118,14 +118,14 @@ impl Cluster {
                 if request != 0 {
                     *connection.open_requests.entry(request).or_default() += 1;
                 }
-                let is_echo = connection.echo_count > 0;
-                connection.echo_count = connection.echo_count.saturating_sub(1);
-                if self.scenario.frames_of_echo > 0 && !is_echo {
+                let is_duplicate = connection.duplicate_count > 0;
+                connection.duplicate_count = connection.duplicate_count.saturating_sub(1);
+                if self.scenario.frames_of_duplicate > 0 && !is_duplicate {
                     connection.told.push(message.clone());
                 }
                 state.on_message(now, number, message, &mut effects);
-                if !is_echo {
-                    self.perhaps_echo(at);
+                if !is_duplicate {
+                    self.perhaps_duplicate(at);
                 }
             }
             (None, Some(state)) => {
@@ -145,16 +145,16 @@ impl Cluster {
     }
 
     /// Delivers messages of a connection to its lane a second time.
-    fn perhaps_echo(&mut self, at: usize) {
-        let frames = self.scenario.frames_of_echo;
+    fn perhaps_duplicate(&mut self, at: usize) {
+        let frames = self.scenario.frames_of_duplicate;
         if frames == 0 || self.random.below(frames) > 0 {
             return;
         }
         let Connection { task, lane, node, .. } = self.connections[at];
         if self.random.below(3) > 0 {
-            // A hello must not be repeated, so it is never an echo.
+            // A hello must not be repeated, so it is never a duplicate.
             let count = self.random.below(self.connections[at].told.len() as u64) as usize;
-            self.connections[at].echo_count = count;
+            self.connections[at].duplicate_count = count;
             let told = &self.connections[at].told;
             let again: Vec<Message> = told[told.len() - count..].to_vec();
             for message in again.into_iter().rev() {
@@ -166,7 +166,7 @@ impl Cluster {
         let told = self.connections[at].told.clone();
         let count = self.random.below(told.len() as u64 + 1) as usize;
         let zombie = self.connections.len();
-        self.connections.push(Connection { echo_count: count, ..Connection::new(task, lane, node) });
+        self.connections.push(Connection { duplicate_count: count, ..Connection::new(task, lane, node) });
         for message in told.into_iter().take(count) {
             let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
             self.connections[zombie].up.put(self.now, delay, item);

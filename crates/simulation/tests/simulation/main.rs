@@ -1,7 +1,7 @@
 //! Given lanes and agents in one thread, over a network that delays and loses messages, reorders them between
 //! connections and breaks connections, and members that pause, crash, join and leave; when tasks pull, push, tick and
 //! wait at barriers; then a checker that sees only what the tasks did and read finds every promise of the consistency
-//! modes kept. The same checker finds every rule that a broken build leaves out of the lanes.
+//! modes kept. The same checker finds every fault that is injected into the lanes.
 //!
 //! The master is simulated in the same way on its own (`control`), and together with all other members
 //! (`whole_cluster`): it places jobs on servers and workers that send heartbeats, pause, die, come back and leave while
@@ -32,8 +32,8 @@ mod task;
 mod whole_cluster;
 
 use history::Facts;
-use scenario::{InjectedFault, Scenario};
-use server::InjectedFault as Broken;
+use scenario::{Disturbance, Scenario};
+use server::InjectedFault;
 
 /// End of the search for rare seeds.
 const FAR_OUT: u64 = 6_000;
@@ -41,11 +41,11 @@ const FAR_OUT: u64 = 6_000;
 /// Returns the faults of a run, and the counts of what happened.
 fn run(
     seed: u64,
-    broken: Option<Broken>,
-    broken_agent: Option<worker::InjectedFault>,
+    injected_fault: Option<InjectedFault>,
+    agent_fault: Option<worker::InjectedFault>,
 ) -> (Vec<String>, Facts) {
     let (mut faults, mut facts) = (Vec::new(), Facts::default());
-    for (scenario, history) in neighbours::run(&Scenario::of(seed), broken, broken_agent) {
+    for (scenario, history) in neighbours::run(&Scenario::of(seed), injected_fault, agent_fault) {
         let (found, reached) = checker::check(&scenario, &history);
         faults.extend(found.into_iter().map(|text| format!("job {}: {text}", scenario.job)));
         facts.add(&reached);
@@ -81,9 +81,12 @@ fn every_seed_keeps_checkpoints_on_a_disk_that_fails() {
 
 #[test]
 fn rules_taken_out_of_checkpoints_are_found() {
-    for broken in [disk::Broken::NewestIsTaken, disk::Broken::EarlierRunsCount, disk::Broken::BasesAreRemoved]
-    {
-        seeds::find(broken, |seed| disk::run(seed, Some(broken)));
+    for injected_fault in [
+        disk::InjectedFault::NewestIsTaken,
+        disk::InjectedFault::EarlierRunsCount,
+        disk::InjectedFault::BasesAreRemoved,
+    ] {
+        seeds::find(injected_fault, |seed| disk::run(seed, Some(injected_fault)));
     }
 }
 
@@ -107,48 +110,48 @@ fn every_job_ends_with_its_result_or_its_first_failure() {
     );
 }
 
-fn found_in_driver(broken: driver::Broken) {
-    seeds::find(broken, |seed| driver::run(seed, Some(broken)));
+fn found_in_driver(injected_fault: driver::InjectedFault) {
+    seeds::find(injected_fault, |seed| driver::run(seed, Some(injected_fault)));
 }
 
 #[test]
 fn rows_that_are_not_restored_are_found() {
-    found_in_driver(driver::Broken::RowsAreNotRestored);
+    found_in_driver(driver::InjectedFault::RowsAreNotRestored);
 }
 
 #[test]
 fn a_worker_that_is_not_ended_is_found() {
-    found_in_driver(driver::Broken::OneWorkerIsNotEnded);
+    found_in_driver(driver::InjectedFault::OneWorkerIsNotEnded);
 }
 
 #[test]
 fn a_first_failure_that_is_not_awaited_is_found() {
-    found_in_driver(driver::Broken::FirstFailureIsNotAwaited);
+    found_in_driver(driver::InjectedFault::FirstFailureIsNotAwaited);
 }
 
 #[test]
 fn a_stop_that_is_not_sent_is_found() {
-    found_in_driver(driver::Broken::StopIsNotSent);
+    found_in_driver(driver::InjectedFault::StopIsNotSent);
 }
 
 #[test]
 fn a_decision_that_is_repeated_is_found() {
-    found_in_driver(driver::Broken::DecisionIsRepeated);
+    found_in_driver(driver::InjectedFault::DecisionIsRepeated);
 }
 
 #[test]
 fn plans_that_are_always_accepted_are_found() {
-    found_in_driver(driver::Broken::EveryPlanIsAccepted);
+    found_in_driver(driver::InjectedFault::EveryPlanIsAccepted);
 }
 
 #[test]
 fn a_snapshot_that_is_not_taken_is_found() {
-    found_in_driver(driver::Broken::SnapshotIsNotTaken);
+    found_in_driver(driver::InjectedFault::SnapshotIsNotTaken);
 }
 
 #[test]
 fn forgotten_states_are_found() {
-    found_in_driver(driver::Broken::StatesAreForgotten);
+    found_in_driver(driver::InjectedFault::StatesAreForgotten);
 }
 
 #[test]
@@ -165,48 +168,48 @@ fn a_seed_gives_the_same_history_again() {
     }
 }
 
-fn found(broken: Broken) {
-    seeds::find(broken, |seed| run(seed, Some(broken), None));
+fn found(injected_fault: InjectedFault) {
+    seeds::find(injected_fault, |seed| run(seed, Some(injected_fault), None));
 }
 
-fn found_in_agent(broken: worker::InjectedFault) {
-    seeds::find(broken, |seed| run(seed, None, Some(broken)));
+fn found_in_agent(injected_fault: worker::InjectedFault) {
+    seeds::find(injected_fault, |seed| run(seed, None, Some(injected_fault)));
 }
 
-fn found_in_master(broken: master::InjectedFault) {
-    seeds::find(broken, |seed| control::run(&control::Scenario::of(seed), Some(broken)));
+fn found_in_master(injected_fault: master::InjectedFault) {
+    seeds::find(injected_fault, |seed| control::run(&control::Scenario::of(seed), Some(injected_fault)));
 }
 
 #[test]
 fn staleness_ignored_is_found() {
-    found(Broken::StalenessIgnored);
+    found(InjectedFault::StalenessIgnored);
 }
 
 #[test]
 fn a_tick_that_overtakes_a_push_is_found() {
-    found(Broken::TickOvertakesPush);
+    found(InjectedFault::TickOvertakesPush);
 }
 
 #[test]
 fn duplicates_applied_are_found() {
-    found(Broken::DuplicatesApplied);
+    found(InjectedFault::DuplicatesApplied);
 }
 
 #[test]
 fn a_minimum_counted_by_commits_is_found() {
-    found(Broken::MinimumByCommits);
+    found(InjectedFault::MinimumByCommits);
 }
 
 #[test]
 fn waiters_kept_by_a_removed_task_are_found() {
-    found(Broken::RemovedTaskKeepsWaiters);
+    found(InjectedFault::RemovedTaskKeepsWaiters);
 }
 
 /// Seeds in which a task joins a job with barriers. They are rare, so the search range is large.
 fn seeds_with_joins_and_barriers() -> impl Iterator<Item = u64> {
     (0..FAR_OUT).filter(|seed| {
         let scenario = Scenario::of(*seed);
-        scenario.drama == InjectedFault::Join && scenario.stretch_count > 1
+        scenario.disturbance == Disturbance::Join && scenario.stretch_count > 1
     })
 }
 
@@ -223,8 +226,10 @@ fn a_task_that_joins_between_barriers_keeps_every_promise() {
 
 #[test]
 fn late_tasks_that_wait_for_those_who_wait_for_them_are_found() {
-    let broken = Broken::LateTasksWait;
-    seeds::find_among(seeds_with_joins_and_barriers(), broken, |seed| run(seed, Some(broken), None));
+    let injected_fault = InjectedFault::LateTasksWait;
+    seeds::find_among(seeds_with_joins_and_barriers(), injected_fault, |seed| {
+        run(seed, Some(injected_fault), None)
+    });
 }
 
 #[test]
@@ -295,23 +300,23 @@ fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
 #[test]
 fn jobs_that_stay_open_on_a_server_are_found() {
     seeds::find("ClosesTheFirstOnly", |seed| {
-        whole_cluster::run(seed, Some(whole_cluster::Broken::ClosesTheFirstOnly))
+        whole_cluster::run(seed, Some(whole_cluster::InjectedFault::ClosesTheFirstOnly))
     });
 }
 
 #[test]
 fn tasks_that_outlive_their_job_are_found() {
     seeds::find("TasksOutliveTheirJob", |seed| {
-        whole_cluster::run(seed, Some(whole_cluster::Broken::TasksOutliveTheirJob))
+        whole_cluster::run(seed, Some(whole_cluster::InjectedFault::TasksOutliveTheirJob))
     });
 }
 
 #[test]
 fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
     for rule in [
-        whole_cluster::Broken::Lane(Broken::StalenessIgnored),
-        whole_cluster::Broken::Lane(Broken::DuplicatesApplied),
-        whole_cluster::Broken::Master(master::InjectedFault::LeaseNeverExpires),
+        whole_cluster::InjectedFault::Lane(InjectedFault::StalenessIgnored),
+        whole_cluster::InjectedFault::Lane(InjectedFault::DuplicatesApplied),
+        whole_cluster::InjectedFault::Master(master::InjectedFault::LeaseNeverExpires),
     ] {
         seeds::find(rule, |seed| whole_cluster::run(seed, Some(rule)));
     }
@@ -319,15 +324,15 @@ fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
 
 #[test]
 fn answers_before_the_standby_has_the_change_are_found() {
-    found(Broken::AnswerBeforeStandby);
+    found(InjectedFault::AnswerBeforeStandby);
 }
 
 #[test]
 fn a_primary_that_is_not_refused_after_a_takeover_is_found() {
-    found(Broken::PrimaryIsNotRefused);
+    found(InjectedFault::PrimaryIsNotRefused);
 }
 
 #[test]
 fn an_import_that_keeps_old_rows_is_found() {
-    found(Broken::ImportKeepsOldRows);
+    found(InjectedFault::ImportKeepsOldRows);
 }

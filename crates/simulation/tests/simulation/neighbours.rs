@@ -3,7 +3,7 @@
 
 use rpc::Message;
 use rpc::message::CloseJob;
-use server::InjectedFault as Broken;
+use server::InjectedFault;
 
 use crate::cluster::Cluster;
 use crate::history::History;
@@ -12,13 +12,13 @@ use crate::scenario::Scenario;
 /// Runs until no events are left. Returns the scenario and the history of each job.
 pub(crate) fn run(
     scenario: &Scenario,
-    broken: Option<Broken>,
-    broken_agent: Option<worker::InjectedFault>,
+    injected_fault: Option<InjectedFault>,
+    agent_fault: Option<worker::InjectedFault>,
 ) -> Vec<(Scenario, History)> {
-    let mut first = Cluster::new(scenario.clone(), Vec::new(), broken, broken_agent);
+    let mut first = Cluster::new(scenario.clone(), Vec::new(), injected_fault, agent_fault);
     let mut second = scenario.second().map(|scenario| {
         let lanes = std::mem::take(&mut first.lanes);
-        Cluster::new(scenario, lanes, broken, broken_agent)
+        Cluster::new(scenario, lanes, injected_fault, agent_fault)
     });
     while step(&mut first, second.as_mut()) {}
     let is_stuck = |job: &Cluster| job.history.stuck.is_some();

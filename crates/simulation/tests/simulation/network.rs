@@ -1,6 +1,6 @@
 //! Connections: each direction is first in, first out, until the connection breaks. Then a suffix of the messages in
 //! flight is lost, a different one per direction. The two ends learn of it at different times, so an old connection may
-//! still deliver when the next one of the same task is open. If the scenario has echoes, a lane gets messages twice:
+//! still deliver when the next one of the same task is open. If the scenario has duplicates, a lane gets messages twice:
 //! the last frames of a connection again, or its first frames over a second connection of the same task.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -47,10 +47,10 @@ pub(crate) struct Connection {
     pub(crate) is_paused: bool,
     /// Whether the lane has received the hello, and not yet that the connection is closed.
     pub(crate) is_served: bool,
-    /// Messages that the lane has received, in order; only recorded if the scenario has echoes.
+    /// Messages that the lane has received, in order; only recorded if the scenario has duplicates.
     pub(crate) told: Vec<Message>,
-    /// Number of next frames that are echoes. Echoes have no echoes.
-    pub(crate) echo_count: usize,
+    /// Number of next frames that are duplicates. Duplicates have no duplicates.
+    pub(crate) duplicate_count: usize,
     /// Clock of the last tick that was sent over the connection.
     pub(crate) ticked: u64,
     /// Per request: how often it arrived without an answer yet. A lane must not answer it more often than that.
@@ -157,7 +157,7 @@ impl Connection {
             is_paused: false,
             is_served: false,
             told: Vec::new(),
-            echo_count: 0,
+            duplicate_count: 0,
             ticked: 0,
             open_requests: BTreeMap::new(),
         }

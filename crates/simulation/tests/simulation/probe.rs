@@ -7,7 +7,7 @@ use math::random::RandomStream;
 use matrix::Axis;
 
 use crate::functions::may_fail;
-use crate::scenario::{InjectedFault, Scenario, random};
+use crate::scenario::{Disturbance, Scenario, random};
 
 /// The largest amount of a push, so that sums stay exact in f32.
 const AMOUNT_LIMIT: u64 = 1 << 10;
@@ -81,7 +81,7 @@ impl Probe {
         let leaves_early = random.below(4) == 0;
         let stretches = scenario.stretch_count;
         let stretches = if leaves_early { 1 + random.below(stretches) } else { stretches };
-        let slowest = task == 0 && scenario.drama != InjectedFault::PausedForEver;
+        let slowest = task == 0 && scenario.disturbance != Disturbance::PausedForEver;
         let mut probe = Self {
             task,
             style,

@@ -102,7 +102,7 @@ impl Cluster {
         let (wire, events) = (link.wire.clone(), link.events[0].clone());
         let open = Box::new(move |_: JobId, _: &Standby| Box::new(wire.clone()) as Box<dyn StandbyLink>);
         self.links.push(link);
-        let state = Lane::state(&self.scenario, lane, 1, self.broken);
+        let state = Lane::state(&self.scenario, lane, 1, self.injected_fault);
         Lane::of(Node::Primary(Box::new(PrimaryLane::new(state, open, events))), 1)
     }
 
@@ -110,7 +110,7 @@ impl Cluster {
     pub(crate) fn add_standbys(&mut self) {
         let count = self.scenario.lane_count;
         for lane in 0..count {
-            let state = Lane::state(&self.scenario, count + lane, 2, self.broken);
+            let state = Lane::state(&self.scenario, count + lane, 2, self.injected_fault);
             let events = self.links[usize::from(lane)].events[1].clone();
             self.lanes.push(Lane::of(Node::Standby(Box::new(StandbyLane::new(state, events))), 2));
         }

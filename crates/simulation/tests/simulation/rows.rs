@@ -6,7 +6,7 @@ use rpc::Message;
 use rpc::message::{Export, ExportPage, Import, KeepRows, RestoreRows, ScanRows};
 
 use crate::cluster::Cluster;
-use crate::scenario::InjectedFault;
+use crate::scenario::Disturbance;
 use crate::task::{Task, whole};
 
 /// Keys and values of a matrix on a lane, without zeros.
@@ -25,7 +25,7 @@ fn rows(page: &ExportPage) -> Rows {
 impl Cluster {
     /// Checks that kept rows are restored, and that an import replaces all rows, once.
     pub(crate) fn replace_and_restore_rows(&mut self) {
-        let has_loss = self.scenario.replicas || self.scenario.drama == InjectedFault::Crash;
+        let has_loss = self.scenario.replicas || self.scenario.disturbance == Disturbance::Crash;
         if has_loss || self.tasks.iter().any(Task::is_alive) {
             return;
         }

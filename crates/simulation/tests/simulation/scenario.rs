@@ -16,7 +16,7 @@ pub(crate) const JOB: u32 = 3;
 
 /// The faults of the members, besides delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InjectedFault {
+pub(crate) enum Disturbance {
     Nothing,
     /// A tool removes a slow task while it works.
     Remove,
@@ -48,7 +48,7 @@ pub(crate) struct Scenario {
     pub(crate) lane_count: u16,
     pub(crate) task_count: u32,
     pub(crate) counters: Vec<Counters>,
-    pub(crate) drama: InjectedFault,
+    pub(crate) disturbance: Disturbance,
     /// Number of stretches of steps, which barriers separate.
     pub(crate) stretch_count: u64,
     pub(crate) steps_of_stretch: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Scenario {
     /// A connection breaks at one frame of this many; 0: never.
     pub(crate) frames_of_reset: u64,
     /// A lane gets messages a second time after one frame of this many; 0: never.
-    pub(crate) frames_of_echo: u64,
+    pub(crate) frames_of_duplicate: u64,
     /// Whether members pause now and then.
     pub(crate) pauses: bool,
     /// Whether lanes pause now and then because another job on them does.
@@ -88,11 +88,11 @@ pub(crate) fn one<T: Copy>(random: &mut RandomStream, of: &[T]) -> T {
 
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
-        use InjectedFault::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
+        use Disturbance::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
         let mut axes = random(seed, 5);
         let mut random = random(seed, 0);
         let r = &mut random;
-        let drama = one(
+        let disturbance = one(
             r,
             &[
                 Nothing,
@@ -109,25 +109,25 @@ impl Scenario {
                 Restart,
             ],
         );
-        let barriers = matches!(drama, Nothing | Remove | Join) && r.below(2) == 0;
+        let barriers = matches!(disturbance, Nothing | Remove | Join) && r.below(2) == 0;
         let frames_of_reset = one(r, &[0, 0, 400, 100, 30]);
         let matrices = 1 + r.below(4);
         Self {
             seed,
             job: JOB,
             lane_count: 1 + r.below(4) as u16,
-            task_count: if drama == Nothing { 1 + r.below(5) as u32 } else { 2 + r.below(4) as u32 },
+            task_count: if disturbance == Nothing { 1 + r.below(5) as u32 } else { 2 + r.below(4) as u32 },
             counters: (0..matrices)
-                .map(|i| Counters::any(r, i, drama == PausedForEver).perhaps_by_column(&mut axes))
+                .map(|i| Counters::any(r, i, disturbance == PausedForEver).perhaps_by_column(&mut axes))
                 .collect(),
-            drama,
+            disturbance,
             stretch_count: if barriers { 1 + r.below(4) } else { 1 },
             steps_of_stretch: 1 + r.below(if barriers { 5 } else { 14 }),
             longest_think: one(r, &[100, 5_000, 20_000]),
-            slowness: one(r, if drama == Remove { &[10, 30, 100] } else { &[1, 1, 10, 30] }),
+            slowness: one(r, if disturbance == Remove { &[10, 30, 100] } else { &[1, 1, 10, 30] }),
             longest_delay: one(r, &[100, 2_000, 30_000]),
             frames_of_reset,
-            frames_of_echo: one(r, &[0, 0, 0, 100, 20]),
+            frames_of_duplicate: one(r, &[0, 0, 0, 100, 20]),
             pauses: r.below(3) == 0,
             is_disturbed: false,
             as_bytes: r.below(3) == 0,
@@ -136,7 +136,7 @@ impl Scenario {
             lane_window: one(r, &[1, 500, 4_000, 1 << 20]),
             deferred_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
-            wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
+            wait_limit: Duration::from_secs(if disturbance == Crash { 20 } else { 300 }),
             replicas: false,
         }
         .perhaps_replicated()
@@ -144,7 +144,7 @@ impl Scenario {
 
     /// Some of the seeds in which nothing else happens to lanes have replicas.
     fn perhaps_replicated(self) -> Self {
-        let is_calm = matches!(self.drama, InjectedFault::Nothing | InjectedFault::Restart);
+        let is_calm = matches!(self.disturbance, Disturbance::Nothing | Disturbance::Restart);
         let replicas = is_calm && self.lane_count > 1 && random(self.seed, 6).below(2) == 0;
         Self { replicas, ..self }
     }
@@ -152,11 +152,12 @@ impl Scenario {
     /// Some seeds have another job on the same lanes; it shares nothing else with this one.
     pub(crate) fn second(&self) -> Option<Self> {
         let mut random = random(self.seed, 4);
-        if self.replicas || self.drama == InjectedFault::Crash || random.below(3) > 0 {
+        if self.replicas || self.disturbance == Disturbance::Crash || random.below(3) > 0 {
             return None;
         }
-        let other =
-            (0..64).map(|i| Self::of(!self.seed - i)).find(|other| other.drama != InjectedFault::Crash)?;
+        let other = (0..64)
+            .map(|i| Self::of(!self.seed - i))
+            .find(|other| other.disturbance != Disturbance::Crash)?;
         Some(Self {
             job: JOB + 1,
             lane_count: self.lane_count,
@@ -174,14 +175,14 @@ impl Scenario {
     pub(crate) fn summary(&self) -> String {
         let matrices: Vec<_> = self.counters.iter().map(|of| of.spec.consistency).collect();
         format!(
-            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one echo in {}, pauses: {}, replicas: {}",
+            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one duplicate in {}, pauses: {}, replicas: {}",
             self.lane_count,
             self.task_count,
-            self.drama,
+            self.disturbance,
             self.stretch_count,
             self.steps_of_stretch,
             self.frames_of_reset,
-            self.frames_of_echo,
+            self.frames_of_duplicate,
             self.pauses,
             self.replicas
         )
@@ -190,9 +191,9 @@ impl Scenario {
     /// Whether messages arrive soon, and lanes grant requests as soon as they may.
     pub(crate) fn is_quiet(&self) -> bool {
         let calm =
-            self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
+            self.frames_of_reset == 0 && self.frames_of_duplicate == 0 && !self.pauses && !self.is_disturbed;
         let is_calm =
-            calm && !self.replicas && matches!(self.drama, InjectedFault::Nothing | InjectedFault::Remove);
+            calm && !self.replicas && matches!(self.disturbance, Disturbance::Nothing | Disturbance::Remove);
         is_calm && self.deferred_limit >= 1 << 20 && self.listens
     }
 

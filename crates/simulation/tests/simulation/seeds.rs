@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Seeds of the usual run; every broken build must fail within them.
+/// Seeds of the usual run; every injected fault must be found within them.
 pub(crate) const SEEDS: Range<u64> = 0..1_000;
 /// `cargo xtask simulate` sets the variable to other seeds, as `START..END`.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
@@ -89,18 +89,18 @@ pub(crate) fn check_all<F: Default + Send + Debug + Copy>(
 }
 
 /// Returns the first seed whose history shows that a rule is missing.
-pub(crate) fn find<F: Default>(broken: impl Debug, run: impl Fn(u64) -> (Vec<String>, F)) {
-    find_among(SEEDS, broken, run);
+pub(crate) fn find<F: Default>(injected_fault: impl Debug, run: impl Fn(u64) -> (Vec<String>, F)) {
+    find_among(SEEDS, injected_fault, run);
 }
 
 /// Searches the given seeds.
 pub(crate) fn find_among<F: Default>(
     seeds: impl Iterator<Item = u64>,
-    broken: impl Debug,
+    injected_fault: impl Debug,
     run: impl Fn(u64) -> (Vec<String>, F),
 ) {
     let mut found = seeds.map(|seed| (seed, caught(|| run(seed)).0));
     let found = found.find(|(_, faults)| !faults.is_empty());
-    let (seed, faults) = found.unwrap_or_else(|| panic!("no seed shows that {broken:?}"));
-    println!("{broken:?}: seed {seed}: {}", faults[0].chars().take(400).collect::<String>());
+    let (seed, faults) = found.unwrap_or_else(|| panic!("no seed shows that {injected_fault:?}"));
+    println!("{injected_fault:?}: seed {seed}: {}", faults[0].chars().take(400).collect::<String>());
 }

@@ -55,11 +55,11 @@ impl Task {
         scenario: &Scenario,
         layout: JobLayout,
         id: u32,
-        broken: Option<worker::InjectedFault>,
+        injected_fault: Option<worker::InjectedFault>,
     ) -> Self {
         let connections = vec![None; layout.lanes.len()];
         let agent = AgentState::new(time(now), layout, id, FunctionTable::builtin());
-        let agent = agent.expect("a good layout").with_fault(broken);
+        let agent = agent.expect("a good layout").with_fault(injected_fault);
         Self {
             id,
             agent,
@@ -241,7 +241,7 @@ impl Cluster {
         self.kill_task(at);
         let layout = self.scenario.layout();
         let before = &self.tasks[at];
-        let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
+        let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.agent_fault);
         next.lost_server = before.lost_server;
         (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
         self.tasks[at] = next;

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Lane, TOOL, time};
 use crate::control::world::{ClusterEvent, World};
 use crate::control::{self, Process};
 use crate::history::TaskEvent;
-use crate::scenario::{InjectedFault, Scenario};
+use crate::scenario::{Disturbance, Scenario};
 use crate::schedule::Event;
 use crate::task::Task;
 
@@ -67,9 +67,9 @@ impl Facts {
     }
 }
 
-/// A rule that a broken build leaves out.
+/// A fault that is injected into one member or into all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum InjectedFault {
     Lane(server::InjectedFault),
     Master(master::InjectedFault),
     /// A job that ends is closed on the first of its servers only.
@@ -95,7 +95,7 @@ struct RunningJob {
 #[derive(Debug)]
 struct WholeCluster {
     world: World,
-    broken: Option<Broken>,
+    injected_fault: Option<InjectedFault>,
     work: Option<RunningJob>,
     /// Jobs that begin when the running one is over.
     waiting: VecDeque<(JobId, Vec<Process>, Vec<Process>)>,
@@ -114,14 +114,14 @@ pub(crate) fn scenario(seed: u64) -> control::Scenario {
 }
 
 /// Returns the faults of a run, and the counts of what happened.
-pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
+pub(crate) fn run(seed: u64, injected_fault: Option<InjectedFault>) -> (Vec<String>, Facts) {
     let scenario = scenario(seed);
-    let of_master = if let Some(Broken::Master(rule)) = broken { Some(rule) } else { None };
+    let of_master = if let Some(InjectedFault::Master(rule)) = injected_fault { Some(rule) } else { None };
     let mut world = World::new(scenario.clone(), of_master);
     world.deeds = Some(Vec::new());
     let mut joined = WholeCluster {
         world,
-        broken,
+        injected_fault,
         work: None,
         waiting: VecDeque::new(),
         lanes: BTreeMap::new(),
@@ -204,14 +204,14 @@ impl WholeCluster {
             job,
             lane_count: servers.len() as u16,
             task_count: workers.len() as u32,
-            drama: InjectedFault::Nothing,
+            disturbance: Disturbance::Nothing,
             pauses: false,
             is_disturbed: true,
             wait_limit: WAIT_LIMIT,
             replicas: false,
             ..of_seed
         };
-        let rule = if let Some(Broken::Lane(rule)) = self.broken { Some(rule) } else { None };
+        let rule = if let Some(InjectedFault::Lane(rule)) = self.injected_fault { Some(rule) } else { None };
         let lanes = servers.iter().zip(0u16..).map(|(process, lane)| {
             let before = self.lanes.remove(process);
             self.facts.served_again += u64::from(before.is_some());
@@ -246,11 +246,11 @@ impl WholeCluster {
         }
         for task in 0..work.cluster.tasks.len() {
             let delay = work.cluster.delay();
-            if self.broken != Some(Broken::TasksOutliveTheirJob) {
+            if self.injected_fault != Some(InjectedFault::TasksOutliveTheirJob) {
                 work.cluster.schedule.put(self.world.now + delay, Event::EndOfJob { task });
             }
         }
-        let first_only = self.broken == Some(Broken::ClosesTheFirstOnly);
+        let first_only = self.injected_fault == Some(InjectedFault::ClosesTheFirstOnly);
         for lane in 0..if first_only { 1 } else { work.servers.len() } {
             let is_there = work.cluster.lanes[lane].state.is_some();
             let close = CloseJob { request, job, reason: "the job is over".into() };

@@ -47,7 +47,7 @@ pub(crate) struct Member {
     /// 0 before the first registration.
     pub(crate) id: u32,
     kept: ReliableQueue,
-    heard_at: u64,
+    received_at: u64,
     beat_at: u64,
     retry_at: u64,
     pause: u64,
@@ -85,7 +85,7 @@ impl World {
             contact: Contact::None,
             id: 0,
             kept: ReliableQueue::default(),
-            heard_at: self.now,
+            received_at: self.now,
             beat_at: 0,
             retry_at: self.now,
             pause: FIRST_PAUSE,
@@ -121,7 +121,7 @@ impl World {
             if now >= member.retry_at {
                 self.connect(process);
             }
-        } else if now >= member.heard_at + lease {
+        } else if now >= member.received_at + lease {
             self.drop_line(process);
         } else if member.contact == Contact::Registered && now >= member.beat_at {
             member.beat_at = now + heartbeat;
@@ -135,8 +135,8 @@ impl World {
         let member = &self.processes[process];
         let next = match member.contact {
             Contact::None => member.retry_at,
-            Contact::Registered => member.beat_at.min(member.heard_at + lease),
-            Contact::Greets | Contact::Registers => member.heard_at + lease,
+            Contact::Registered => member.beat_at.min(member.received_at + lease),
+            Contact::Greets | Contact::Registers => member.received_at + lease,
         };
         let end = member.leaves_since.map_or(u64::MAX, |since| since + LEAVE_LIMIT);
         self.call_at(process, next.min(end));
@@ -154,7 +154,7 @@ impl World {
             unread: Vec::new(),
         });
         let member = &mut self.processes[process];
-        (member.line, member.contact, member.heard_at) = (Some(line), Contact::Greets, self.now);
+        (member.line, member.contact, member.received_at) = (Some(line), Contact::Greets, self.now);
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Member, lane: 0 };
         self.send_up(line, Message::Hello(hello));
     }
@@ -195,7 +195,7 @@ impl World {
             return;
         }
         let Some((_, item)) = line.down.items.pop_front() else { return };
-        member.heard_at = self.now;
+        member.received_at = self.now;
         match item.message() {
             None => self.drop_line(process),
             Some(message) => self.receive(process, at, message),

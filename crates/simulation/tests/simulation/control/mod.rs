@@ -11,7 +11,7 @@ mod member;
 mod scenario;
 pub(crate) mod world;
 
-use master::InjectedFault as Broken;
+use master::InjectedFault;
 use rpc::message::Base64Bytes;
 
 pub(crate) use checker::check;
@@ -29,8 +29,8 @@ fn numbers(body: &Base64Bytes) -> Vec<u64> {
 }
 
 /// Returns the faults of a run, and the counts of what happened.
-pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
-    let history = world::World::new(scenario.clone(), broken).run();
+pub(crate) fn run(scenario: &Scenario, injected_fault: Option<InjectedFault>) -> (Vec<String>, Facts) {
+    let history = world::World::new(scenario.clone(), injected_fault).run();
     check(scenario, &history)
 }
 

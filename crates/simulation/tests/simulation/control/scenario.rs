@@ -34,7 +34,7 @@ pub(crate) struct Scenario {
     pub(crate) asks: u64,
     pub(crate) longest_think: u64,
     /// Time up to which faults are injected. Afterwards no message is lost.
-    pub(crate) drama_until: u64,
+    pub(crate) disturbed_until: u64,
 }
 
 /// A place in the cluster that a process of this kind fills.
@@ -73,7 +73,7 @@ impl Scenario {
             cancels: r.below(5),
             asks: one(r, &[1, 5, 40, 150]),
             longest_think: one(r, &[1_000, 50_000, 400_000]),
-            drama_until: 2_000_000 + r.below(12_000_000),
+            disturbed_until: 2_000_000 + r.below(12_000_000),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use control::JobState;
-use master::{InjectedFault as Broken, Settings};
+use master::{InjectedFault, Settings};
 use math::random::RandomStream;
 use rpc::message::JobId;
 
@@ -153,8 +153,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
-        let settings = Settings { injected_fault: broken, ..scenario.settings.clone() };
+    pub(crate) fn new(scenario: Scenario, injected_fault: Option<InjectedFault>) -> Self {
+        let settings = Settings { injected_fault, ..scenario.settings.clone() };
         let mut world = Self {
             now: 0,
             schedule: Schedule::default(),
@@ -183,7 +183,7 @@ impl World {
     }
 
     fn plan(&mut self) {
-        let until = self.scenario.drama_until;
+        let until = self.scenario.disturbed_until;
         for seat in 0..self.scenario.seats.len() {
             let at = self.random.below(1_000_000);
             self.schedule.put(at, Event::Start { seat });

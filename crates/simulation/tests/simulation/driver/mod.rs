@@ -8,9 +8,9 @@ mod world;
 
 pub(crate) use scenario::Scenario;
 
-/// A rule that the surroundings of the driver leave out, to see whether the checker notices.
+/// A fault in the surroundings of the driver, to see whether the checker notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum InjectedFault {
     /// The rows of the best epoch are not restored.
     RowsAreNotRestored,
     /// The last worker does not receive the end of the job.
@@ -122,9 +122,9 @@ impl Facts {
 }
 
 /// Returns the faults of a run, and the counts of what happened.
-pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
+pub(crate) fn run(seed: u64, injected_fault: Option<InjectedFault>) -> (Vec<String>, Facts) {
     let scenario = Scenario::of(seed);
-    let history = world::World::new(scenario.clone(), broken).run();
+    let history = world::World::new(scenario.clone(), injected_fault).run();
     checker::check(&scenario, &history)
 }
 

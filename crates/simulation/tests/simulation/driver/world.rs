@@ -16,7 +16,7 @@ use math::random::{Purpose, RandomStream, stream};
 use rpc::message::{Member, MemberKind};
 use serde_json::{Value, json};
 
-use super::Broken;
+use super::InjectedFault;
 use super::scenario::{Misfortune, Scenario, WAIT_LIMIT};
 use super::worker::{BarrierReason, Worker, WorkerAction};
 
@@ -98,7 +98,7 @@ enum Planned {
 
 pub(crate) struct World {
     scenario: Scenario,
-    broken: Option<Broken>,
+    injected_fault: Option<InjectedFault>,
     random: RandomStream,
     start: Instant,
     now: u64,
@@ -143,7 +143,7 @@ fn job_of(scenario: &Scenario) -> TrainJob {
 }
 
 impl World {
-    pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
+    pub(crate) fn new(scenario: Scenario, injected_fault: Option<InjectedFault>) -> Self {
         let start = Instant::now();
         let job = job_of(&scenario);
         let kind =
@@ -168,10 +168,10 @@ impl World {
             random: stream(scenario.seed, Purpose::Test, 1, 0),
             driver: Driver::new(config, job, start).expect("the algorithm is known"),
             workers: (0..scenario.workers)
-                .map(|number| Worker::new(number, broken == Some(Broken::EveryPlanIsAccepted)))
+                .map(|number| Worker::new(number, injected_fault == Some(InjectedFault::EveryPlanIsAccepted)))
                 .collect(),
             scenario,
-            broken,
+            injected_fault,
             start,
             now: 0,
             is_blocked: false,
@@ -287,8 +287,8 @@ impl World {
         for action in actions {
             match action {
                 WorkerAction::WriteLater(mut message) => {
-                    if let (FromWorker::PartWritten { part, .. }, Some(Broken::StatesAreForgotten)) =
-                        (&mut message, self.broken)
+                    if let (FromWorker::PartWritten { part, .. }, Some(InjectedFault::StatesAreForgotten)) =
+                        (&mut message, self.injected_fault)
                     {
                         part.tasks.pop_last();
                     }
@@ -353,14 +353,14 @@ impl World {
     fn send(&mut self, worker: u32, message: ToWorker) {
         self.note(Seen::Sent { worker, message: message.clone() });
         let is_last = worker + 1 == self.scenario.workers;
-        match (self.broken, &message) {
-            (Some(Broken::OneWorkerIsNotEnded), ToWorker::End { .. }) if is_last => return,
-            (Some(Broken::StopIsNotSent), ToWorker::Stop) => return,
-            (Some(Broken::FirstFailureIsNotAwaited), ToWorker::FinishReading { .. }) => {
+        match (self.injected_fault, &message) {
+            (Some(InjectedFault::OneWorkerIsNotEnded), ToWorker::End { .. }) if is_last => return,
+            (Some(InjectedFault::StopIsNotSent), ToWorker::Stop) => return,
+            (Some(InjectedFault::FirstFailureIsNotAwaited), ToWorker::FinishReading { .. }) => {
                 let finished = Planned::ToDriver(worker, FromWorker::ReadingFinished);
                 return self.plan_at(self.now, finished);
             }
-            (Some(Broken::DecisionIsRepeated), ToWorker::EpochDecided { .. }) if worker == 0 => {
+            (Some(InjectedFault::DecisionIsRepeated), ToWorker::EpochDecided { .. }) if worker == 0 => {
                 self.note(Seen::Sent { worker, message: message.clone() });
             }
             _ => {}
@@ -384,14 +384,14 @@ impl World {
             }
             ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::Checkpoint, .. } => {
                 let has_memory = self.scenario.has_memory_for_snapshots;
-                if self.broken != Some(Broken::SnapshotIsNotTaken) {
+                if self.injected_fault != Some(InjectedFault::SnapshotIsNotTaken) {
                     self.note(Seen::SnapshotTaken { has_memory });
                 }
                 return self.plan_at(time, Planned::ParametersAnswer(Ok(has_memory)));
             }
             ParametersRequest::RestoreBest => {
                 self.note(Seen::RowsRestored);
-                if self.broken != Some(Broken::RowsAreNotRestored) {
+                if self.injected_fault != Some(InjectedFault::RowsAreNotRestored) {
                     self.rows = self.copy.expect("rows are copied before they are restored");
                 }
             }

@@ -6,8 +6,8 @@ use rpc::message::{Import, Message};
 use super::world::*;
 use crate::{InjectedFault, LaneConfig};
 
-fn world(broken: InjectedFault, consistency: Consistency) -> World {
-    let config = LaneConfig { injected_fault: Some(broken), ..config() };
+fn world(injected_fault: InjectedFault, consistency: Consistency) -> World {
+    let config = LaneConfig { injected_fault: Some(injected_fault), ..config() };
     World::with(config, open(2, vec![spec("w", consistency)]))
 }
 
