@@ -1,5 +1,9 @@
-//! Families of algorithms, and the table of those that a program knows. This file names no family: each is a folder with
+//! Families of algorithms, and the table of those that a program knows. This file names no family: each is a crate with
 //! a [`Family`] row, and a program may add rows of its own.
+//!
+//! A family has two traits. [`Job`] is checked parameters: what it needs of the data, its model, its matrices, the loop of a task,
+//! and what it says of a training that went wrong. [`Model`] is what scoring needs besides the matrices: what a prediction means,
+//! what records must have, the scorer, the metrics. It travels and is stored as [`SavedModel`]. Nothing outside of a family matches on it.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Runs of a job in this process, on batches in memory: all tasks on threads of their own, with a coordinator that keeps what
-//! they report and save. It serves [`crate::check`] and tests.
+//! they report and save. It serves [`crate::check()`] and tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -107,11 +107,12 @@ pub(crate) fn run(
     };
     run_all(tasks, |number, batches| {
         let mut agent = store.agent(number);
-        let mut held = setup.validation.filter(|_| number == 0).map(|held| MemoryStream::new(held.to_vec()));
+        let mut held_out =
+            setup.validation.filter(|_| number == 0).map(|held_out| MemoryStream::new(held_out.to_vec()));
         let task = TrainTask {
             agent: &mut agent,
             data: &mut MemoryStream::new(batches),
-            validation: held.as_mut().map(|held| held as &mut dyn BatchStream),
+            validation: held_out.as_mut().map(|held_out| held_out as &mut dyn BatchStream),
             coordinator: &hub,
             model,
             resumed: false,

@@ -14,6 +14,10 @@
 //! | [`block`] | the blocks of a file: bytes with length, version and CRC-32C |
 //! | [`content`] | what a block contains: the state of the driver or of a task, or rows |
 //! | [`folder`] | the folder of a training: claim, list, read, verify, remove |
+//!
+//! A training that continues inspects, surveys and prepares the data as the first run did, so nothing of that is stored. Rows are written in
+//! the order of the tables, without sorting, and each block has every n-th bucket: when blocks are imported one after the other into a table that
+//! still grows, its hashes are spread evenly.
 
 pub mod block;
 pub mod content;

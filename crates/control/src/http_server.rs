@@ -1,4 +1,10 @@
 //! The HTTP port of a process: gRPC, `/metrics` and `/health`, on a thread of its own.
+//!
+//! Routes are those of axum, services those of tonic, connections those of hyper-util with its limits. Three limits have no stock part: the time until a
+//! connection shows the token (`http_connection`); the time for which an answer stays unread while its reader answers pings (`answer`), because a
+//! limit of the age of a connection would end the watch of a long job; and the refusal of a connection above the limit, which says so.
+//! What members say to the master is not here: it is numbered, and kept until it is known to have arrived, through resets
+//! ([`rpc::reliable_queue`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,8 @@
 //! What of the jobs survives the master: a new master that finds the records of an earlier one goes on with its jobs.
+//!
+//! The state machine reports changes, and the process writes each before anybody learns of it. Jobs of a new master wait for members like those
+//! that have lost one, and get runs with new numbers. Members ask a new master which runs it goes on with before they register
+//! ([`rpc::message::ControlBody::AskContinuedRuns`]). Nothing of a driver is adopted in the middle of a run: what counts is in the checkpoint.
 
 use control::{JobState, JobSubmission, SubmissionId};
 use rpc::message::JobId;

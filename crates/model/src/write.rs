@@ -2,6 +2,10 @@
 //!
 //! Files and folder are synced to disk before the rename, and the rename before the function returns: after a power
 //! failure the path has the old model or the new one. [`WriteResult::sync_s`] is the time that this takes.
+//!
+//! Rows are read in ascending blocks ([`MatrixSource`]), from a store or from all lanes, and the size of every tensor is known beforehand, so
+//! no process holds a whole matrix twice. Lanes write no files of their own: a server need not see the folder of the model, and the bytes of a
+//! model would depend on where it was trained.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -3,6 +3,15 @@
 //!
 //! An agent decides by itself what it sends again ([`crate::AgentState`]). For others the client repeats the request without an
 //! answer, if their [`RetryPolicy`] allows it.
+//!
+//! | user | what is sent again after a loss |
+//! |---|---|
+//! | [`crate::RemoteAgent`], of a task | its state machine decides: pushes after the position that the lane reports, and requests without an answer |
+//! | the driver, the runner of a session, access to whole matrices | the request without an answer, until the master knows that the server is lost: all of them may be repeated |
+//! | [`crate::ParameterSession`], of a loop of a program's own | nothing: the call fails, and the next one connects again |
+//!
+//! All three block. The agent also sends to all lanes before it reads from one. Each has connections of its own: tasks that shared one were
+//! not faster (jobs of 2, 4 and 8 tasks took 0.90 to 1.05 times as long without sharing), and a step of four tasks was slower.
 
 mod retry;
 

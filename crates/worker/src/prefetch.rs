@@ -4,6 +4,11 @@
 //! that begins its step. Its request has the clock of its pull, so a lane defers it as long as it would defer the pull.
 //! [`matrix::Consistency::may_use_prefetch`] decides whether the answer may be used. A barrier drops all prefetches,
 //! because a task must see all pushes after it. A ticket whose prefetch was dropped is pulled anew.
+//!
+//! The interface is keys, not batches, so it serves algorithms whose keys are their own, as factors of sampled rows. An algorithm may
+//! ask several steps ahead and need not know `--prefetch`. Tickets carry their keys, so the agent may forget a request at any time
+//! without harm: at a barrier, after a fault of a lane, when the task leaves, and when there are more than `PREFETCH_LIMIT`. What is wrong
+//! with the selection is an error of the wait. In one process a ticket is pulled at its wait.
 
 use std::time::Duration;
 

@@ -3,6 +3,8 @@
 //! such files.
 //!
 //! A program gives its arrays a name with [`MemoryInputs`]; `memory:NAME` among the inputs then means them.
+//!
+//! They have no format of their own, and nothing after the reader knows of them. They are not sent: a job with such inputs runs in one process.
 
 #[cfg(feature = "parquet")]
 mod record_batches;

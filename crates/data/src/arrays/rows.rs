@@ -382,7 +382,7 @@ fn push_sparse(
     for entry in start..rows.offsets[r + 1] as usize {
         let value = rows.values.get(entry).copied().unwrap_or(1.0);
         if !value.is_finite() {
-            return Err(LineError::with_found(entry - start, "a finite value", value.to_string()));
+            return Err(LineError::with_actual(entry - start, "a finite value", value.to_string()));
         }
         match rows.fields.get(entry) {
             Some(&field) => builder.push_with_field(field, rows.features[entry], value),
@@ -392,7 +392,7 @@ fn push_sparse(
     }
     match builder.duplicate_key() {
         Some(key) => {
-            Err(LineError::with_found(0, "each feature once in a record", format!("feature {key} twice")))
+            Err(LineError::with_actual(0, "each feature once in a record", format!("feature {key} twice")))
         }
         None => Ok(()),
     }

@@ -4,6 +4,10 @@
 //! A lane is a pure state machine, so the log is the messages that have changed it, as frames, in the order of the
 //! changes. A message that was refused is not in it, nor is a pull. Requests that wait are not in it either: their tasks
 //! send them again over the next connection.
+//!
+//! The loop around a service calls `Service::persist` before it writes to any socket, so one write, or one sync, serves all messages that were
+//! handled since the last. The process that reads a log has the incarnation of the one that wrote it: agents then connect again as after a reset, and
+//! the master knows it as the same member. If the master has lost that member, the new process closes what it has read.
 
 pub mod files;
 mod folder;
