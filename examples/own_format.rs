@@ -35,7 +35,7 @@ impl LineParser for Weather {
             out.push(math::hash::named_key(b"weather", name.as_bytes()), value);
         }
         if let Some(key) = out.duplicate_key() {
-            return Err(LineError::with_found(0, "each name once", format!("a name twice (key {key})")));
+            return Err(LineError::with_actual(0, "each name once", format!("a name twice (key {key})")));
         }
         Ok(ParsedLine::Record { label: Some(label), weight: 1.0, group: None })
     }

@@ -114,12 +114,12 @@ impl<'a> TrainingLabels<'a> {
     /// The number of a label, which `parameter` names.
     fn find(&self, parameter: &'static str, text: &str) -> Result<f32, Error> {
         let number = || text.parse::<f32>().ok().filter(|value| self.values.contains(value));
-        let found = match self.names {
+        let label = match self.names {
             [] => number(),
             names => names.iter().position(|name| name == text).map(|class| class as f32),
         };
         let known = || self.values.iter().map(|value| self.text(*value)).collect::<Vec<_>>();
-        found.ok_or_else(|| unknown_label(parameter, text, &known()))
+        label.ok_or_else(|| unknown_label(parameter, text, &known()))
     }
 
     /// Refuses a positive label that no record has. Fractional labels are not listed, so they cannot be checked.

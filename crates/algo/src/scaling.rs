@@ -241,13 +241,13 @@ impl Moments {
         if agent.task_count() > 1 {
             // What is an indicator here may have other values at another task.
             let keys: Vec<u64> = others.iter().map(|(key, _)| *key).collect();
-            let mut found = vec![0.0; keys.len() * MOMENT_COLUMNS as usize];
+            let mut moments_of_others = vec![0.0; keys.len() * MOMENT_COLUMNS as usize];
             if !keys.is_empty() {
-                agent.pull(id, rows_of(&keys), ValuesMut::F64(&mut found))?;
+                agent.pull(id, rows_of(&keys), ValuesMut::F64(&mut moments_of_others))?;
             }
             // No task adds its part before all have read which columns have one.
             agent.barrier()?;
-            let rows = found.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+            let rows = moments_of_others.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
             let is_needed = rows.iter().map(|row| row[0] > 0.0);
             let more: Vec<_> =
                 others.into_iter().zip(is_needed).filter(|(_, needed)| *needed).map(|(row, _)| row).collect();

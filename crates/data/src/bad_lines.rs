@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn line(number: u64) -> BadLine {
-        BadLine { file: "f".into(), line: number, column: 1, expected: "a".into(), found: "b".into() }
+        BadLine { file: "f".into(), line: number, column: 1, expected: "a".into(), actual: "b".into() }
     }
 
     fn counter(tally: &BadLineTally) -> BadLineCounter {

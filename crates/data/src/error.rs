@@ -241,7 +241,7 @@ pub enum Error {
 
 /// A line that does not follow its grammar, with its position.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{file}:{line}:{column}: expected {expected}, found {found}")]
+#[error("{file}:{line}:{column}: expected {expected}, found {actual}")]
 pub struct BadLine {
     pub file: String,
     /// Line number, 1-based.
@@ -251,7 +251,7 @@ pub struct BadLine {
     /// What the grammar allows here, and what to do.
     pub expected: String,
     /// The text at this position.
-    pub found: String,
+    pub actual: String,
 }
 
 /// An error in a line or another record; the reader adds the file and the number of the line or record.
@@ -262,27 +262,27 @@ pub struct LineError {
     /// What the grammar allows here.
     pub expected: Cow<'static, str>,
     /// The text at this position; the reader fills it from the line when it is empty.
-    pub found: String,
+    pub actual: String,
 }
 
 impl LineError {
-    /// Makes an error at byte `at`; the reader fills `found` from the line.
+    /// Makes an error at byte `at`; the reader fills `actual` from the line.
     #[cold]
     pub fn new(at: usize, expected: impl Into<Cow<'static, str>>) -> Self {
-        Self { at, expected: expected.into(), found: String::new() }
+        Self { at, expected: expected.into(), actual: String::new() }
     }
 
-    /// Makes an error at byte `at` with its own text for `found`.
+    /// Makes an error at byte `at` with its own text for `actual`.
     #[cold]
-    pub fn with_found(at: usize, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
-        Self { at, expected: expected.into(), found: found.into() }
+    pub fn with_actual(at: usize, expected: impl Into<Cow<'static, str>>, actual: impl Into<String>) -> Self {
+        Self { at, expected: expected.into(), actual: actual.into() }
     }
 
     /// The error with its place: the file and the number of the record, from 1.
     #[cold]
     pub(crate) fn at_line(self, file: &str, line: u64) -> BadLine {
         let (expected, column) = (self.expected.into_owned(), self.at as u64 + 1);
-        BadLine { file: file.to_owned(), line, column, expected, found: self.found }
+        BadLine { file: file.to_owned(), line, column, expected, actual: self.actual }
     }
 }
 

@@ -198,13 +198,13 @@ impl InteractionGenerator {
                 count += 1;
                 if count > PRODUCT_LIMIT {
                     let expected = format!("at most {PRODUCT_LIMIT} interactions a record");
-                    return Err(LineError::with_found(0, expected, "more of them"));
+                    return Err(LineError::with_actual(0, expected, "more of them"));
                 }
                 let exact: f64 = factors.iter().map(|(_, factor)| f64::from(factor.value)).product();
                 let value = exact as f32;
                 if !value.is_finite() {
                     let expected = "features whose products stay within the range of f32";
-                    return Err(LineError::with_found(0, expected, format!("{exact}")));
+                    return Err(LineError::with_actual(0, expected, format!("{exact}")));
                 }
                 if value != 0.0 || self.keep_zeros {
                     let mut keys = [0; 3];

@@ -147,11 +147,11 @@ impl LineReader {
     fn bad_line(&mut self, start: usize, end: usize, error: LineError, sink: &mut Sink) -> Result<(), Error> {
         let cursor = self.current.as_mut().expect("a line was read through it");
         let record = &self.buffer[start..end];
-        let found = if error.found.is_empty() { describe_token(record, error.at) } else { error.found };
+        let actual = if error.actual.is_empty() { describe_token(record, error.at) } else { error.actual };
         let (line, column) = cursor.line_and_column(&self.files[cursor.file], record, error.at)?;
         let file = self.files[cursor.file].name().to_owned();
         let expected = error.expected.into_owned();
-        sink.report_bad_line(BadLine { file, line, column, expected, found })
+        sink.report_bad_line(BadLine { file, line, column, expected, actual })
     }
 }
 
@@ -177,7 +177,7 @@ impl RecordReader for LineReader {
                 {
                     sink.discard_record();
                     let at = last_entry_of(&self.buffer[start..end], key);
-                    let error = LineError::with_found(at, expected, format!("index {key}"));
+                    let error = LineError::with_actual(at, expected, format!("index {key}"));
                     self.bad_line(start, end, error, sink)?;
                 }
                 Ok(ParsedLine::Record { weight, .. })
@@ -185,12 +185,12 @@ impl RecordReader for LineReader {
                         && !sink.leaves_out(weight) =>
                 {
                     sink.discard_record();
-                    self.bad_line(start, end, LineError::with_found(0, expected, "only zeros"), sink)?;
+                    self.bad_line(start, end, LineError::with_actual(0, expected, "only zeros"), sink)?;
                 }
                 Ok(ParsedLine::Record { label, weight, group }) => {
                     if let Err(expected) = sink.end_record(label, weight, group) {
                         let at = self.grammar.parser.label_at(&self.buffer[start..end]);
-                        let error = LineError::with_found(at, expected, found_label(label));
+                        let error = LineError::with_actual(at, expected, found_label(label));
                         self.bad_line(start, end, error, sink)?;
                     }
                 }

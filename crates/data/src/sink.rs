@@ -247,7 +247,7 @@ impl Sink {
         match row {
             Ok(Attributes { label, weight, group }) => self
                 .end_record(label, weight, group)
-                .map_err(|expected| LineError::with_found(label_at, expected, found_label(label))),
+                .map_err(|expected| LineError::with_actual(label_at, expected, found_label(label))),
             Err(error) => {
                 self.discard_record();
                 Err(error)

@@ -143,7 +143,7 @@ fn lines_before_a_late_split_are_counted_over_all_of_the_file() {
         match summaries(&source, task_count) {
             Err(Error::BadLine(bad)) => {
                 assert_eq!((bad.line, bad.column), (80_001, 5), "{task_count} tasks");
-                assert_eq!(bad.found, "'x'", "{task_count} tasks");
+                assert_eq!(bad.actual, "'x'", "{task_count} tasks");
             }
             other => panic!("{other:?}"),
         }
@@ -157,7 +157,7 @@ fn long_tokens_are_cut_in_messages() {
     {
         let text = format!("{} 1:1\n", "x".repeat(length));
         match summaries(&open(&text, &config("libsvm"), None).unwrap(), 1) {
-            Err(Error::BadLine(bad)) => assert_eq!(bad.found, expected),
+            Err(Error::BadLine(bad)) => assert_eq!(bad.actual, expected),
             other => panic!("{other:?}"),
         }
     }

@@ -38,22 +38,22 @@ impl Factorization {
             return Ok(None);
         }
         let unsuitable = |reason: String| Err(Error::UnsuitableData { reason });
-        let (found, known) = (facts.field_count, previous.and_then(|model| model.fields));
-        let width = found.saturating_mul(self.params.factors as u64);
+        let (field_count, known) = (facts.field_count, previous.and_then(|model| model.fields));
+        let width = field_count.saturating_mul(self.params.factors as u64);
         match known {
-            _ if found == 0 => unsuitable(NO_FIELDS.to_owned()),
-            Some(known) if found > u64::from(known) => unsuitable(format!(
+            _ if field_count == 0 => unsuitable(NO_FIELDS.to_owned()),
+            Some(known) if field_count > u64::from(known) => unsuitable(format!(
                 "the training data have fields up to {}, and the earlier model knows {known} fields, from 0: train \
                  without --from, or leave these entries out",
-                found - 1
+                field_count - 1
             )),
             Some(known) => Ok(Some(known)),
             None if width > WIDTH_LIMIT => unsuitable(format!(
                 "the training data have fields up to {}, so each feature would have {width} factors (fields x k), and the \
                  limit is {WIDTH_LIMIT}: number the fields from 0 without gaps, or lower k",
-                found - 1
+                field_count - 1
             )),
-            None => Ok(Some(found as u32)),
+            None => Ok(Some(field_count as u32)),
         }
     }
 }

@@ -165,12 +165,12 @@ impl Step<'_> {
         for (&column, &count) in open.iter().zip(&sightings) {
             is_admitted[column] = count >= self.job.params.admission as f32;
         }
-        let mut kept = 0;
+        let mut admitted_count = 0;
         for (column, _) in is_admitted.iter().enumerate().filter(|(_, admitted)| **admitted) {
-            self.pairs.copy_within(column * width..(column + 1) * width, kept * width);
-            kept += 1;
+            self.pairs.copy_within(column * width..(column + 1) * width, admitted_count * width);
+            admitted_count += 1;
         }
-        self.pairs.truncate(kept * width);
+        self.pairs.truncate(admitted_count * width);
         let admitted = batch.columns.iter().zip(&is_admitted).filter(|(_, admitted)| **admitted);
         Ok(admitted.map(|(key, _)| *key).collect())
     }

@@ -6,13 +6,13 @@ use super::points::{Points, SparsePoint};
 use algo::batch_loop::check_weight;
 use algo::error::Error;
 
-/// Numbers of one all-reduce; longer lists travel in pieces.
-const PIECE: usize = 1 << 20;
+/// Numbers of one all-reduce; longer lists travel in parts.
+const PART_SIZE: usize = 1 << 20;
 
 /// Sums of any length over all tasks.
 fn all_reduce(agent: &mut dyn Agent, values: &mut [f64]) -> Result<(), Error> {
-    for piece in values.chunks_mut(PIECE) {
-        agent.all_reduce(piece)?;
+    for part in values.chunks_mut(PART_SIZE) {
+        agent.all_reduce(part)?;
     }
     Ok(())
 }

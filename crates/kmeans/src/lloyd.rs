@@ -405,15 +405,15 @@ struct Shifts {
 
 impl Shifts {
     fn new(shifts: &[f64]) -> Self {
-        let mut found = Self { largest: (0, 0.0), second: 0.0 };
+        let mut largest_two = Self { largest: (0, 0.0), second: 0.0 };
         for (c, &shift) in shifts.iter().enumerate() {
-            if shift > found.largest.1 {
-                found = Self { largest: (c, shift), second: found.largest.1 };
-            } else if shift > found.second {
-                found.second = shift;
+            if shift > largest_two.largest.1 {
+                largest_two = Self { largest: (c, shift), second: largest_two.largest.1 };
+            } else if shift > largest_two.second {
+                largest_two.second = shift;
             }
         }
-        found
+        largest_two
     }
 
     /// The largest shift of another centre than `cluster`.
@@ -431,10 +431,10 @@ pub(super) fn check_features(
     task: &mut TrainTask<'_>,
 ) -> Result<Centres, Error> {
     let centres = Centres::pull(task.agent, features, model.clusters)?;
-    let mut found = squares_of(&centres.owned(features, is_owner).1.values, model.clusters);
-    task.agent.all_reduce(&mut found)?;
-    let is_near = |(found, square): (&f64, &f64)| (found - square).abs() <= ROUNDING * square;
-    if found.iter().zip(&centres.squares).all(is_near) {
+    let mut squares = squares_of(&centres.owned(features, is_owner).1.values, model.clusters);
+    task.agent.all_reduce(&mut squares)?;
+    let is_near = |(actual, square): (&f64, &f64)| (actual - square).abs() <= ROUNDING * square;
+    if squares.iter().zip(&centres.squares).all(is_near) {
         return Ok(centres);
     }
     let reason = "the earlier model has features that the training data lack, so its centres cannot follow the data: \

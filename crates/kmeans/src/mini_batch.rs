@@ -163,11 +163,11 @@ impl BatchLearner for Step<'_> {
         let before = parts.loss;
         let mut counts = vec![0.0; k];
         let mut clusters = vec![0; points.count()];
-        points.for_each_nearest(&points.all(), &centres, |i, found: Nearest| {
+        points.for_each_nearest(&points.all(), &centres, |i, nearest: Nearest| {
             let weight = points.weight(i);
-            score::add_to_metrics(self.model, &found, weight, parts);
-            counts[found.centre as usize] += weight;
-            clusters[i] = found.centre as usize;
+            score::add_to_metrics(self.model, &nearest, weight, parts);
+            counts[nearest.centre as usize] += weight;
+            clusters[i] = nearest.centre as usize;
         });
         let loss = parts.loss.loss_sum - before.loss_sum;
         let weight = parts.loss.weight_sum - before.weight_sum;

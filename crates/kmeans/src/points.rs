@@ -154,19 +154,19 @@ pub(super) struct Nearest {
 
 /// Finds the nearest centres from the products of a record with the centres. Of equal ones the first is taken.
 pub(super) fn nearest(products: &[f32], centre_squares: &[f64], square: f64) -> Nearest {
-    let mut found = Nearest { centre: 0, first: f64::INFINITY, second: f64::INFINITY };
+    let mut nearest = Nearest { centre: 0, first: f64::INFINITY, second: f64::INFINITY };
     for (c, (&product, &centre_square)) in products.iter().zip(centre_squares).enumerate() {
         let distance = centre_square - 2.0 * f64::from(product);
-        if distance < found.first {
-            found = Nearest { centre: c as u32, first: distance, second: found.first };
-        } else if distance < found.second {
-            found.second = distance;
+        if distance < nearest.first {
+            nearest = Nearest { centre: c as u32, first: distance, second: nearest.first };
+        } else if distance < nearest.second {
+            nearest.second = distance;
         }
     }
     // Rounding may make the distance of a record from itself negative.
-    found.first = (found.first + square).max(0.0);
-    found.second = (found.second + square).max(0.0);
-    found
+    nearest.first = (nearest.first + square).max(0.0);
+    nearest.second = (nearest.second + square).max(0.0);
+    nearest
 }
 
 impl Points {

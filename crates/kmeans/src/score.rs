@@ -50,21 +50,21 @@ impl Scorer for ClusterScorer {
         parts: &mut MetricAccumulator,
     ) -> Result<(), Error> {
         let MetricAccumulator::Named(parts) = parts else { unreachable!("the model makes the accumulators") };
-        self.visit(agent, batch, |i, found| {
-            add_to_metrics(&self.model, &found, f64::from(batch.weight(i)), parts);
+        self.visit(agent, batch, |i, nearest| {
+            add_to_metrics(&self.model, &nearest, f64::from(batch.weight(i)), parts);
         })
     }
 }
 
 /// Adds a record to the loss, the inertia and the simplified silhouette.
-pub(super) fn add_to_metrics(model: &Model, found: &Nearest, weight: f64, parts: &mut NamedAccumulator) {
+pub(super) fn add_to_metrics(model: &Model, nearest: &Nearest, weight: f64, parts: &mut NamedAccumulator) {
     let objective = match model.distance {
-        Distance::Euclidean => found.first,
-        Distance::Cosine => found.first / 2.0,
+        Distance::Euclidean => nearest.first,
+        Distance::Cosine => nearest.first / 2.0,
     };
     parts.loss.add(objective, weight);
     parts.metrics[0].add(objective, weight);
-    let (own, other) = (distance(model, found.first), distance(model, found.second));
+    let (own, other) = (distance(model, nearest.first), distance(model, nearest.second));
     if other.is_finite() && other > 0.0 {
         parts.metrics[1].add((other - own) / other, weight);
     }

@@ -115,17 +115,17 @@ pub(super) fn choose(
             let equal = EqualRecords::new(points);
             let (mut left, mut chosen) = (points.all_weights().collect::<Vec<_>>(), Vec::new());
             while chosen.len() < k {
-                let found = choose_one(agent, points, left.iter().copied(), &mut random)?;
-                let found = if found.is_empty() {
+                let drawn = choose_one(agent, points, left.iter().copied(), &mut random)?;
+                let drawn = if drawn.is_empty() {
                     // Every record equals a centre.
                     choose_one(agent, points, points.all_weights(), &mut random)?
                 } else {
-                    found
+                    drawn
                 };
-                for point in &found {
+                for point in &drawn {
                     equal.remove(points, point, &mut left);
                 }
-                chosen.extend(found);
+                chosen.extend(drawn);
             }
             Ok(chosen)
         }

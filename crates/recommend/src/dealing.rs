@@ -102,9 +102,9 @@ pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, 
     fill(task, &read_pairs, true)?;
     task.data.release_cache();
     let all = Interactions::of_block(read_pairs.owned(task.agent)?);
-    let (users, held) = if held_share > 0.0 {
-        let [users, held] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
-        (users, Some(held))
+    let (users, held_out) = if held_share > 0.0 {
+        let [users, held_out] = validation::split(&all, held_share, task.seed).map(Interactions::of_block);
+        (users, Some(held_out))
     } else {
         (all, None)
     };
@@ -122,11 +122,11 @@ pub(super) fn deal(task: &mut TrainTask<'_>, dealing: Dealing) -> Result<Dealt, 
         ));
     }
     fill(task, &held_pairs, false)?;
-    let held = match held {
-        Some(held) => held,
+    let held_out = match held_out {
+        Some(held_out) => held_out,
         None => Interactions::of_block(held_pairs.owned(task.agent)?),
     };
-    let validation = Validation::new(task, &held, &by_item)?;
+    let validation = Validation::new(task, &held_out, &by_item)?;
     let by_user = TrainingPairs { lists: read_pairs, held_share, seed: task.seed };
     Ok(Dealt { users, items, by_user, by_item, validation })
 }

@@ -28,8 +28,8 @@ pub(super) fn split(users: &Interactions, share: f64, seed: u64) -> [RowBlock; 2
         let key = |pair: &usize| users.other_keys[users.others[*pair] as usize];
         let mut pairs: Vec<usize> = users.row(row).collect();
         pairs.sort_by_cached_key(|pair| (draws.of(key(pair)).below(u64::MAX), *pair));
-        let (held, training) = pairs.split_at_mut((share * users.row(row).len() as f64) as usize);
-        for (block, pairs) in blocks.iter_mut().zip([training, held]) {
+        let (held_out, training) = pairs.split_at_mut((share * users.row(row).len() as f64) as usize);
+        for (block, pairs) in blocks.iter_mut().zip([training, held_out]) {
             pairs.sort_unstable();
             let values: Vec<f32> = pairs.iter().map(|&pair| users.values[pair]).collect();
             block.push_list(users.keys[row], &pairs.iter().map(key).collect::<Vec<u64>>(), &values);
@@ -52,22 +52,23 @@ impl Validation {
     /// Draws the users of which the held-out pairs are measured; none if there are no such pairs.
     pub(super) fn new(
         task: &mut TrainTask<'_>,
-        held: &Interactions,
+        held_out: &Interactions,
         by_item: &ListMatrix,
     ) -> Result<Option<Self>, Error> {
-        let is_held = |row: &usize| !held.row(*row).is_empty();
-        let rows: Vec<usize> = (0..held.row_count()).filter(is_held).collect();
+        let is_held = |row: &usize| !held_out.row(*row).is_empty();
+        let rows: Vec<usize> = (0..held_out.row_count()).filter(is_held).collect();
         let mut total = [rows.len() as i64];
         add_up(task.agent, &mut total)?;
         if total[0] == 0 {
             return Ok(None);
         }
         let draws = NamedDraws::new(task.seed, Purpose::Validation, u64::MAX);
-        let is_drawn = |row: &&usize| draws.of(held.keys[**row]).uniform() < USERS / total[0] as f64;
-        let items =
-            |row: usize| held.row(row).map(|pair| held.other_keys[held.others[pair] as usize]).collect();
+        let is_drawn = |row: &&usize| draws.of(held_out.keys[**row]).uniform() < USERS / total[0] as f64;
+        let items = |row: usize| {
+            held_out.row(row).map(|pair| held_out.other_keys[held_out.others[pair] as usize]).collect()
+        };
         let users: Vec<(u64, Vec<u64>)> =
-            rows.iter().filter(is_drawn).map(|&row| (held.keys[row], items(row))).collect();
+            rows.iter().filter(is_drawn).map(|&row| (held_out.keys[row], items(row))).collect();
         let keys: Vec<u64> = users.iter().map(|(user, _)| *user).collect();
         let seen = seen(task.model)?.pull(task.agent, &ListSelection::Rows(&keys))?;
         Ok(Some(Self { users, seen, by_item: by_item.clone() }))
@@ -94,7 +95,7 @@ impl Validation {
         let lists = recommender.recommend(&requests, LIST, 1)?;
         let keys = |list: &[Recommendation]| list.iter().map(|one| one.item).collect::<Vec<u64>>();
         let lists: Vec<Vec<u64>> = lists.iter().map(|(_, list)| keys(list)).collect();
-        let pairs = lists.iter().zip(&self.users).map(|(list, (_, held))| (&list[..], &held[..]));
+        let pairs = lists.iter().zip(&self.users).map(|(list, (_, held_out))| (&list[..], &held_out[..]));
         let quality = RankingQuality::of(pairs, LIST);
         let mut metrics = task.model.metric_accumulator();
         if let MetricAccumulator::Named(parts) = &mut metrics {
@@ -108,7 +109,7 @@ impl Validation {
                 parts.metrics.push(metric);
             }
         }
-        metrics.loss_mut().record_count = self.users.iter().map(|(_, held)| held.len() as u64).sum();
+        metrics.loss_mut().record_count = self.users.iter().map(|(_, held_out)| held_out.len() as u64).sum();
         Ok(metrics)
     }
 

@@ -18,17 +18,17 @@ pub(super) fn top_words(
     token_topics: &[u16],
     topics: usize,
 ) -> Result<Vec<Vec<u64>>, Error> {
-    let mut found = vec![TopN::new(TOP_WORDS * documents.groups.len().max(1)); topics];
+    let mut top_of_topics = vec![TopN::new(TOP_WORDS * documents.groups.len().max(1)); topics];
     rows.for_each(agent, documents, token_topics, |key, row| {
-        let counts = found.iter_mut().zip(row).filter(|(_, count)| **count > 0);
-        counts.for_each(|(found, count)| found.add(f64::from(*count), key));
+        let counts = top_of_topics.iter_mut().zip(row).filter(|(_, count)| **count > 0);
+        counts.for_each(|(top, count)| top.add(f64::from(*count), key));
     })?;
     // The words of all tasks: counts and both halves of keys.
     let (task, task_count) = (agent.task() as usize, agent.task_count() as usize);
     let mut sent = vec![0i64; 3 * TOP_WORDS * topics * task_count];
     let own = sent.chunks_exact_mut(3 * TOP_WORDS).skip(task * topics);
-    for (found, own) in found.into_iter().zip(own) {
-        let mut words = found.into_sorted();
+    for (top, own) in top_of_topics.into_iter().zip(own) {
+        let mut words = top.into_sorted();
         words.dedup();
         for ((count, key), sent) in words.into_iter().zip(own.as_chunks_mut::<3>().0) {
             *sent = [count as i64, (key >> 32) as i64, (key & u64::from(u32::MAX)) as i64];
@@ -106,15 +106,15 @@ fn of_topic(counts: &[i64], words: usize, documents: f64) -> [f64; 2] {
 
 /// The documents of the task that have a word, ascending.
 fn documents_with(key: u64, documents: &Documents) -> Vec<u32> {
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     for group in &documents.groups {
         let own = group.iter().find(|tokens| documents.keys[tokens.word as usize] == key);
         let own = own.map(|tokens| &documents.of_tokens[tokens.start..tokens.end]);
-        found.extend_from_slice(own.unwrap_or_default());
+        numbers.extend_from_slice(own.unwrap_or_default());
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// How many numbers two ascending lists have in common.

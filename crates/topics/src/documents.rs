@@ -148,9 +148,9 @@ impl Division {
 impl Documents {
     /// `is_word` says which words are in the vocabulary.
     pub(super) fn new(bags: &Bags, is_word: &[bool], before: u64, division: Division) -> Self {
-        let kept = bags.keys.iter().zip(is_word).enumerate().filter(|(_, (_, is_word))| **is_word);
+        let in_vocabulary = bags.keys.iter().zip(is_word).enumerate().filter(|(_, (_, is_word))| **is_word);
         let mut words: Vec<(u64, u64, u32)> =
-            kept.map(|(old, (&key, _))| (division.slice(key), key, old as u32)).collect();
+            in_vocabulary.map(|(old, (&key, _))| (division.slice(key), key, old as u32)).collect();
         words.sort_unstable();
         let mut places = vec![u32::MAX; bags.keys.len()];
         (0..).zip(&words).for_each(|(place, (_, _, old))| places[*old as usize] = place);

@@ -84,21 +84,23 @@ impl Words {
             of_tokens.push(topic);
         }
         let mut sums = vec![0u64; self.topics];
-        let kept = sweeps.div_ceil(2);
+        let counted_sweeps = sweeps.div_ceil(2);
         for sweep in 0..sweeps {
             for (&word, topic) in tokens.iter().zip(&mut of_tokens) {
                 counts[*topic] -= 1.0;
                 *topic = self.draw(word, &counts, &mut ends, &mut draws);
                 counts[*topic] += 1.0;
             }
-            if sweep >= sweeps - kept {
+            if sweep >= sweeps - counted_sweeps {
                 for topic in &of_tokens {
                     sums[*topic] += 1;
                 }
             }
         }
         let all = tokens.len() as f64 + alpha.iter().sum::<f64>();
-        shares.extend(sums.iter().zip(alpha).map(|(sum, alpha)| (*sum as f64 / kept as f64 + alpha) / all));
+        shares.extend(
+            sums.iter().zip(alpha).map(|(sum, alpha)| (*sum as f64 / counted_sweeps as f64 + alpha) / all),
+        );
     }
 
     /// Draws a topic by `counts` and the share of the word in it.

@@ -270,8 +270,8 @@ impl Sampling<'_> {
         if is_last {
             let words = top_words(&mut self.rows, agent, &self.documents, &self.topics, self.job.topics)?;
             let mut exchange = Exchange::new(agent);
-            let found = coherence(&words, &self.documents, self.size.documents, &mut exchange)?;
-            shown.extend(found.into_iter().flat_map(|found| [("umass", found.umass), ("npmi", found.npmi)]));
+            let coherence = coherence(&words, &self.documents, self.size.documents, &mut exchange)?;
+            shown.extend(coherence.into_iter().flat_map(|mean| [("umass", mean.umass), ("npmi", mean.npmi)]));
         }
         let mut parts = NamedAccumulator::default();
         let is_first = agent.task() == 0;

@@ -79,9 +79,9 @@ impl<'a> Columns<'a> {
     /// The features of a column by its name or number.
     fn find(&self, checked: &CheckedParams, spec: &ParamSpec, column: &str) -> Result<&[u32], Error> {
         let by_name = self.names.iter().position(|name| name == column).map(|at| at as u64);
-        let found = by_name.or_else(|| column.parse().ok()).and_then(|column| self.by_column.get(&column));
-        if let Some(found) = found {
-            return Ok(found);
+        let features = by_name.or_else(|| column.parse().ok()).and_then(|column| self.by_column.get(&column));
+        if let Some(features) = features {
+            return Ok(features);
         }
         let near = nearest(column, self.names.iter().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));

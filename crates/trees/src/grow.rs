@@ -162,8 +162,8 @@ impl GrowingTree<'_, '_> {
         let new = NewHistogram { slot: 0, parent: None, records: self.order };
         self.histograms.fill(records, packed, &[new], self.exchange)?;
         if self.may_split(&root) {
-            let found = self.histograms.best_splits(rule, &[(0, &root.query)], self.exchange)?;
-            root.split = found.into_iter().next().flatten();
+            let splits = self.histograms.best_splits(rule, &[(0, &root.query)], self.exchange)?;
+            root.split = splits.into_iter().next().flatten();
         }
         self.leaves.push(root);
         Ok(())
@@ -218,8 +218,8 @@ impl GrowingTree<'_, '_> {
         let mut open: Vec<&mut Leaf> =
             children.iter_mut().flatten().filter(|leaf| self.may_split(leaf)).collect();
         let queries: Vec<_> = open.iter().map(|leaf| (leaf.slot, &leaf.query)).collect();
-        let found = self.histograms.best_splits(rule, &queries, self.exchange)?;
-        for (leaf, split) in open.iter_mut().zip(found) {
+        let splits = self.histograms.best_splits(rule, &queries, self.exchange)?;
+        for (leaf, split) in open.iter_mut().zip(splits) {
             leaf.split = split;
         }
         for (&i, pair) in batch.iter().zip(children) {
@@ -308,18 +308,18 @@ fn partition(
     if moved.len() < own.len() {
         moved.resize(own.len(), 0);
     }
-    let (mut kept, mut gone) = (0, 0);
+    let (mut left_count, mut right_count) = (0, 0);
     records.for_each_bin(own, split.feature as usize, |order, i, bin| {
         // Without branches: where a record goes cannot be predicted.
         let record = order[i];
         let is_left = usize::from(goes_left[bin]);
-        order[kept] = record;
-        moved[gone] = record;
-        kept += is_left;
-        gone += 1 - is_left;
+        order[left_count] = record;
+        moved[right_count] = record;
+        left_count += is_left;
+        right_count += 1 - is_left;
     });
-    own[kept..].copy_from_slice(&moved[..gone]);
-    range.start + kept
+    own[left_count..].copy_from_slice(&moved[..right_count]);
+    range.start + left_count
 }
 
 /// For each bin of the feature of a split, whether it goes left.

@@ -86,13 +86,13 @@ impl Records {
         let (width, count) = (absent.len(), offsets.len() - 1);
         let feature_of = |bin: u32| self.starts.partition_point(|start| *start <= bin) - 1;
         if (bins.len() as f64) < DENSE_SHARE * (count * width) as f64 {
-            let (mut kept, mut before) = (Vec::with_capacity(bins.len()), 0);
+            let (mut present_bins, mut before) = (Vec::with_capacity(bins.len()), 0);
             for end in offsets.iter_mut().skip(1) {
                 let own = bins[before..*end].iter().filter(|bin| absent[feature_of(**bin)] != **bin);
-                kept.extend(own);
-                before = std::mem::replace(end, kept.len());
+                present_bins.extend(own);
+                before = std::mem::replace(end, present_bins.len());
             }
-            *bins = kept;
+            *bins = present_bins;
             return;
         }
         let mut cells: Vec<u16> = Vec::with_capacity(count * width);

@@ -1,9 +1,7 @@
 //! Words that may not name a value: what `let` and `for` bind, fields, and parameters. Such a word is a mood or a figure of
-//! speech; the name says what the value is. A limit for each crate, which may only decrease.
+//! speech; the name says what the value is.
 //!
 //! Read is product code. `vocabulary.rs` has the words for items.
-
-use std::collections::BTreeMap;
 
 use super::Finding;
 use super::rust_text::product_code;
@@ -28,39 +26,19 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("asker", "requester"),
 ];
 
-/// Number of such names in each crate that has some.
-const EXCEPTIONS: &[(&str, usize)] = &[
-    ("algo", 4),
-    ("data", 12),
-    ("factorization", 2),
-    ("kmeans", 8),
-    ("linear", 4),
-    ("recommend", 6),
-    ("seraphim", 5),
-    ("topics", 6),
-    ("trees", 11),
-];
-
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let mut by_crate: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.is_product()) {
-        let Some(name) = file.path.split('/').nth(1) else { continue };
-        let uses = by_crate.entry(name).or_default();
-        for (number, line) in product_code(&file.text).lines().enumerate() {
-            for (word, instead) in value_names(line).iter().filter_map(|name| forbidden(name)) {
-                uses.push(format!("{}:{}: {word} ({instead})", file.path, number + 1));
-            }
+    files.iter().filter(|file| file.is_product()).flat_map(check_file).collect()
+}
+
+fn check_file(file: &TextFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in product_code(&file.text).lines().enumerate() {
+        for (word, instead) in value_names(line).iter().filter_map(|name| forbidden(name)) {
+            let place = format!("{}:{}", file.path, number + 1);
+            findings.push(Finding::new(place, format!("{word} is a vague name of a value: {instead}")));
         }
     }
-    let limit = |name| EXCEPTIONS.iter().find(|(listed, _)| *listed == name).map_or(0, |row| row.1);
-    let differing = by_crate.iter().filter(|(name, uses)| uses.len() != limit(**name));
-    let text = |name, uses: &[String]| {
-        let (count, listed, list) = (uses.len(), limit(name), uses.join("; "));
-        format!(
-            "{count} values with vague names, listed are {listed} (xtask/src/tidy/value_names.rs): {list}"
-        )
-    };
-    differing.map(|(name, uses)| Finding::new(format!("crates/{name}"), text(name, uses))).collect()
+    findings
 }
 
 fn forbidden(name: &str) -> Option<&(&'static str, &'static str)> {

@@ -127,13 +127,13 @@ fn check_ids<A: Algorithm>(settings: &A::Settings, batch: &Batch) -> Result<(), 
 
 /// Returns the keys that were touched, and keeps their rows alone.
 fn keep_touched(width: usize, keys: &[u64], touched: &[bool], rows: &mut Vec<f64>) -> Vec<u64> {
-    let mut kept = Vec::with_capacity(keys.len());
+    let mut touched_keys = Vec::with_capacity(keys.len());
     for (at, key) in keys.iter().enumerate().filter(|(at, _)| touched[*at]) {
-        rows.copy_within(at * width..(at + 1) * width, kept.len() * width);
-        kept.push(*key);
+        rows.copy_within(at * width..(at + 1) * width, touched_keys.len() * width);
+        touched_keys.push(*key);
     }
-    rows.truncate(kept.len() * width);
-    kept
+    rows.truncate(touched_keys.len() * width);
+    touched_keys
 }
 
 impl<A: Steps> BatchLearner for StepLearner<'_, A> {

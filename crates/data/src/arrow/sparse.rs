@@ -204,7 +204,7 @@ impl Vectors {
             1.0 => Ok(Some(true)),
             other => {
                 let expected = "a vector of type 0 (sparse) or 1 (dense)";
-                Err(LineError::with_found(self.column, expected, format!("type {other}")))
+                Err(LineError::with_actual(self.column, expected, format!("type {other}")))
             }
         }
     }
@@ -226,8 +226,8 @@ fn push<K: Key>(
             let numbers = &values.items[values.range(r)?];
             if numbers.len() != keys.len() {
                 let expected = format!("{} values, one for each index", keys.len());
-                let found = format!("{} values", numbers.len());
-                return Err(LineError::with_found(values.column, expected, found));
+                let actual = format!("{} values", numbers.len());
+                return Err(LineError::with_actual(values.column, expected, actual));
             }
             for (&key, &value) in keys.iter().zip(numbers) {
                 if value != 0.0 || keep_zeros {
@@ -242,11 +242,11 @@ fn push<K: Key>(
         && let Some(&key) = keys.iter().find(|&&key| key.into() >= end)
     {
         let written = if sign == Sign::Signed { key.signed().to_string() } else { key.into().to_string() };
-        return Err(LineError::with_found(column, "an index from 0 to 2^63 - 1", written));
+        return Err(LineError::with_actual(column, "an index from 0 to 2^63 - 1", written));
     }
     match builder.duplicate_key() {
         Some(key) => {
-            Err(LineError::with_found(column, "each index once in a record", format!("{key} twice")))
+            Err(LineError::with_actual(column, "each index once in a record", format!("{key} twice")))
         }
         None => Ok(()),
     }
@@ -260,7 +260,7 @@ impl<I> Lists<I> {
         if let Some(nulls) = &self.nulls
             && nulls.slice(range.start, range.len()).null_count() > 0
         {
-            return Err(LineError::with_found(self.column, "a list without null", "null"));
+            return Err(LineError::with_actual(self.column, "a list without null", "null"));
         }
         Ok(range)
     }
@@ -368,5 +368,5 @@ fn finite(value: f32, column: usize) -> Result<f32, LineError> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(LineError::with_found(column, "a finite number that a 32-bit float can hold", value.to_string()))
+    Err(LineError::with_actual(column, "a finite number that a 32-bit float can hold", value.to_string()))
 }

@@ -26,10 +26,10 @@ fn config(mode: CacheMode, memory_limit_bytes: u64, folder: &std::path::Path) ->
     CacheConfig { mode, memory_limit_bytes, folder: folder.to_owned() }
 }
 
-fn check_all(kept: &mut BlockCache, count: u64) {
+fn check_all(cache: &mut BlockCache, count: u64) {
     let mut out = Batch::default();
     for number in (0..count).rev().chain(0..count) {
-        kept.read(number as usize, &mut out).expect("a block just kept");
+        cache.read(number as usize, &mut out).expect("a block just kept");
         assert_eq!(out, batch(number));
     }
 }
@@ -39,16 +39,16 @@ fn blocks_come_back_from_memory_from_disk_and_from_both() {
     let folder = tempfile::tempdir().expect("a folder");
     for (mode, in_memory) in [(CacheMode::Memory, 20), (CacheMode::Disk, 0), (CacheMode::Both, 3)] {
         let limit = block_bytes() * if mode == CacheMode::Both { 3 } else { 100 } + 1;
-        let mut kept = BlockCache::new(config(mode, limit, folder.path()), 0);
+        let mut cache = BlockCache::new(config(mode, limit, folder.path()), 0);
         for number in 0..20 {
-            kept.add(&batch(number)).expect("room enough");
+            cache.add(&batch(number)).expect("room enough");
         }
-        kept.seal();
-        let stats = kept.stats();
+        cache.seal();
+        let stats = cache.stats();
         assert_eq!(stats.block_count, 20);
         assert_eq!(stats.memory_bytes, in_memory * block_bytes());
         assert_eq!(stats.disk_bytes, (20 - in_memory) * block_bytes());
-        check_all(&mut kept, 20);
+        check_all(&mut cache, 20);
     }
 }
 
@@ -59,19 +59,19 @@ fn columns_become_ranks_in_memory_and_stay_keys_on_disk() {
     (0..5).for_each(|number| keys.insert(&batch(number).columns));
     keys.seal();
     for (mode, is_ranked) in [(CacheMode::Memory, true), (CacheMode::Disk, false)] {
-        let mut kept = BlockCache::new(config(mode, u64::MAX, folder.path()), 0);
-        (0..5).for_each(|number| kept.add(&batch(number)).expect("room enough"));
+        let mut cache = BlockCache::new(config(mode, u64::MAX, folder.path()), 0);
+        (0..5).for_each(|number| cache.add(&batch(number)).expect("room enough"));
         let mut out = Batch::default();
-        assert_eq!(kept.rank_columns(&keys, &mut out).expect("blocks just kept"), is_ranked);
+        assert_eq!(cache.rank_columns(&keys, &mut out).expect("blocks just kept"), is_ranked);
         for number in 0..5 {
-            kept.read(number as usize, &mut out).expect("a block just kept");
+            cache.read(number as usize, &mut out).expect("a block just kept");
             let mut expected = batch(number);
             if is_ranked {
                 expected.columns.iter_mut().for_each(|key| *key = keys.rank(*key) as u64);
             }
             assert_eq!(out, expected);
         }
-        let in_memory: u64 = kept
+        let in_memory: u64 = cache
             .locations
             .iter()
             .map(|place| match place {
@@ -79,39 +79,39 @@ fn columns_become_ranks_in_memory_and_stay_keys_on_disk() {
                 BlockLocation::Disk { .. } => 0,
             })
             .sum();
-        assert_eq!(kept.stats().memory_bytes, in_memory);
+        assert_eq!(cache.stats().memory_bytes, in_memory);
     }
 }
 
 #[test]
 fn adding_after_reading_is_seen() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
     for number in 0..3 {
-        kept.add(&batch(number)).expect("room enough");
-        check_all(&mut kept, number + 1);
+        cache.add(&batch(number)).expect("room enough");
+        check_all(&mut cache, number + 1);
     }
 }
 
 #[test]
 fn no_file_stays_behind() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
-    kept.add(&batch(0)).expect("room enough");
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    cache.add(&batch(0)).expect("room enough");
     if cfg!(unix) {
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "not even while it is used");
     }
-    drop(kept);
+    drop(cache);
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
 #[test]
 fn memory_beyond_the_limit_is_an_error_that_says_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kept = BlockCache::new(config(CacheMode::Memory, block_bytes() * 2, folder.path()), 0);
-    kept.add(&batch(0)).expect("room enough");
-    kept.add(&batch(1)).expect("room enough");
-    let error = kept.add(&batch(2)).expect_err("no room");
+    let mut cache = BlockCache::new(config(CacheMode::Memory, block_bytes() * 2, folder.path()), 0);
+    cache.add(&batch(0)).expect("room enough");
+    cache.add(&batch(1)).expect("room enough");
+    let error = cache.add(&batch(2)).expect_err("no room");
     assert!(matches!(error, Error::CacheLimit { kept_bytes, .. } if kept_bytes == block_bytes() * 2));
     assert!(error.to_string().contains("on disk"), "{error}");
 }
@@ -119,8 +119,8 @@ fn memory_beyond_the_limit_is_an_error_that_says_what_to_do() {
 #[test]
 fn a_missing_folder_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().expect("a folder").path().join("gone");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, &folder), 0);
-    let error = kept.add(&batch(0)).expect_err("no folder");
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, &folder), 0);
+    let error = cache.add(&batch(0)).expect_err("no folder");
     assert!(error.to_string().contains("gone"), "{error}");
 }
 
@@ -148,11 +148,11 @@ fn a_full_disk_is_an_error_with_file_size_and_reason() {
     let path = folder.path().join("small");
     let file = fs::File::create(&path).expect("a file");
     let room = block_bytes() as usize * 5 / 2;
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
-    kept.disk = Some(BlockFile::new(path.clone(), file, Box::new(SmallDisk(room))));
-    kept.add(&batch(0)).expect("room enough");
-    kept.add(&batch(1)).expect("room enough");
-    match kept.add(&batch(2)).expect_err("the disk is full") {
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    cache.disk = Some(BlockFile::new(path.clone(), file, Box::new(SmallDisk(room))));
+    cache.add(&batch(0)).expect("room enough");
+    cache.add(&batch(1)).expect("room enough");
+    match cache.add(&batch(2)).expect_err("the disk is full") {
         Error::CacheWrite { path: named, wanted_bytes, written_bytes, reason } => {
             assert_eq!((named, wanted_bytes, written_bytes), (path, block_bytes(), 2 * block_bytes()));
             assert!(reason.contains("no storage space"), "{reason}");
@@ -166,9 +166,9 @@ fn a_full_disk_is_an_error_with_file_size_and_reason() {
 fn a_device_without_room_is_an_error_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let full = || OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
-    kept.disk = Some(BlockFile::new(folder.path().join("named"), full(), Box::new(full())));
-    let text = kept.add(&batch(0)).expect_err("the device is full").to_string();
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    cache.disk = Some(BlockFile::new(folder.path().join("named"), full(), Box::new(full())));
+    let text = cache.add(&batch(0)).expect_err("the device is full").to_string();
     assert!(text.contains("No space left on device") && text.contains("named"), "{text}");
 }
 
@@ -178,15 +178,15 @@ fn a_block_damaged_on_disk_is_an_error_with_its_place() {
     let path = folder.path().join("damaged");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
     let mut writer = file.try_clone().expect("a handle");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
-    kept.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
-    kept.add(&batch(0)).expect("room enough");
-    kept.add(&batch(1)).expect("room enough");
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    cache.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
+    cache.add(&batch(0)).expect("room enough");
+    cache.add(&batch(1)).expect("room enough");
     io::Seek::seek(&mut writer, io::SeekFrom::Start(block_bytes() + 60)).expect("inside");
     writer.write_all(&[0xAA]).expect("a byte");
     let mut out = Batch::default();
-    kept.read(0, &mut out).expect("the first is whole");
-    let error = kept.read(1, &mut out).expect_err("the second is damaged");
+    cache.read(0, &mut out).expect("the first is whole");
+    let error = cache.read(1, &mut out).expect_err("the second is damaged");
     let text = error.to_string();
     assert!(matches!(error, Error::DamagedBlock { index: 1, .. }));
     assert!(
@@ -201,14 +201,14 @@ fn a_file_cut_short_is_an_error_with_both_sizes() {
     let path = folder.path().join("short");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
     let writer = file.try_clone().expect("a handle");
-    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
-    kept.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
-    kept.add(&batch(0)).expect("room enough");
-    kept.add(&batch(1)).expect("room enough");
+    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    cache.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
+    cache.add(&batch(0)).expect("room enough");
+    cache.add(&batch(1)).expect("room enough");
     writer.set_len(2 * block_bytes() - 1).expect("a shorter file");
     let mut out = Batch::default();
-    kept.read(0, &mut out).expect("the first is whole");
-    let text = kept.read(1, &mut out).expect_err("the second is not").to_string();
+    cache.read(0, &mut out).expect("the first is whole");
+    let text = cache.read(1, &mut out).expect_err("the second is not").to_string();
     let expected =
         format!("the file has {} bytes, {} were written", 2 * block_bytes() - 1, 2 * block_bytes());
     assert!(text.contains(&expected) && text.contains("short"), "{text}");
@@ -217,14 +217,14 @@ fn a_file_cut_short_is_an_error_with_both_sizes() {
 #[test]
 fn a_block_damaged_in_memory_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kept = BlockCache::new(config(CacheMode::Memory, 1 << 20, folder.path()), 0);
-    assert!(kept.is_empty());
-    kept.add(&batch(0)).expect("room enough");
-    assert!(!kept.is_empty() && kept.len() == 1);
-    if let BlockLocation::Memory(bytes) = &mut kept.locations[0] {
+    let mut cache = BlockCache::new(config(CacheMode::Memory, 1 << 20, folder.path()), 0);
+    assert!(cache.is_empty());
+    cache.add(&batch(0)).expect("room enough");
+    assert!(!cache.is_empty() && cache.len() == 1);
+    if let BlockLocation::Memory(bytes) = &mut cache.locations[0] {
         bytes[60] ^= 1;
     }
-    match kept.read(0, &mut Batch::default()).expect_err("it is damaged") {
+    match cache.read(0, &mut Batch::default()).expect_err("it is damaged") {
         Error::DamagedBlock { index: 0, place, fault } => {
             assert_eq!((place.as_str(), fault.what), ("memory", "checksum"));
         }
@@ -235,13 +235,13 @@ fn a_block_damaged_in_memory_is_an_error_that_says_so() {
 #[test]
 fn tasks_of_one_folder_have_files_of_their_own() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut kept: Vec<BlockCache> =
+    let mut cache: Vec<BlockCache> =
         (0..3).map(|task| BlockCache::new(config(CacheMode::Disk, 0, folder.path()), task)).collect();
-    for (number, cache) in (0..).zip(&mut kept) {
+    for (number, cache) in (0..).zip(&mut cache) {
         cache.add(&batch(number)).expect("room enough");
     }
     let mut out = Batch::default();
-    for (number, cache) in (0..).zip(&mut kept) {
+    for (number, cache) in (0..).zip(&mut cache) {
         cache.read(0, &mut out).expect("a block just kept");
         assert_eq!(out, batch(number));
         let path = cache.disk.as_ref().expect("a file").path().to_owned();

@@ -241,7 +241,7 @@ impl RecordBuilder {
             let hint =
                 nearest(&text, known).map_or(String::new(), |name| format!(", did you mean '{name}'?"));
             let expected = format!("one of the {} label names of training{hint}", self.label_names.len());
-            LineError::with_found(cell.at(), expected, cell.describe())
+            LineError::with_actual(cell.at(), expected, cell.describe())
         })
     }
 
@@ -281,5 +281,5 @@ fn bad_value(cell: &impl Cell, expected: String) -> LineError {
             ", which counts as a missing value among numbers (--text-columns reads all values of a column as names)"
         }
     };
-    LineError::with_found(cell.at(), expected, format!("{}{missing}", cell.describe()))
+    LineError::with_actual(cell.at(), expected, format!("{}{missing}", cell.describe()))
 }

@@ -155,12 +155,12 @@ impl LineParser for Parser {
             return Ok(ParsedLine::Skipped);
         };
         let Some(target) = words.next() else {
-            return Err(LineError::with_found(line.len(), EXPECTED, "one word"));
+            return Err(LineError::with_actual(line.len(), EXPECTED, "one word"));
         };
         let weight = words.next().map_or(Ok(1.0), |(at, word)| weight(at, word))?;
         let time = match words.next() {
             Some((at, word)) if !self.has_times => {
-                return Err(LineError::with_found(at, "no time, as the first edge has none", excerpt(word)));
+                return Err(LineError::with_actual(at, "no time, as the first edge has none", excerpt(word)));
             }
             None if self.has_times => {
                 return Err(LineError::new(line.len(), "a time after the weight, as in the first edge"));
@@ -168,7 +168,7 @@ impl LineParser for Parser {
             word => word.map(|(at, word)| time(at, word)).transpose()?,
         };
         if let Some((at, word)) = words.next() {
-            return Err(LineError::with_found(
+            return Err(LineError::with_actual(
                 at,
                 format!("the end of the line after {EXPECTED}"),
                 excerpt(word),
@@ -221,7 +221,7 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 fn weight(at: usize, word: &[u8]) -> Result<f32, LineError> {
     let value = parse_f32(word).filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| {
-        LineError::with_found(
+        LineError::with_actual(
             at,
             "a finite weight of at least 0 (the edges of signed networks cannot be read)",
             excerpt(word),
@@ -231,7 +231,7 @@ fn weight(at: usize, word: &[u8]) -> Result<f32, LineError> {
 
 fn time(at: usize, word: &[u8]) -> Result<f64, LineError> {
     parse_time(word).ok_or_else(|| {
-        LineError::with_found(at, "a time: a number, or a date as in 2026-01-31", excerpt(word))
+        LineError::with_actual(at, "a time: a number, or a date as in 2026-01-31", excerpt(word))
     })
 }
 

@@ -202,7 +202,7 @@ impl Parser {
             "one of the {} fields of the model, from 0 (leave entries of other fields out, or train on data with them)",
             self.field_limit.unwrap_or_default()
         );
-        LineError::with_found(at, expected, format!("field {field}"))
+        LineError::with_actual(at, expected, format!("field {field}"))
     }
 
     fn refuse_duplicates(&mut self, line: &[u8]) -> Result<(), LineError> {
@@ -217,7 +217,7 @@ impl Parser {
         let at = super::last_token_of(line, |token| {
             token.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b':')))
         });
-        Err(LineError::with_found(at, "each field:index at most once in a record", format!("{name} again")))
+        Err(LineError::with_actual(at, "each field:index at most once in a record", format!("{name} again")))
     }
 }
 

@@ -65,13 +65,13 @@ pub(super) fn value(line: &[u8], at: usize) -> Result<(f32, usize), LineError> {
         {
             Ok((value, end))
         }
-        found => Err(bad_value(at, found)),
+        parsed => Err(bad_value(at, parsed)),
     }
 }
 
 #[cold]
-fn bad_value(at: usize, found: Option<(f32, usize)>) -> LineError {
-    match found {
+fn bad_value(at: usize, parsed: Option<(f32, usize)>) -> LineError {
+    match parsed {
         None => LineError::new(at, "a number"),
         Some((value, _)) if !value.is_finite() => {
             LineError::new(at, "a finite number within the range of f32")
@@ -87,7 +87,7 @@ pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(
         return Ok(());
     };
     let at = last_entry_of(line, key);
-    Err(LineError::with_found(at, "each index at most once in a record", format!("index {key} again")))
+    Err(LineError::with_actual(at, "each index at most once in a record", format!("index {key} again")))
 }
 
 /// Returns where the last token with the index `key` begins: `index`, `index:value` or `field:index:value`.

@@ -217,9 +217,9 @@ impl BagFile {
                 }
                 _ => "three whole numbers: document, word, count".to_owned(),
             };
-            let found = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
+            let actual = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
             let (file, line) = (self.name.clone(), self.line);
-            sink.report_bad_line(BadLine { file, line, column: 1, expected, found })?;
+            sink.report_bad_line(BadLine { file, line, column: 1, expected, actual })?;
         }
         Ok(None)
     }
@@ -255,8 +255,8 @@ impl BagFile {
             sink.discard_record();
         }
         if let Err(expected) = sink.end_record(None, 1.0, None) {
-            let (file, line, found) = (self.name.clone(), self.line, format!("document {number}"));
-            sink.report_bad_line(BadLine { file, line, column: 1, expected, found })?;
+            let (file, line, actual) = (self.name.clone(), self.line, format!("document {number}"));
+            sink.report_bad_line(BadLine { file, line, column: 1, expected, actual })?;
         }
         Ok(true)
     }

@@ -175,7 +175,7 @@ impl Minimizer {
         slot: u32,
     ) -> Result<DescentCommand, Error> {
         let keeps = self.settings.history > 0;
-        let kept = self.store_pair(seen, keeps.then_some(slot));
+        let is_stored = self.store_pair(seen, keeps.then_some(slot));
         self.last_decrease = self.value() - value;
         self.value = Some(value);
         self.iterations += 1;
@@ -185,7 +185,7 @@ impl Minimizer {
             return Ok(DescentCommand { iteration: true, last: true, row: POINT, failure });
         }
         let mut calls = Vec::new();
-        if kept {
+        if is_stored {
             let (step, change) = (self.layout.step_row(slot), self.layout.change_row(slot));
             calls.push(FunctionCall::push(&Zip::Sub, &[POINT, step], &[step], &()));
             calls.push(FunctionCall::push(&Zip::Sub, &[GRADIENT, change], &[change], &()));

@@ -169,12 +169,12 @@ impl PairHistory {
         let old = self.slots.len();
         let slot = slot.filter(|_| products.curves(old));
         self.slots.extend(slot);
-        let kept = 0..self.slots.len();
+        let pairs = 0..self.slots.len();
         self.vv = products.vv();
-        self.sy = kept.clone().map(|i| kept.clone().map(|j| products.sy(i, j)).collect()).collect();
-        self.yy = kept.clone().map(|i| kept.clone().map(|j| products.yy(i, j)).collect()).collect();
-        self.sv = kept.clone().map(|i| products.sv(i)).collect();
-        self.yv = kept.map(|i| products.yv(i)).collect();
+        self.sy = pairs.clone().map(|i| pairs.clone().map(|j| products.sy(i, j)).collect()).collect();
+        self.yy = pairs.clone().map(|i| pairs.clone().map(|j| products.yy(i, j)).collect()).collect();
+        self.sv = pairs.clone().map(|i| products.sv(i)).collect();
+        self.yv = pairs.map(|i| products.yv(i)).collect();
         slot.is_some()
     }
 

@@ -253,8 +253,8 @@ impl AdmmTask {
         let ended = solver.minimize(&mut at, (self.rho, &center), self.settings.local_iterations, |x| {
             share.set_weights(x);
             let passed = self.read(task, share, Detail::Loss)?;
-            let found = (passed.loss_sum, share.gradient.clone());
-            Ok::<_, Error>((passed.flow == StepDecision::Continue).then_some(found))
+            let loss_and_gradient = (passed.loss_sum, share.gradient.clone());
+            Ok::<_, Error>((passed.flow == StepDecision::Continue).then_some(loss_and_gradient))
         })?;
         (self.solver, self.evaluation) = (solver, at);
         Ok(ended)

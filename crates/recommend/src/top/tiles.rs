@@ -53,9 +53,9 @@ impl Tiles {
     /// Tiles of the allowed rows.
     pub(super) fn of_allowed(rows: &[f32], allowed: &[bool], width: usize) -> Self {
         let numbers: Vec<u32> = (0..allowed.len() as u32).filter(|&item| allowed[item as usize]).collect();
-        let kept: Vec<f32> =
+        let allowed_rows: Vec<f32> =
             numbers.iter().flat_map(|&item| rows[item as usize * width..][..width].iter().copied()).collect();
-        let tiles = Self::new(&kept, width);
+        let tiles = Self::new(&allowed_rows, width);
         let mut places = vec![u32::MAX; allowed.len()];
         numbers.iter().zip(&tiles.places).for_each(|(&item, &place)| places[item as usize] = place);
         let items = tiles.items.iter().map(|&at| numbers[at as usize]).collect();

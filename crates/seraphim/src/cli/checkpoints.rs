@@ -72,16 +72,17 @@ fn list(folder: &Folder, as_json: bool) -> Result<Exit, Error> {
         rows.push((number, folder.manifest(number)));
     }
     if as_json {
-        print_json(&rows.iter().map(|(number, found)| row_json(*number, found)).collect::<Vec<_>>())?;
+        print_json(&rows.iter().map(|(number, manifest)| row_json(*number, manifest)).collect::<Vec<_>>())?;
     } else {
         if let Some(claim) = folder.claim()? {
-            let is_session =
-                rows.iter().any(|(_, found)| found.as_ref().is_ok_and(|found| found.session().is_some()));
+            let is_session = rows
+                .iter()
+                .any(|(_, manifest)| manifest.as_ref().is_ok_and(|manifest| manifest.session().is_some()));
             let what = if is_session { "" } else { "training " };
             print_text(&format!("{what}{}\n", claim.title))?;
         }
-        for (number, found) in &rows {
-            print_text(&format!("{number:08}  {}\n", row_text(found)))?;
+        for (number, manifest) in &rows {
+            print_text(&format!("{number:08}  {}\n", row_text(manifest)))?;
         }
     }
     Ok(Exit::Done)
@@ -91,8 +92,8 @@ fn size_bytes(manifest: &Manifest) -> u64 {
     manifest.parts.iter().map(|part| part.size_bytes).sum()
 }
 
-fn row_text(found: &Result<Manifest, checkpoint::Error>) -> String {
-    match found {
+fn row_text(manifest: &Result<Manifest, checkpoint::Error>) -> String {
+    match manifest {
         Ok(manifest) if manifest.session().is_some() => {
             let rows = manifest.parts.iter().flat_map(|part| &part.row_counts).sum();
             let (matrices, rows) = (manifest.matrices.len() as u64, counted(rows, "row"));
@@ -111,8 +112,8 @@ fn row_text(found: &Result<Manifest, checkpoint::Error>) -> String {
     }
 }
 
-fn row_json(number: u64, found: &Result<Manifest, checkpoint::Error>) -> Value {
-    match found {
+fn row_json(number: u64, manifest: &Result<Manifest, checkpoint::Error>) -> Value {
+    match manifest {
         Ok(manifest) => json!({
             "number": number,
             "epoch": manifest.epoch,
@@ -163,18 +164,18 @@ fn prune(folder: &Folder, keep: usize, removes_newest: bool) -> Result<Exit, Err
     let mut incomplete = folder.incomplete_numbers()?;
     let newest_complete = folder.numbers()?.last().copied();
     let newest = incomplete.last().copied().filter(|newest| Some(*newest) > newest_complete);
-    let kept = newest.filter(|_| !removes_newest);
-    incomplete.retain(|number| Some(*number) != kept);
+    let incomplete_newest = newest.filter(|_| !removes_newest);
+    incomplete.retain(|number| Some(*number) != incomplete_newest);
     incomplete.iter().try_for_each(|number| folder.remove_incomplete(*number))?;
-    let part_count = before.len() - kept.iter().count();
+    let part_count = before.len() - incomplete_newest.iter().count();
     let complete_count = pruned.iter().filter(|number| !before.contains(number)).count();
     let mut text = format!("removed {}", counted(complete_count as u64, "checkpoint"));
     if part_count > 0 {
         text += &format!(" and what was written of {part_count} that did not become complete");
     }
-    if let Some(kept) = kept {
+    if let Some(incomplete_newest) = incomplete_newest {
         text += &format!(
-            "\n{kept:08} is not complete and stays, because a training may be writing it: if none does, add --incomplete"
+            "\n{incomplete_newest:08} is not complete and stays, because a training may be writing it: if none does, add --incomplete"
         );
     }
     print_text(&(text + "\n"))?;

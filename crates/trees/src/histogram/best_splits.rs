@@ -74,12 +74,12 @@ impl PullFunction for BestSplits {
     ) -> Result<Self::Answer, FunctionFault> {
         let mut best: Self::Answer = vec![None; leaves.len()];
         for part in parts {
-            for (best, found) in best.iter_mut().zip(part) {
+            for (best, split) in best.iter_mut().zip(part) {
                 // Partitions come in the order of features.
-                if let Some(found) = found
-                    && best.as_ref().is_none_or(|best| found.gain > best.gain)
+                if let Some(split) = split
+                    && best.as_ref().is_none_or(|best| split.gain > best.gain)
                 {
-                    *best = Some(found);
+                    *best = Some(split);
                 }
             }
         }

@@ -116,9 +116,9 @@ pub(in super::super) fn best_splits(
         let slots = own().flat_map(|(slot, _)| rows_of_slot(*slot));
         let from: Vec<u32> = std::iter::once(FEATURE_ROW).chain(slots).collect();
         let argument = (*rule, own().map(|(_, leaf)| (*leaf).clone()).collect());
-        let found = call_pull(exchange.agent, HISTOGRAMS, &BestSplits, &from, &argument)?;
+        let splits = call_pull(exchange.agent, HISTOGRAMS, &BestSplits, &from, &argument)?;
         let own_rows = rows.as_chunks_mut::<SPLIT_WIDTH>().0.iter_mut().skip(task).step_by(count);
-        own_rows.zip(&found).for_each(|(row, split)| *row = to_row(split.as_ref()));
+        own_rows.zip(&splits).for_each(|(row, split)| *row = to_row(split.as_ref()));
     }
     exchange.agent.all_reduce(&mut rows)?;
     Ok(rows.as_chunks::<SPLIT_WIDTH>().0.iter().map(of_row).collect())

@@ -53,7 +53,7 @@ pub(in super::super) fn percentiles<N: Iterator<Item = (f64, f64)>>(
 
 /// The smallest key of each list of all tasks up to which the sum of steps is at least that of `ranks`.
 fn select(mut lists: Vec<Keys>, mut ranks: Vec<i64>, exchange: &mut Exchange<'_>) -> Result<Vec<u64>, Error> {
-    let mut found = vec![0u64; lists.len()];
+    let mut selected = vec![0u64; lists.len()];
     for shift in (0..u64::BITS).step_by(DIGIT_BITS as usize).rev() {
         let digit = |key: u64| (key >> shift) as usize % DIGITS;
         let mut sums = vec![0i64; DIGITS * lists.len()];
@@ -63,18 +63,18 @@ fn select(mut lists: Vec<Keys>, mut ranks: Vec<i64>, exchange: &mut Exchange<'_>
             }
         }
         exchange.sum(&mut sums)?;
-        let parts = lists.iter_mut().zip(sums.chunks_exact(DIGITS)).zip(&mut ranks).zip(&mut found);
-        for (((list, sums), rank), found) in parts {
+        let parts = lists.iter_mut().zip(sums.chunks_exact(DIGITS)).zip(&mut ranks).zip(&mut selected);
+        for (((list, sums), rank), selected) in parts {
             let mut own = 0;
             while *rank > sums[own] && own + 1 < DIGITS {
                 *rank -= sums[own];
                 own += 1;
             }
-            *found |= (own as u64) << shift;
+            *selected |= (own as u64) << shift;
             list.retain(|(key, _)| digit(*key) == own);
         }
     }
-    Ok(found)
+    Ok(selected)
 }
 
 /// Keys are ordered as numbers.

@@ -63,9 +63,9 @@ pub(super) fn describe<'a>(
 /// The first row must be readable, because it determines the number of columns.
 fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
     let file = context.files.first().map_or_else(String::new, |file| file.name().to_owned());
-    let found = if error.found.is_empty() { "the first row without it".to_owned() } else { error.found };
+    let actual = if error.actual.is_empty() { "the first row without it".to_owned() } else { error.actual };
     let expected = error.expected.into_owned();
-    Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, found })
+    Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, actual })
 }
 
 /// Counts the types of values in each column below the first row.

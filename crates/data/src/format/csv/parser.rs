@@ -46,7 +46,7 @@ impl LineParser for Parser {
         let expected = self.plan.columns.len();
         if row.count != expected {
             let expected = format!("{expected} fields, as in the first row");
-            return Err(LineError::with_found(line.len(), expected, format!("{} fields", row.count)));
+            return Err(LineError::with_actual(line.len(), expected, format!("{} fields", row.count)));
         }
         Ok(ParsedLine::Record { label: record.label, weight: record.weight, group: record.group })
     }

@@ -90,9 +90,9 @@ fn product_terms(k: usize) -> Vec<ProductTerm> {
 }
 
 /// Copies `row` where it moves, and 0 elsewhere.
-fn mask_row<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
-    kept.clear();
-    kept.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));
+fn mask_row<E: Element>(masked_row: &mut Vec<f64>, moves: &[bool], row: &[E]) {
+    masked_row.clear();
+    masked_row.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));
 }
 
 impl PullFunction for OrthantProducts {
