@@ -184,7 +184,6 @@ fn layout(servers: u16) -> JobLayout {
         lanes: (0..servers).map(lane).collect(),
         home: 0,
         prefetch: Prefetch::Off,
-        cache_bytes: 0,
         wire: Vec::new(),
     }
 }

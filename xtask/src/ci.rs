@@ -40,8 +40,8 @@ impl CiOptions {
 /// not among them: the tests of processes run the program as it is released.
 const PACKAGES: &str = "--workspace --exclude simulation --features wasm";
 
-/// The tests that need `fault-injection`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
-const TESTS_WITH_FAULT_INJECTION: &str = "--test simulation --test rows_served_again";
+/// The test that needs `fault-injection`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
+const TESTS_WITH_FAULT_INJECTION: &str = "--test simulation";
 
 const FUZZ_SECONDS: u64 = 5;
 const FUZZ_SECONDS_SLOW: u64 = 60;

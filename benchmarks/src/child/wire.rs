@@ -207,7 +207,6 @@ pub(super) fn open_job_with(
         home: 0,
         wire: Vec::new(),
         prefetch: matrix::Prefetch::default(),
-        cache_bytes: 0,
     };
     for (lane, server) in (0u16..).zip(servers) {
         let message = OpenJob {

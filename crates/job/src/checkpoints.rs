@@ -108,7 +108,8 @@ pub fn default_location(model: &Path) -> PathBuf {
     model.with_file_name(name)
 }
 
-/// Keys that a job which continues may set anew, because no byte of a bsp model depends on them.
+/// Keys that a job which continues may set anew, because no byte of a bsp model depends on them. Checkpoints of earlier
+/// versions may have the key `cache`, which is ignored.
 const FREE_KEYS: &[&str] = &[
     "model",
     "overwrite",

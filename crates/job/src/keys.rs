@@ -199,14 +199,6 @@ pub const KEYS: &[Key] = &[
          only) [default: exact]",
     ),
     key(
-        "cache",
-        KeyKind::Bytes,
-        "BYTES",
-        TRAIN,
-        "Memory of each task for caching rows pulled from servers while they are fresh enough (bsp, ssp), as in \
-         64MiB [default: none]",
-    ),
-    key(
         "seed",
         KeyKind::Count { min: 0, max: i64::MAX as u64 },
         "N",

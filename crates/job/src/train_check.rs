@@ -82,7 +82,6 @@ impl TrainJob {
                 .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
                 .unwrap_or(Consistency::Bsp),
             prefetch: prefetch(&checker)?,
-            cache_bytes: checker.bytes("cache")?.unwrap_or(0),
             seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
             report: checker.path("report")?,
             keep: keep(&checker)?,

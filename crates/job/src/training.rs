@@ -54,8 +54,6 @@ pub struct TrainJob {
     pub consistency: Consistency,
     /// How tasks prefetch parameters.
     pub prefetch: Prefetch,
-    /// Maximum size of the rows that a task caches; 0: none.
-    pub cache_bytes: u64,
     /// Seed of all random numbers.
     pub seed: u64,
     /// Path of the report.

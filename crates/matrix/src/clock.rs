@@ -73,19 +73,6 @@ impl Consistency {
         self.pull_needs(c)
     }
 
-    /// Whether a cached value may serve a pull at clock `c` without a new request. A pull stamped `stamp` read the
-    /// value, and m was `minimum` when that pull was answered. Under BSP a value is valid at its own clock only. Under
-    /// SSP it is valid while it includes every push that a pull at `c` must see. ASP gives no guarantee that a cached
-    /// value could keep.
-    #[inline]
-    pub fn may_reuse(self, stamp: Clock, minimum: Clock, c: Clock) -> bool {
-        match self {
-            Consistency::Bsp => stamp == c,
-            Consistency::Ssp { .. } => minimum >= self.pull_needs(c),
-            Consistency::Asp => false,
-        }
-    }
-
     /// Whether a task at clock `c` may already send the request of a pull at clock `target`. A request that is sent
     /// before the clock of its pull lacks the pushes that the task makes in between.
     #[inline]

@@ -73,10 +73,6 @@ pub struct JobLayout {
     /// When its tasks send prefetches.
     #[serde(default)]
     pub prefetch: Prefetch,
-    /// Most bytes of rows that each task caches for later pulls; 0 for none. They are divided evenly among the
-    /// matrices. Under ASP nothing is cached, because no clock bounds the age of a row.
-    #[serde(default)]
-    pub cache_bytes: u64,
 }
 
 /// An error of a layout.

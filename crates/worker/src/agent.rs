@@ -13,7 +13,6 @@ use rpc::message::Role;
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 use rpc::{Message, log_request};
 
-use crate::cache::CacheCounts;
 use crate::call::CallOutput;
 use crate::cancellation::CancellationToken;
 use crate::lane_client::{LaneClient, may_come_back};
@@ -116,11 +115,6 @@ impl RemoteAgent {
     /// Counts of prefetches so far.
     pub fn prefetch_counts(&self) -> PrefetchCounts {
         self.state.prefetch_counts()
-    }
-
-    /// Counts of the caches so far.
-    pub fn cache_counts(&self) -> CacheCounts {
-        self.state.cache_counts()
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -422,9 +416,8 @@ impl Agent for RemoteAgent {
         self.state.finish(self.now());
         self.run()?;
         let PrefetchCounts { sent, used, dropped } = self.prefetch_counts();
-        let CacheCounts { hits, misses, evictions } = self.cache_counts();
         let task = self.task();
-        tracing::debug!(task, sent, used, dropped, hits, misses, evictions, "prefetched and cached");
+        tracing::debug!(task, sent, used, dropped, "prefetched");
         let (sent_bytes, received_bytes) = (self.stats.sent_bytes, self.stats.received_bytes);
         tracing::debug!(task, sent_bytes, received_bytes, "traffic with servers");
         Ok(())

@@ -6,7 +6,6 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{Barrier, Leave, Released, Tick};
 
-use crate::cache::Cache;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::call::{Call, CallOutput};
 use crate::injected_fault::InjectedFault;
@@ -78,7 +77,6 @@ impl AgentState {
         if let Err(error) = self.push_residuals() {
             return self.call.end(Err(error));
         }
-        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(Cache::clear);
         if self.push_count > 0 {
             self.end_step();
         }

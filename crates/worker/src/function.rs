@@ -76,11 +76,6 @@ impl AgentState {
         let spec = &self.layout.matrices[matrix];
         self.functions.check_pull(spec, call)?;
         check_length(&spec.name, std::slice::from_ref(call))?;
-        let state = &mut self.matrices[matrix];
-        // Reads of a task never go back, and cached rows may be older than the rows that the lanes read now.
-        if let Some(cache) = &mut state.cache {
-            cache.clear();
-        }
         self.send_count += 1;
         let lanes =
             (0..self.lanes.len()).filter(|lane| !self.matrices[matrix].lane_partitions[*lane].is_empty());
@@ -249,11 +244,7 @@ impl AgentState {
             |(_, calls): &(usize, Vec<FunctionCall>)| matches!(&calls[..], [call] if call.is_append());
         let waits =
             !self.layout.matrices[matrix].consistency.stages_pushes() && !by_lane.iter().all(is_append);
-        let state = &mut self.matrices[matrix];
-        state.push_count += 1;
-        if let Some(cache) = &mut state.cache {
-            cache.clear();
-        }
+        self.matrices[matrix].push_count += 1;
         self.push_count += 1;
         for (lane, calls) in by_lane {
             self.last_request_id += u64::from(waits);

@@ -12,6 +12,4 @@ pub enum InjectedFault {
     AttemptsBeginAtTheHighestClock,
     /// A prefetched answer is used after a barrier.
     PrefetchesSurviveBarriers,
-    /// Any cached row serves any pull.
-    CacheIgnoresFreshness,
 }

@@ -37,7 +37,6 @@ fn layout() -> JobLayout {
         home: 0,
         wire: Vec::new(),
         prefetch: Prefetch::default(),
-        cache_bytes: 0,
     }
 }
 

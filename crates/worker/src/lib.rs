@@ -10,13 +10,12 @@
 //! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //!
 //! The state is cut by concern: `matrix::KeyRuns` and `lane_keys` split the keys of a call by partition and by lane;
-//! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task waits for it, and `cache` the rows
-//! read before; `push`, `function` and `clocks` are the other calls; `residuals` is what rounding took from pushes;
-//! `long_key_list` splits calls with very many keys into parts; `lane` is the state of a lane, with its
-//! `retransmit_queue` and its `cached_key_lists`; `input` handles messages, connections and time.
+//! `pending_pull` is a pull that is not answered, and `prefetch` a pull sent before the task waits for it; `push`,
+//! `function` and `clocks` are the other calls; `residuals` is what rounding took from pushes; `long_key_list` splits
+//! calls with very many keys into parts; `lane` is the state of a lane, with its `retransmit_queue` and its
+//! `cached_key_lists`; `input` handles messages, connections and time.
 
 pub mod agent;
-mod cache;
 mod cached_key_lists;
 mod call;
 mod cancellation;
@@ -41,7 +40,6 @@ pub mod state;
 pub mod stats;
 
 pub use agent::RemoteAgent;
-pub use cache::CacheCounts;
 pub use call::CallOutput;
 pub use cancellation::CancellationToken;
 #[cfg(feature = "fault-injection")]

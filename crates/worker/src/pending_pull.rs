@@ -15,8 +15,6 @@ pub(crate) struct PendingPull {
     pub(crate) key_runs: KeyRuns,
     pub(crate) replies: Vec<(LaneKeys, Option<OwnedValues>)>,
     pub(crate) missing_count: usize,
-    /// The rows of this pull that the cache had, if any.
-    pub(crate) cached_rows: Option<CachedRows>,
     /// The smallest clock of all answers.
     pub(crate) minimum: Clock,
     /// The rows are read between these two sendings, by number. They order the reads of a task.
@@ -39,20 +37,6 @@ pub(crate) enum PrefetchPurpose {
     LongPull(usize),
 }
 
-/// The rows of a pull that the cache had. Only the missing rows are requested.
-#[derive(Debug)]
-pub(crate) struct CachedRows {
-    /// Values of all keys of the pull, zeros where rows are missing.
-    pub(crate) values: OwnedValues,
-    /// The smallest clock of the answers that the cached rows came with.
-    pub(crate) minimum: Clock,
-    /// Indices and keys of the missing rows.
-    pub(crate) missing_rows: Vec<u32>,
-    pub(crate) missing_keys: Vec<u64>,
-    /// The runs of all keys. The pending pull has the runs of the missing ones.
-    pub(crate) all_key_runs: KeyRuns,
-}
-
 impl PendingPull {
     /// Whether the algorithm has asked for it before it waited.
     pub(crate) fn has_ticket(&self) -> bool {
@@ -61,16 +45,6 @@ impl PendingPull {
 
     pub(crate) fn is_of_ticket(&self, ticket: &PullTicket) -> bool {
         matches!(&self.prefetch, Some(PrefetchPurpose::Ticket(own)) if own == ticket)
-    }
-
-    /// The runs of all keys of the pull.
-    pub(crate) fn all_key_runs(&self) -> &KeyRuns {
-        self.cached_rows.as_ref().map_or(&self.key_runs, |filled| &filled.all_key_runs)
-    }
-
-    /// The runs of all keys. The rest of the pull is dropped.
-    pub(crate) fn into_all_key_runs(self) -> KeyRuns {
-        self.cached_rows.map_or(self.key_runs, |filled| filled.all_key_runs)
     }
 
     /// Stores the answer for the lane keys with this index in `replies`. Returns false when it does not fit them.

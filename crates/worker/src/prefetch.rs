@@ -151,7 +151,7 @@ impl AgentState {
             self.matrices[matrix].key_runs = key_runs;
             return set.map(|()| false);
         }
-        let mut pull = self.request_uncached(matrix, key_runs, clock)?;
+        let mut pull = self.request_key_runs(matrix, key_runs, clock);
         pull.prefetch = Some(purpose);
         self.prefetches.sent.push(pull);
         Ok(true)

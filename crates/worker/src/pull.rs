@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use matrix::{
-    Clock, Consistency, Error, KeyRuns, Keys, MatrixId, OwnedValues, PullTicket, Selection, ValuesMut,
-};
+use matrix::{Clock, Consistency, Error, KeyRuns, MatrixId, PullTicket, Selection, ValuesMut};
 use rpc::Message;
 use rpc::message::Pull;
 
 use crate::agent::RemoteAgent;
-use crate::cache::copy_values;
 use crate::cached_key_lists::OutgoingRequest;
 use crate::call::Call;
-use crate::injected_fault::InjectedFault;
 use crate::lane::{PendingRequest, RequestOwner};
 use crate::lane_keys::{LaneKeys, split_by_lane};
 use crate::pending_pull::{PendingPull, PrefetchPurpose};
@@ -51,22 +47,16 @@ impl AgentState {
     /// # Panics
     /// When the last call was not a pull, or the length of `out` is not keys times columns.
     pub fn read_pulled(&mut self, mut out: ValuesMut<'_>) -> Result<(), Error> {
-        let Some(mut pending) = self.call.take_completed_pull() else {
+        let Some(pending) = self.call.take_completed_pull() else {
             panic!("values are read once, after a pull")
         };
         let spec = &self.layout.matrices[pending.matrix];
         let columns = spec.columns_of_table();
-        let (key_count, len) = (pending.all_key_runs().key_count(), out.len());
+        let (key_count, len) = (pending.key_runs.key_count(), out.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         let (expected, actual) = (spec.element, out.element_type());
-        let mut fits = expected == actual;
-        if fits && self.matrices[pending.matrix].cache.is_some() {
-            fits = self.read_through_cache(&mut pending, columns, out.slice_mut(0..len));
-        } else if fits {
-            fits = Self::scatter(&pending, columns, &mut out);
-        }
-        let spec = &self.layout.matrices[pending.matrix];
-        let checked = spec.check_overflow(out.as_values(), |i| pending.all_key_runs().key(i));
+        let fits = expected == actual && Self::scatter(&pending, columns, &mut out);
+        let checked = spec.check_overflow(out.as_values(), |i| pending.key_runs.key(i));
         let name = &spec.name;
         let of_part = matches!(pending.prefetch, Some(PrefetchPurpose::LongPull(_)));
         self.matrices[pending.matrix].recycle_key_runs(pending.key_runs, of_part);
@@ -79,34 +69,6 @@ impl AgentState {
         replies.all(|(lane_keys, values)| lane_keys.scatter(&pending.key_runs, columns, values, out))
     }
 
-    /// Assembles the cached and the pulled rows. Caches the pulled rows, unless the task has pushed to the matrix since
-    /// the request.
-    fn read_through_cache(&mut self, pending: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
-        let element = out.element_type();
-        let asked_len = pending.key_runs.key_count() * columns;
-        let mut asked = OwnedValues::zeros(element, asked_len);
-        let fits = Self::scatter(pending, columns, &mut asked.slice_mut(0..asked_len));
-        let state = &mut self.matrices[pending.matrix];
-        if let Some(cache) = &mut state.cache {
-            if state.push_count == pending.push_count {
-                cache.insert(&pending.key_runs, asked.as_values(), pending.clock, pending.minimum);
-            } else {
-                cache.invalidate(&pending.key_runs);
-            }
-        }
-        let all = 0..out.len() / columns.max(1);
-        match &mut pending.cached_rows {
-            Some(filled) => {
-                let len = filled.values.len();
-                let places = (0u32..).zip(filled.missing_rows.iter().copied());
-                copy_values(columns, asked.as_values(), filled.values.slice_mut(0..len), places);
-                copy_values(columns, filled.values.as_values(), out, all.map(|i| (i as u32, i as u32)));
-            }
-            None => copy_values(columns, asked.as_values(), out, all.map(|i| (i as u32, i as u32))),
-        }
-        fits
-    }
-
     /// Makes the requests of a pull.
     pub(crate) fn request_pull(&mut self, id: MatrixId, part: Selection<'_>) -> Result<PendingPull, Error> {
         let matrix = self.matrix_index(id)?;
@@ -117,42 +79,14 @@ impl AgentState {
             self.matrices[matrix].key_runs = key_runs;
             return Err(error);
         }
-        self.request_uncached(matrix, key_runs, self.clock)
+        Ok(self.request_key_runs(matrix, key_runs, self.clock))
     }
 
-    /// Makes the requests for the rows of a pull that the cache does not have. `key_runs` are those of the whole pull.
-    pub(crate) fn request_uncached(
-        &mut self,
-        matrix: usize,
-        key_runs: KeyRuns,
-        clock: Clock,
-    ) -> Result<PendingPull, Error> {
-        let of_any_age = self.injects(InjectedFault::CacheIgnoresFreshness);
-        let state = &mut self.matrices[matrix];
-        let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&key_runs, clock, of_any_age));
-        let Some(mut filled) = filled else { return Ok(self.request_key_runs(matrix, key_runs, clock)) };
-        let spec = &self.layout.matrices[matrix];
-        let missing = spec.selection(key_runs.table(), Keys::Sorted(&filled.missing_keys));
-        let mut missing_key_runs = KeyRuns::default();
-        missing_key_runs.set(spec, &state.placement, missing)?;
-        filled.all_key_runs = key_runs;
-        // A pull without keys would wait. Here the cached rows have waited already.
-        let mut pending = self.request_keys(matrix, missing_key_runs, clock, false);
-        pending.minimum = filled.minimum;
-        pending.cached_rows = Some(filled);
-        Ok(pending)
-    }
-
+    /// Makes the requests of key runs.
     pub(crate) fn request_key_runs(&mut self, matrix: usize, key_runs: KeyRuns, clock: Clock) -> PendingPull {
-        let waits = self.layout.matrices[matrix].consistency != Consistency::Asp;
-        self.request_keys(matrix, key_runs, clock, waits)
-    }
-
-    /// Makes the requests of key runs. If `waits`, a pull without keys still makes a request.
-    fn request_keys(&mut self, matrix: usize, key_runs: KeyRuns, clock: Clock, waits: bool) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
         let mut all_lane_keys = split_by_lane(&key_runs, spec, &state.lane_partitions);
-        if all_lane_keys.is_empty() && waits {
+        if all_lane_keys.is_empty() && spec.consistency != Consistency::Asp {
             // A pull without keys still waits, so that a task without data does not run ahead of the others.
             all_lane_keys.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
         }
@@ -163,7 +97,6 @@ impl AgentState {
             clock,
             key_runs,
             missing_count: all_lane_keys.len(),
-            cached_rows: None,
             replies: Vec::with_capacity(all_lane_keys.len()),
             minimum: Clock::MAX,
             first_send: self.send_count,
@@ -212,7 +145,7 @@ impl AgentState {
         if pending.prefetch.is_some() && !self.may_use(&pending) {
             self.prefetches.count_dropped(&pending);
             let matrix = pending.matrix;
-            let pending = self.request_key_runs(matrix, pending.into_all_key_runs(), self.clock);
+            let pending = self.request_key_runs(matrix, pending.key_runs, self.clock);
             self.call.open(Call::Pull(pending));
             return self.advance(now);
         }

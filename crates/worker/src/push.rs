@@ -85,14 +85,11 @@ impl AgentState {
         let columns = spec.columns_of_table();
         for pending in self.prefetches.sent_mut().filter(|pending| pending.matrix == matrix) {
             // Rows that this push does not touch stay valid.
-            if pending.push_count == state.push_count && pending.all_key_runs().is_disjoint_from(key_runs) {
+            if pending.push_count == state.push_count && pending.key_runs.is_disjoint_from(key_runs) {
                 pending.push_count += 1;
             }
         }
         state.push_count += 1;
-        if let Some(cache) = &mut state.cache {
-            cache.invalidate(key_runs);
-        }
         self.push_count += 1;
         for lane_keys in split_by_lane(key_runs, spec, &state.lane_partitions) {
             let lane = &mut self.lanes[usize::from(lane_keys.lane)];

@@ -14,7 +14,6 @@ use rpc::Message;
 use rpc::layout::{JobLayout, LayoutError};
 use rpc::message::{Leave, RequestId};
 
-use crate::cache::{Cache, CacheCounts};
 use crate::call::{Call, CallOutput, CurrentCall};
 use crate::injected_fault::InjectedFault;
 use crate::lane::{Lane, LinkState, RequestOwner};
@@ -61,8 +60,6 @@ pub(crate) struct MatrixState {
     pub(crate) residuals: Residuals,
     /// The largest clock of the pulls that were returned.
     pub(crate) read_clock: Clock,
-    /// None if nothing is cached.
-    pub(crate) cache: Option<Cache>,
 }
 
 impl MatrixState {
@@ -136,7 +133,6 @@ impl AgentState {
                 last_read_send: 0,
                 residuals: Residuals::new(spec),
                 read_clock: 0,
-                cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
             })
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect::<Result<_, _>>()?;
@@ -186,21 +182,6 @@ impl AgentState {
 
     pub fn layout(&self) -> &JobLayout {
         &self.layout
-    }
-
-    /// Counts of the caches of all matrices so far.
-    pub fn cache_counts(&self) -> CacheCounts {
-        let mut all = CacheCounts::default();
-        for CacheCounts { hits, misses, evictions: evicted } in
-            self.matrices.iter().filter_map(|state| Some(state.cache.as_ref()?.counts))
-        {
-            all = CacheCounts {
-                hits: all.hits + hits,
-                misses: all.misses + misses,
-                evictions: all.evictions + evicted,
-            };
-        }
-        all
     }
 
     /// Takes the effects, which the caller has to run in order.

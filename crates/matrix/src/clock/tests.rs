@@ -201,14 +201,6 @@ proptest! {
 }
 
 #[test]
-fn a_value_that_was_read_serves_as_long_as_a_pull_might_give_it() {
-    assert!(Consistency::Bsp.may_reuse(4, 9, 4) && !Consistency::Bsp.may_reuse(4, 9, 5));
-    let ssp = Consistency::Ssp { staleness: 2 };
-    assert!(ssp.may_reuse(0, 3, 5) && !ssp.may_reuse(5, 3, 6), "m counts, not when it was read");
-    assert!(!Consistency::Asp.may_reuse(4, u64::MAX, 4), "nothing would ever be read again");
-}
-
-#[test]
 fn a_prefetch_is_sent_before_its_clock_only_where_a_read_may_miss_a_push() {
     for consistency in [Consistency::Bsp, Consistency::Ssp { staleness: 2 }, Consistency::Asp] {
         let first_clock = |mode| (0..9).find(|c| consistency.may_send_prefetch(mode, 7, *c));

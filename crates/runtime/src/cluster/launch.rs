@@ -249,7 +249,6 @@ impl LocalServers {
             home: 0,
             wire: vec![WireType::F32; matrices.len()],
             prefetch: Prefetch::Off,
-            cache_bytes: 0,
             matrices,
         }
     }

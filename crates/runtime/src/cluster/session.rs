@@ -222,7 +222,6 @@ impl Lanes {
             home: 0,
             wire: Vec::new(),
             prefetch: Prefetch::default(),
-            cache_bytes: 0,
         };
         Servers::connect_as(Role::JobTool { job: self.job }, &layout, &self.token, retry_policy(link))
     }

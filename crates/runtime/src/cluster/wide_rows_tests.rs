@@ -57,7 +57,6 @@ impl Served {
             owners,
             home: 0,
             prefetch: matrix::Prefetch::default(),
-            cache_bytes: 0,
             wire,
         };
         Self { layout, stop, serving: Some(serving) }

@@ -72,7 +72,6 @@ impl Served {
             home: 0,
             wire: Vec::new(),
             prefetch: matrix::Prefetch::default(),
-            cache_bytes: 1 << 20,
         };
         let mut servers = Servers::connect(&layout, &[]).unwrap();
         servers.open_job().unwrap();

@@ -44,7 +44,6 @@ fn vectors(cluster: &Cluster) -> JobLayout {
         home: 0,
         wire: Vec::new(),
         prefetch: matrix::Prefetch::default(),
-        cache_bytes: 0,
     }
 }
 

@@ -82,7 +82,6 @@ impl Served {
             home: 0,
             wire: Vec::new(),
             prefetch: matrix::Prefetch::default(),
-            cache_bytes: 0,
         };
         Self { layout, stop, threads }
     }

@@ -233,11 +233,6 @@ fn late_tasks_that_wait_for_those_who_wait_for_them_are_found() {
 }
 
 #[test]
-fn a_cache_that_serves_what_is_too_old_is_found() {
-    found_in_agent(worker::InjectedFault::CacheIgnoresFreshness);
-}
-
-#[test]
 fn what_is_heard_and_kept_all_the_same_is_found() {
     found_in_master(master::InjectedFault::AcknowledgementsIgnored);
 }

@@ -217,7 +217,6 @@ impl Scenario {
             home: (self.seed % u64::from(self.lane_count)) as u16,
             wire: Vec::new(),
             prefetch: self.prefetch(),
-            cache_bytes: one(&mut random(self.seed, 3), &[0, 0, 300, 1_000, 1 << 20]),
         }
     }
 

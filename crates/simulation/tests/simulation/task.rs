@@ -446,8 +446,6 @@ impl Cluster {
             Ok(CallOutput::Done) if act == TaskCall::Finish => {
                 let (agent, facts) = (&self.tasks[at].agent, &mut self.history.facts);
                 facts.read_ahead += agent.prefetch_counts().used;
-                facts.cached_rows += agent.cache_counts().hits;
-                facts.evicted_rows += agent.cache_counts().evictions;
                 self.note(id, TaskEvent::Left);
                 self.tasks[at].is_over = true;
                 return;

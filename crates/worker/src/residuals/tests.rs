@@ -42,7 +42,6 @@ fn layout(wire: WireType) -> JobLayout {
         owners: vec![assign_partitions(4, LANES)],
         home: 0,
         prefetch: matrix::Prefetch::default(),
-        cache_bytes: 0,
         wire: vec![wire],
     }
 }

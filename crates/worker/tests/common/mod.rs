@@ -485,6 +485,5 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         home: lane_count - 1,
         wire: Vec::new(),
         prefetch: matrix::Prefetch::default(),
-        cache_bytes: 0,
     }
 }

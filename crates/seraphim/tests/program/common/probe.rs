@@ -87,7 +87,6 @@ impl Probe {
             home: 0,
             wire: Vec::new(),
             prefetch: matrix::Prefetch::default(),
-            cache_bytes: 0,
         };
         let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
         let probe = Self { _cluster: Mutex::new(cluster), layout, tools };
