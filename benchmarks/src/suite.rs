@@ -198,8 +198,8 @@ const LINEAR: &[Benchmark] = &[
         title: "an epoch of clicks on servers 5 ms away each way, asking ahead; peer: --prefetch off",
         targets: &[
             Target::at_least("bsp_speedup", "x", 1.5, 2.0),
-            Target::at_least("stale_speedup", "x", 1.5, 2.0),
-            Target::at_most("stale_waits", "of a step", 1.0, 0.1),
+            Target::at_least("ssp_speedup", "x", 1.5, 2.0),
+            Target::at_most("ssp_waits", "of a step", 1.0, 0.1),
         ],
         run: cluster::ahead,
     },

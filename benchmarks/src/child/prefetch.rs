@@ -52,8 +52,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
     let prefetch = match prefetch {
         "off" => Prefetch::Off,
         "exact" => Prefetch::Exact,
-        "stale" => Prefetch::Stale,
-        _ => bail!("unknown prefetch {prefetch:?}: off, exact or stale"),
+        _ => bail!("unknown prefetch {prefetch:?}: off or exact"),
     };
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let job = families::all().configure("lr", &std::iter::once(("epochs", "1")).collect())?;
@@ -85,7 +84,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path
                     };
                     match prefetch {
                         Prefetch::Off => train(&mut data)?,
-                        Prefetch::Exact | Prefetch::Stale => train(&mut LookAhead::new(&mut data))?,
+                        Prefetch::Exact => train(&mut LookAhead::new(&mut data))?,
                     }
                     let seconds = start.elapsed().as_secs_f64();
                     let wait_s = agent.stats().wait_ns as f64 / 1e9;

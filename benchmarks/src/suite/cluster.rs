@@ -60,8 +60,7 @@ pub(super) fn lists(_context: &Context) -> Result<Figures> {
 /// Milliseconds that are added in each direction between the tasks and the servers.
 const DELAY_MS: &str = "5";
 
-/// An epoch on servers that are far away, with and without prefetching, in turns. BSP prefetches exactly; SSP(4) also
-/// prefetches ahead of its own pushes.
+/// An epoch on servers that are far away, with and without prefetching, in turns.
 pub(super) fn ahead(context: &Context) -> Result<Figures> {
     let file = context.clicks(10)?.join("train.libsvm");
     let run = |consistency: &str, prefetch: &str| {
@@ -72,15 +71,14 @@ pub(super) fn ahead(context: &Context) -> Result<Figures> {
         anyhow::Ok((number("seconds")?, number("wait_share")?))
     };
     let mut figures = Figures::new();
-    for (consistency, prefetch, speedup, waits, waits_off) in [
-        ("bsp", "exact", "bsp_speedup", "bsp_waits", "bsp_waits_off"),
-        ("ssp", "exact", "exact_speedup", "exact_waits", "exact_waits_off"),
-        ("ssp", "stale", "stale_speedup", "stale_waits", "stale_waits_off"),
+    for (consistency, speedup, waits, waits_off) in [
+        ("bsp", "bsp_speedup", "bsp_waits", "bsp_waits_off"),
+        ("ssp", "ssp_speedup", "ssp_waits", "ssp_waits_off"),
     ] {
         let (mut speedups, mut on, mut off) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..context.options.rounds {
             let (slow, slow_waits) = run(consistency, "off")?;
-            let (fast, fast_waits) = run(consistency, prefetch)?;
+            let (fast, fast_waits) = run(consistency, "exact")?;
             speedups.push(slow / fast);
             on.push(fast_waits);
             off.push(slow_waits);

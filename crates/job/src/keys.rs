@@ -192,11 +192,10 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "prefetch",
-        KeyKind::Choice(&["off", "exact", "stale"]),
-        "off|exact|stale",
+        KeyKind::Choice(&["off", "exact"]),
+        "off|exact",
         TRAIN,
-        "Prefetch the next step's parameters from servers: exact after this step's push, stale before it (ssp, asp \
-         only) [default: exact]",
+        "Prefetch the next step's parameters from servers, after this step's push [default: exact]",
     ),
     key(
         "seed",

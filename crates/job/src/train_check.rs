@@ -131,7 +131,6 @@ fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> 
 fn prefetch(checker: &Checker<'_>) -> Result<Prefetch, Error> {
     Ok(match checker.choice("prefetch")? {
         Some("off") => Prefetch::Off,
-        Some("stale") => Prefetch::Stale,
         _ => Prefetch::Exact,
     })
 }

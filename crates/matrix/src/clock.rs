@@ -35,11 +35,6 @@ pub enum Prefetch {
     /// As soon as the task is at the clock of the pull. Reads return the same as without prefetch.
     #[default]
     Exact,
-    /// One step earlier, before that step computes. The answer lacks the pushes of this step, so a task may miss its own
-    /// last pushes. This is weaker than the consistency promises otherwise, and good enough for optimizer rules, which
-    /// only step from a slightly older point. Pushes of other tasks are as fresh as the consistency requires. Under BSP
-    /// no read may miss a push, and `Stale` means `Exact`.
-    Stale,
 }
 
 /// What the task knows of the answer of a prefetch.
@@ -73,30 +68,17 @@ impl Consistency {
         self.pull_needs(c)
     }
 
-    /// Whether a task at clock `c` may already send the request of a pull at clock `target`. A request that is sent
-    /// before the clock of its pull lacks the pushes that the task makes in between.
+    /// Whether a pull at clock `c` may return a prefetched answer: a pull at that clock might have read the same. Reads
+    /// never go back, so an answer is of no use after a later read. Under BSP an answer serves its own clock only.
     #[inline]
-    pub fn may_send_prefetch(self, mode: Prefetch, target: Clock, c: Clock) -> bool {
-        match (mode, self) {
-            (Prefetch::Off, _) => false,
-            (Prefetch::Stale, Consistency::Ssp { .. } | Consistency::Asp) => target <= c + 1,
-            (Prefetch::Stale, Consistency::Bsp) | (Prefetch::Exact, _) => target <= c,
-        }
-    }
-
-    /// Whether a pull at clock `c` may return a prefetched answer: a pull at that clock might have read the same. Only
-    /// [`Prefetch::Stale`] lets it lack pushes of the task itself, those of one step. Reads never go back, so an answer
-    /// is of no use after a later read. Under BSP an answer serves its own clock only.
-    #[inline]
-    pub fn may_use_prefetch(self, mode: Prefetch, answer: PrefetchedAnswer, c: Clock) -> bool {
+    pub fn may_use_prefetch(self, answer: PrefetchedAnswer, c: Clock) -> bool {
         if answer.minimum < self.pull_needs(c) {
             return false;
         }
         match self {
             Consistency::Bsp => answer.clock == c,
             Consistency::Ssp { .. } | Consistency::Asp => {
-                let may_lack_push = mode == Prefetch::Stale && answer.clock == c;
-                answer.clock <= c && !answer.is_overtaken && (may_lack_push || !answer.lacks_own_push)
+                answer.clock <= c && !answer.is_overtaken && !answer.lacks_own_push
             }
         }
     }

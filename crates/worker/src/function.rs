@@ -130,7 +130,6 @@ impl AgentState {
         self.call.set_staleness(self.clock, pending.minimum);
         let state = &mut self.matrices[pending.matrix];
         state.last_read_send = state.last_read_send.max(pending.last_send);
-        state.read_clock = state.read_clock.max(self.clock);
         let spec = &self.layout.matrices[pending.matrix];
         let answer = merge_partial_answers(&self.functions, spec, &pending.call, pending.parts);
         self.call.end(answer.map(CallOutput::FunctionAnswer));

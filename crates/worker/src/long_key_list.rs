@@ -71,7 +71,7 @@ impl AgentState {
             matrix::check_selection(&self.layout.matrices[self.matrix_index(id)?], seam)?;
         }
         let purpose = PrefetchPurpose::LongPull(places.start);
-        self.request_prefetch(id, subset(part, places), self.clock, purpose)?;
+        self.request_prefetch(id, subset(part, places), purpose)?;
         self.send_ready(now);
         Ok(())
     }

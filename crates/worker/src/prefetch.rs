@@ -1,7 +1,7 @@
 //! Prefetches: pulls whose requests are sent before the task waits for their values.
 //!
-//! A prefetch waits in a queue until [`matrix::Consistency::may_send_prefetch`] lets it go: at once, or with the tick
-//! that begins its step. Its request has the clock of its pull, so a lane defers it as long as it would defer the pull.
+//! A prefetch waits in a queue until the task is at the clock of its pull: it is sent at once, or behind the tick that
+//! begins its step. A lane defers its request as long as it would defer the pull.
 //! [`matrix::Consistency::may_use_prefetch`] decides whether the answer may be used. A barrier drops all prefetches,
 //! because a task must see all pushes after it. A ticket whose prefetch was dropped is pulled anew.
 //!
@@ -117,15 +117,14 @@ impl AgentState {
     /// Makes the requests of the prefetches that may be sent at the current clock.
     pub(crate) fn request_due_prefetches(&mut self) {
         for ticket in std::mem::take(&mut self.prefetches.queued) {
-            // A matrix that does not exist is an error of the wait.
-            let Some(spec) = self.layout.matrices.get(ticket.matrix().0 as usize) else { continue };
-            if !spec.consistency.may_send_prefetch(self.layout.prefetch, ticket.clock(), self.clock) {
+            // Sent earlier, it would lack the pushes that the task makes in between.
+            if ticket.clock() > self.clock {
                 self.prefetches.queued.push(ticket);
                 continue;
             }
-            let clock = ticket.clock().max(self.clock);
             let purpose = PrefetchPurpose::Ticket(ticket.clone());
-            let requested = self.request_prefetch(ticket.matrix(), ticket.selection(), clock, purpose);
+            // What is wrong with the selection is an error of the wait.
+            let requested = self.request_prefetch(ticket.matrix(), ticket.selection(), purpose);
             self.prefetches.counts.sent += u64::from(requested == Ok(true));
             if self.prefetches.sent.len() > PREFETCH_LIMIT {
                 self.drop_prefetch(0);
@@ -138,7 +137,6 @@ impl AgentState {
         &mut self,
         id: MatrixId,
         selection: Selection<'_>,
-        clock: Clock,
         purpose: PrefetchPurpose,
     ) -> Result<bool, Error> {
         let matrix = self.matrix_index(id)?;
@@ -151,7 +149,7 @@ impl AgentState {
             self.matrices[matrix].key_runs = key_runs;
             return set.map(|()| false);
         }
-        let mut pull = self.request_key_runs(matrix, key_runs, clock);
+        let mut pull = self.request_key_runs(matrix, key_runs);
         pull.prefetch = Some(purpose);
         self.prefetches.sent.push(pull);
         Ok(true)
@@ -173,10 +171,10 @@ impl AgentState {
             clock: pull.clock,
             minimum: pull.minimum,
             lacks_own_push: state.push_count != pull.push_count,
-            is_overtaken: state.last_read_send > pull.first_send || state.read_clock > pull.clock,
+            is_overtaken: state.last_read_send > pull.first_send,
         };
         let consistency = self.layout.matrices[pull.matrix].consistency;
-        consistency.may_use_prefetch(self.layout.prefetch, answer, self.clock)
+        consistency.may_use_prefetch(answer, self.clock)
     }
 
     /// Drops a prefetch and its requests. Its answers are ignored.

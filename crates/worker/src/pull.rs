@@ -79,11 +79,11 @@ impl AgentState {
             self.matrices[matrix].key_runs = key_runs;
             return Err(error);
         }
-        Ok(self.request_key_runs(matrix, key_runs, self.clock))
+        Ok(self.request_key_runs(matrix, key_runs))
     }
 
     /// Makes the requests of key runs.
-    pub(crate) fn request_key_runs(&mut self, matrix: usize, key_runs: KeyRuns, clock: Clock) -> PendingPull {
+    pub(crate) fn request_key_runs(&mut self, matrix: usize, key_runs: KeyRuns) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
         let mut all_lane_keys = split_by_lane(&key_runs, spec, &state.lane_partitions);
         if all_lane_keys.is_empty() && spec.consistency != Consistency::Asp {
@@ -94,7 +94,7 @@ impl AgentState {
         let mut pending = PendingPull {
             id: self.send_count,
             matrix,
-            clock,
+            clock: self.clock,
             key_runs,
             missing_count: all_lane_keys.len(),
             replies: Vec::with_capacity(all_lane_keys.len()),
@@ -145,7 +145,7 @@ impl AgentState {
         if pending.prefetch.is_some() && !self.may_use(&pending) {
             self.prefetches.count_dropped(&pending);
             let matrix = pending.matrix;
-            let pending = self.request_key_runs(matrix, pending.key_runs, self.clock);
+            let pending = self.request_key_runs(matrix, pending.key_runs);
             self.call.open(Call::Pull(pending));
             return self.advance(now);
         }
@@ -154,7 +154,6 @@ impl AgentState {
         self.call.set_staleness(self.clock, pending.minimum);
         let state = &mut self.matrices[pending.matrix];
         state.last_read_send = state.last_read_send.max(pending.last_send);
-        state.read_clock = state.read_clock.max(pending.clock);
         self.call.complete_pull(pending);
     }
 

@@ -58,8 +58,6 @@ pub(crate) struct MatrixState {
     pub(crate) last_read_send: u64,
     /// What rounding took from pushes.
     pub(crate) residuals: Residuals,
-    /// The largest clock of the pulls that were returned.
-    pub(crate) read_clock: Clock,
 }
 
 impl MatrixState {
@@ -132,7 +130,6 @@ impl AgentState {
                 push_count: 0,
                 last_read_send: 0,
                 residuals: Residuals::new(spec),
-                read_clock: 0,
             })
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect::<Result<_, _>>()?;

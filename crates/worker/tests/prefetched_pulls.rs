@@ -15,11 +15,11 @@ const W: MatrixId = MatrixId(0);
 const OTHER: MatrixId = MatrixId(1);
 const KEYS: [u64; 3] = [2, 5, 11];
 
-fn world(consistency: Consistency, ignores_own: bool) -> World {
+fn world(consistency: Consistency) -> World {
     let partitioner = Partitioner::Hash { partition_count: 4 };
     let specs = vec![spec("w", consistency, 1, partitioner.clone()), spec("o", consistency, 1, partitioner)];
     let mut layout = layout(specs, 1, 1 << 20);
-    layout.prefetch = if ignores_own { Prefetch::Stale } else { Prefetch::Exact };
+    layout.prefetch = Prefetch::Exact;
     World::new(layout)
 }
 
@@ -95,7 +95,7 @@ fn other_comes_to(world: &mut World, clock: u64) {
 
 #[test]
 fn it_is_used_once_when_nothing_has_changed() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let ticket = prefetch(&mut world);
     push(&mut world, OTHER);
     tick(&mut world);
@@ -108,7 +108,7 @@ fn it_is_used_once_when_nothing_has_changed() {
 
 #[test]
 fn a_pull_of_the_same_keys_does_not_take_the_answer_of_a_ticket() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let tickets = [prefetch(&mut world), prefetch(&mut world)];
     world.agent.pull(world.now, OTHER, part(&KEYS));
     assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
@@ -120,19 +120,17 @@ fn a_pull_of_the_same_keys_does_not_take_the_answer_of_a_ticket() {
 }
 
 #[test]
-fn it_is_thrown_away_after_an_own_push_unless_the_layout_says_otherwise() {
-    for (ignores_own, values, count) in [(false, [0, 1, 0], 2), (true, [0, 0, 0], 1)] {
-        let mut world = world(Consistency::Asp, ignores_own);
-        let ticket = prefetch(&mut world);
-        push(&mut world, W);
-        assert_eq!(wait(&mut world, &ticket), values);
-        assert_eq!(pull_count(&world), count);
-    }
+fn it_is_thrown_away_after_an_own_push() {
+    let mut world = world(Consistency::Asp);
+    let ticket = prefetch(&mut world);
+    push(&mut world, W);
+    assert_eq!(wait(&mut world, &ticket), [0, 1, 0]);
+    assert_eq!(pull_count(&world), 2);
 }
 
 #[test]
 fn it_is_thrown_away_when_something_newer_was_read() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let ticket = prefetch(&mut world);
     // Another task pushes, and a pull sees it.
     world.lanes[0].rows.insert((0, 0, 5), 7);
@@ -143,7 +141,7 @@ fn it_is_thrown_away_when_something_newer_was_read() {
 
 #[test]
 fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let [first, second] = two_prefetches_without_the_first_answer(&mut world);
     // The connection breaks while the first pull waits.
     world.step(0, 1, (0, 0));
@@ -157,7 +155,7 @@ fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
 
 #[test]
 fn it_is_thrown_away_when_it_is_not_fresh_enough_any_more() {
-    let mut world = world(Consistency::Ssp { staleness: 1 }, false);
+    let mut world = world(Consistency::Ssp { staleness: 1 });
     world.lanes[0].other = 0;
     let ticket = prefetch(&mut world);
     tick(&mut world);
@@ -173,7 +171,7 @@ fn it_is_thrown_away_when_it_is_not_fresh_enough_any_more() {
 
 #[test]
 fn a_pull_waits_for_the_answer_that_is_under_way() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     settle(&mut world);
     let ticket = world.agent.prefetch(world.now, W, part(&KEYS), 0);
     world.step(0, 3, (1, 0));
@@ -183,7 +181,7 @@ fn a_pull_waits_for_the_answer_that_is_under_way() {
 
 #[test]
 fn a_bad_selection_is_an_error_of_the_wait_and_nothing_is_asked() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let unsorted = world.agent.prefetch(world.now, W, part(&[3, 3]), 0);
     let missing = world.agent.prefetch(world.now, MatrixId(2), part(&[3]), 1);
     settle(&mut world);
@@ -198,7 +196,7 @@ fn a_bad_selection_is_an_error_of_the_wait_and_nothing_is_asked() {
 
 #[test]
 fn under_bsp_an_answer_is_of_its_clock_alone() {
-    let mut world = world(Consistency::Bsp, false);
+    let mut world = world(Consistency::Bsp);
     world.lanes[0].other = 0;
     push(&mut world, W);
     tick(&mut world);
@@ -221,49 +219,23 @@ fn under_bsp_an_answer_is_of_its_clock_alone() {
     assert_eq!((counts.sent, counts.used, counts.dropped), (2, 1, 1));
 }
 
-/// Prefetches for the next clock, pushes, ticks and waits. Returns whether the request was sent before the tick, the
-/// values, and the number of pulls that were sent.
-fn ahead_of_the_push(world: &mut World) -> (bool, Vec<i64>, usize) {
-    let before = pull_count(world);
-    let ticket = prefetch_at(world, 1);
-    let was_sent = pull_count(world) > before;
-    push(world, W);
-    tick(world);
-    world.lanes[0].other = world.agent.clock();
-    let seen = wait(world, &ticket);
-    (was_sent, seen, pull_count(world))
-}
-
 #[test]
-fn ahead_of_the_push_is_asked_only_where_a_read_may_miss_it() {
+fn for_the_next_clock_it_is_asked_behind_the_push() {
     for consistency in [Consistency::Bsp, Consistency::Asp, Consistency::Ssp { staleness: 1 }] {
-        let mut exact = world(consistency, false);
-        assert_eq!(ahead_of_the_push(&mut exact), (false, vec![0, 1, 0], 1), "{consistency:?}");
-        let mut stale = world(consistency, true);
-        let expected = match consistency {
-            Consistency::Bsp => (false, vec![0, 1, 0], 1),
-            _ => (true, vec![0, 0, 0], 1),
-        };
-        assert_eq!(ahead_of_the_push(&mut stale), expected, "{consistency:?}");
-        if consistency != Consistency::Bsp {
-            assert_eq!(
-                ahead_of_the_push(&mut stale),
-                (true, vec![0, 1, 0], 2),
-                "the push of one step, no more"
-            );
-        }
+        let mut world = world(consistency);
+        let ticket = prefetch_at(&mut world, 1);
+        assert_eq!(pull_count(&world), 0, "{consistency:?}");
+        push(&mut world, W);
+        tick(&mut world);
+        world.lanes[0].other = world.agent.clock();
+        assert_eq!((wait(&mut world, &ticket), pull_count(&world)), (vec![0, 1, 0], 1), "{consistency:?}");
     }
-    // With staleness 0 a lane also waits for the tick of this task, and so for its push.
-    let mut strict = world(Consistency::Ssp { staleness: 0 }, true);
-    assert_eq!(ahead_of_the_push(&mut strict), (true, vec![0, 1, 0], 1));
 }
 
 #[test]
 fn what_is_asked_several_steps_ahead_is_sent_behind_the_tick_that_begins_its_step() {
-    for (consistency, ignores_own, sent_at) in
-        [(Consistency::Bsp, true, 3), (Consistency::Asp, false, 3), (Consistency::Asp, true, 2)]
-    {
-        let mut world = world(consistency, ignores_own);
+    for consistency in [Consistency::Bsp, Consistency::Asp] {
+        let mut world = world(consistency);
         let ticket = prefetch_at(&mut world, 3);
         for clock in 1..=3 {
             push(&mut world, W);
@@ -271,64 +243,25 @@ fn what_is_asked_several_steps_ahead_is_sent_behind_the_tick_that_begins_its_ste
             tick(&mut world);
             let kinds: Vec<bool> =
                 world.sent[before..].iter().map(|(_, sent)| matches!(sent, Message::Pull(_))).collect();
-            assert_eq!(kinds == [false, true], clock == sent_at, "the tick, then the pull: {kinds:?}");
-            assert_eq!(pull_count(&world), usize::from(clock >= sent_at), "{consistency:?} at {clock}");
+            assert_eq!(kinds == [false, true], clock == 3, "the tick, then the pull: {kinds:?}");
+            assert_eq!(pull_count(&world), usize::from(clock == 3), "{consistency:?} at {clock}");
         }
         world.lanes[0].other = 3;
-        let last_own = if sent_at == 2 { 2 } else { 3 };
-        assert_eq!(wait(&mut world, &ticket), [0, last_own, 0]);
+        assert_eq!(wait(&mut world, &ticket), [0, 3, 0]);
         assert_eq!(pull_count(&world), 1);
     }
 }
 
 #[test]
 fn a_wait_before_its_clock_pulls_and_sends_no_prefetch_later() {
-    for ignores_own in [false, true] {
-        let mut world = world(Consistency::Ssp { staleness: 1 }, ignores_own);
-        let ticket = prefetch_at(&mut world, 1);
-        world.lanes[0].rows.insert((0, 0, 5), 7);
-        assert_eq!(wait(&mut world, &ticket), [0, 7, 0]);
-        let count = pull_count(&world);
-        tick(&mut world);
-        settle(&mut world);
-        assert_eq!((pull_count(&world), count), (count, if ignores_own { 2 } else { 1 }));
-    }
-}
-
-#[test]
-fn an_answer_for_the_next_clock_waits_for_the_others_as_a_pull_would() {
-    let mut world = world(Consistency::Ssp { staleness: 1 }, true);
-    world.lanes[0].other = 0;
-    tick(&mut world);
+    let mut world = world(Consistency::Ssp { staleness: 1 });
     let ticket = prefetch_at(&mut world, 1);
-    assert_eq!(pull_count(&world), 1);
-    assert_eq!(world.lanes[0].deferred_pulls.len(), 1, "a pull at clock 2 needs 1");
-    // The prefetch is not for this clock.
-    assert_eq!(pull(&mut world, &KEYS), [0, 0, 0]);
-    assert_eq!(pull_count(&world), 2);
-    world.lanes[0].other = 1;
-    tick(&mut world);
     world.lanes[0].rows.insert((0, 0, 5), 7);
     assert_eq!(wait(&mut world, &ticket), [0, 7, 0]);
-    assert_eq!(pull_count(&world), 3, "a later read forbade it");
-}
-
-#[test]
-fn reads_do_not_go_back_behind_an_answer_for_a_later_clock() {
-    let mut world = world(Consistency::Ssp { staleness: 1 }, true);
-    world.lanes[0].other = 0;
+    assert_eq!(pull_count(&world), 1);
     tick(&mut world);
-    // The prefetch for the later clock is sent first and answered last.
-    let later = prefetch_at(&mut world, 1);
-    let earlier = world.agent.prefetch(world.now, W, part(&[5]), 1);
     settle(&mut world);
-    assert_eq!(pull_count(&world), 2);
-    tick(&mut world);
-    world.lanes[0].rows.insert((0, 0, 5), 7);
-    other_comes_to(&mut world, 1);
-    assert_eq!(wait(&mut world, &later), [0, 7, 0]);
-    world.agent.wait(world.now, &earlier);
-    assert_eq!(read(&mut world, 1), [7]);
+    assert_eq!(pull_count(&world), 1);
 }
 
 #[test]
@@ -349,7 +282,7 @@ fn what_is_switched_off_is_pulled_at_the_wait() {
 
 #[test]
 fn what_is_asked_and_never_read_is_dropped_beyond_a_number_and_at_a_barrier() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let tickets: Vec<PullTicket> = (0..40).map(|_| prefetch(&mut world)).collect();
     let counts = world.agent.prefetch_counts();
     assert_eq!((counts.sent, counts.used, counts.dropped), (40, 0, 8));
@@ -370,7 +303,7 @@ fn what_is_asked_and_never_read_is_dropped_beyond_a_number_and_at_a_barrier() {
 
 #[test]
 fn a_stopped_agent_refuses_the_wait_with_the_reason() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let sent = prefetch(&mut world);
     world.agent.stop("the job is over");
     let late = prefetch(&mut world);
@@ -383,7 +316,7 @@ fn a_stopped_agent_refuses_the_wait_with_the_reason() {
 
 #[test]
 fn it_is_thrown_away_when_an_earlier_pull_was_refused_and_sent_again_after_it() {
-    let mut world = world(Consistency::Asp, false);
+    let mut world = world(Consistency::Asp);
     let [first, second] = two_prefetches_without_the_first_answer(&mut world);
     let Some((0, Message::Pull(sent))) = world.sent.first().cloned() else { panic!("{:?}", world.sent) };
     // The lane was busy at the first pull.

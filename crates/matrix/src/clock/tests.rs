@@ -201,24 +201,12 @@ proptest! {
 }
 
 #[test]
-fn a_prefetch_is_sent_before_its_clock_only_where_a_read_may_miss_a_push() {
-    for consistency in [Consistency::Bsp, Consistency::Ssp { staleness: 2 }, Consistency::Asp] {
-        let first_clock = |mode| (0..9).find(|c| consistency.may_send_prefetch(mode, 7, *c));
-        let stale = if consistency == Consistency::Bsp { 7 } else { 6 };
-        assert_eq!(
-            [Prefetch::Off, Prefetch::Exact, Prefetch::Stale].map(first_clock),
-            [None, Some(7), Some(stale)]
-        );
-    }
-}
-
-#[test]
 fn a_prefetched_answer_is_used_if_a_pull_might_have_read_the_same() {
     let fresh = PrefetchedAnswer { clock: 4, minimum: 4, lacks_own_push: false, is_overtaken: false };
     let pushed = PrefetchedAnswer { lacks_own_push: true, ..fresh };
     let overtaken = PrefetchedAnswer { is_overtaken: true, ..fresh };
-    let uses = |consistency: Consistency, mode| {
-        let at = |answer, c| consistency.may_use_prefetch(mode, answer, c);
+    let uses = |consistency: Consistency| {
+        let at = |answer, c| consistency.may_use_prefetch(answer, c);
         [
             at(fresh, 3),
             at(fresh, 4),
@@ -229,14 +217,11 @@ fn a_prefetched_answer_is_used_if_a_pull_might_have_read_the_same() {
             at(overtaken, 4),
         ]
     };
-    for mode in [Prefetch::Exact, Prefetch::Stale] {
-        // Under BSP an answer of its clock has all pushes stamped below the clock, and no others.
-        assert_eq!(uses(Consistency::Bsp, mode), [false, true, false, false, true, false, true]);
-        let of_one_step = mode == Prefetch::Stale;
-        let ssp = uses(Consistency::Ssp { staleness: 2 }, mode);
-        assert_eq!(ssp, [false, true, true, false, of_one_step, false, false], "m was 4: too old at clock 7");
-        assert_eq!(uses(Consistency::Asp, mode), [false, true, true, true, of_one_step, false, false]);
-    }
+    // Under BSP an answer of its clock has all pushes stamped below the clock, and no others.
+    assert_eq!(uses(Consistency::Bsp), [false, true, false, false, true, false, true]);
+    let ssp = uses(Consistency::Ssp { staleness: 2 });
+    assert_eq!(ssp, [false, true, true, false, false, false, false], "m was 4: too old at clock 7");
+    assert_eq!(uses(Consistency::Asp), [false, true, true, true, false, false, false]);
     let old = PrefetchedAnswer { minimum: 1, ..fresh };
-    assert!(!Consistency::Ssp { staleness: 2 }.may_use_prefetch(Prefetch::Stale, old, 4));
+    assert!(!Consistency::Ssp { staleness: 2 }.may_use_prefetch(old, 4));
 }

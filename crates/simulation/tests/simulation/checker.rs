@@ -4,12 +4,11 @@
 //! A pull at clock c sees the first j pushes of a task, in the order in which that task made them; for one reader j
 //! never falls. Under BSP j is the number of pushes stamped below c. Under SSP(s) j is at least the number of pushes
 //! stamped below c - s and at most the number stamped below c + s + 1. Every pull contains what was pushed before a
-//! barrier that both tasks have passed. A task sees all of its own pushes, with two exceptions: under BSP, and for the
-//! pushes of this step and the step before when the job prefetches ahead of its own pushes.
+//! barrier that both tasks have passed. Except under BSP a task sees all of its own pushes.
 
 use std::collections::BTreeMap;
 
-use matrix::{Consistency, Prefetch};
+use matrix::Consistency;
 
 use crate::history::{Cell, Entry, Facts, History, TaskEvent};
 use crate::scenario::{Disturbance, Scenario};
@@ -286,9 +285,7 @@ impl Checker<'_> {
         if is_own && is_again {
             // Pushes that the task has not repeated yet may be there or not.
         } else if is_own && consistency != Consistency::Bsp {
-            let stale = self.scenario.prefetch() == Prefetch::Stale;
-            least = if stale { below(clock.saturating_sub(1)) } else { made.len() };
-            self.facts.own_missed += u64::from(count < made.len());
+            least = made.len();
         }
         let met = writer.barriers[..writer.barriers.len().min(self.tasks[entry.task as usize].passed)].last();
         if let Some(met) = met {

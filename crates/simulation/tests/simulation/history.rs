@@ -110,8 +110,6 @@ pub(crate) struct Facts {
     pub(crate) empty_pulls: u64,
     /// Prefetched pulls that were read, of tasks that left by themselves.
     pub(crate) read_ahead: u64,
-    /// Pulls that missed a push of their own task where that is allowed.
-    pub(crate) own_missed: u64,
     /// Pushes and pulls that were functions.
     pub(crate) function_pushes: u64,
     pub(crate) function_pulls: u64,
@@ -141,7 +139,6 @@ impl Facts {
         self.left_beside_paused += other.left_beside_paused;
         self.empty_pulls += other.empty_pulls;
         self.read_ahead += other.read_ahead;
-        self.own_missed += other.own_missed;
         self.function_pushes += other.function_pushes;
         self.function_pulls += other.function_pulls;
         self.failed_functions += other.failed_functions;
@@ -154,12 +151,17 @@ impl Facts {
             [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
-        let ahead = [self.read_ahead, self.own_missed];
-        let joins = [self.joins_behind_barriers, self.busy_joins, self.function_pushes, self.function_pulls];
+        let joins = [
+            self.read_ahead,
+            self.joins_behind_barriers,
+            self.busy_joins,
+            self.function_pushes,
+            self.function_pulls,
+        ];
         let last =
             [self.attempts, self.attempts_behind, self.restores, self.second_jobs, self.failed_functions];
         let last = last.iter().chain([&self.takeovers]);
-        counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(last).all(|count| *count > 0)
+        counts.iter().chain(&more).chain(&joins).chain(last).all(|count| *count > 0)
     }
 }
 

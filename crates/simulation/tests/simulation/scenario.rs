@@ -229,7 +229,7 @@ impl Scenario {
 
     /// Drawn from a random stream of its own, so that the rest of the seed does not depend on it.
     pub(crate) fn prefetch(&self) -> Prefetch {
-        one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact, Prefetch::Stale])
+        one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact])
     }
 
     /// Whether all tasks bring numbers to this barrier, which it sums.
