@@ -1,21 +1,18 @@
-//! Measures the block cache: `keep_speed FILE [BATCH_SIZE] [memory|disk|both] [none|batches|records]`
+//! Measures the block cache: `keep_speed FILE [BATCH_SIZE] [MEMORY_LIMIT_BYTES] [none|batches|records]`
 //! It prints seconds and nanoseconds per entry, on one core, for the first epoch (parsing and caching) and two later
 //! ones.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::time::Instant;
 
-use data::{BatchStream, CacheConfig, CacheMode, FormatTable, Shuffle, Source, SourceConfig, TaskData};
+use data::{BatchStream, CacheConfig, FormatTable, Shuffle, Source, SourceConfig, TaskData};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().ok_or("usage: keep_speed FILE [BATCH_SIZE] [KEEP] [SHUFFLE]")?;
+    let file =
+        arguments.next().ok_or("usage: keep_speed FILE [BATCH_SIZE] [MEMORY_LIMIT_BYTES] [SHUFFLE]")?;
     let batch_size: usize = arguments.next().map_or(Ok(4096), |text| text.parse())?;
-    let mode = match arguments.next().as_deref() {
-        Some("disk") => CacheMode::Disk,
-        Some("both") => CacheMode::Both,
-        _ => CacheMode::Memory,
-    };
+    let memory_limit_bytes: u64 = arguments.next().map_or(Ok(u64::MAX), |text| text.parse())?;
     let shuffle = match arguments.next().as_deref() {
         Some("records") => Shuffle::Records,
         Some("batches") => Shuffle::Batches,
@@ -24,8 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = SourceConfig { inputs: vec![file], ..SourceConfig::default() };
     let source = Source::open(&config, &FormatTable::builtin())?;
     let reader = source.reader(source.splits(1).remove(0))?;
-    let limit = if mode == CacheMode::Both { 50 << 20 } else { u64::MAX };
-    let keep = CacheConfig { mode, memory_limit_bytes: limit, folder: std::env::temp_dir() };
+    let keep = CacheConfig { memory_limit_bytes, folder: std::env::temp_dir() };
     let mut data = TaskData::new(reader, Some(keep), shuffle, 1, 0, batch_size);
     for epoch in 0..3 {
         let start = Instant::now();

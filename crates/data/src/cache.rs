@@ -1,5 +1,5 @@
-//! The block cache: stores the parsed records of a task as blocks for later epochs, in memory, in one file, or in
-//! memory up to a limit and then in the file.
+//! The block cache: stores the parsed records of a task as blocks for later epochs, in memory up to a limit and then in
+//! one file.
 
 mod disk;
 
@@ -11,23 +11,10 @@ use crate::error::Error;
 use crate::key_set::KeySet;
 use disk::BlockFile;
 
-/// Where blocks are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CacheMode {
-    /// In memory; reaching the limit is an error.
-    Memory,
-    /// In a file.
-    Disk,
-    /// In memory up to the limit, the remaining blocks in a file.
-    Both,
-}
-
 /// Where one task stores its cached blocks, and its memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    pub mode: CacheMode,
-    /// Memory limit for the blocks of this task, in bytes.
+    /// Memory limit for the blocks of this task, in bytes. The remaining blocks are stored in a file.
     pub memory_limit_bytes: u64,
     /// Folder of the cache file.
     pub folder: PathBuf,
@@ -89,23 +76,11 @@ impl BlockCache {
     pub fn add(&mut self, batch: &Batch) -> Result<(), Error> {
         self.scratch.clear();
         block::encode(batch, &mut self.scratch);
-        let wanted_bytes = self.scratch.len() as u64;
-        let fits = self.memory_bytes + wanted_bytes <= self.config.memory_limit_bytes;
-        let place = match self.config.mode {
-            CacheMode::Memory if !fits => {
-                return Err(Error::CacheLimit {
-                    limit_bytes: self.config.memory_limit_bytes,
-                    kept_bytes: self.memory_bytes,
-                    wanted_bytes,
-                });
-            }
-            // Once a block is on disk, all later ones go there too, so that the order of reading is the order of the
-            // file.
-            CacheMode::Both if fits && self.disk.is_none() => self.store_in_memory(),
-            CacheMode::Memory => self.store_in_memory(),
-            CacheMode::Both | CacheMode::Disk => self.store_on_disk()?,
-        };
-        self.locations.push(place);
+        let fits = self.memory_bytes + self.scratch.len() as u64 <= self.config.memory_limit_bytes;
+        // Once a block is on disk, all later ones go there too, so that the order of reading is the order of the file.
+        let location =
+            if fits && self.disk.is_none() { self.store_in_memory() } else { self.store_on_disk()? };
+        self.locations.push(location);
         Ok(())
     }
 

@@ -202,19 +202,6 @@ pub enum Error {
         /// Message of the system.
         reason: String,
     },
-    /// The cached blocks in memory have reached their limit.
-    #[error(
-        "the parsed data of a task needs more than its limit of {limit_bytes} bytes of memory ({kept_bytes} are in \
-         use, and the next block has {wanted_bytes}); raise the memory limit, or cache on disk or both"
-    )]
-    CacheLimit {
-        /// The limit of this task.
-        limit_bytes: u64,
-        /// Bytes cached so far.
-        kept_bytes: u64,
-        /// Size of the block that did not fit.
-        wanted_bytes: u64,
-    },
     /// A cached block has changed since it was written.
     #[error(
         "cached block {index} in {place} is damaged: {fault}; the memory or the disk is faulty, or another process \

@@ -48,7 +48,7 @@ pub mod time;
 pub use bad_lines::{BadLinePolicy, BadLineTotal};
 pub use batch::{Batch, BatchBuilder, PassthroughTexts};
 pub use batch_size::BatchSize;
-pub use cache::{CacheConfig, CacheMode, CacheStats};
+pub use cache::{CacheConfig, CacheStats};
 pub use columns::NumberForm;
 pub use columns::missing::is_missing;
 pub use epochs::{MemoryStream, Shuffle, TaskData};

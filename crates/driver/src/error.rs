@@ -178,8 +178,7 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::FormatNotRecognized { .. }
         | E::UnknownColumn { .. }
         | E::BadOption { .. }
-        | E::StandardInputTaken
-        | E::CacheLimit { .. } => Exit::Usage,
+        | E::StandardInputTaken => Exit::Usage,
         E::NotCached { .. } => Exit::Internal,
         E::NoRecords { .. }
         | E::FileTruncated { .. }

@@ -109,7 +109,7 @@ pub fn default_location(model: &Path) -> PathBuf {
 }
 
 /// Keys that a job which continues may set anew, because no byte of a bsp model depends on them. Checkpoints of earlier
-/// versions may have the key `cache`, which is ignored.
+/// versions may have the keys `cache` and `keep`, which are ignored.
 const FREE_KEYS: &[&str] = &[
     "model",
     "overwrite",

@@ -314,18 +314,12 @@ pub const KEYS: &[Key] = &[
         "At a bad line: stop, or skip up to N of them [default: fail]",
     ),
     key(
-        "keep",
-        KeyKind::Choice(&["memory", "disk", "both"]),
-        "memory|disk|both",
-        TRAIN,
-        "Where parsed records are cached for the next epoch [default: both]",
-    ),
-    key(
         "memory_limit",
         KeyKind::Bytes,
         "BYTES",
         TRAIN,
-        "Memory limit for cached records, as in 2GiB [default: a quarter of the machine's]",
+        "Memory limit for records cached for the next epoch, as in 2GiB; the rest is cached on disk [default: a quarter of \
+         the machine's]",
     ),
     key(
         "scratch",

@@ -56,7 +56,7 @@ fn values_out_of_their_range_say_the_range() {
         ("threads", "0", "from 1 to"),
         ("consistency", "ssp", "ssp:N"),
         ("bad_lines", "skip", "skip=N"),
-        ("keep", "tape", "memory, disk, both"),
+        ("prefetch", "stale", "off, exact"),
         ("memory_limit", "lots", "2GiB"),
         ("delimiter", "||", "one ASCII character"),
         ("set", "l1", "NAME=VALUE"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use algo::{Families, Needs};
-use data::{CacheMode, InputPurpose};
+use data::InputPurpose;
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
 use rpc::message::Durability;
@@ -84,7 +84,6 @@ impl TrainJob {
             prefetch: prefetch(&checker)?,
             seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
             report: checker.path("report")?,
-            keep: keep(&checker)?,
             memory_limit_bytes: checker.bytes("memory_limit")?,
             scratch: checker.path("scratch")?,
             keep_optimizer: checker.boolean("keep_optimizer")?.unwrap_or(true),
@@ -132,14 +131,6 @@ fn prefetch(checker: &Checker<'_>) -> Result<Prefetch, Error> {
     Ok(match checker.choice("prefetch")? {
         Some("off") => Prefetch::Off,
         _ => Prefetch::Exact,
-    })
-}
-
-fn keep(checker: &Checker<'_>) -> Result<CacheMode, Error> {
-    Ok(match checker.choice("keep")? {
-        Some("memory") => CacheMode::Memory,
-        Some("disk") => CacheMode::Disk,
-        _ => CacheMode::Both,
     })
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use algo::Families;
 use algo::param::ParamValues;
-use data::CacheMode;
 use matrix::{Consistency, Prefetch};
 use rpc::WireType;
 use rpc::message::Durability;
@@ -58,9 +57,7 @@ pub struct TrainJob {
     pub seed: u64,
     /// Path of the report.
     pub report: Option<PathBuf>,
-    /// Where parsed records are kept between epochs.
-    pub keep: CacheMode,
-    /// Maximum memory of parsed records, for all tasks together; none: a quarter of the machine's.
+    /// Maximum memory of parsed records between epochs, for all tasks together; the rest is kept on disk. None: a quarter of the machine's.
     pub memory_limit_bytes: Option<u64>,
     /// Folder of parsed records on disk; none: the system's temporary folder.
     pub scratch: Option<PathBuf>,

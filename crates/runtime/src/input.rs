@@ -197,7 +197,6 @@ impl TaskDataPlan<'_> {
     fn keep_config(&self) -> CacheConfig {
         let parts = self.tasks.len() as u64 * if self.opened.validation.is_some() { 2 } else { 1 };
         CacheConfig {
-            mode: self.job.keep,
             memory_limit_bytes: self.job.memory_limit_bytes.unwrap_or_else(machine::memory_share)
                 / parts.max(1),
             folder: self.job.scratch.clone().unwrap_or_else(std::env::temp_dir),

@@ -22,8 +22,8 @@ fn block_bytes() -> u64 {
     bytes.len() as u64
 }
 
-fn config(mode: CacheMode, memory_limit_bytes: u64, folder: &std::path::Path) -> CacheConfig {
-    CacheConfig { mode, memory_limit_bytes, folder: folder.to_owned() }
+fn config(memory_limit_bytes: u64, folder: &std::path::Path) -> CacheConfig {
+    CacheConfig { memory_limit_bytes, folder: folder.to_owned() }
 }
 
 fn check_all(cache: &mut BlockCache, count: u64) {
@@ -37,9 +37,8 @@ fn check_all(cache: &mut BlockCache, count: u64) {
 #[test]
 fn blocks_come_back_from_memory_from_disk_and_from_both() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (mode, in_memory) in [(CacheMode::Memory, 20), (CacheMode::Disk, 0), (CacheMode::Both, 3)] {
-        let limit = block_bytes() * if mode == CacheMode::Both { 3 } else { 100 } + 1;
-        let mut cache = BlockCache::new(config(mode, limit, folder.path()), 0);
+    for (limit_blocks, in_memory) in [(100, 20), (20, 20), (0, 0), (3, 3)] {
+        let mut cache = BlockCache::new(config(limit_blocks * block_bytes(), folder.path()), 0);
         for number in 0..20 {
             cache.add(&batch(number)).expect("room enough");
         }
@@ -58,8 +57,8 @@ fn columns_become_ranks_in_memory_and_stay_keys_on_disk() {
     let mut keys = KeySet::new();
     (0..5).for_each(|number| keys.insert(&batch(number).columns));
     keys.seal();
-    for (mode, is_ranked) in [(CacheMode::Memory, true), (CacheMode::Disk, false)] {
-        let mut cache = BlockCache::new(config(mode, u64::MAX, folder.path()), 0);
+    for (limit, is_ranked) in [(u64::MAX, true), (0, false)] {
+        let mut cache = BlockCache::new(config(limit, folder.path()), 0);
         (0..5).for_each(|number| cache.add(&batch(number)).expect("room enough"));
         let mut out = Batch::default();
         assert_eq!(cache.rank_columns(&keys, &mut out).expect("blocks just kept"), is_ranked);
@@ -86,7 +85,7 @@ fn columns_become_ranks_in_memory_and_stay_keys_on_disk() {
 #[test]
 fn adding_after_reading_is_seen() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     for number in 0..3 {
         cache.add(&batch(number)).expect("room enough");
         check_all(&mut cache, number + 1);
@@ -96,7 +95,7 @@ fn adding_after_reading_is_seen() {
 #[test]
 fn no_file_stays_behind() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     cache.add(&batch(0)).expect("room enough");
     if cfg!(unix) {
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "not even while it is used");
@@ -106,20 +105,9 @@ fn no_file_stays_behind() {
 }
 
 #[test]
-fn memory_beyond_the_limit_is_an_error_that_says_what_to_do() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut cache = BlockCache::new(config(CacheMode::Memory, block_bytes() * 2, folder.path()), 0);
-    cache.add(&batch(0)).expect("room enough");
-    cache.add(&batch(1)).expect("room enough");
-    let error = cache.add(&batch(2)).expect_err("no room");
-    assert!(matches!(error, Error::CacheLimit { kept_bytes, .. } if kept_bytes == block_bytes() * 2));
-    assert!(error.to_string().contains("on disk"), "{error}");
-}
-
-#[test]
 fn a_missing_folder_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().expect("a folder").path().join("gone");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, &folder), 0);
+    let mut cache = BlockCache::new(config(0, &folder), 0);
     let error = cache.add(&batch(0)).expect_err("no folder");
     assert!(error.to_string().contains("gone"), "{error}");
 }
@@ -148,7 +136,7 @@ fn a_full_disk_is_an_error_with_file_size_and_reason() {
     let path = folder.path().join("small");
     let file = fs::File::create(&path).expect("a file");
     let room = block_bytes() as usize * 5 / 2;
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     cache.disk = Some(BlockFile::new(path.clone(), file, Box::new(SmallDisk(room))));
     cache.add(&batch(0)).expect("room enough");
     cache.add(&batch(1)).expect("room enough");
@@ -166,7 +154,7 @@ fn a_full_disk_is_an_error_with_file_size_and_reason() {
 fn a_device_without_room_is_an_error_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let full = || OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     cache.disk = Some(BlockFile::new(folder.path().join("named"), full(), Box::new(full())));
     let text = cache.add(&batch(0)).expect_err("the device is full").to_string();
     assert!(text.contains("No space left on device") && text.contains("named"), "{text}");
@@ -178,7 +166,7 @@ fn a_block_damaged_on_disk_is_an_error_with_its_place() {
     let path = folder.path().join("damaged");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
     let mut writer = file.try_clone().expect("a handle");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     cache.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
     cache.add(&batch(0)).expect("room enough");
     cache.add(&batch(1)).expect("room enough");
@@ -201,7 +189,7 @@ fn a_file_cut_short_is_an_error_with_both_sizes() {
     let path = folder.path().join("short");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
     let writer = file.try_clone().expect("a handle");
-    let mut cache = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    let mut cache = BlockCache::new(config(0, folder.path()), 0);
     cache.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
     cache.add(&batch(0)).expect("room enough");
     cache.add(&batch(1)).expect("room enough");
@@ -217,7 +205,7 @@ fn a_file_cut_short_is_an_error_with_both_sizes() {
 #[test]
 fn a_block_damaged_in_memory_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut cache = BlockCache::new(config(CacheMode::Memory, 1 << 20, folder.path()), 0);
+    let mut cache = BlockCache::new(config(1 << 20, folder.path()), 0);
     assert!(cache.is_empty());
     cache.add(&batch(0)).expect("room enough");
     assert!(!cache.is_empty() && cache.len() == 1);
@@ -236,7 +224,7 @@ fn a_block_damaged_in_memory_is_an_error_that_says_so() {
 fn tasks_of_one_folder_have_files_of_their_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut cache: Vec<BlockCache> =
-        (0..3).map(|task| BlockCache::new(config(CacheMode::Disk, 0, folder.path()), task)).collect();
+        (0..3).map(|task| BlockCache::new(config(0, folder.path()), task)).collect();
     for (number, cache) in (0..).zip(&mut cache) {
         cache.add(&batch(number)).expect("room enough");
     }

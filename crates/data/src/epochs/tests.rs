@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bad_lines::{BadLinePolicy, BadLineTally};
-use crate::cache::CacheMode;
 use crate::format::RecordReader;
 use crate::label::LabelRule;
 use crate::sink::{HoldoutRule, Sink};
@@ -34,9 +33,14 @@ impl RecordReader for Numbered {
     }
 }
 
+/// Limits with which all blocks are cached in memory, all on disk, and the first ones in memory.
+const MEMORY: u64 = 1 << 30;
+const DISK: u64 = 0;
+const BOTH: u64 = 5_000;
+
 fn task_data(
     count: u64,
-    keep: Option<CacheMode>,
+    memory_limit_bytes: Option<u64>,
     shuffle: Shuffle,
     batch_size: impl Into<BatchSize>,
     folder: &tempfile::TempDir,
@@ -45,11 +49,8 @@ fn task_data(
         Box::new(Numbered { next: 0, count }),
         Sink::new(LabelRule::Real, BadLineTally::new(BadLinePolicy::Fail)),
     );
-    let keep = keep.map(|mode| CacheConfig {
-        mode,
-        memory_limit_bytes: if mode == CacheMode::Both { 5_000 } else { 1 << 30 },
-        folder: folder.path().to_owned(),
-    });
+    let keep = memory_limit_bytes
+        .map(|memory_limit_bytes| CacheConfig { memory_limit_bytes, folder: folder.path().to_owned() });
     TaskData::new(reader, keep, shuffle, 1, 0, batch_size)
 }
 
@@ -101,10 +102,10 @@ proptest! {
         scan: bool,
         is_numbered: bool,
         shuffle in prop::sample::select(vec![Shuffle::None, Shuffle::Batches, Shuffle::Records]),
-        mode in prop::sample::select(vec![CacheMode::Memory, CacheMode::Disk, CacheMode::Both]),
+        memory_limit in prop::sample::select(vec![MEMORY, DISK, BOTH]),
     ) {
         let folder = folder();
-        let mut data = task_data(count, Some(mode), shuffle, batch_size, &folder);
+        let mut data = task_data(count, Some(memory_limit), shuffle, batch_size, &folder);
         if is_numbered {
             data.number_records();
         }
@@ -135,8 +136,8 @@ proptest! {
 #[test]
 fn kept_epochs_equal_the_first_to_the_bit() {
     let folder = folder();
-    for mode in [CacheMode::Memory, CacheMode::Disk, CacheMode::Both] {
-        let mut data = task_data(1000, Some(mode), Shuffle::None, 64, &folder);
+    for limit in [MEMORY, DISK, BOTH] {
+        let mut data = task_data(1000, Some(limit), Shuffle::None, 64, &folder);
         let first = epoch(&mut data, 0);
         assert_eq!(epoch(&mut data, 1), first);
         assert_eq!(epoch(&mut data, 2), first);
@@ -147,8 +148,8 @@ fn kept_epochs_equal_the_first_to_the_bit() {
 fn the_order_hangs_on_seed_and_epoch_alone() {
     let folder = folder();
     for shuffle in [Shuffle::Batches, Shuffle::Records] {
-        let mut a = task_data(5000, Some(CacheMode::Memory), shuffle, 20, &folder);
-        let mut b = task_data(5000, Some(CacheMode::Disk), shuffle, 20, &folder);
+        let mut a = task_data(5000, Some(MEMORY), shuffle, 20, &folder);
+        let mut b = task_data(5000, Some(DISK), shuffle, 20, &folder);
         b.scan().expect("room enough");
         let (_, first, second) = (epoch(&mut a, 0), epoch(&mut a, 1), epoch(&mut a, 2));
         assert_eq!(epoch(&mut b, 2), second, "epoch 2 without an epoch 1");
@@ -161,7 +162,7 @@ fn the_order_hangs_on_seed_and_epoch_alone() {
 fn a_run_that_continues_has_the_epochs_that_would_have_followed() {
     let folder = folder();
     for shuffle in [Shuffle::Batches, Shuffle::Records] {
-        let data = || task_data(2000, Some(CacheMode::Memory), shuffle, 20, &folder);
+        let data = || task_data(2000, Some(MEMORY), shuffle, 20, &folder);
         let (mut whole, mut continued) = (data(), data());
         let expected: Vec<_> = (0..4).map(|number| epoch(&mut whole, number)).collect();
         continued.set_first_epoch(2);
@@ -177,7 +178,7 @@ fn a_run_that_continues_has_the_epochs_that_would_have_followed() {
 fn records_leave_their_batches_when_records_are_shuffled() {
     let folder = folder();
     let neighbours = |numbers: &[u64]| numbers.windows(2).filter(|w| w[0] + 1 == w[1]).count();
-    let mut data = task_data(5000, Some(CacheMode::Memory), Shuffle::Records, 20, &folder);
+    let mut data = task_data(5000, Some(MEMORY), Shuffle::Records, 20, &folder);
     data.scan().expect("room enough");
     let mixed = records(&epoch(&mut data, 0));
     // In a window of 320 records a neighbour follows by chance once in 320 cases.
@@ -190,7 +191,7 @@ fn records_leave_their_batches_when_records_are_shuffled() {
 #[test]
 fn an_epoch_left_early_is_parsed_to_its_end_before_the_next() {
     let folder = folder();
-    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 7, &folder);
+    let mut data = task_data(100, Some(MEMORY), Shuffle::None, 7, &folder);
     data.start_epoch(0).expect("it starts");
     assert!(data.next().expect("a batch").is_some());
     assert_eq!(records(&epoch(&mut data, 1)), (0..100).collect::<Vec<_>>());
@@ -209,7 +210,7 @@ fn a_second_epoch_of_nothing_kept_is_an_error_that_says_so() {
 #[test]
 fn held_out_records_are_in_no_epoch() {
     let folder = folder();
-    let mut data = task_data(1000, Some(CacheMode::Memory), Shuffle::Records, 10, &folder);
+    let mut data = task_data(1000, Some(MEMORY), Shuffle::Records, 10, &folder);
     data.reader_mut().set_holdout(HoldoutRule::Share(0.2, stream(1, Purpose::Validation, 0, 0)));
     let first = epoch(&mut data, 0);
     let held = records(&data.take_holdout());
@@ -222,7 +223,7 @@ fn held_out_records_are_in_no_epoch() {
 #[test]
 fn growing_batches_grow_over_all_epochs() {
     let folder = folder();
-    let mut data = task_data(20_000, Some(CacheMode::Memory), Shuffle::Records, BatchSize::Growing, &folder);
+    let mut data = task_data(20_000, Some(MEMORY), Shuffle::Records, BatchSize::Growing, &folder);
     let sizes = |batches: &[Batch]| batches.iter().map(Batch::record_count).collect::<Vec<_>>();
     let first = sizes(&epoch(&mut data, 0));
     assert_eq!(first[0], BatchSize::SMALLEST);
@@ -233,7 +234,7 @@ fn growing_batches_grow_over_all_epochs() {
 #[test]
 fn what_is_kept_is_counted() {
     let folder = folder();
-    let mut data = task_data(100, Some(CacheMode::Disk), Shuffle::None, 10, &folder);
+    let mut data = task_data(100, Some(DISK), Shuffle::None, 10, &folder);
     assert_eq!(data.cache_stats(), CacheStats::default());
     data.scan().expect("room enough");
     let stats = data.cache_stats();
@@ -252,14 +253,10 @@ fn a_memory_stream_repeats_its_batches() {
 
 #[test]
 fn read_ahead_every_batch_is_the_same_in_every_epoch() {
-    for (keep, shuffle) in [
-        (CacheMode::Memory, Shuffle::None),
-        (CacheMode::Both, Shuffle::Records),
-        (CacheMode::Disk, Shuffle::Batches),
-    ] {
+    for (limit, shuffle) in [(MEMORY, Shuffle::None), (BOTH, Shuffle::Records), (DISK, Shuffle::Batches)] {
         let (one, two) = (folder(), folder());
-        let mut plain = task_data(900, Some(keep), shuffle, BatchSize::Growing, &one);
-        let mut inner = task_data(900, Some(keep), shuffle, BatchSize::Growing, &two);
+        let mut plain = task_data(900, Some(limit), shuffle, BatchSize::Growing, &one);
+        let mut inner = task_data(900, Some(limit), shuffle, BatchSize::Growing, &two);
         let mut ahead = crate::LookAhead::new(&mut inner);
         for number in 0..3 {
             let wanted = epoch(&mut plain, number);
@@ -278,9 +275,8 @@ fn scanned_data_are_read_as_if_they_had_not_been_scanned() {
     let folder = folder();
     for shuffle in [Shuffle::None, Shuffle::Batches, Shuffle::Records] {
         for (scanned_size, size) in [(7, 7), (7, 20), (20, 7)] {
-            let mut plain = task_data(500, Some(CacheMode::Memory), shuffle, size, &folder);
-            let mut scanned =
-                task_data(500, Some(CacheMode::Memory), Shuffle::Batches, scanned_size, &folder);
+            let mut plain = task_data(500, Some(MEMORY), shuffle, size, &folder);
+            let mut scanned = task_data(500, Some(MEMORY), Shuffle::Batches, scanned_size, &folder);
             scanned.scan().expect("room enough");
             scanned.reconfigure(BatchSize::Fixed(size), shuffle, false, None).expect("room enough");
             for number in 0..3 {
@@ -296,10 +292,10 @@ fn records_are_held_out_of_scanned_data_as_while_they_are_read() {
     let folder = folder();
     let chance = || stream(1, Purpose::Validation, 0, 0);
     for size in [7, 20] {
-        let mut plain = task_data(500, Some(CacheMode::Memory), Shuffle::Records, size, &folder);
+        let mut plain = task_data(500, Some(MEMORY), Shuffle::Records, size, &folder);
         plain.reader_mut().set_holdout(HoldoutRule::Share(0.1, chance()));
         plain.scan().expect("room enough");
-        let mut scanned = task_data(500, Some(CacheMode::Memory), Shuffle::Batches, 7, &folder);
+        let mut scanned = task_data(500, Some(MEMORY), Shuffle::Batches, 7, &folder);
         scanned.scan().expect("room enough");
         let holdout = Some((0.1, chance()));
         scanned.reconfigure(BatchSize::Fixed(size), Shuffle::Records, true, holdout).expect("room enough");
@@ -314,8 +310,8 @@ fn records_are_held_out_of_scanned_data_as_while_they_are_read() {
 #[test]
 fn growing_batches_grow_over_scanned_data_too() {
     let folder = folder();
-    let mut plain = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, BatchSize::Growing, &folder);
-    let mut scanned = task_data(20_000, Some(CacheMode::Memory), Shuffle::None, 1000, &folder);
+    let mut plain = task_data(20_000, Some(MEMORY), Shuffle::None, BatchSize::Growing, &folder);
+    let mut scanned = task_data(20_000, Some(MEMORY), Shuffle::None, 1000, &folder);
     scanned.scan().expect("room enough");
     scanned.reconfigure(BatchSize::Growing, Shuffle::None, false, None).expect("room enough");
     assert!(epoch(&mut scanned, 0) == epoch(&mut plain, 0));
@@ -324,7 +320,7 @@ fn growing_batches_grow_over_scanned_data_too() {
 #[test]
 fn what_an_epoch_reads_from_the_cache_is_kept_until_its_end() {
     let folder = folder();
-    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 10, &folder);
+    let mut data = task_data(100, Some(MEMORY), Shuffle::None, 10, &folder);
     data.start_epoch(0).expect("it starts");
     data.next().expect("a batch");
     data.start_epoch(1).expect("it starts");
@@ -336,7 +332,7 @@ fn what_an_epoch_reads_from_the_cache_is_kept_until_its_end() {
     assert_eq!((count, data.cache_stats().block_count), (100, 10));
 
     // The only epoch reads the files, and need not store what it reads.
-    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 10, &folder);
+    let mut data = task_data(100, Some(MEMORY), Shuffle::None, 10, &folder);
     data.start_epoch(0).expect("it starts");
     data.release_cache();
     while data.next().expect("read").is_some() {}
@@ -347,7 +343,7 @@ fn what_an_epoch_reads_from_the_cache_is_kept_until_its_end() {
 #[test]
 fn batches_whose_records_are_all_held_out_are_left_out() {
     let folder = folder();
-    let mut data = task_data(50, Some(CacheMode::Memory), Shuffle::None, 1, &folder);
+    let mut data = task_data(50, Some(MEMORY), Shuffle::None, 1, &folder);
     data.reader_mut().set_holdout(HoldoutRule::Share(0.9, stream(1, Purpose::Validation, 0, 0)));
     let batches = epoch(&mut data, 0);
     let held = data.take_holdout().iter().map(Batch::record_count).sum::<usize>();
@@ -365,7 +361,7 @@ fn a_batch_belongs_to_an_epoch() {
 #[test]
 #[should_panic(expected = "an epoch was started")]
 fn settings_are_fixed_once_an_epoch_was_started() {
-    let mut data = task_data(10, Some(CacheMode::Memory), Shuffle::None, 3, &folder());
+    let mut data = task_data(10, Some(MEMORY), Shuffle::None, 3, &folder());
     data.start_epoch(0).expect("it starts");
     let _ = data.reconfigure(BatchSize::Fixed(2), Shuffle::None, false, None);
 }

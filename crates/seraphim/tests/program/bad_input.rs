@@ -358,7 +358,7 @@ fn a_full_disk_under_kept_blocks_is_an_error_of_writing() {
     let folder = Folder::new();
     let data = folder.write("a.libsvm", clicks(100, 1));
     let scratch = folder.write("no_folder", "");
-    let keep = ["--keep", "disk", "--scratch", &scratch, "--set", "epochs=2"];
+    let keep = ["--memory-limit", "0", "--scratch", &scratch, "--set", "epochs=2"];
     let model = folder.path("model");
     let error = fail(IO, &[&["train", "lr", "--data", &data, "--model", &model][..], &keep].concat());
     assert!(error.contains("no_folder"), "{error}");

@@ -112,7 +112,7 @@ fn the_failure_that_is_told_is_the_same_in_every_run() {
             IO,
             &short,
             "no/folder",
-            &["--keep", "disk", "--scratch", &missing, "--bad-lines", "skip=1", "--set", "epochs=2"],
+            &["--memory-limit", "0", "--scratch", &missing, "--bad-lines", "skip=1", "--set", "epochs=2"],
         ),
     ];
     for (code, data, part, more) in cases {
@@ -183,12 +183,12 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     let (model, scratch) = (folder.path("model"), folder.path("scratch"));
     std::fs::create_dir(&scratch).unwrap();
     let common = ["train", "lr", "--data", &data, "--model", &model, "--scratch", &scratch, "--tasks", "2"];
-    let keep = ["--keep", "disk", "--set", "epochs=2"];
+    let keep = ["--memory-limit", "0", "--set", "epochs=2"];
     let error = on_a_full_disk(16, &[&common[..], &keep].concat());
     assert!(error.contains("cache file") && error.contains(&scratch), "{error}");
     assert_eq!(names(&folder), ["a.libsvm", "scratch"]);
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
-    let error = on_a_full_disk(0, &[&common[..], &["--keep", "memory"]].concat());
+    let error = on_a_full_disk(0, &common);
     assert!(error.contains("cannot write") && error.contains("weights.safetensors"), "{error}");
     assert_eq!(names(&folder), ["a.libsvm", "scratch"]);
     succeed(&common);

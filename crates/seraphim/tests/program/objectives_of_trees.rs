@@ -280,7 +280,7 @@ fn the_objective_follows_from_the_labels_and_the_reason_is_told() {
         let given = format!("objective={objective}");
         run(&["--model", &folder.path("given"), "--set", &given]);
         assert!(weights("auto") == weights("given"), "{told}: other bytes than {given}");
-        for more in [&["--tasks", "3"][..], &["--servers", "2", "--workers", "2"], &["--keep", "disk"]] {
+        for more in [&["--tasks", "3"][..], &["--servers", "2", "--workers", "2"], &["--memory-limit", "0"]] {
             run(&[&["--model", &folder.path("many")], more].concat());
             assert!(weights("auto") == weights("many"), "{told} {more:?}: other bytes");
         }
