@@ -113,6 +113,7 @@ impl Outputs {
     }
 
     /// Adds the files that these inputs name to what the command reads.
+    #[must_use]
     pub fn with_inputs(mut self, inputs: &[String]) -> Self {
         let named = data::input_paths(inputs).into_iter();
         self.inputs.extend(named.map(|path| (FileIdentity::of(&path), path)));
@@ -120,6 +121,7 @@ impl Outputs {
     }
 
     /// Adds a model that the command reads or writes.
+    #[must_use]
     pub fn with_model(mut self, path: &Path) -> Self {
         self.models.push((FileIdentity::of(path), path.into()));
         self

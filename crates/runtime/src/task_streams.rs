@@ -25,6 +25,7 @@ impl<'a> MeteredStream<'a> {
     }
 
     /// Sets a callback for the end of an epoch: it checks for Ctrl-C, which ends standard input too.
+    #[must_use]
     pub fn on_epoch_end(mut self, then: &'a (dyn Fn() -> bool + Sync)) -> Self {
         self.at_end = Some(then);
         self
@@ -115,6 +116,7 @@ impl<'a> TimedValidation<'a> {
     }
 
     /// Has the batches of a validation file counted by `recorder`. `schema` has the names of columns.
+    #[must_use]
     pub fn with_coverage(mut self, recorder: CoverageRecorder, schema: Schema) -> Self {
         self.coverage = Some((recorder, schema));
         self

@@ -115,9 +115,9 @@ impl JobRunner {
             Ok(RunEnd::Finished(_) | RunEnd::TasksMove(_)) => unreachable!("nothing was trained"),
             Err(RunFailure { error, lost: None, is_disconnected, .. }) if error.exit() == Exit::Io => {
                 Err(Loss::wait(link, is_disconnected, self.lease + LOSS_GRACE)
-                    .map_or(error, |loss| loss.error()))
+                    .map_or(*error, |loss| loss.error()))
             }
-            Err(failure) => Err(failure.error),
+            Err(failure) => Err(*failure.error),
         }
     }
 
@@ -142,7 +142,7 @@ impl JobRunner {
             let may_run_again =
                 runs.loss_count < job.restarts && !failure.is_cancelled && !self.interrupt.is_raised();
             if !may_run_again {
-                return Err(failure.error);
+                return Err(*failure.error);
             }
             let (error, noticed_at) = self.loss_behind(link, failure)?;
             runs.loss_count += 1;
@@ -175,7 +175,7 @@ impl JobRunner {
             Some(loss) => Ok((loss.error().to_string(), loss.noticed_at)),
             // No member is lost, but a member has lost its part of the run, as one that was away.
             None if error.is_loss() => Ok((error.to_string(), noticed_at)),
-            None => Err(error),
+            None => Err(*error),
         }
     }
 
@@ -217,7 +217,7 @@ impl JobRunner {
         let mut parameters = ServerParameters { link, token, durability, servers: None, poller: None };
         let ended = drive(driver, &mut workers, &mut parameters, &self.interrupt);
         ended.map_err(|error| RunFailure {
-            error,
+            error: Box::new(error),
             lost: workers.lost.take().map(Box::new),
             is_disconnected: !workers.disconnected.is_empty(),
             is_cancelled: workers.is_cancelled,
@@ -306,7 +306,7 @@ impl Runs {
 
 /// Why a run has failed.
 struct RunFailure {
-    error: Error,
+    error: Box<Error>,
     /// The loss that the master has reported.
     lost: Option<Box<Loss>>,
     /// Whether the connection of a member had ended.
@@ -318,7 +318,7 @@ struct RunFailure {
 impl RunFailure {
     /// The job itself is the reason.
     fn of_job(error: Error) -> Self {
-        Self { error, lost: None, is_disconnected: false, is_cancelled: false }
+        Self { error: Box::new(error), lost: None, is_disconnected: false, is_cancelled: false }
     }
 }
 

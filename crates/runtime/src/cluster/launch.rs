@@ -370,6 +370,7 @@ impl ChildProcesses {
         Self { children: Vec::new(), restarts, listener: Arc::new(SilentProgress) }
     }
 
+    #[must_use]
     pub fn with_listener(mut self, listener: Arc<dyn ProgressListener>) -> Self {
         self.listener = listener;
         self
