@@ -195,7 +195,7 @@ impl Driver {
         has_snapshot: bool,
         holds_tasks: bool,
     ) {
-        let job = json!(self.job);
+        let job = json!(self.job.given);
         let Phase::Training(training) = &mut self.phase else { return };
         let state = DriverState { monitor: training.monitor.state(), step_count: training.step_count };
         let layout = training.setup.layout.clone();

@@ -21,6 +21,7 @@
 //! | [`error`] | the errors of jobs, and the exit code of each |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests begin at any time"))]
 
 pub mod amounts;
 mod checkpoint_state;

@@ -165,7 +165,7 @@ fn add_statements(name: &str, kind: &str, value: &Value, statements: &mut BTreeM
     match value {
         Value::Object(fields) => {
             fields.iter().for_each(|(key, value)| {
-                add_statements(&below(name, key), &below(kind, key), value, statements)
+                add_statements(&below(name, key), &below(kind, key), value, statements);
             });
         }
         Value::Array(items) => {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn refused(order: &JobSubmission) -> String {
-        let error = check(order, PathBase::Unknown, &families::all()).err().expect("it cannot be");
+        let error = check(order, PathBase::Unknown, &families::all()).expect_err("it cannot be");
         assert_eq!(error.exit(), Exit::Usage, "{error}");
         error.to_string()
     }

@@ -41,9 +41,7 @@ pub fn saved_job_of(manifest: &checkpoint::Manifest, location: &str) -> Result<R
             "open a session of the parameter service with them",
         ));
     }
-    // Earlier versions have only the texts.
-    let given = manifest.job.get("given").unwrap_or(&manifest.job);
-    Ok(RawJob::from_submitted(given)?)
+    Ok(RawJob::from_submitted(&manifest.job)?)
 }
 
 /// The folder and the number of the checkpoint to continue from; without a number, the newest one.
