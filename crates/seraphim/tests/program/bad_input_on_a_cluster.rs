@@ -22,10 +22,10 @@ const CONNECTIONS: usize = 10_000;
 /// Pause of a slow worker before a batch, so that a job runs during the test.
 const SLOW_MS: u64 = 20;
 
-/// A job of about 3 seconds with that slow worker.
+/// A job of some seconds with that slow worker.
 fn job<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     let fixed = ["lr", "--data", data, "--model", model, "--tasks", "2", "--servers", "1", "--workers", "2"];
-    [&fixed[..], &["--set", "epochs=18", "--set", "batch_size=128"]].concat()
+    [&fixed[..], &["--set", "epochs=120", "--set", "batch_size=128"]].concat()
 }
 
 /// Trains the model of the job without a cluster and returns its path.

@@ -19,9 +19,9 @@ use crate::common::{Folder, number, real_data, succeed};
 /// Largest difference from the log loss of the BSP run in one process: the promise of the project.
 const LOSS_TOLERANCE: f64 = 1e-3;
 const TASKS: &str = "4";
-/// Milliseconds, about ten times a step of these settings without pauses. The test prints that time too; it is about 1
+/// Milliseconds, about twenty times a step of these settings without pauses. The test prints that time too; it is about 1
 /// ms.
-const PAUSE_MS: u64 = 10;
+const PAUSE_MS: u64 = 20;
 /// 8 epochs of 32561 / 4 records, in batches of 128.
 const STEPS: f64 = 8.0 * 64.0;
 /// A staleness that hides a pause.
