@@ -1,4 +1,4 @@
-//! Chooses which failure of a job's tasks is reported: see [`crate::run::failure`].
+//! Chooses which failure of a job's tasks is reported: see [`crate::failure`].
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

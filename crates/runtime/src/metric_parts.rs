@@ -22,7 +22,7 @@ pub fn batch_metrics(
 /// message.
 const PART_BATCHES: usize = 256;
 
-/// Merges the metrics of batches to parts of at most [`PART_BATCHES`] batches of one chunk. The parts are then merged in
+/// Merges the metrics of batches to parts of at most `PART_BATCHES` batches of one chunk. The parts are then merged in
 /// the order of the input: so the sums do not depend on which process has scored which chunk.
 pub struct MetricParts {
     part: MetricAccumulator,

@@ -19,7 +19,7 @@ fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
 }
 
 /// Writes the model under the first of the names of `path_of`, from 1, at which there is nothing; `job.model` is that one
-/// then. Only the first one may replace something. The manifest and the matrices are as for [`save`].
+/// then. Only the first one may replace something. The manifest and the matrices are as for `save`.
 pub fn save_under(
     (job, algorithm): (&mut TrainJob, &dyn algo::Job),
     path_of: impl Fn(u32) -> PathBuf,

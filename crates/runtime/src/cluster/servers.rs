@@ -124,7 +124,7 @@ impl Servers {
         Self::connect_as(Role::Tool, layout, token, RetryPolicy::default())
     }
 
-    /// Connects to all lanes with this role, see [`LaneClients::connect`].
+    /// Connects to all lanes with this role, see `LaneClients::connect`.
     pub fn connect_as(
         role: Role,
         layout: &JobLayout,
