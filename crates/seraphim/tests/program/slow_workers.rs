@@ -52,15 +52,15 @@ fn tasks_of_a_slow_worker_move_and_the_bytes_are_the_same() {
 #[test]
 fn a_slow_worker_is_named_and_its_tasks_stay_if_they_cannot_be_saved() {
     let world = World::new();
-    let (said, _) = world.run(&world.folder.path("a"), &["--set", "epochs=25"]);
+    let (said, _) = world.run(&world.folder.path("a"), &["--set", "epochs=200"]);
     assert!(said.contains("worker-2 needs"), "{said}");
     assert!(said.contains("the median of 3 workers: --slow-worker move gives its tasks to others"), "{said}");
-    let off = ["--set", "epochs=25", "--slow-worker", "move", "--checkpoint-every", "off"];
+    let off = ["--set", "epochs=200", "--slow-worker", "move", "--checkpoint-every", "off"];
     let (said, _) = world.run(&world.folder.path("b"), &off);
     assert!(
         said.contains("its tasks cannot move to others: the job was submitted with checkpoint_every"),
         "{said}"
     );
-    let (said, _) = world.run(&world.folder.path("c"), &["--set", "epochs=25", "--slow-worker", "off"]);
+    let (said, _) = world.run(&world.folder.path("c"), &["--set", "epochs=200", "--slow-worker", "off"]);
     assert!(!said.contains("worker-2 needs"), "{said}");
 }
