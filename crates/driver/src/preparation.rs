@@ -183,7 +183,7 @@ impl Driver {
             .collect();
         self.effects.push(Effect::Parameters(ParametersRequest::Create {
             layout: Box::new(layout.clone()),
-            modules: self.job.modules.list().to_vec(),
+            modules: self.job.modules().list().to_vec(),
             workers,
         }));
         self.phase = Phase::Creating(Box::new(Setup {

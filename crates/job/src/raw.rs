@@ -167,6 +167,11 @@ impl RawJob {
         })
     }
 
+    /// The modules that came with the job.
+    pub fn brought_modules(&self) -> &Modules {
+        &self.modules
+    }
+
     /// The files of the key `functions`.
     pub fn module_files(&self) -> &[String] {
         self.get("functions").map_or(&[], |(_, files)| files)
@@ -220,16 +225,6 @@ impl RawJob {
     /// The paths of a key as they were written, if they have been made absolute since.
     pub fn written(&self, name: &str) -> Option<&[String]> {
         self.written.get(name).map(Vec::as_slice)
-    }
-
-    /// Returns this job with the parameters of its algorithm set to `set`.
-    #[must_use]
-    pub fn with_settings(mut self, set: &BTreeMap<String, String>) -> Self {
-        let pairs = set.iter().map(|(name, value)| format!("{name}={value}"));
-        let entry =
-            self.values.entry("set".into()).or_insert_with(|| (ValueOrigin::Flag("set".into()), Vec::new()));
-        entry.1 = pairs.collect();
-        self
     }
 
     /// Returns this job with `flags`, which override its values. The parameters of `--set` are merged individually.

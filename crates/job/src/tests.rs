@@ -145,7 +145,7 @@ fn a_submitted_job_that_names_modules_brings_them() {
         "modules": ["AGFzbQ=="],
     }));
     let raw = raw.unwrap();
-    assert_eq!(TrainJob::check(&raw, &families::all()).unwrap().modules.list()[0].0, b"\0asm");
+    assert_eq!(TrainJob::check(&raw, &families::all()).unwrap().modules().list()[0].0, b"\0asm");
     let again = RawJob::from_submitted(&serde_json::to_value(&raw).unwrap()).unwrap();
     assert_eq!(again.modules().unwrap(), raw.modules().unwrap());
 }

@@ -41,6 +41,7 @@ impl TrainJob {
             let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
             return Err(Error::MissingKey { command: "train", what: "an algorithm", flag });
         };
+        raw.modules()?;
         let input = input_for(&checker, InputPurpose::Training)?;
         let set = parameters(&checker)?;
         let parameters = families.configure(algorithm, &set.into_iter().collect())?;
@@ -74,7 +75,6 @@ impl TrainJob {
             model,
             from,
             overwrite: checker.switch("overwrite")?,
-            modules: raw.modules()?.clone(),
             size: cluster_size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
             run_options: run_options(&checker)?,

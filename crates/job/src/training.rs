@@ -43,8 +43,6 @@ pub struct TrainJob {
     pub from: Option<PathBuf>,
     /// Whether an existing model is replaced.
     pub overwrite: bool,
-    /// WebAssembly modules with PS functions.
-    pub modules: Modules,
     /// Numbers of servers and workers; none: the job runs in one process.
     pub size: Option<ClusterSize>,
     /// Encoding of values between servers and workers.
@@ -107,6 +105,11 @@ impl WrittenPaths {
 }
 
 impl TrainJob {
+    /// WebAssembly modules with PS functions.
+    pub fn modules(&self) -> &Modules {
+        self.given.brought_modules()
+    }
+
     /// Which training records are held out for validation.
     pub fn holdout(&self) -> Holdout<'_> {
         let share = self.validation_share;

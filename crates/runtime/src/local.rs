@@ -57,7 +57,7 @@ pub fn train(
             "give --servers N and --workers N, or leave it out: checkpoints serve one process",
         ));
     }
-    let functions = extend_table(&job.modules, environment.functions)?;
+    let functions = extend_table(job.modules(), environment.functions)?;
     check_outputs(job)?;
     let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
     let memory_bytes = machine::memory_bytes();
@@ -86,8 +86,7 @@ pub fn train(
     let RunEnd::Finished(finished) = result? else {
         unreachable!("the only worker has nobody to give tasks to")
     };
-    let mut report = finished.report;
-    report.peak_memory_bytes = machine::peak_memory_bytes();
+    let report = finished.report;
     if let Some(path) = &job.report {
         write_report(&report, path)?;
     }

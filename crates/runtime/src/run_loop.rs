@@ -7,6 +7,7 @@ use driver::{Effect, Error, Event, JobDriver, ParametersRequest, RunEnd, Snapsho
 use serde_json::{Map, Value};
 
 use crate::interrupt::Interrupt;
+use crate::machine;
 
 /// Maximum time between two looks at the clock and at the user's wish to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -70,7 +71,7 @@ pub fn drive(
                     parameters.add_status(&mut status);
                     link.report_status(status);
                 }
-                Effect::End(result) => return *result,
+                Effect::End(result) => return result.map(with_peak_memory),
             }
         }
         let event = match answer {
@@ -83,4 +84,12 @@ pub fn drive(
         };
         effects = driver.on_event(Instant::now(), event);
     }
+}
+
+/// Adds to a report what only this process knows.
+fn with_peak_memory(mut end: RunEnd) -> RunEnd {
+    if let RunEnd::Finished(job) = &mut end {
+        job.report.peak_memory_bytes = machine::peak_memory_bytes();
+    }
+    end
 }

@@ -92,7 +92,7 @@ impl JobRunner {
 
     fn run_job(&self, link: &mut JobLink) -> Result<JobResult, Error> {
         let job = serde_json::from_value(link.spec.clone()).map_err(|error| Error::Cluster {
-            text: format!("the record of the job is not understood: {error}"),
+            text: format!("the job was recorded by another version of the master, submit it again: {error}"),
             exit: Exit::Internal,
         })?;
         match job {

@@ -262,7 +262,7 @@ impl WorkerJob {
         is_survey: bool,
     ) -> Result<PreparedJob, Error> {
         let (job, algorithm) = self.take_job(job)?;
-        let functions = extend_table(&job.modules, &self.context().functions)?;
+        let functions = extend_table(job.modules(), &self.context().functions)?;
         let mut input = match self.inspected.take() {
             Some(input) => input,
             None => open(&job, algorithm.as_ref(), Some(schema), self.environment())?,
