@@ -5,7 +5,7 @@ use std::time::Duration;
 use matrix::clock::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
-use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
+use rpc::message::{FaultKind, Stats, StatsReply, TaskStats, TaskStatus, TaskWait, WaitKind};
 use rpc::metrics::{Label, Metrics};
 
 use crate::job::{DeferredCall, Job};
@@ -172,9 +172,9 @@ impl Job {
 
     fn task_stats(&self, now: Duration, task: u32) -> TaskStats {
         let state = match self.clock_table.clock(task) {
-            Err(_) => TaskState::Left,
-            Ok(_) if self.clock_table.is_at_barrier(task) => TaskState::AtBarrier,
-            Ok(_) => TaskState::Live,
+            Err(_) => TaskStatus::Left,
+            Ok(_) if self.clock_table.is_at_barrier(task) => TaskStatus::AtBarrier,
+            Ok(_) => TaskStatus::Live,
         };
         let deferred = self
             .deferred_requests

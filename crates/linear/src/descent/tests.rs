@@ -12,6 +12,8 @@ use matrix::{
 use super::Settings;
 use super::line_search::{SearchDecision, WolfeSearch};
 use super::minimizer::{DescentCommand, DescentFailure, Minimizer};
+use super::proximal::dot;
+use super::two_loop::tests::reference_direction;
 use super::vectors::{GRADIENT, POINT, VectorLayout};
 
 const COLUMNS: usize = 700;
@@ -131,10 +133,6 @@ fn valley(z: &[f64]) -> (f64, Vec<f64>) {
     (value, gradient)
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// Plain L-BFGS on vectors in memory: Nocedal and Wright, algorithm 7.5.
 fn reference(history: usize, steps: usize) -> Vec<Vec<f64>> {
     let mut z = vec![0.0; COLUMNS];
@@ -142,28 +140,14 @@ fn reference(history: usize, steps: usize) -> Vec<Vec<f64>> {
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
     let mut points = Vec::new();
     while points.len() < steps {
-        let mut q = g.clone();
-        let mut alphas = Vec::new();
-        for (s, y) in pairs.iter().rev() {
-            let alpha = dot(s, &q) / dot(s, y);
-            q.iter_mut().zip(y).for_each(|(q, y)| *q -= alpha * y);
-            alphas.push(alpha);
-        }
-        let gamma = pairs.last().map_or(1.0, |(s, y)| dot(s, y) / dot(y, y));
-        for q in &mut q {
-            *q *= gamma;
-        }
-        for ((s, y), alpha) in pairs.iter().zip(alphas.iter().rev()) {
-            let beta = dot(y, &q) / dot(s, y);
-            q.iter_mut().zip(s).for_each(|(q, s)| *q += (alpha - beta) * s);
-        }
+        let direction = reference_direction(&pairs, &g);
         let first = if pairs.is_empty() { 1.0 / dot(&g, &g).sqrt().max(1.0) } else { 1.0 };
-        let mut search = WolfeSearch::new(value, -dot(&g, &q), first).unwrap();
+        let mut search = WolfeSearch::new(value, dot(&g, &direction), first).unwrap();
         loop {
             let t = search.length();
-            let new: Vec<f64> = z.iter().zip(&q).map(|(z, q)| z - t * q).collect();
+            let new: Vec<f64> = z.iter().zip(&direction).map(|(z, d)| z + t * d).collect();
             let (new_value, new_g) = valley(&new);
-            if search.observe(new_value, -dot(&new_g, &q)) == SearchDecision::Accept {
+            if search.observe(new_value, dot(&new_g, &direction)) == SearchDecision::Accept {
                 let s = new.iter().zip(&z).map(|(a, b)| a - b).collect();
                 let y = new_g.iter().zip(&g).map(|(a, b)| a - b).collect();
                 pairs.push((s, y));

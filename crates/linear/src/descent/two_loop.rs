@@ -212,19 +212,16 @@ impl PairHistory {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::proximal::dot;
     use super::*;
     use math::random::{Purpose, stream};
 
     /// Tolerance for sums of 40 terms in another order, through 6 pairs.
     const TOLERANCE: f64 = 1e-10;
 
-    fn dot(a: &[f64], b: &[f64]) -> f64 {
-        a.iter().zip(b).map(|(a, b)| a * b).sum()
-    }
-
-    /// Nocedal and Wright, algorithm 7.4, on vectors.
-    fn reference(pairs: &[(Vec<f64>, Vec<f64>)], v: &[f64]) -> Vec<f64> {
+    /// Minus the product of the inverse Hessian with `v`: Nocedal and Wright, algorithm 7.4, on vectors.
+    pub(in crate::descent) fn reference_direction(pairs: &[(Vec<f64>, Vec<f64>)], v: &[f64]) -> Vec<f64> {
         let mut q = v.to_vec();
         let mut alphas = Vec::new();
         for (s, y) in pairs.iter().rev() {
@@ -268,7 +265,7 @@ mod tests {
             assert!(memory.observe(QuasiNewtonAnswer(&answer), Some(round)));
             pairs.push((s, y));
             let factors = memory.direction();
-            let expected = reference(&pairs, &v);
+            let expected = reference_direction(&pairs, &v);
             for j in 0..columns {
                 let mut found = factors.gradient * v[j];
                 for (i, (s, y)) in pairs.iter().enumerate() {
@@ -320,7 +317,7 @@ mod tests {
             let answer = moving(&seen, &v);
             assert!(memory.observe_orthant(OrthantAnswer(&answer, seen.len()), Some(round)));
             let good: Vec<_> = seen.iter().filter(|(s, y)| dot(s, y) > 0.0).cloned().collect();
-            let (factors, expected) = (memory.direction(), reference(&good, &v));
+            let (factors, expected) = (memory.direction(), reference_direction(&good, &v));
             for j in 0..columns {
                 let mut found = factors.gradient * v[j];
                 for (i, (s, y)) in seen.iter().enumerate() {

@@ -39,4 +39,4 @@ pub use session::{
     SessionLane, SessionMap, SessionMatrix,
 };
 pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
-pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
+pub use stats::{Stats, StatsReply, TaskStats, TaskStatus, TaskWait, WaitKind};

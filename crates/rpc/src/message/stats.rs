@@ -46,7 +46,7 @@ pub struct StatsReply {
 /// Whether a task still takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TaskState {
+pub enum TaskStatus {
     /// Requests that wait for m also wait for this task.
     Live,
     /// The task waits for all others.
@@ -60,7 +60,7 @@ pub enum TaskState {
 pub struct TaskStats {
     /// The clock of the task; the last one when it has left.
     pub clock: u64,
-    pub state: TaskState,
+    pub state: TaskStatus,
     /// Whether the task has a connection to this lane now.
     pub connected: bool,
     /// The request of the task that has been deferred longest, if there is one.

@@ -11,7 +11,7 @@ use rpc::message::{
     ControlBody, Done, DropRows, Durability, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
     Joined, KeepRows, KeyList, Leave, OpenJob, PartitionRun, Pull, PullFunction, Pulled, PulledFunction,
     Push, PushFunction, PushPosition, PushStaged, Released, RenewSession, RestoreRows, Role, ScanRows,
-    Standby, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
+    Standby, Stats, StatsReply, TaskStats, TaskStatus, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -330,7 +330,7 @@ fn others() -> Vec<(&'static str, Message)> {
                 waits: (5, 6),
                 tasks: vec![TaskStats {
                     clock: 5,
-                    state: TaskState::Live,
+                    state: TaskStatus::Live,
                     connected: true,
                     wait: Some(TaskWait { call: WaitKind::Pull, waited_ms: 9, waits_for: Some(1) }),
                 }],

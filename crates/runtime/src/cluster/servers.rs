@@ -11,7 +11,7 @@ use rpc::Message;
 use rpc::layout::JobLayout;
 use rpc::message::{
     Base64Bytes, CloseJob, DropRows, Durability, Export, ExportPage, FaultKind, Import, KeepRows, OpenJob,
-    RequestId, RestoreRows, Role, ScanRows, Stats, StatsReply, TaskState, TaskStats,
+    RequestId, RestoreRows, Role, ScanRows, Stats, StatsReply, TaskStats, TaskStatus,
 };
 use worker::RetryPolicy;
 
@@ -405,13 +405,13 @@ pub fn tasks_of(replies: &[StatsReply]) -> Vec<TaskStats> {
 }
 
 fn merge_task(task: &mut TaskStats, other: &TaskStats) {
-    let left = TaskState::Left;
+    let left = TaskStatus::Left;
     task.connected = match (task.state == left, other.state == left) {
         (true, _) => other.connected,
         (false, true) => task.connected,
         (false, false) => task.connected && other.connected,
     };
-    if task.state == left || (task.state == TaskState::AtBarrier && other.state != left) {
+    if task.state == left || (task.state == TaskStatus::AtBarrier && other.state != left) {
         task.state = other.state;
     }
     task.clock = task.clock.min(other.clock);

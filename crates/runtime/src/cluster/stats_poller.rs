@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rpc::layout::JobLayout;
-use rpc::message::{Role, StatsReply, TaskState, TaskStats};
+use rpc::message::{Role, StatsReply, TaskStats, TaskStatus};
 use rpc::stop::Stop;
 use serde_json::{Value, json};
 use worker::RetryPolicy;
@@ -83,7 +83,7 @@ fn stats_json(layout: &JobLayout, replies: &[StatsReply], workers: &[String]) ->
     let count = tasks.len();
     tasks.sort_by_key(|(task, stats)| {
         let waited = stats.wait.map_or(0, |wait| wait.waited_ms);
-        (stats.state == TaskState::Left, stats.clock, std::cmp::Reverse(waited), *task)
+        (stats.state == TaskStatus::Left, stats.clock, std::cmp::Reverse(waited), *task)
     });
     tasks.truncate(SHOWN_TASKS);
     tasks.sort_by_key(|(task, _)| *task);

@@ -308,11 +308,11 @@ fn the_stats_of_tasks_say_who_waits_for_whom() {
     assert_eq!(
         tasks,
         [
-            task(1, TaskState::Live, true, wait(WaitKind::Pull)),
-            task(0, TaskState::Live, false, None),
-            task(0, TaskState::AtBarrier, true, wait(WaitKind::Barrier)),
+            task(1, TaskStatus::Live, true, wait(WaitKind::Pull)),
+            task(0, TaskStatus::Live, false, None),
+            task(0, TaskStatus::AtBarrier, true, wait(WaitKind::Barrier)),
         ]
     );
     world.send(TOOL, leave(1));
-    assert_eq!(world.stats().tasks[1].state, TaskState::Left);
+    assert_eq!(world.stats().tasks[1].state, TaskStatus::Left);
 }
