@@ -267,11 +267,11 @@ pub(super) mod tests {
             let factors = memory.direction();
             let expected = reference_direction(&pairs, &v);
             for j in 0..columns {
-                let mut found = factors.gradient * v[j];
+                let mut actual = factors.gradient * v[j];
                 for (i, (s, y)) in pairs.iter().enumerate() {
-                    found += factors.steps[i] * s[j] + factors.changes[i] * y[j];
+                    actual += factors.steps[i] * s[j] + factors.changes[i] * y[j];
                 }
-                assert!((found - expected[j]).abs() < TOLERANCE, "round {round}: {found} {}", expected[j]);
+                assert!((actual - expected[j]).abs() < TOLERANCE, "round {round}: {actual} {}", expected[j]);
             }
             assert!((factors.slope - dot(&v, &expected)).abs() < TOLERANCE * columns as f64);
             if pairs.len() == 6 {
@@ -319,11 +319,11 @@ pub(super) mod tests {
             let good: Vec<_> = seen.iter().filter(|(s, y)| dot(s, y) > 0.0).cloned().collect();
             let (factors, expected) = (memory.direction(), reference_direction(&good, &v));
             for j in 0..columns {
-                let mut found = factors.gradient * v[j];
+                let mut actual = factors.gradient * v[j];
                 for (i, (s, y)) in seen.iter().enumerate() {
-                    found += factors.steps[i] * s[j] + factors.changes[i] * y[j];
+                    actual += factors.steps[i] * s[j] + factors.changes[i] * y[j];
                 }
-                assert!((found - expected[j]).abs() < TOLERANCE, "round {round}: {found} {}", expected[j]);
+                assert!((actual - expected[j]).abs() < TOLERANCE, "round {round}: {actual} {}", expected[j]);
             }
         }
         assert_eq!(memory.slots(), [0, 1, 2, 3, 4], "they may curve where others move");
