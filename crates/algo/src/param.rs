@@ -10,7 +10,8 @@ mod tests;
 mod value;
 
 pub use checked::CheckedParams;
+pub use data::nearest;
 pub use macros::joined;
 use spec::readers;
-pub use spec::{AUTO, Bounds, Choice, ParamKind, ParamSpec, Word, help_text, nearest, words};
+pub use spec::{AUTO, Bounds, Choice, ParamKind, ParamSpec, Word, help_text, words};
 pub use value::{ParamValue, ParamValues, Value};

@@ -52,7 +52,7 @@ pub use cache::{CacheConfig, CacheStats};
 pub use columns::NumberForm;
 pub use columns::missing::is_missing;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
-pub use error::{BadLine, Error, LineError};
+pub use error::{BadLine, Error, LineError, nearest};
 pub use format::tokenizer::Tokenizer;
 pub use format::{FormatRow, FormatTable};
 pub use interactions::parse_interaction;

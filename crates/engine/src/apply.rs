@@ -16,7 +16,7 @@ use matrix::{
     MatrixId, MatrixSpec, OwnedValues, PushRule, RowBlock, Selection, VectorPool, with_values,
 };
 use model::manifest::AppliedFunction;
-use model::{MatrixSource, Model, ModelFiles, RowsInMemory};
+use model::{MatrixSource, Model, ModelReader, RowsInMemory};
 use runtime::cluster::launch::LocalServers;
 use runtime::cluster::servers::Servers;
 use runtime::modules::{extend_table, read_modules};
@@ -93,7 +93,7 @@ struct TransposedMatrix {
 pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResult, Error> {
     let modules = read_modules(&asked.modules)?;
     let functions = &extend_table(&modules, environment.functions)?;
-    let (at, table) = find(&ModelFiles::open(&asked.model, false)?, asked.table.as_deref())?;
+    let (at, table) = find(&ModelReader::open(&asked.model, false)?, asked.table.as_deref())?;
     let fault = |fault| matrix::Error::function(&table, &asked.function, fault);
     let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
     check_output(asked, writes)?;
@@ -133,7 +133,7 @@ pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResu
 }
 
 /// Returns the place and the name of the matrix of this name; the first one if none is named.
-fn find(model: &ModelFiles, name: Option<&str>) -> Result<(usize, String), Error> {
+fn find(model: &ModelReader, name: Option<&str>) -> Result<(usize, String), Error> {
     let names: Vec<&str> = model.manifest.matrices.iter().map(|entry| entry.name.as_str()).collect();
     let name = name.unwrap_or(names[0]);
     let place = names.iter().position(|known| *known == name).ok_or_else(|| {

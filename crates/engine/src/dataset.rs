@@ -1,7 +1,8 @@
 //! The records of a program: files, or arrays in memory.
 
 #[cfg(feature = "parquet")]
-use data::arrays::{Arrays, CsrArrays, DenseArrays, MemoryInputs, RecordBatch};
+use data::arrays::RecordBatch;
+use data::arrays::{Arrays, CsrArrays, DenseArrays, MemoryInputs};
 
 use driver::Error;
 

@@ -11,7 +11,7 @@ use algo::{DerivedTable, Families, MissingTable, Model};
 use data::{KeyNames, Schema};
 use driver::Error;
 use matrix::{ElementType, OwnedValues, RowBlock, with_elements};
-use model::ModelFiles;
+use model::ModelReader;
 use runtime::interrupt::Interrupt;
 use runtime::outputs;
 use runtime::outputs::{OutputKind, Outputs};
@@ -56,7 +56,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
         let outputs = Outputs::new(job.overwrite).with_model(&job.model);
         outputs.check_file("--output", &job.output, OutputKind::Table)?;
     }
-    let mut files = ModelFiles::open(&job.model, false)?;
+    let mut files = ModelReader::open(&job.model, false)?;
     let model = families.load(&files.manifest.model)?;
     let tables = tables(&files, &*model);
     let table = find(&tables, job.table.as_deref(), model.missing_table())?.to_owned();
@@ -96,7 +96,7 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
 }
 
 /// The names of the tables of a model: its matrices, and the table that it makes of them.
-fn tables(files: &ModelFiles, model: &dyn Model) -> Vec<String> {
+fn tables(files: &ModelReader, model: &dyn Model) -> Vec<String> {
     let matrices = files.manifest.matrices.iter().map(|entry| entry.name.clone());
     matrices.chain(model.derived_table().map(|derived| derived.name().to_owned())).collect()
 }
@@ -117,15 +117,15 @@ fn find<'a>(
     })
 }
 
-fn position(files: &ModelFiles, matrix: &str) -> Option<usize> {
+fn position(files: &ModelReader, matrix: &str) -> Option<usize> {
     files.manifest.matrices.iter().position(|entry| entry.name == matrix)
 }
 
 /// Reads a matrix block by block.
 fn each_block(
-    files: &mut ModelFiles,
+    files: &mut ModelReader,
     matrix: usize,
-    mut use_block: impl FnMut(&mut ModelFiles, RowBlock) -> Result<(), Error>,
+    mut use_block: impl FnMut(&mut ModelReader, RowBlock) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut key = 0;
     loop {
@@ -138,7 +138,7 @@ fn each_block(
 
 /// Makes the rows of a derived table of those of its first matrix, `main`, and the last row of all.
 fn derive_table(
-    files: &mut ModelFiles,
+    files: &mut ModelReader,
     schema: &Schema,
     derived: &mut dyn DerivedTable,
     main: usize,
@@ -182,12 +182,12 @@ struct RowReader {
 }
 
 impl RowReader {
-    fn new(files: &ModelFiles, matrix: usize) -> Self {
+    fn new(files: &ModelReader, matrix: usize) -> Self {
         let width = files.manifest.matrices[matrix].columns as usize;
         Self { matrix, width, keys: Vec::new(), rows: Vec::new(), next: 0 }
     }
 
-    fn get(&mut self, files: &mut ModelFiles, key: u64) -> Result<Option<&[f64]>, Error> {
+    fn get(&mut self, files: &mut ModelReader, key: u64) -> Result<Option<&[f64]>, Error> {
         if self.keys.last().is_none_or(|last| *last < key) {
             let block = files.rows_from(self.matrix, key)?;
             (self.rows, self.keys, self.next) = (numbers(&block.values), block.keys, 0);

@@ -50,7 +50,7 @@ pub mod training;
 
 #[cfg(feature = "parquet")]
 pub use data::arrays::RecordBatch;
-pub use data::arrays::{CsrArrays, DenseArrays, RecordAttributes};
+pub use data::arrays::{Buffer, CsrArrays, DenseArrays, RecordAttributes};
 pub use driver::epoch_monitor::metrics_text;
 pub use driver::evaluation::Evaluation;
 pub use driver::report::{EpochLine, Report};

@@ -13,7 +13,7 @@ use job::Input;
 use list_writer::{ListWriter, Lists};
 use math::hash::named_key;
 use matrix::{ElementType, OwnedValues, RowBlock};
-use model::ModelFiles;
+use model::ModelReader;
 use recommend::ranking::{DEFINITIONS, RankingQuality};
 use recommend::top::{Basis, Items, KeyedRows, Recommendation, Recommender, Request};
 use recommend::{FactorModel, NeighborModel, interactions_of};
@@ -97,9 +97,12 @@ impl LoadedRecommender {
     ///
     /// # Errors
     /// If the model is none of users and items.
-    pub fn read(path: &Path, families: &Families, allowed: Option<&[String]>) -> Result<Self, Error> {
-        let mut files = ModelFiles::open(path, false)?;
-        let model = load_model(path, &files.manifest, families)?;
+    pub fn read(
+        mut files: ModelReader,
+        families: &Families,
+        allowed: Option<&[String]>,
+    ) -> Result<Self, Error> {
+        let model = load_model(&files.path, &files.manifest, families)?;
         let algorithm = files.manifest.algorithm.clone();
         let (schema, names) = (files.manifest.schema.clone(), files.dictionary()?);
         let allowed: Option<BTreeSet<u64>> =
@@ -133,7 +136,7 @@ impl LoadedRecommender {
             (Recommender::of_neighbors(seen.block.keys.clone(), &neighbors, items), false)
         } else {
             return Err(Error::request(
-                format!("{} is a model of {algorithm}, which has no users and items", path.display()),
+                format!("{} is a model of {algorithm}, which has no users and items", files.path.display()),
                 "train als, ials or another recommender",
             ));
         };
@@ -195,7 +198,7 @@ impl UserItems {
 }
 
 /// All blocks of a matrix; none if the model has no such matrix.
-fn each(files: &mut ModelFiles, name: &str) -> Result<Vec<RowBlock>, Error> {
+fn each(files: &mut ModelReader, name: &str) -> Result<Vec<RowBlock>, Error> {
     let Some(at) = files.manifest.matrices.iter().position(|entry| entry.name == name) else {
         return Ok(Vec::new());
     };
@@ -209,7 +212,7 @@ fn each(files: &mut ModelFiles, name: &str) -> Result<Vec<RowBlock>, Error> {
 }
 
 /// The lists of a matrix.
-fn lists(files: &mut ModelFiles, name: &str) -> Result<RowBlock, Error> {
+fn lists(files: &mut ModelReader, name: &str) -> Result<RowBlock, Error> {
     let mut all = RowBlock::no_lists(ElementType::F32);
     for block in each(files, name)? {
         let OwnedValues::F32(values) = &block.values else { continue };
@@ -220,7 +223,7 @@ fn lists(files: &mut ModelFiles, name: &str) -> Result<RowBlock, Error> {
     Ok(all)
 }
 
-fn rows(files: &mut ModelFiles, name: &str) -> Result<KeyedRows, Error> {
+fn rows(files: &mut ModelReader, name: &str) -> Result<KeyedRows, Error> {
     let mut rows = KeyedRows::default();
     for block in each(files, name)? {
         rows.keys.extend(block.keys);
@@ -307,7 +310,11 @@ impl Choices {
 pub fn recommend(job: &RecommendJob, environment: Environment<'_>) -> Result<RecommendSummary, Error> {
     let destination = check(job)?;
     let allowed = job.items.as_deref().map(lines).transpose()?;
-    let mut loaded = LoadedRecommender::read(&job.model, environment.families, allowed.as_deref())?;
+    let mut loaded = LoadedRecommender::read(
+        ModelReader::open(&job.model, false)?,
+        environment.families,
+        allowed.as_deref(),
+    )?;
     let are_ratings = loaded.are_ratings;
     let (mut seen, mut test) = (Choices::default(), Choices::default());
     if let Some(input) = &job.seen {

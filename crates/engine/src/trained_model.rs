@@ -13,7 +13,6 @@ use job::{EvaluateJob, PredictJob, RawJob};
 use runtime::Environment;
 use runtime::interrupt::Interrupt;
 use runtime::score::{LoadedModel, Scores};
-use tempfile::TempDir;
 
 use crate::dataset::Data;
 use crate::evaluate::evaluate_loaded;
@@ -27,8 +26,6 @@ pub struct TrainedModel {
     pub(crate) loaded: Arc<LoadedModel>,
     pub(crate) report: Option<Arc<Report>>,
     pub(crate) tables: Tables,
-    /// The files of a model that was not saved yet. They are removed with the last clone.
-    pub(crate) _folder: Option<Arc<TempDir>>,
 }
 
 impl Debug for TrainedModel {
@@ -48,7 +45,7 @@ impl TrainedModel {
     pub fn load_with(path: impl AsRef<Path>, tables: Tables) -> Result<Self, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let loaded = LoadedModel::read(path.as_ref(), &tables.families, &tables.functions, threads)?;
-        Ok(Self { loaded: Arc::new(loaded), report: None, tables, _folder: None })
+        Ok(Self { loaded: Arc::new(loaded), report: None, tables })
     }
 
     /// Writes the model directory, which every command and version reads.
@@ -57,7 +54,7 @@ impl TrainedModel {
     /// If something is at `path`; a model is replaced with `overwrite`.
     pub fn save(&self, path: impl AsRef<Path>, overwrite: bool) -> Result<(), Error> {
         let outputs = store::TempOutputs::default();
-        Ok(model::copy(&self.loaded.model.path, path.as_ref(), overwrite, &outputs)?)
+        Ok(self.loaded.model.save(path.as_ref(), overwrite, &outputs)?)
     }
 
     /// The report of the run that trained it; `None` for a model that was loaded.
@@ -65,9 +62,13 @@ impl TrainedModel {
         self.report.as_deref()
     }
 
-    /// The model with its matrices, read into memory.
-    pub fn model(&self) -> Result<model::Model, Error> {
-        Ok(model::Model::read(&self.loaded.model.path, false)?)
+    /// The model with its matrices in memory.
+    pub fn model(&self) -> Result<Arc<model::Model>, Error> {
+        let reader = &self.loaded.model;
+        Ok(match reader.memory() {
+            Some(model) => Arc::clone(model),
+            None => Arc::new(model::Model::read(&reader.path, false)?),
+        })
     }
 
     /// Predicts all records, in their order. Labels are not needed.
@@ -88,7 +89,7 @@ impl TrainedModel {
     /// # Errors
     /// If the model is none of users and items.
     pub fn recommender(&self) -> Result<LoadedRecommender, Error> {
-        LoadedRecommender::read(&self.loaded.model.path, &self.tables.families, None)
+        LoadedRecommender::read(self.loaded.model.reopened()?, &self.tables.families, None)
     }
 
     /// The metrics of labelled records.

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use data::arrays::MemoryInputs;
 use driver::progress::ProgressListener;
 use driver::report::EpochLine;
+use job::checkpoints::CheckpointEvery;
 use job::keys::JobCommand;
 use job::{RawJob, TrainJob};
+use model::ModelReader;
 use runtime::interrupt::Interrupt;
 use runtime::score::LoadedModel;
 use runtime::{Environment, local, machine};
@@ -112,14 +114,11 @@ impl Training {
     /// # Errors
     /// Those of `seraphim train`: an unknown algorithm, key or value, data that cannot be read, a loss that diverged.
     pub fn run(&self, data: &Data) -> Result<TrainedModel, Error> {
-        let folder = tempfile::Builder::new().prefix("seraphim-model-").tempdir();
-        let folder = folder.map_err(Error::io("create a folder in", &std::env::temp_dir()))?;
-        let path = folder.path().join("model");
         let mut memory = MemoryInputs::default();
         let mut raw = RawJob::new();
         raw.algorithm = Some(self.algorithm.clone());
         let mut own = vec![
-            ("model", vec![path.display().to_string()]),
+            ("model", vec![model::IN_MEMORY.to_owned()]),
             ("data", data.inputs("training", &mut memory)?),
         ];
         if let Some(validation) = &self.validation {
@@ -127,9 +126,18 @@ impl Training {
         }
         own.extend(self.from.iter().map(|from| ("from", vec![from.display().to_string()])));
         set_options(&mut raw, JobCommand::Train, &self.options, own)?;
-        let job = TrainJob::check(&raw, &self.tables.families)?;
+        let mut job = TrainJob::check(&raw, &self.tables.families)?;
         if job.size.is_some() {
             return Err(not_in_one_process("train"));
+        }
+        if job.checkpoints.is_temporary {
+            if job.checkpoints.is_asked_for || job.checkpoints.resume.is_some() {
+                return Err(Error::request(
+                    "checkpoint_every or resume without checkpoints: a model in memory has no folder beside it",
+                    "add option(\"checkpoints\", FOLDER)",
+                ));
+            }
+            job.checkpoints.every = CheckpointEvery::Off;
         }
         let interrupt = Interrupt::new();
         let formats = self.tables.formats.clone().with_memory(memory);
@@ -140,12 +148,11 @@ impl Training {
             interrupt: &interrupt,
         };
         let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: interrupt.clone() };
-        let report = local::train(&job, environment, Arc::new(listener))?;
+        let (report, model) = local::train_in_memory(&job, environment, Arc::new(listener))?;
         let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
-        let loaded = LoadedModel::read(&path, &self.tables.families, &self.tables.functions, threads)?;
-        let tables = self.tables.clone();
-        let (loaded, report) = (Arc::new(loaded), Some(Arc::new(report)));
-        Ok(TrainedModel { loaded, report, tables, _folder: Some(Arc::new(folder)) })
+        let (reader, tables) = (ModelReader::of_memory(Arc::new(model)), self.tables.clone());
+        let loaded = LoadedModel::of(reader, &tables.families, &tables.functions, threads)?;
+        Ok(TrainedModel { loaded: Arc::new(loaded), report: Some(Arc::new(report)), tables })
     }
 }
 

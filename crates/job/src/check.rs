@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use algo::param::Value;
+
 use crate::error::Error;
 use crate::keys::{JobCommand, KeyKind, find};
 use crate::raw::RawJob;
@@ -72,22 +74,19 @@ impl<'a> Checker<'a> {
         self.list(name).iter().flat_map(split).filter(|name| !name.is_empty()).collect()
     }
 
-    /// A whole number in the range of its key.
-    pub fn count(&self, name: &str) -> Result<Option<u64>, Error> {
-        let KeyKind::Count { min, max } = self.kind(name) else { unreachable!("{name} is a count") };
-        let expected = format!("a whole number from {min} to {max}");
-        self.parsed(name, &expected, |text| text.parse().ok().filter(|n| (min..=max).contains(n)))
+    /// The value of a key whose kind is one of parameters, and its text.
+    fn value(&self, name: &str) -> Result<Option<(Value, &'a str)>, Error> {
+        let KeyKind::Value(kind) = self.kind(name) else { unreachable!("{name} has a value of one kind") };
+        let Some((_, text)) = self.single(name) else { return Ok(None) };
+        Ok(self.parsed(name, &kind.describe(), |text| kind.parse(text))?.map(|value| (value, text)))
     }
 
-    /// `auto` (none) or a number of tasks.
-    pub fn auto_count(&self, name: &str) -> Result<Option<u64>, Error> {
-        let limit = crate::keys::TASK_LIMIT;
-        let expected = format!("auto or a whole number from 1 to {limit}");
-        let parse = |text: &str| match text {
-            "auto" => Some(None),
-            text => text.parse().ok().filter(|n| (1..=limit).contains(n)).map(Some),
-        };
-        Ok(self.parsed(name, &expected, parse)?.flatten())
+    /// A whole number in the range of its key; none also if the program chooses.
+    pub fn count(&self, name: &str) -> Result<Option<u64>, Error> {
+        Ok(self.value(name)?.and_then(|(value, _)| match value {
+            Value::Integer(count) => Some(count),
+            _ => None,
+        }))
     }
 
     /// A number of bytes.
@@ -96,18 +95,17 @@ impl<'a> Checker<'a> {
     }
 
     /// One of the words that the key allows.
-    pub fn choice(&self, name: &str) -> Result<Option<&'static str>, Error> {
-        let KeyKind::Choice(words) = self.kind(name) else { unreachable!("{name} is a choice") };
-        self.parsed(name, &words.join(", "), |text| words.iter().copied().find(|word| *word == text))
+    pub fn choice(&self, name: &str) -> Result<Option<&'a str>, Error> {
+        Ok(self.value(name)?.map(|(_, word)| word))
     }
 
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
-        self.parsed(name, "true or false", |text| text.parse().ok())
+        Ok(self.value(name)?.map(|(value, _)| matches!(value, Value::Flag(true))))
     }
 
     /// Whether a switch is on.
     pub fn switch(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.boolean(name)?.unwrap_or(false))
+        Ok(self.parsed(name, "true or false", |text| text.parse().ok())?.unwrap_or(false))
     }
 
     /// Pairs `name=value`; the last value of a name is in force.

@@ -43,7 +43,7 @@ pub struct ClusterSize {
 /// The settings of computation and output.
 pub(crate) fn run_options(checker: &Checker<'_>) -> Result<RunOptions, Error> {
     Ok(RunOptions {
-        tasks: checker.auto_count("tasks")?,
+        tasks: checker.count("tasks")?,
         threads: checker.count("threads")?.map(|count| count as usize),
         json: checker.switch("json")?,
         quiet: checker.switch("quiet")?,

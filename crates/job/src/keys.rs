@@ -1,5 +1,7 @@
 //! The table of keys: each row is a flag of the command line and a key of the job file.
 
+use algo::ParamKind;
+use algo::param::Word;
 use rpc::message::Durability;
 use serde::{Deserialize, Serialize};
 
@@ -36,30 +38,35 @@ impl JobCommand {
 }
 
 /// The kind of value that a key accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum KeyKind {
-    /// Any text.
-    Text,
+    /// One value, of the kinds that parameters have.
+    Value(ParamKind),
     /// A path.
     Path,
     /// Texts; the flag may be repeated.
     List,
     /// Column names; the flag may be repeated, and commas separate names.
     Names,
-    /// A whole number in `min..=max`.
-    Count { min: u64, max: u64 },
     /// A number of bytes: `1000`, `512KiB`, `2GiB`, `3MB`.
     Bytes,
-    /// `auto` or a whole number from 1.
-    AutoCount,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// `true` or `false`.
-    Boolean,
     /// A flag without a value.
     Switch,
     /// `name=value`, repeated; a table in the job file.
     Pairs,
+}
+
+const TEXT: KeyKind = KeyKind::Value(ParamKind::Text);
+const BOOLEAN: KeyKind = KeyKind::Value(ParamKind::Flag);
+
+/// A whole number in `low..=high`.
+const fn count(low: u64, high: u64) -> KeyKind {
+    KeyKind::Value(ParamKind::Integer { low, high })
+}
+
+/// One of the words that `words` gives.
+const fn choice(words: fn() -> Vec<Word>) -> KeyKind {
+    KeyKind::Value(ParamKind::Choice(words))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +154,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "tasks",
-        KeyKind::AutoCount,
+        KeyKind::Value(ParamKind::AutoInteger { low: 1, high: TASK_LIMIT }),
         "N|auto",
         ALL,
         "Number of tasks; train: part of the job, so another number gives another model [default: auto, from the \
@@ -155,14 +162,14 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "threads",
-        KeyKind::Count { min: 1, max: TASK_LIMIT },
+        count(1, TASK_LIMIT),
         "N",
         ALL,
         "Maximum number of tasks that compute at once; does not change the bytes of a bsp model [default: all cores]",
     ),
     key(
         "servers",
-        KeyKind::Count { min: 1, max: TASK_LIMIT },
+        count(1, TASK_LIMIT),
         "N",
         ALL,
         "Number of servers that hold the parameters: processes of this machine, or for a submitted job of the cluster \
@@ -170,7 +177,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "workers",
-        KeyKind::Count { min: 1, max: TASK_LIMIT },
+        count(1, TASK_LIMIT),
         "N",
         ALL,
         "Number of workers that run the tasks, processes of this machine or of the cluster [default: train: as many as \
@@ -178,44 +185,32 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "wire",
-        KeyKind::Choice(&["f32", "bf16", "int8"]),
+        choice(|| Word::plain(&["f32", "bf16", "int8"])),
         "f32|bf16|int8",
         TRAIN,
         "Encoding of values between servers and workers: unchanged, or rounded to 2 bytes or to 1 byte [default: f32]",
     ),
     key(
         "consistency",
-        KeyKind::Text,
+        TEXT,
         "bsp|ssp:N|asp",
         TRAIN,
         "Consistency: bsp (synchronous), ssp:N (reads at most N steps stale), asp (asynchronous) [default: bsp]",
     ),
     key(
         "prefetch",
-        KeyKind::Choice(&["off", "exact"]),
+        choice(|| Word::plain(&["off", "exact"])),
         "off|exact",
         TRAIN,
         "Prefetch the next step's parameters from servers, after this step's push [default: exact]",
     ),
-    key(
-        "seed",
-        KeyKind::Count { min: 0, max: i64::MAX as u64 },
-        "N",
-        TRAIN,
-        "Seed of everything random [default: 1]",
-    ),
+    key("seed", count(0, i64::MAX as u64), "N", TRAIN, "Seed of everything random [default: 1]"),
     key("report", KeyKind::Path, "FILE", TRAIN, "Write metrics, timings and settings of the run as JSON"),
-    key(
-        "format",
-        KeyKind::Text,
-        "NAME",
-        ALL,
-        "Format of the data [default: by extension, then by the first lines]",
-    ),
-    key("label", KeyKind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
-    key("rating", KeyKind::Text, "COLUMN", ALL, "Another name of --label, for ratings of items by users"),
-    key("user", KeyKind::Text, "COLUMN", TRAIN, "Column of users, by name or number from 0 [default: user]"),
-    key("item", KeyKind::Text, "COLUMN", TRAIN, "Column of items, by name or number from 0 [default: item]"),
+    key("format", TEXT, "NAME", ALL, "Format of the data [default: by extension, then by the first lines]"),
+    key("label", TEXT, "COLUMN", ALL, "Label column, by name or number from 0"),
+    key("rating", TEXT, "COLUMN", ALL, "Another name of --label, for ratings of items by users"),
+    key("user", TEXT, "COLUMN", TRAIN, "Column of users, by name or number from 0 [default: user]"),
+    key("item", TEXT, "COLUMN", TRAIN, "Column of items, by name or number from 0 [default: item]"),
     key("no_label", KeyKind::Switch, "", &[JobCommand::Predict], "The data have no label column"),
     key(
         "raw_scores",
@@ -247,42 +242,30 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "threshold",
-        KeyKind::Text,
+        TEXT,
         "T",
         &[JobCommand::Evaluate],
         "Predict 1 above this score, for accuracy, precision, recall, f1, confusion matrix [default: .5 for lr, 0 \
          for svm]",
     ),
-    key("weight", KeyKind::Text, "COLUMN", ALL, "Column of record weights"),
-    key("group", KeyKind::Text, "COLUMN", ALL, "Column of groups, for gauc and ranking; qid for libsvm"),
+    key("weight", TEXT, "COLUMN", ALL, "Column of record weights"),
+    key("group", TEXT, "COLUMN", ALL, "Column of groups, for gauc and ranking; qid for libsvm"),
     key(
         "time",
-        KeyKind::Text,
+        TEXT,
         "COLUMN",
         TRAIN,
         "Column of the times of the records: numbers or dates, for --validate-from",
     ),
     key(
         "validate_from",
-        KeyKind::Text,
+        TEXT,
         "TIME",
         TRAIN,
         "Records from this time on (see --time) are held out for validation",
     ),
-    key(
-        "header",
-        KeyKind::Boolean,
-        "true|false",
-        ALL,
-        "Whether the first line names the columns [default: detected]",
-    ),
-    key(
-        "delimiter",
-        KeyKind::Text,
-        "CHAR",
-        ALL,
-        "Column separator: one character, or tab [default: detected]",
-    ),
+    key("header", BOOLEAN, "true|false", ALL, "Whether the first line names the columns [default: detected]"),
+    key("delimiter", TEXT, "CHAR", ALL, "Column separator: one character, or tab [default: detected]"),
     key("text_columns", KeyKind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
     key(
         "token_columns",
@@ -293,7 +276,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "tokenizer",
-        KeyKind::Choice(data::Tokenizer::NAMES),
+        choice(|| Word::plain(data::Tokenizer::NAMES)),
         "blanks|words|english",
         TRAIN,
         "How texts become words: as they stand between white space, or in lower case without punctuation; english: also without stop words [default: blanks]",
@@ -308,7 +291,7 @@ pub const KEYS: &[Key] = &[
     key("skip_columns", KeyKind::Names, "COLUMNS", ALL, "Columns to ignore [default: those of training]"),
     key(
         "bad_lines",
-        KeyKind::Text,
+        TEXT,
         "fail|skip=N",
         ALL,
         "At a bad line: stop, or skip up to N of them [default: fail]",
@@ -330,14 +313,14 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "keep_optimizer",
-        KeyKind::Boolean,
+        BOOLEAN,
         "true|false",
         TRAIN,
         "Save the optimizer's state, which --from needs to continue exactly [default: true]",
     ),
     key(
         "checkpoint_every",
-        KeyKind::Text,
+        TEXT,
         "TIME|Nticks|off",
         TRAIN,
         "Write a checkpoint after this time, as in 30s or 5m, or after this number of steps, as in 100ticks \
@@ -352,16 +335,10 @@ pub const KEYS: &[Key] = &[
          gs://, az:// or hdfs://HOST:PORT/PATH [default: the model's with .checkpoints added, removed when the model is \
          saved]",
     ),
-    key(
-        "checkpoint_keep",
-        KeyKind::Count { min: 1, max: 1_000_000 },
-        "N",
-        TRAIN,
-        "Number of checkpoints to keep [default: 3]",
-    ),
+    key("checkpoint_keep", count(1, 1_000_000), "N", TRAIN, "Number of checkpoints to keep [default: 3]"),
     key(
         "checkpoint_increments",
-        KeyKind::Count { min: 0, max: 1_000_000 },
+        count(0, 1_000_000),
         "N",
         TRAIN,
         "Number of checkpoints after a full one that have only the rows changed since the checkpoint before; useful for \
@@ -377,14 +354,14 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "restarts",
-        KeyKind::Count { min: 0, max: 1_000_000 },
+        count(0, 1_000_000),
         "N",
         TRAIN,
         "How often the job goes on from its last checkpoint after a server or worker is lost [default: 10]",
     ),
     key(
         "durability",
-        KeyKind::Choice(Durability::NAMES),
+        choice(|| Word::plain(Durability::NAMES)),
         "checkpoint|log|synced-log|replica",
         TRAIN,
         "What a training on servers has when a server dies: its last checkpoint, or a log of every change, with which \
@@ -393,14 +370,14 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "slow_worker",
-        KeyKind::Choice(&["off", "warn", "move"]),
+        choice(|| Word::plain(&["off", "warn", "move"])),
         "off|warn|move",
         TRAIN,
         "A worker that needs twice as long for a record as the median: say so, or give its tasks to others [default: warn]",
     ),
     key(
         "wait_limit",
-        KeyKind::Count { min: 1, max: 86_400 },
+        count(1, 86_400),
         "SECONDS",
         TRAIN,
         "Maximum wait of one task for another [default: 600]",

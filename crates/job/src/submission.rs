@@ -87,7 +87,7 @@ fn check_size(order: &JobSubmission, job: &CheckedJob) -> Result<(), Error> {
     let (servers, workers) = job.wanted();
     for (name, number, other) in [("servers", order.servers, servers), ("workers", order.workers, workers)] {
         if !(1..=TASK_LIMIT).contains(&u64::from(number)) {
-            let expected = format!("a whole number from 1 to {TASK_LIMIT}");
+            let expected = format!("a whole number in [1, {TASK_LIMIT}]");
             return Err(Error::BadValue { place: name.into(), actual: number.to_string(), expected });
         }
         if let Some(other) = other.filter(|other| *other != number) {

@@ -51,8 +51,8 @@ fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
 #[test]
 fn values_out_of_their_range_say_the_range() {
     for (name, value, expected) in [
-        ("tasks", "0", "auto or a whole number from 1"),
-        ("tasks", "many", "auto or a whole number from 1"),
+        ("tasks", "0", "auto or a whole number in [1, 1024]"),
+        ("tasks", "many", "auto or a whole number in [1, 1024]"),
         ("threads", "0", "from 1 to"),
         ("consistency", "ssp", "ssp:N"),
         ("bad_lines", "skip", "skip=N"),

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`manifest`] | `model.json`: what a model is, how it was trained, the checksum of every file |
 //! | [`mod@read`], [`mod@write`] | reads a model and checks it; writes one beside its target and renames it |
+//! | [`memory`] | a model that is in memory until somebody saves it |
 //! | [`tensors`], `tensor_file`, `matrix_plan`, `stored_tensors` | the files of matrices, written and read block by block |
 //! | [`dictionary`] | the names of keys |
 //! | [`claim`] | the name of the model of a running training, which no other training may have |
@@ -16,6 +17,7 @@ mod disk_sync;
 pub mod error;
 pub mod manifest;
 mod matrix_plan;
+pub mod memory;
 pub mod names;
 pub mod read;
 mod stored_tensors;
@@ -28,6 +30,7 @@ pub mod write;
 pub use claim::ModelClaim;
 pub use error::Error;
 pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
+pub use memory::{MatrixSource, Model, RowsInMemory};
 pub use names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
-pub use read::{Model, ModelFiles, read_manifest};
-pub use write::{MatrixSource, RowsInMemory, WriteResult, check_absent, check_target, copy, is_model, write};
+pub use read::{IN_MEMORY, ModelReader, read_manifest};
+pub use write::{WriteResult, check_absent, check_target, copy, is_model, write};

@@ -1,9 +1,11 @@
-//! Reads a model directory. It first verifies the lengths of all files and the checksums of the files that it uses.
+//! Reads a model: a directory, of which it first verifies the lengths of all files and the checksums of the files that it
+//! uses, or a model in memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use data::KeyNames;
 use matrix::{Element, FunctionTable, Lists, RowBlock, with_values};
@@ -12,49 +14,44 @@ use super::dictionary::{self, DictionaryError};
 use super::disk_sync::BUFFER_BYTES;
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
 use super::matrix_plan::is_zero;
+use super::memory::{MatrixSource as _, Model, RowsInMemory, SEARCHED_ROWS};
 use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, entries_tensor, keys_tensor, lengths_tensor};
 use super::stored_tensors::{self, StoredTensor};
 use crate::error::Error;
 
-/// Number of rows among which the first that is not zero is searched.
-const SEARCHED_ROWS: u64 = 64;
 /// Size of the rows that are read at a time.
 const BLOCK_BYTES: u64 = 2 << 20;
-
-/// A model in memory.
-#[derive(Debug)]
-pub struct Model {
-    /// The model directory.
-    pub path: PathBuf,
-    pub manifest: Manifest,
-    /// The matrices, in the order of the manifest; with slots if they were requested and saved.
-    pub matrices: Vec<RowBlock>,
-    /// Names of keys.
-    pub dictionary: KeyNames,
-}
 
 impl Model {
     /// Reads a model; with its optimizer slots if `with_slots` is true and they were saved.
     pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
-        let mut files = ModelFiles::open(path, with_slots)?;
-        let matrices =
-            (0..files.matrices.len()).map(|matrix| files.read_all(matrix)).collect::<Result<_, _>>()?;
-        let dictionary = files.dictionary()?;
-        let ModelFiles { path, manifest, .. } = files;
-        Ok(Self { path, manifest, matrices, dictionary })
+        let mut reader = ModelReader::open(path, with_slots)?;
+        let count = reader.manifest.matrices.len();
+        let matrices = (0..count).map(|matrix| reader.read_all(matrix)).collect::<Result<_, _>>()?;
+        let dictionary = reader.dictionary()?;
+        Ok(Self { manifest: reader.manifest, matrices, dictionary })
     }
 }
 
-/// A model whose files are verified, and whose matrices are read block by block.
+/// A model whose matrices are read block by block: from files, which are verified, or from memory.
 #[derive(Debug)]
-pub struct ModelFiles {
-    /// The model directory.
+pub struct ModelReader {
+    /// The model directory; [`IN_MEMORY`] if there is none.
     pub path: PathBuf,
     pub manifest: Manifest,
-    matrices: Vec<MatrixFiles>,
+    rows: StoredRows,
 }
 
-impl ModelFiles {
+/// What stands for the path of a model that was not saved.
+pub const IN_MEMORY: &str = "(in memory)";
+
+#[derive(Debug)]
+enum StoredRows {
+    Files(Vec<MatrixFiles>),
+    Memory(Arc<Model>),
+}
+
+impl ModelReader {
     /// Opens a model; with its optimizer slots if `with_slots` is true and they were saved.
     pub fn open(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
@@ -73,11 +70,38 @@ impl ModelFiles {
             .iter()
             .map(|entry| MatrixFiles::new(path, entry, &tensors))
             .collect::<Result<_, _>>()?;
-        Ok(Self { path: path.into(), manifest, matrices })
+        Ok(Self { path: path.into(), manifest, rows: StoredRows::Files(matrices) })
+    }
+
+    /// Reads a model in memory, without its optimizer slots.
+    pub fn of_memory(model: Arc<Model>) -> Self {
+        Self { path: IN_MEMORY.into(), manifest: model.manifest.clone(), rows: StoredRows::Memory(model) }
+    }
+
+    /// The same model, read from its beginning.
+    ///
+    /// # Errors
+    /// If its files have changed.
+    pub fn reopened(&self) -> Result<Self, Error> {
+        match &self.rows {
+            StoredRows::Files(_) => Self::open(&self.path, false),
+            StoredRows::Memory(model) => Ok(Self::of_memory(Arc::clone(model))),
+        }
+    }
+
+    /// The model in memory, if it has no files.
+    pub fn memory(&self) -> Option<&Arc<Model>> {
+        match &self.rows {
+            StoredRows::Files(_) => None,
+            StoredRows::Memory(model) => Some(model),
+        }
     }
 
     /// Reads the names of keys.
     pub fn dictionary(&self) -> Result<KeyNames, Error> {
+        if let StoredRows::Memory(model) = &self.rows {
+            return Ok(model.dictionary.clone());
+        }
         if !self.manifest.files.iter().any(|entry| entry.name == DICTIONARY_FILE) {
             return Ok(KeyNames::default());
         }
@@ -91,23 +115,36 @@ impl ModelFiles {
 
     /// The rows of a matrix from a key on, as many as take little memory. No rows: there are none from this key on.
     pub fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, Error> {
-        self.matrices[matrix].rows_from(key)
+        match &mut self.rows {
+            StoredRows::Files(matrices) => matrices[matrix].rows_from(key),
+            StoredRows::Memory(model) => {
+                let mut rows = RowsInMemory(&model.matrices).rows_from(matrix, key)?;
+                rows.slots.clear();
+                Ok(rows)
+            }
+        }
     }
 
     /// The smallest and the largest key whose row is not zero; none if there is no row. Of a matrix without keys, whose rows
     /// are all stored, only the first rows are searched.
     pub fn key_range(&self, matrix: usize) -> Result<Option<(u64, u64)>, Error> {
-        self.matrices[matrix].key_range()
+        match &self.rows {
+            StoredRows::Files(matrices) => matrices[matrix].key_range(),
+            StoredRows::Memory(model) => Ok(model.key_range(matrix)),
+        }
     }
 
     /// The same model, of which this many rows are read at a time.
     #[cfg(test)]
     pub(crate) fn with_block_rows(mut self, block_rows: u64) -> Self {
-        self.matrices.iter_mut().for_each(|matrix| matrix.block_rows = block_rows);
+        if let StoredRows::Files(matrices) = &mut self.rows {
+            matrices.iter_mut().for_each(|matrix| matrix.block_rows = block_rows);
+        }
         self
     }
 
-    pub(crate) fn read_all(&mut self, matrix: usize) -> Result<RowBlock, Error> {
+    /// All rows of a matrix.
+    pub fn read_all(&mut self, matrix: usize) -> Result<RowBlock, Error> {
         let mut rows = self.rows_from(matrix, 0)?;
         while let Some(last) = rows.keys.last() {
             let more = self.rows_from(matrix, last + 1)?;

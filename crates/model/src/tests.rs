@@ -201,7 +201,7 @@ fn lists_come_back_in_blocks_of_whole_rows() {
         }
         let path = folder.path().join(format!("{columns}"));
         save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
-        let mut files = ModelFiles::open(&path, true).unwrap();
+        let mut files = ModelReader::open(&path, true).unwrap();
         let blocks = [files.rows_from(0, 0).unwrap(), files.rows_from(0, 4).unwrap()];
         assert_eq!((&blocks[0].keys[..], &blocks[1].keys[..]), (&[3][..], &[8][..]), "a long row by itself");
         assert_eq!(Model::read(&path, true).unwrap().matrices, [rows]);
@@ -231,7 +231,7 @@ fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
         save(&path, &spec, &mut RowsInMemory(std::slice::from_ref(&rows))).unwrap();
         assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
         for block_rows in 1..4 {
-            let mut files = ModelFiles::open(&path, true).unwrap().with_block_rows(block_rows);
+            let mut files = ModelReader::open(&path, true).unwrap().with_block_rows(block_rows);
             assert_eq!(files.read_all(0).unwrap(), rows, "{name}, {block_rows} rows at a time");
             let from = rows.keys[rows.keys.len() - 1];
             let last = files.rows_from(0, from).unwrap();

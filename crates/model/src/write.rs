@@ -16,53 +16,18 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use data::KeyNames;
-use matrix::{MatrixSpec, RowBlock, RowCounts};
+use matrix::{MatrixSpec, RowBlock};
 use store::file_identity::{exchange, folder_of, resolve_link};
 use store::temp_output::{OLD, PROBE, TempOutputs, remove_stale_siblings, sibling};
 
 use super::disk_sync::{BUFFER_BYTES, DiskSync};
 use super::manifest::{self, FileEntry, Manifest};
-use super::matrix_plan::{MatrixPlan, is_zero};
+use super::matrix_plan::MatrixPlan;
+use super::memory::{MatrixSource, Model, RowsInMemory};
 use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
+use super::read::ModelReader;
 use super::tensor_file::TensorFile;
 use crate::error::Error;
-
-/// Rows of a block of [`RowsInMemory`].
-const BLOCK_ROWS: usize = 1 << 16;
-
-/// The matrices of a model where they are: in this process or on servers. They are read block by block, so that the
-/// writer never holds a whole matrix.
-pub trait MatrixSource<E> {
-    /// Counts the rows of a matrix.
-    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, E>;
-
-    /// The rows of a matrix from a key on: the smallest keys, as many as suit the source. No rows: there are none from
-    /// this key on. Matrices are read one after the other, and each from its smallest key to its largest.
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, E>;
-}
-
-/// Matrices in memory as a source.
-#[derive(Debug)]
-pub struct RowsInMemory<'a>(pub &'a [RowBlock]);
-
-impl<E> MatrixSource<E> for RowsInMemory<'_> {
-    fn count_rows(&mut self, matrix: usize) -> Result<RowCounts, E> {
-        let rows = &self.0[matrix];
-        let (count, entries) = (rows.keys.len(), rows.entries().len() as u64);
-        if rows.lists.is_some() {
-            return Ok(RowCounts { rows: count as u64, nonzero_rows: count as u64, entries });
-        }
-        let columns = rows.values.len() / count.max(1);
-        let nonzero = (0..count).filter(|row| !is_zero(&rows.values, *row, columns)).count();
-        Ok(RowCounts { rows: count as u64, nonzero_rows: nonzero as u64, entries })
-    }
-
-    fn rows_from(&mut self, matrix: usize, key: u64) -> Result<RowBlock, E> {
-        let rows = &self.0[matrix];
-        let start = rows.keys.partition_point(|other| *other < key);
-        Ok(rows.slice(start..rows.keys.len().min(start + BLOCK_ROWS)))
-    }
-}
 
 /// A file that is written from its beginning to its end, with its checksum.
 struct ChecksumWriter {
@@ -231,6 +196,67 @@ fn check_finite(spec: &MatrixSpec, rows: &RowBlock, with_slots: bool) -> Result<
     match rows.first_non_finite(with_slots) {
         None => Ok(()),
         Some((key, column, value)) => Err(Error::NotFinite { matrix: spec.name.clone(), key, column, value }),
+    }
+}
+
+impl Model {
+    /// Collects a model in memory: what [`write`] would write into a folder, with the same checks.
+    ///
+    /// # Errors
+    /// Those of the source; [`Error::NotFinite`].
+    pub fn collect<E: From<Error>>(
+        mut manifest: Manifest,
+        (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<E>),
+        keep_optimizer: bool,
+        dictionary: &KeyNames,
+    ) -> Result<Self, E> {
+        let (mut matrices, mut names) = (Vec::new(), NameFilter::new(dictionary));
+        for (number, spec) in specs.iter().enumerate() {
+            let plan = MatrixPlan::new(spec, source.count_rows(number)?, keep_optimizer);
+            manifest.matrices.push(plan.entry());
+            let (mut all, mut key) = (RowBlock::none(spec), 0);
+            loop {
+                let mut rows = source.rows_from(number, key)?;
+                let Some(last) = rows.keys.last() else { break };
+                key = last + 1;
+                check_finite(spec, &rows, keep_optimizer)?;
+                names.add(&rows.keys);
+                if !keep_optimizer {
+                    rows.slots.clear();
+                    all.slots.clear();
+                }
+                all.append(&rows);
+            }
+            matrices.push(all);
+        }
+        let dictionary = names.used().collect();
+        Ok(Self { manifest, matrices, dictionary })
+    }
+
+    /// Writes the model into a folder, with the bytes that [`write`] would have written at once.
+    ///
+    /// # Errors
+    /// Those of [`write`].
+    pub fn write(&self, path: &Path, overwrite: bool, outputs: &TempOutputs) -> Result<WriteResult, Error> {
+        let entries = &self.manifest.matrices;
+        let specs: Vec<MatrixSpec> = entries.iter().map(|entry| entry.spec.clone()).collect();
+        let manifest = Manifest { matrices: Vec::new(), files: Vec::new(), ..self.manifest.clone() };
+        let has_slots = entries.iter().any(|entry| entry.optimizer_file.is_some());
+        let matrices = (&*specs, &mut RowsInMemory(&self.matrices) as &mut dyn MatrixSource<Error>);
+        write(path, overwrite, manifest, matrices, has_slots, &self.dictionary, outputs)
+    }
+}
+
+impl ModelReader {
+    /// Writes the model into another folder: its files, or what is in memory.
+    ///
+    /// # Errors
+    /// Those of [`copy`] and [`Model::write`].
+    pub fn save(&self, path: &Path, overwrite: bool, outputs: &TempOutputs) -> Result<(), Error> {
+        match self.memory() {
+            None => copy(&self.path, path, overwrite, outputs),
+            Some(model) => model.write(path, overwrite, outputs).map(drop),
+        }
     }
 }
 

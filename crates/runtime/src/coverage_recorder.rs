@@ -7,10 +7,10 @@ use data::Batch;
 use driver::Error;
 use driver::coverage::{FeatureCoverage, KnownFeatures};
 use matrix::{Element, MatrixId, ValuesMut, with_values};
-use model::ModelFiles;
+use model::ModelReader;
 
 /// Describes the features of a saved model.
-pub fn known_features(files: &ModelFiles) -> Result<KnownFeatures, Error> {
+pub fn known_features(files: &ModelReader) -> Result<KnownFeatures, Error> {
     let manifest = &files.manifest;
     let range = if manifest.matrices.is_empty() { None } else { files.key_range(0)? };
     Ok(KnownFeatures::new(range, &manifest.schema, &manifest.settings))

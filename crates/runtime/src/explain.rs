@@ -10,7 +10,7 @@ use data::{KeyNames, Schema};
 use driver::Error;
 use job::ScoringJob;
 use matrix::OwnedValues;
-use model::ModelFiles;
+use model::ModelReader;
 
 use crate::environment::Environment;
 use crate::outputs;
@@ -25,7 +25,7 @@ struct SavedFacts {
 }
 
 impl SavedFacts {
-    fn read(files: &mut ModelFiles) -> Result<Self, Error> {
+    fn read(files: &mut ModelReader) -> Result<Self, Error> {
         let mut single_rows = BTreeMap::new();
         for number in 0..files.manifest.matrices.len() {
             if files.manifest.matrices[number].rows != 1 {
@@ -47,12 +47,12 @@ impl SavedFacts {
 pub fn model_for(scoring: Arc<dyn algo::Model>, job: &ScoringJob) -> Result<Arc<dyn algo::Model>, Error> {
     let ScoringJob::Predict(job) = job else { return Ok(scoring) };
     let Some(explanation) = job.explanation else { return Ok(scoring) };
-    explained(&mut ModelFiles::open(&job.model, false)?, &*scoring, explanation)
+    explained(&mut ModelReader::open(&job.model, false)?, &*scoring, explanation)
 }
 
 /// A model whose predictions are explanations.
 pub fn explained(
-    files: &mut ModelFiles,
+    files: &mut ModelReader,
     scoring: &dyn algo::Model,
     explanation: Explanation,
 ) -> Result<Arc<dyn algo::Model>, Error> {

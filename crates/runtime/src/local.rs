@@ -16,7 +16,7 @@ use driver::{
 };
 use job::{Exit, TrainJob};
 use matrix::{Agent, FunctionTable, LocalConfig, LocalStore, MatrixId, RowBlock, RowCounts, Snapshot};
-use model::MatrixSource;
+use model::{MatrixSource, Model};
 use rpc::WireType;
 use rpc::layout::JobLayout;
 use rpc::message::Durability;
@@ -27,16 +27,41 @@ use crate::environment::Environment;
 use crate::local_data::LocalData;
 use crate::machine;
 use crate::modules::extend_table;
-use crate::outputs::{check_outputs, write_report};
+use crate::outputs::{check_outputs, check_report, write_report};
 use crate::run_loop::{Parameters, WorkerLink, drive};
 use crate::worker::job_handle::JobHandle;
-use crate::worker::{MatrixAccess, TaskParameters, WorkerContext, lock};
+use crate::worker::{MatrixAccess, ModelTarget, TaskParameters, WorkerContext, lock};
 
 /// Number of the only job and of its worker.
 const JOB: u32 = 0;
 
-/// Trains in this process. `progress` learns of it, unless the job is quiet.
+/// Trains in this process, and writes the model. `progress` learns of it, unless the job is quiet.
 pub fn train(
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<Report, Error> {
+    check_outputs(job)?;
+    train_into(ModelTarget::Folder, job, environment, progress)
+}
+
+/// Trains in this process a model that stays in memory. `progress` learns of it, unless the job is quiet.
+pub fn train_in_memory(
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<(Report, Model), Error> {
+    check_report(job)?;
+    let model = Arc::default();
+    let mut report = train_into(ModelTarget::Memory(Arc::clone(&model)), job, environment, progress)?;
+    let model = Arc::into_inner(model).and_then(OnceLock::into_inner);
+    let model = model.expect("the worker has ended, after it had collected the model");
+    report.model.size_bytes = model.size_bytes();
+    Ok((report, model))
+}
+
+fn train_into(
+    target: ModelTarget,
     job: &TrainJob,
     environment: Environment<'_>,
     progress: Arc<dyn ProgressListener>,
@@ -58,7 +83,6 @@ pub fn train(
         ));
     }
     let functions = extend_table(job.modules(), environment.functions)?;
-    check_outputs(job)?;
     let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
     let memory_bytes = machine::memory_bytes();
     let config = DriverConfig {
@@ -77,7 +101,7 @@ pub fn train(
     };
     let store = Arc::new(SharedStore { functions, store: OnceLock::new(), snapshots: Mutex::default() });
     let (sender, events) = channel();
-    let context = worker_context(sender, Arc::clone(&store), threads, environment);
+    let context = worker_context(sender, Arc::clone(&store), (threads, target), environment);
     let mut driver = Driver::new(config, job.clone(), start)?;
     let mut link = ChannelLink { worker: JobHandle::start(context), events };
     let mut parameters = LocalParameters { store, memory_bytes };
@@ -96,7 +120,7 @@ pub fn train(
 fn worker_context(
     sender: Sender<Event>,
     store: Arc<SharedStore>,
-    threads: usize,
+    (threads, model_target): (usize, ModelTarget),
     environment: Environment<'_>,
 ) -> WorkerContext {
     WorkerContext {
@@ -110,6 +134,7 @@ fn worker_context(
         families: environment.families.clone(),
         functions: Arc::new(environment.functions.clone()),
         interrupt: environment.interrupt.clone(),
+        model_target,
         local_data: LocalData::default(),
         threads: Some(threads),
         metrics: WorkerMetrics::default(),

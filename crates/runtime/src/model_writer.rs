@@ -1,4 +1,4 @@
-//! Writes the model of a training, under the first name that is free.
+//! Writes the model of a training, under the first name that is free, or collects it in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use data::KeyNames;
 use driver::Error;
 use job::{Exit, TrainJob};
 use matrix::MatrixSpec;
-use model::{Manifest, MatrixSource, WriteResult};
+use model::{Manifest, MatrixSource, Model, WriteResult};
 
-use crate::interrupt::Interrupt;
+use crate::worker::{ModelTarget, WorkerContext};
 
 /// Maximum number of names that are tried for a model: `OUT`, `OUT-2`, ...
 const NAME_LIMIT: u32 = 1000;
@@ -26,13 +26,13 @@ pub fn save_under(
     manifest: &Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
     dictionary: &KeyNames,
-    interrupt: &Interrupt,
+    context: &WorkerContext,
 ) -> Result<WriteResult, Error> {
     use model::Error as E;
     let mut number = 1;
     loop {
         job.model = path_of(number);
-        match save((job, algorithm), manifest.clone(), (specs, &mut *source), dictionary, interrupt) {
+        match save((job, algorithm), manifest.clone(), (specs, &mut *source), dictionary, context) {
             Err(Error::Model(
                 E::ModelExists { .. } | E::NotReplaceable { .. } | E::ForeignFileInModel { .. },
             )) if number < NAME_LIMIT => {}
@@ -56,14 +56,22 @@ fn save(
     manifest: Manifest,
     (specs, source): (&[MatrixSpec], &mut dyn MatrixSource<Error>),
     dictionary: &KeyNames,
-    interrupt: &Interrupt,
+    context: &WorkerContext,
 ) -> Result<WriteResult, Error> {
     let specs: Vec<MatrixSpec> = specs.iter().map(without_partitions).collect();
-    let outputs = interrupt.temp_outputs();
     let (overwrite, with_slots) = (job.overwrite, job.keep_optimizer);
     let (schema, position) = (manifest.schema.clone(), manifest.trained.position);
-    let written =
-        model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs);
+    let written = match &context.model_target {
+        ModelTarget::Folder => {
+            let outputs = context.interrupt.temp_outputs();
+            model::write(&job.model, overwrite, manifest, (&specs, source), with_slots, dictionary, outputs)
+        }
+        ModelTarget::Memory(target) => Model::collect(manifest, (&specs, source), with_slots, dictionary)
+            .map(|model| WriteResult {
+                manifest: target.get_or_init(|| model).manifest.clone(),
+                sync_s: 0.0,
+            }),
+    };
     written.map_err(|error| match error {
         Error::Model(model::Error::NotFinite { matrix, key, value, .. }) => {
             let is_of_features = specs.iter().any(|spec| spec.name == matrix && spec.rows != 1);

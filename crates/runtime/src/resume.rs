@@ -4,7 +4,7 @@
 use driver::Error;
 use job::TrainJob;
 use matrix::{MatrixSpec, PushRule, RowBlock, Schedule};
-use model::{Manifest, ModelFiles, TrainingPosition};
+use model::{Manifest, ModelReader, TrainingPosition};
 
 use crate::worker::MatrixAccess;
 
@@ -26,7 +26,7 @@ fn canonical_inputs(data: &[String]) -> Vec<std::path::PathBuf> {
 
 /// Sends the rows of `previous` to the matrices of the same names, block by block, with the slots that fit.
 pub fn import(
-    previous: &mut ModelFiles,
+    previous: &mut ModelReader,
     specs: &[MatrixSpec],
     matrices: &mut dyn MatrixAccess,
 ) -> Result<(), Error> {
@@ -41,7 +41,7 @@ pub fn import(
 
 /// Replaces all rows of a matrix, which has a number and a spec, by those of a model, block by block.
 pub fn import_matrix(
-    model: &mut ModelFiles,
+    model: &mut ModelReader,
     entry: usize,
     (matrix, spec): (u32, &MatrixSpec),
     matrices: &mut dyn MatrixAccess,
@@ -64,7 +64,7 @@ pub fn import_matrix(
 
 /// Returns the notices when the job does not continue exactly where `previous` ended: about its optimizer state, if
 /// that is not used, and about the schedule.
-pub fn notices(previous: &ModelFiles, specs: &[MatrixSpec]) -> Vec<String> {
+pub fn notices(previous: &ModelReader, specs: &[MatrixSpec]) -> Vec<String> {
     let Some(entry) = previous.manifest.matrices.first() else { return Vec::new() };
     let Some(spec) = specs.iter().find(|spec| spec.name == entry.name) else { return Vec::new() };
     let model = previous.path.display();

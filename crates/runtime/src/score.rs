@@ -15,7 +15,7 @@ use driver::totals::{ChunkSummary, Totals};
 use driver::{Error, labels};
 use job::{EvaluateJob, Input, PredictJob, RunOptions};
 use matrix::{Agent, Consistency, FunctionTable, LocalConfig, LocalStore, MatrixSpec};
-use model::{Manifest, ModelFiles};
+use model::{Manifest, ModelReader};
 use rpc::layout::JobLayout;
 
 use crate::cluster::launch::LocalServers;
@@ -76,7 +76,7 @@ enum Parameters {
 impl ModelScorer {
     /// Loads a model into this process, for `workers` threads. `scoring` is the same model as its family knows it.
     pub fn new(
-        model: &mut ModelFiles,
+        model: &mut ModelReader,
         scoring: Arc<dyn algo::Model>,
         workers: usize,
         functions: &FunctionTable,
@@ -111,7 +111,7 @@ impl ModelScorer {
 
     /// Starts servers and loads a model into them, for `workers` threads of this process.
     pub fn on_servers(
-        model: &mut ModelFiles,
+        model: &mut ModelReader,
         scoring: Arc<dyn algo::Model>,
         workers: usize,
         server_count: u32,
@@ -297,7 +297,7 @@ pub fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> E
 
 /// A model that was read, ready for scoring.
 pub struct LoadedModel {
-    pub model: ModelFiles,
+    pub model: ModelReader,
     /// The same model as its family knows it.
     pub scoring: Arc<dyn algo::Model>,
     pub scorer: ModelScorer,
@@ -322,8 +322,17 @@ impl LoadedModel {
         functions: &FunctionTable,
         threads: usize,
     ) -> Result<Self, Error> {
-        let mut model = ModelFiles::open(path, false)?;
-        let scoring = load_model(path, &model.manifest, families)?;
+        Self::of(ModelReader::open(path, false)?, families, functions, threads)
+    }
+
+    /// Reads an opened model into this process, for scoring on this number of threads.
+    pub fn of(
+        mut model: ModelReader,
+        families: &Families,
+        functions: &FunctionTable,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        let scoring = load_model(&model.path, &model.manifest, families)?;
         let scorer = ModelScorer::new(&mut model, Arc::clone(&scoring), threads, functions)?;
         Ok(Self { model, scoring, scorer })
     }
@@ -340,7 +349,7 @@ impl LoadedModel {
         let Some(count) = servers else {
             return Self::read(path, environment.families, environment.functions, threads);
         };
-        let mut model = ModelFiles::open(path, false)?;
+        let mut model = ModelReader::open(path, false)?;
         let scoring = load_model(path, &model.manifest, environment.families)?;
         let scorer = ModelScorer::on_servers(&mut model, Arc::clone(&scoring), threads, count, environment)?;
         Ok(Self { model, scoring, scorer })

@@ -34,6 +34,13 @@ pub struct Word {
     pub reads: &'static [&'static ParamSpec],
 }
 
+impl Word {
+    /// Words that need no help and decide about no parameter.
+    pub fn plain(names: &[&'static str]) -> Vec<Self> {
+        names.iter().map(|name| Self { name, help: "", reads: &[] }).collect()
+    }
+}
+
 /// The words of `T`, for [`ParamKind::Choice`].
 pub fn words<T: Choice>() -> Vec<Word> {
     let word = |(name, value): (_, T)| Word { name, help: value.help(), reads: value.reads() };
@@ -133,17 +140,6 @@ pub fn help_text(table: &'static [ParamSpec], spec: &ParamSpec) -> String {
     }
     let readers = readers(table, spec.name).map(|(_, names)| format!("{}: ", names.join(", ")));
     readers.unwrap_or_default() + &parts.join("; ")
-}
-
-/// The name in `known` that is nearest to `name`, if it is similar enough to be a typo.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// A suggestion below this similarity would only confuse.
-    const NEAR: f64 = 0.6;
-    known
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(similarity, _)| *similarity >= NEAR)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_owned())
 }
 
 impl ParamKind {

@@ -6,6 +6,7 @@
 //!
 //! They have no format of their own, and nothing after the reader knows of them. They are not sent: a job with such inputs runs in one process.
 
+mod buffer;
 #[cfg(feature = "parquet")]
 mod record_batches;
 mod rows;
@@ -13,10 +14,10 @@ mod rows;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[cfg(feature = "parquet")]
 pub use arrow_array::RecordBatch;
+pub use buffer::Buffer;
 
 use crate::Error;
 use crate::format::{FormatContext, OpenFormat};
@@ -33,33 +34,33 @@ pub enum Arrays {
     Dense(DenseArrays),
     /// A table.
     #[cfg(feature = "parquet")]
-    Arrow(Arc<[RecordBatch]>),
+    Arrow(std::sync::Arc<[RecordBatch]>),
 }
 
 /// What a record has besides its features. Each list has one number per record, or is empty.
 #[derive(Clone, Debug, Default)]
 pub struct RecordAttributes {
     /// Labels; empty if there are none, which is enough for predictions.
-    pub labels: Arc<[f64]>,
+    pub labels: Buffer<f64>,
     /// Weights, at least 0; empty if all are 1.
-    pub weights: Arc<[f32]>,
+    pub weights: Buffer<f32>,
     /// Groups, for metrics within groups; empty if there are none.
-    pub groups: Arc<[u64]>,
+    pub groups: Buffer<u64>,
     /// Points in time; empty if there are none.
-    pub times: Arc<[f64]>,
+    pub times: Buffer<f64>,
 }
 
 /// Compressed sparse rows: `n` records with `e` entries.
 #[derive(Clone, Debug, Default)]
 pub struct CsrArrays {
     /// First entry of each record, and the end of the last one: `n + 1` numbers that do not fall.
-    pub offsets: Arc<[u64]>,
+    pub offsets: Buffer<u64>,
     /// Feature of each entry: `e` numbers below 2^63.
-    pub features: Arc<[u64]>,
+    pub features: Buffer<u64>,
     /// Value of each entry: `e` finite numbers; empty if all are 1.
-    pub values: Arc<[f32]>,
+    pub values: Buffer<f32>,
     /// Field of each entry: `e` numbers; empty if there are no fields.
-    pub fields: Arc<[u32]>,
+    pub fields: Buffer<u32>,
     pub attributes: RecordAttributes,
 }
 
@@ -67,7 +68,7 @@ pub struct CsrArrays {
 #[derive(Clone, Debug, Default)]
 pub struct DenseArrays {
     /// The rows, one after the other: `n x d` numbers.
-    pub values: Arc<[f32]>,
+    pub values: Buffer<f32>,
     /// The number of columns, `d`, above 0.
     pub columns: usize,
     /// Names of the columns: `d` names, or none, in which case columns are numbered.

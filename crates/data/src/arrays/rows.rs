@@ -378,16 +378,17 @@ fn push_sparse(
     keep_zeros: bool,
     builder: &mut BatchBuilder,
 ) -> Result<(), LineError> {
-    let start = rows.offsets[r] as usize;
-    for entry in start..rows.offsets[r + 1] as usize {
-        let value = rows.values.get(entry).copied().unwrap_or(1.0);
+    let (offsets, features, values, fields) = (&*rows.offsets, &*rows.features, &*rows.values, &*rows.fields);
+    let start = offsets[r] as usize;
+    for entry in start..offsets[r + 1] as usize {
+        let value = values.get(entry).copied().unwrap_or(1.0);
         if !value.is_finite() {
             return Err(LineError::with_actual(entry - start, "a finite value", value.to_string()));
         }
-        match rows.fields.get(entry) {
-            Some(&field) => builder.push_with_field(field, rows.features[entry], value),
+        match fields.get(entry) {
+            Some(&field) => builder.push_with_field(field, features[entry], value),
             None if value == 0.0 && !keep_zeros => {}
-            None => builder.push(rows.features[entry], value),
+            None => builder.push(features[entry], value),
         }
     }
     match builder.duplicate_key() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Arrays, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
+use super::{Arrays, Buffer, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
 use crate::format::testing::{Row, open_arrays, options, rows, rows_of};
 use crate::{Batch, Error, FormatOptions, FormatTable, Source, SourceConfig};
 
@@ -48,9 +48,25 @@ fn read(arrays: Arrays, options: &FormatOptions, task_count: usize) -> Result<Ve
 fn sparse_rows_are_those_of_libsvm_and_libffm() {
     let expected = rows("libsvm", &options(), "1 3:1 70:2.5\n0\n1 1:-1 9:4\n").unwrap();
     assert_eq!(read(Arrays::Csr(csr()), &options(), 1).unwrap(), expected);
-    let ones = CsrArrays { values: Arc::default(), fields: [0, 1, 0, 1, 1].into(), ..csr() };
+    let ones = CsrArrays { values: Buffer::default(), fields: [0, 1, 0, 1, 1].into(), ..csr() };
     let expected = rows("libffm", &options(), "1 0:3:1 1:70:1\n0\n1 0:1:1 1:3:1 1:9:1\n").unwrap();
     assert_eq!(read(Arrays::Csr(ones), &options(), 1).unwrap(), expected);
+}
+
+#[test]
+fn numbers_of_another_owner_are_read_where_they_are_and_it_is_kept_until_the_end() {
+    struct Owner(Arc<[f32]>);
+    impl AsRef<[f32]> for Owner {
+        fn as_ref(&self) -> &[f32] {
+            &self.0[1..]
+        }
+    }
+    let numbers: Arc<[f32]> = [9.0, 1.0, 0.0, 3.0, f32::NAN, 5.0, 6.0].into();
+    let borrowed = DenseArrays { values: Buffer::new(Owner(Arc::clone(&numbers))), ..dense() };
+    assert_eq!(borrowed.values.as_ptr(), numbers[1..].as_ptr());
+    let own = read(Arrays::Dense(dense()), &options(), 1).unwrap();
+    assert_eq!(read(Arrays::Dense(borrowed), &options(), 1).unwrap(), own);
+    assert_eq!(Arc::strong_count(&numbers), 1, "the owner is dropped with the last clone");
 }
 
 #[test]

@@ -22,8 +22,8 @@ use crate::environment::Environment;
 use crate::errors::server_error;
 use crate::interrupt::Interrupt;
 use crate::local_data::LocalData;
-use crate::worker::WorkerContext;
 use crate::worker::job_handle::JobHandle;
+use crate::worker::{ModelTarget, WorkerContext};
 
 /// Time between two checks whether the worker must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -163,6 +163,7 @@ impl Worker {
             families: self.families.clone(),
             functions: Arc::clone(&self.functions),
             interrupt: interrupt.clone(),
+            model_target: ModelTarget::Folder,
             local_data: self.config.local_data.clone(),
             threads: None,
             metrics: self.metrics.clone(),

@@ -10,7 +10,7 @@ use data::Source;
 use driver::Error;
 use driver::run_info::data_digest;
 use job::{Exit, TrainJob};
-use model::ModelFiles;
+use model::ModelReader;
 use model::manifest::DataDigest;
 
 use crate::environment::Environment;
@@ -44,7 +44,7 @@ fn data_file(input: &data::Input) -> Option<DataFile> {
 
 /// The digests of the files that a job reads; none if they can be read only once.
 pub fn data_digests(job: &TrainJob, environment: Environment<'_>) -> Result<Vec<DataDigest>, Error> {
-    let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
+    let previous = job.from.as_deref().map(|path| ModelReader::open(path, false)).transpose()?;
     let schema = previous.as_ref().map(|model| &model.manifest.schema);
     let input = input::open(job, &*job.algorithm_job(environment.families)?, schema, environment)?;
     Ok(data_files(&input).unwrap_or_default().iter().filter_map(data_digest).collect())

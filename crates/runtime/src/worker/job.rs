@@ -14,7 +14,7 @@ use job::checkpoints::CheckpointEvery;
 use job::training::consistency_name;
 use job::{Exit, ScoringJob, TrainJob};
 use matrix::FunctionTable;
-use model::{Manifest, ModelClaim, ModelFiles, TrainingPosition};
+use model::{Manifest, ModelClaim, ModelReader, TrainingPosition};
 use rpc::layout::JobLayout;
 
 use crate::environment::Environment;
@@ -31,7 +31,7 @@ use crate::worker::scan::scan;
 use crate::worker::scoring::ScoringTask;
 use crate::worker::semaphore::Semaphore;
 use crate::worker::task_runner::{TaskBegin, TaskRunner};
-use crate::worker::{WorkerContext, checkpoints, lock};
+use crate::worker::{ModelTarget, WorkerContext, checkpoints, lock};
 
 /// The claim of the job on the name of its model, until the job ends.
 pub type SharedClaim = Arc<Mutex<Option<ModelClaim>>>;
@@ -213,13 +213,9 @@ impl WorkerJob {
         // An earlier run of the job may have written the model before it was lost. If it was somebody else, this model will
         // be saved beside it.
         self.has_run_before = begun.is_some();
-        if !self.has_run_before {
-            model::check_target(&job.model, job.overwrite)?;
-        }
-        let outputs = self.context().interrupt.temp_outputs();
         let own = begun.as_ref().map(|begun| begun.training.to_string());
-        let mut claim = ModelClaim::take(&job.model, own.as_deref(), outputs)?;
-        let previous = job.from.as_deref().map(|path| ModelFiles::open(path, false)).transpose()?;
+        let mut claim = self.claim_model(&job, own.as_deref())?;
+        let previous = job.from.as_deref().map(|path| ModelReader::open(path, false)).transpose()?;
         if let Some(previous) = &previous {
             let families = &self.context().families;
             families.check_continues(families.algorithm(&job.algorithm)?, &previous.manifest.model)?;
@@ -227,7 +223,7 @@ impl WorkerJob {
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let input = open(&job, algorithm.as_ref(), schema, self.environment())?;
         let task_count = task_count(&job, &input.source);
-        let resumed = |model: &ModelFiles| resume::start(&job, task_count, &model.manifest);
+        let resumed = |model: &ModelReader| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         // Files of one worker say nothing about those of the others.
         let data = if job.is_data_local { None } else { data_files(&input) };
@@ -250,6 +246,17 @@ impl WorkerJob {
         });
         self.inspected = Some(input);
         Ok(())
+    }
+
+    /// Checks that the model can be written, and claims its name. `training`: as for [`ModelClaim::take`].
+    fn claim_model(&self, job: &TrainJob, training: Option<&str>) -> Result<Option<ModelClaim>, Error> {
+        let WorkerContext { model_target: ModelTarget::Folder, interrupt, .. } = self.context() else {
+            return Ok(None);
+        };
+        if !self.has_run_before {
+            model::check_target(&job.model, job.overwrite)?;
+        }
+        Ok(ModelClaim::take(&job.model, training, interrupt.temp_outputs())?)
     }
 
     fn prepare(
@@ -313,7 +320,7 @@ impl WorkerJob {
             return Ok(());
         }
         let Some(path) = &self.job()?.from else { return Ok(()) };
-        let mut previous = ModelFiles::open(path, true)?;
+        let mut previous = ModelReader::open(path, true)?;
         let mut matrices = self.context().parameters.open(layout)?;
         resume::import(&mut previous, &layout.matrices, &mut *matrices)?;
         let notices = resume::notices(&previous, &layout.matrices);
@@ -367,10 +374,9 @@ impl WorkerJob {
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
         if let Some(path) = &job.from {
-            names.add_all(&ModelFiles::open(path, false)?.dictionary()?);
+            names.add_all(&ModelReader::open(path, false)?.dictionary()?);
         }
         let (names, is_over_limit) = names.finish();
-        let interrupt = &self.context().interrupt;
         let specs = &layout.matrices[..saved.matrix_count()];
         let asked = job.model.clone();
         let saved_as = |number| match number {
@@ -383,7 +389,7 @@ impl WorkerJob {
             manifest,
             (specs, &mut *matrices),
             &names,
-            interrupt,
+            self.context(),
         )?;
         // Whoever learns that the model is saved may train another one under this name.
         lock(&self.claim).take();

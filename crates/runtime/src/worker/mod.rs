@@ -25,14 +25,14 @@ mod scoring;
 pub mod semaphore;
 pub mod task_runner;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use algo::Families;
 use data::FormatTable;
 use driver::Error;
 use driver::messages::FromWorker;
 use matrix::{Agent, FunctionTable, RowBlock};
-use model::MatrixSource;
+use model::{MatrixSource, Model};
 use rpc::layout::JobLayout;
 use rpc::message::JobId;
 
@@ -99,11 +99,22 @@ pub struct WorkerContext {
     pub functions: Arc<FunctionTable>,
     /// Ends reading and writing of files, and stops the tasks.
     pub interrupt: Interrupt,
+    /// Where the model goes to.
+    pub model_target: ModelTarget,
     /// Where the files of this worker are.
     pub local_data: LocalData,
     /// Number of tasks that compute at the same time; none: all of them.
     pub threads: Option<usize>,
     pub metrics: WorkerMetrics,
+}
+
+/// Where the model of a job goes to.
+#[derive(Clone, Debug)]
+pub enum ModelTarget {
+    /// The folder that the job names.
+    Folder,
+    /// The memory of this process.
+    Memory(Arc<OnceLock<Model>>),
 }
 
 pub fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {

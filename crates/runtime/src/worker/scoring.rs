@@ -15,7 +15,7 @@ use driver::totals::ChunkSummary;
 use driver::{Error, labels};
 use job::{EvaluateJob, Exit, PredictJob, ScoringJob};
 use matrix::Agent;
-use model::{Manifest, ModelFiles};
+use model::{Manifest, ModelReader};
 use rpc::layout::JobLayout;
 use store::TempOutput;
 
@@ -37,7 +37,7 @@ pub(super) struct ScoringTask {
     opened: OpenedInput,
     chunks: Vec<Split>,
     /// The files of the model, on the worker that sends them to the servers.
-    files: Option<ModelFiles>,
+    files: Option<ModelReader>,
     /// The folder of the parts, on the worker that joins them.
     parts: Option<TempOutput>,
 }
@@ -59,7 +59,7 @@ impl ScoringTask {
     pub(super) fn inspect(&mut self, context: &WorkerContext) -> Result<FromWorker, Error> {
         let scoring = &*self.scoring;
         checked_specs(&self.manifest, self.job.model(), scoring, 1, &context.functions)?;
-        let files = self.files.insert(ModelFiles::open(self.job.model(), false)?);
+        let files = self.files.insert(ModelReader::open(self.job.model(), false)?);
         let known = known_features(files)?;
         let notices = self.opened.source.notices().to_vec();
         let facts = match &self.job {
@@ -99,7 +99,7 @@ impl ScoringTask {
     ) -> Result<(), Error> {
         let mut model = match self.files.take() {
             Some(files) => files,
-            None => ModelFiles::open(self.job.model(), false)?,
+            None => ModelReader::open(self.job.model(), false)?,
         };
         for (number, spec) in (0..).zip(&layout.matrices) {
             let entry = model.manifest.matrices.iter().position(|entry| entry.name == spec.name);

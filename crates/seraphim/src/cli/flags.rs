@@ -17,13 +17,9 @@ pub(super) fn key_flag(key: &'static Key) -> Arg {
         // When a shell expands an unquoted pattern, several files follow one flag.
         KeyKind::List => arg.action(ArgAction::Append).num_args(1..).value_name(key.value_name),
         KeyKind::Names | KeyKind::Pairs => arg.action(ArgAction::Append).value_name(key.value_name),
-        KeyKind::Text
-        | KeyKind::Path
-        | KeyKind::Count { .. }
-        | KeyKind::Bytes
-        | KeyKind::AutoCount
-        | KeyKind::Choice(_)
-        | KeyKind::Boolean => arg.value_name(key.value_name).allow_hyphen_values(true),
+        KeyKind::Value(_) | KeyKind::Path | KeyKind::Bytes => {
+            arg.value_name(key.value_name).allow_hyphen_values(true)
+        }
     }
 }
 
@@ -42,7 +38,7 @@ pub(super) fn raw_job_of(matches: &ArgMatches, names: &[&str]) -> RawJob {
 fn raw_job_with(matches: &ArgMatches, keys: impl Iterator<Item = &'static Key>) -> RawJob {
     let mut raw = RawJob::new();
     for key in keys {
-        if key.kind == KeyKind::Switch {
+        if matches!(key.kind, KeyKind::Switch) {
             if matches.get_flag(key.name) {
                 raw.set_flag(key, vec!["true".into()]);
             }

@@ -66,6 +66,88 @@ fn arrays_give_the_bytes_and_scores_of_the_file_with_the_same_records() {
     }
 }
 
+/// The bytes of the files of matrices, of optimizer slots and of names.
+fn files(model: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap().path());
+    let named = entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
+    let kept = named.filter(|(name, _)| name != "model.json");
+    let mut files: Vec<_> = kept.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_model_stays_in_memory_until_it_is_saved_and_then_has_the_files_of_the_command() {
+    let folder = Folder::new();
+    let table: String =
+        (0..400).map(|r| format!("u{},i{},{}\n", r % 23, (r * r + r / 7) % 31, 1 + (r * 7) % 5)).collect();
+    let table = folder.write("ratings.csv", format!("user,item,rating\n{table}"));
+    let records = folder.write("a.libsvm", clicks(300, 5));
+    for (algorithm, data, options, matrix_count) in [
+        ("lr", &records, &[("keep_optimizer", "true")][..], 1),
+        ("gbdt", &records, &[], 2),
+        ("fm", &records, &[], 2),
+        ("lda", &records, &[], 2),
+        ("als", &table, &[("label", "rating")], 4),
+        ("itemknn", &table, &[("label", "rating")], 3),
+    ] {
+        let (by_command, by_library) = (folder.path("command"), folder.path("library"));
+        let flags: Vec<String> = options
+            .iter()
+            .map(|(key, value)| {
+                if *value == "true" {
+                    format!("--{}", key.replace('_', "-"))
+                } else {
+                    format!("--{key}={value}")
+                }
+            })
+            .collect();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let job = ["train", algorithm, "--quiet", "--overwrite", "--tasks", "1", "--data", data];
+        succeed(&[&job[..], &["--model", &by_command], &flags].concat());
+        let training =
+            options.iter().fold(Training::new(algorithm).option("tasks", 1), |training, (key, value)| {
+                training.option(key, value)
+            });
+        let model = training.run(&Data::files([data])).unwrap();
+        let report = &model.report().unwrap().model;
+        assert_eq!(report.path, "(in memory)");
+        let rows = model.model().unwrap();
+        assert!(rows.matrices.len() >= matrix_count && rows.manifest.files.is_empty(), "{algorithm}");
+        assert_eq!(report.size_bytes, rows.size_bytes(), "{algorithm}");
+        model.save(&by_library, true).unwrap();
+        assert!(files(&by_command) == files(&by_library), "{algorithm}");
+        let loaded = TrainedModel::load(&by_library).unwrap();
+        if algorithm == "als" || algorithm == "itemknn" {
+            let best =
+                |model: &TrainedModel| model.recommender().unwrap().recommend(&["u3", "nobody"], 5).unwrap();
+            assert_eq!(best(&model), best(&loaded), "{algorithm}");
+        } else {
+            let data = Data::files([data]);
+            assert_eq!(model.predict(&data).unwrap(), loaded.predict(&data).unwrap(), "{algorithm}");
+        }
+    }
+    let nothing = std::fs::read_dir(".")
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("(in memory)"));
+    assert_eq!(nothing.count(), 0);
+}
+
+#[test]
+fn checkpoints_of_a_model_in_memory_need_a_folder() {
+    let folder = Folder::new();
+    let data = arrays(&clicks(200, 6)).into();
+    let training =
+        Training::new("lr").set("epochs", 3).set("optimizer", "ftrl").option("checkpoint_every", "1ticks");
+    let error = training.run(&data).unwrap_err().to_string();
+    assert!(error.contains("option(\"checkpoints\", FOLDER)"), "{error}");
+    let place = folder.path("checkpoints");
+    let whole = training.clone().option("checkpoints", &place).run(&data).unwrap();
+    assert!(std::fs::read_dir(&place).unwrap().count() > 0);
+    let resumed = training.option("checkpoints", &place).option("resume", "latest").run(&data).unwrap();
+    assert_eq!(whole.predict(&data).unwrap(), resumed.predict(&data).unwrap());
+}
+
 #[test]
 fn a_program_hears_of_every_epoch_and_may_stop() {
     let heard = Arc::new(Mutex::new(Vec::new()));

@@ -409,7 +409,7 @@ fn a_forged_manifest_never_panics() {
             for with_slots in [false, true] {
                 let read = std::panic::catch_unwind(|| {
                     model::Model::read(path, with_slots)?;
-                    let mut files = model::ModelFiles::open(path, with_slots)?;
+                    let mut files = model::ModelReader::open(path, with_slots)?;
                     let scoring = families::all().load(&files.manifest.model)?;
                     engine::runtime::score::ModelScorer::new(&mut files, scoring, 1, &families::functions())
                         .map(drop)
