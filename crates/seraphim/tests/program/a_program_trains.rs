@@ -92,16 +92,8 @@ fn a_model_stays_in_memory_until_it_is_saved_and_then_has_the_files_of_the_comma
         ("itemknn", &table, &[("label", "rating")], 3),
     ] {
         let (by_command, by_library) = (folder.path("command"), folder.path("library"));
-        let flags: Vec<String> = options
-            .iter()
-            .map(|(key, value)| {
-                if *value == "true" {
-                    format!("--{}", key.replace('_', "-"))
-                } else {
-                    format!("--{key}={value}")
-                }
-            })
-            .collect();
+        let flag = |(key, value): &(&str, &str)| format!("--{}={value}", key.replace('_', "-"));
+        let flags: Vec<String> = options.iter().map(flag).collect();
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let job = ["train", algorithm, "--quiet", "--overwrite", "--tasks", "1", "--data", data];
         succeed(&[&job[..], &["--model", &by_command], &flags].concat());
@@ -136,7 +128,7 @@ fn a_model_stays_in_memory_until_it_is_saved_and_then_has_the_files_of_the_comma
 #[test]
 fn checkpoints_of_a_model_in_memory_need_a_folder() {
     let folder = Folder::new();
-    let data = arrays(&clicks(200, 6)).into();
+    let data = Data::files([folder.write("a.libsvm", clicks(200, 6))]);
     let training =
         Training::new("lr").set("epochs", 3).set("optimizer", "ftrl").option("checkpoint_every", "1ticks");
     let error = training.run(&data).unwrap_err().to_string();

@@ -98,7 +98,7 @@ fn scores_and_metrics_are_the_same_when_servers_hold_the_model() {
         2,
         &["predict", "--model", "m", "--data", &sparse, "--output", "-", "--servers", "0"],
     );
-    assert!(error.contains("--servers") && error.contains("from 1 to"), "{error}");
+    assert!(error.contains("--servers") && error.contains("a whole number in [1, 1024]"), "{error}");
 }
 
 #[cfg(target_os = "linux")]

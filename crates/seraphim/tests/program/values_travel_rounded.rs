@@ -47,7 +47,7 @@ fn in_one_process_nothing_travels_and_so_it_is_refused() {
     let text = fail(2, &["train", "lr", "--data", &data, "--model", &model, "--wire", "int8"]);
     assert!(text.contains("--wire int8 in one process") && text.contains("--servers N"), "{text}");
     let text = fail(2, &["train", "lr", "--data", &data, "--model", &model, "--wire", "f16"]);
-    assert!(text.contains("f32, bf16, int8"), "{text}");
+    assert!(text.contains("f32 | bf16 | int8"), "{text}");
     succeed(&["train", "lr", "--data", &data, "--model", &model, "--wire", "f32"]);
 }
 
