@@ -1,17 +1,19 @@
 //! A file or bytes in memory that can be read at any offset.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::Error;
-use crate::input::Input;
+use crate::input::{Input, StoredFile};
 
 #[derive(Clone)]
 pub(crate) enum ByteSource {
     File(Arc<File>),
+    Stored(Arc<StoredFile>),
     Memory(Bytes),
 }
 
@@ -24,6 +26,9 @@ impl ByteSource {
             let size = bytes.len() as u64;
             return Ok(Some((Self::Memory(bytes), size)));
         }
+        if let Some(file) = input.stored_file().filter(|_| input.splittable_bytes().is_some()) {
+            return Ok(Some((Self::Stored(Arc::new(file.clone())), file.facts.size_bytes)));
+        }
         let Some(path) = input.path().filter(|_| input.splittable_bytes().is_some()) else { return Ok(None) };
         let file = File::open(path).map_err(|source| Error::io("open", input.name(), source))?;
         let size = file.metadata().map_err(|source| Error::io("inspect", input.name(), source))?.len();
@@ -34,6 +39,12 @@ impl ByteSource {
     pub(crate) fn read_at(&self, at: u64, out: &mut [u8]) -> Result<(), String> {
         match self {
             Self::File(file) => file.read_exact_at(out, at).map_err(|source| source.to_string()),
+            Self::Stored(stored) => {
+                let StoredFile { store, path, facts } = &**stored;
+                let range = at..at.saturating_add(out.len() as u64).min(facts.size_bytes);
+                let reader = store.open_range(path, facts, range).map_err(|error| error.to_string());
+                reader?.read_exact(out).map_err(|source| source.to_string())
+            }
             Self::Memory(bytes) => {
                 let there = usize::try_from(at).ok().and_then(|at| bytes.get(at..at.checked_add(out.len())?));
                 out.copy_from_slice(there.ok_or_else(|| "it ends early".to_owned())?);

@@ -320,7 +320,7 @@ impl TaskData {
                 break;
             };
             let (starts, numbers_records) = (&self.block_starts, self.numbers_records);
-            let read = |i: usize, block: &mut Batch| {
+            let read = |i: usize, block: &mut Batch| -> Result<(), Error> {
                 cache.read(window[i] as usize, block)?;
                 number(block, starts[window[i] as usize], numbers_records);
                 Ok(())

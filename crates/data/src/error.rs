@@ -32,6 +32,9 @@ pub enum Error {
         at: usize,
         reason: String,
     },
+    /// A store cannot be used, or a file of it not read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
     /// An input in memory does not exist.
     #[error("no data: there are no arrays of the name '{input}'")]
     NoArrays {

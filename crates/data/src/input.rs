@@ -1,4 +1,4 @@
-//! One input: a file, bytes in memory, or standard input.
+//! One input: a file, a file of a store, bytes in memory, or standard input.
 
 use crate::Error;
 use crate::arrays::Arrays;
@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use store::{FileFacts, Store};
 
 /// Decompressed bytes that are sampled before reading: enough for a thousand wide rows.
 pub(crate) const HEAD_BYTES: usize = 4 << 20;
@@ -31,6 +32,7 @@ pub struct Input {
 #[derive(Clone)]
 enum InputLocation {
     File(PathBuf),
+    Stored(StoredFile),
     Memory(Arc<[u8]>),
     Arrays(Arrays),
     /// The bytes that were sampled, and the remaining bytes until a reader takes them.
@@ -38,6 +40,22 @@ enum InputLocation {
         head: Head,
         remaining: Arc<Mutex<Option<ByteStream>>>,
     },
+}
+
+/// A file of a store, as it was when it was opened.
+#[derive(Clone)]
+pub(crate) struct StoredFile {
+    pub(crate) store: Arc<dyn Store>,
+    /// The path in the store.
+    pub(crate) path: String,
+    pub(crate) facts: FileFacts,
+}
+
+impl StoredFile {
+    /// Reads from byte `offset` on.
+    pub(crate) fn open_at(&self, offset: u64) -> Result<RawReader, Error> {
+        Ok(self.store.open_range(&self.path, &self.facts, offset..self.facts.size_bytes)?)
+    }
 }
 
 /// The first bytes of an input, decompressed.
@@ -83,6 +101,18 @@ impl Input {
         })
     }
 
+    /// Opens a file of a store, and determines its compression.
+    pub(crate) fn stored(file: StoredFile) -> Result<Self, Error> {
+        let name = format!("{}/{}", file.store.location().trim_end_matches('/'), file.path);
+        let head = 0..file.facts.size_bytes.min(MAGIC_BYTES as u64);
+        let mut raw = file.store.open_range(&file.path, &file.facts, head)?;
+        let magic = read_up_to(&mut raw, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
+        let compression = Self::compression(&name, &magic)?;
+        let size_bytes = Some(file.facts.size_bytes);
+        let location = InputLocation::Stored(file);
+        Ok(Self { name, location, compression, size_bytes, partition: Vec::new() })
+    }
+
     /// Makes an input of bytes in memory; messages call it `name`.
     pub fn memory(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
         let (name, bytes) = (name.into(), bytes.into());
@@ -112,7 +142,7 @@ impl Input {
     pub(crate) fn arrays(&self) -> Option<&Arrays> {
         match &self.location {
             InputLocation::Arrays(arrays) => Some(arrays),
-            InputLocation::File(_) | InputLocation::Memory(_) | InputLocation::Stream { .. } => None,
+            _ => None,
         }
     }
 
@@ -170,15 +200,37 @@ impl Input {
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             InputLocation::File(path) => Some(path),
-            InputLocation::Memory(_) | InputLocation::Arrays(_) | InputLocation::Stream { .. } => None,
+            _ => None,
         }
+    }
+
+    /// The name of the file in its folder.
+    pub(crate) fn file_name(&self) -> Option<&str> {
+        match &self.location {
+            InputLocation::File(path) => path.file_name()?.to_str(),
+            InputLocation::Stored(file) => file.path.rsplit('/').next(),
+            _ => None,
+        }
+    }
+
+    /// The file, when it is one of a store.
+    pub(crate) fn stored_file(&self) -> Option<&StoredFile> {
+        match &self.location {
+            InputLocation::Stored(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// A text that is another one after each change of a file of a store.
+    pub fn version(&self) -> Option<&str> {
+        self.stored_file().map(|file| &*file.facts.version)
     }
 
     /// The bytes, when they are in memory.
     pub fn bytes(&self) -> Option<&Arc<[u8]>> {
         match &self.location {
             InputLocation::Memory(bytes) => Some(bytes),
-            InputLocation::File(_) | InputLocation::Arrays(_) | InputLocation::Stream { .. } => None,
+            _ => None,
         }
     }
 
@@ -206,7 +258,9 @@ impl Input {
     pub fn head(&self) -> Result<Head, Error> {
         match &self.location {
             InputLocation::Stream { head, .. } => Ok(head.clone()),
-            InputLocation::File(_) | InputLocation::Memory(_) => read_head(&mut self.open_at(0)?),
+            InputLocation::File(_) | InputLocation::Stored(_) | InputLocation::Memory(_) => {
+                read_head(&mut self.open_at(0)?)
+            }
             InputLocation::Arrays(_) => Ok(Head { bytes: Arc::default(), is_complete: true }),
         }
     }
@@ -221,6 +275,7 @@ impl Input {
                     .map_err(|source| Error::io("seek in", &self.name, source))?;
                 Box::new(file)
             }
+            InputLocation::Stored(file) => file.open_at(offset)?,
             InputLocation::Memory(bytes) => {
                 let mut cursor = Cursor::new(Arc::clone(bytes));
                 cursor.set_position(offset);

@@ -41,6 +41,7 @@ pub mod schema;
 pub mod sink;
 pub mod source;
 pub mod split;
+mod stored;
 pub mod stream;
 pub mod survey;
 pub mod time;

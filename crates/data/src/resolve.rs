@@ -4,10 +4,11 @@ use crate::Error;
 use crate::arrays::{MemoryInputs, PREFIX};
 use crate::input::Input;
 use crate::interruptible::StopFlag;
+use crate::stored;
 use std::path::{Path, PathBuf};
 
 /// Characters that make a name a pattern.
-const PATTERN: [char; 3] = ['*', '?', '['];
+pub(crate) const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// Opens the files that `inputs` name, in the given order; the files of a folder, with those of its subfolders, or of a
 /// pattern are sorted by path.
@@ -27,6 +28,8 @@ pub(crate) fn resolve(
         } else if input.starts_with(PREFIX) && !path.exists() {
             let arrays = memory.find(input).ok_or_else(|| Error::NoArrays { input: input.clone() })?;
             files.push(Input::of_arrays(input, arrays));
+        } else if input.contains("://") && !path.exists() {
+            files.extend(stored::resolve(input)?);
         } else if path.is_dir() {
             let paths = folder(path)?;
             if paths.is_empty() {
@@ -142,16 +145,24 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Returns the columns that the folders of a file give, from the outer folder to the inner one.
-fn partition(file: &Path) -> Vec<(String, String)> {
+pub(crate) fn partition(file: &Path) -> Vec<(String, String)> {
     let folders = file.parent().into_iter().flat_map(Path::ancestors);
     let mut columns: Vec<_> = folders.map_while(partition_column).collect();
     columns.reverse();
     columns
 }
 
+/// How patterns match: `*` and `?` neither a `/` nor a dot at the beginning of a name.
+pub(crate) fn match_options() -> glob::MatchOptions {
+    glob::MatchOptions {
+        require_literal_leading_dot: true,
+        require_literal_separator: true,
+        ..glob::MatchOptions::new()
+    }
+}
+
 fn pattern(input: &str) -> Result<Vec<PathBuf>, Error> {
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-    let paths = glob::glob_with(input, options).map_err(|error| Error::BadPattern {
+    let paths = glob::glob_with(input, match_options()).map_err(|error| Error::BadPattern {
         pattern: input.to_owned(),
         at: error.pos,
         reason: error.msg.to_owned(),

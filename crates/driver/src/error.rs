@@ -149,7 +149,9 @@ impl Error {
 fn model_exit(error: &model::Error) -> Exit {
     use model::Error as E;
     match error {
-        E::Io { .. } => Exit::Io,
+        E::Store(error) if error.is_bad_address() => Exit::Usage,
+        E::Io { .. } | E::Store(_) => Exit::Io,
+        E::Remote { source, .. } => model_exit(source),
         E::ModelExists { .. }
         | E::ModelClaimed { .. }
         | E::ForeignFileInModel { .. }
@@ -166,7 +168,9 @@ fn model_exit(error: &model::Error) -> Exit {
 fn data_exit(error: &data::Error) -> Exit {
     use data::Error as E;
     match error {
-        E::Io { .. }
+        E::Store(error) if error.is_bad_address() => Exit::Usage,
+        E::Store(_)
+        | E::Io { .. }
         | E::CacheCreate { .. }
         | E::CacheWrite { .. }
         | E::CacheRead { .. }

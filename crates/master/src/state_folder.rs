@@ -3,6 +3,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rpc::message::JobId;
 use serde::Serialize;
@@ -15,14 +17,24 @@ use crate::record::{RecordChange, Records, Standing, SubmittedJob};
 const LAST_ID: &str = "last-id.json";
 const JOBS: &str = "jobs";
 const LOCK: &str = "lock";
+/// In a store, which has no locks: the last master that has opened the folder.
+const OWNER: &str = "owner";
 
 /// The folder, which this process alone uses.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
-    store: LocalFolder,
+    store: Arc<dyn Store>,
     path: PathBuf,
+    owner: Owner,
+}
+
+/// What keeps two masters from one folder.
+#[derive(Debug)]
+enum Owner {
     /// Locked as long as this value exists.
-    _lock: File,
+    Lock { _file: File },
+    /// The text that this master has written as the owner. A master that finds another one has been replaced.
+    Text(String),
 }
 
 impl StateFolder {
@@ -34,6 +46,9 @@ impl StateFolder {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::State(format!("the folder of the state, {}, {what}: {error}", path.display()))
         };
+        if let Some(address) = store::address(path) {
+            return Self::open_stored(address).map_err(|error| failed("cannot be used", &error));
+        }
         std::fs::create_dir_all(path).map_err(|error| failed("cannot be created", &error))?;
         let lock = File::create(path.join(LOCK)).map_err(|error| failed("cannot be written", &error))?;
         if let Err(error) = lock.try_lock() {
@@ -46,7 +61,26 @@ impl StateFolder {
         }
         let store = LocalFolder::new(path.to_owned(), &path.display().to_string());
         store.remove_unfinished("").map_err(|error| failed("cannot be cleaned", &error))?;
-        Ok(Self { store, path: path.to_owned(), _lock: lock })
+        Ok(Self { store: Arc::new(store), path: path.to_owned(), owner: Owner::Lock { _file: lock } })
+    }
+
+    fn open_stored(address: &str) -> Result<Self, store::Error> {
+        let store = store::open(address)?;
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let own = format!("process {} of {} at {since_1970:?}", std::process::id(), store::machine::host());
+        store.write(OWNER, own.as_bytes())?;
+        Ok(Self { store, path: address.into(), owner: Owner::Text(own) })
+    }
+
+    /// Fails when another master has opened the folder meanwhile.
+    fn check_owner(&self) -> Result<(), Error> {
+        let Owner::Text(own) = &self.owner else { return Ok(()) };
+        let present = self.store.read(OWNER).map_err(|error| self.failed("read", &error))?;
+        if present == own.as_bytes() {
+            return Ok(());
+        }
+        let other = String::from_utf8_lossy(&present).into_owned();
+        Err(self.failed("written", &format!("another master has taken it over, {other}")))
     }
 
     /// Reads what an earlier master has recorded. A job without a standing had just been submitted.
@@ -82,6 +116,7 @@ impl StateFolder {
 
     /// Records a change durably.
     pub(crate) fn write(&self, change: &RecordChange) -> Result<(), Error> {
+        self.check_owner()?;
         match change {
             RecordChange::Submitted(job) => self.put(&format!("{}/job.json", folder_of(job.job)), job),
             RecordChange::Moved { job, standing } => {
@@ -101,17 +136,7 @@ impl StateFolder {
 
     fn put(&self, path: &str, value: &impl Serialize) -> Result<(), Error> {
         let bytes = serde_json::to_vec_pretty(value).map_err(|error| self.failed("written", &error))?;
-        let write = || {
-            let mut file = self.store.create(path)?;
-            file.write_all(&bytes).map_err(|source| store::Error::Io {
-                action: "write",
-                location: self.store.location().to_owned(),
-                path: path.to_owned(),
-                source,
-            })?;
-            file.finish()
-        };
-        write().map_err(|error| self.failed("written", &error))
+        self.store.write(path, &bytes).map_err(|error| self.failed("written", &error))
     }
 
     fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {

@@ -1,15 +1,58 @@
 //! How a process joins its master, and the events that it receives.
 
+use std::fmt::{Debug, Display, Formatter};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc::Address;
 use rpc::message::{ControlBody, JobId, MemberKind};
+use rpc::{Address, Error};
+
+/// Finds the master, at each attempt to reach it anew: a supervisor may have started it elsewhere.
+#[derive(Clone)]
+pub struct MasterLocator {
+    /// For messages.
+    name: String,
+    locate: Arc<dyn Fn() -> Result<Address, Error> + Send + Sync>,
+}
+
+impl MasterLocator {
+    /// A master whose address `locate` tells; messages call it `name`.
+    pub fn new(name: String, locate: impl Fn() -> Result<Address, Error> + Send + Sync + 'static) -> Self {
+        Self { name, locate: Arc::new(locate) }
+    }
+
+    /// The present address.
+    ///
+    /// # Errors
+    /// If it is not known now.
+    pub fn locate(&self) -> Result<Address, Error> {
+        (self.locate)()
+    }
+}
+
+impl From<Address> for MasterLocator {
+    fn from(address: Address) -> Self {
+        Self::new(address.to_string(), move || Ok(address.clone()))
+    }
+}
+
+impl Display for MasterLocator {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Debug for MasterLocator {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MasterLocator").field(&self.name).finish()
+    }
+}
 
 /// How a process joins.
 #[derive(Clone, Debug)]
 pub struct MemberConfig {
-    /// The address of the master.
-    pub master: Address,
+    /// Where the master is.
+    pub master: MasterLocator,
     /// The shared secret; empty when there is none.
     pub token: Vec<u8>,
     /// Unique among the alive members.

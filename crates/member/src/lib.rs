@@ -7,5 +7,5 @@ mod registration;
 mod shared;
 mod thread;
 
-pub use config::{MemberConfig, MemberEvent};
+pub use config::{MasterLocator, MemberConfig, MemberEvent};
 pub use membership::{Membership, join};

@@ -119,7 +119,7 @@ pub(crate) fn try_register(
     known: Option<u64>,
 ) -> Result<AttemptResult, Error> {
     let hello = Hello { request: 1, token: config.token.clone(), role: Role::Member, lane: 0 };
-    let (mut sender, mut receiver, welcome) = open(&config.master, limit, &hello)?;
+    let (mut sender, mut receiver, welcome) = open(&config.master.locate()?, limit, &hello)?;
     if known.is_some_and(|known| known != welcome.incarnation) {
         sender.send(&Message::Control(Control { request: 2, body: ControlBody::AskContinuedRuns }))?;
         receiver.set_timeout(Some(limit))?;

@@ -26,11 +26,14 @@ pub struct ModelClaim {
 
 impl ModelClaim {
     /// Claims the name of a model. `training` is the training of which another process may have the claim: it goes on here.
-    /// None where files cannot be locked.
+    /// None where files cannot be locked, and in stores.
     ///
     /// # Errors
     /// [`Error::ModelClaimed`]; [`Error::Io`].
     pub fn take(model: &Path, training: Option<&str>, outputs: &TempOutputs) -> Result<Option<Self>, Error> {
+        if store::address(model).is_some() {
+            return Ok(None);
+        }
         let model = &*resolve_link(model);
         let path = claim_path(model);
         loop {

@@ -13,6 +13,16 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    /// A store cannot be used, or a file of it not read or written.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// What is wrong with the copy of a model of a store.
+    #[error("{address}: {source}")]
+    Remote {
+        /// Where the model is.
+        address: String,
+        source: Box<Error>,
+    },
     /// The target of a new model exists.
     #[error("{} already exists; choose another --model, or add --overwrite to replace it", path.display())]
     ModelExists { path: PathBuf },

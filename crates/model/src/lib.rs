@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`manifest`] | `model.json`: what a model is, how it was trained, the checksum of every file |
 //! | [`mod@read`], [`mod@write`] | reads a model and checks it; writes one beside its target and renames it |
+//! | `stored` | models in stores, such as HDFS and S3 |
 //! | [`memory`] | a model that is in memory until somebody saves it |
 //! | [`tensors`], `tensor_file`, `matrix_plan`, `stored_tensors` | the files of matrices, written and read block by block |
 //! | [`dictionary`] | the names of keys |
@@ -20,6 +21,7 @@ mod matrix_plan;
 pub mod memory;
 pub mod names;
 pub mod read;
+mod stored;
 mod stored_tensors;
 mod tensor_file;
 pub mod tensors;

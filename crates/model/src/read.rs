@@ -10,12 +10,15 @@ use std::sync::Arc;
 use data::KeyNames;
 use matrix::{Element, FunctionTable, Lists, RowBlock, with_values};
 
+use tempfile::TempDir;
+
 use super::dictionary::{self, DictionaryError};
 use super::disk_sync::BUFFER_BYTES;
 use super::manifest::{self, FORMAT_NAME, FileEntry, Manifest, MatrixEntry};
 use super::matrix_plan::is_zero;
 use super::memory::{MatrixSource as _, Model, RowsInMemory, SEARCHED_ROWS};
 use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, entries_tensor, keys_tensor, lengths_tensor};
+use super::stored;
 use super::stored_tensors::{self, StoredTensor};
 use crate::error::Error;
 
@@ -36,10 +39,12 @@ impl Model {
 /// A model whose matrices are read block by block: from files, which are verified, or from memory.
 #[derive(Debug)]
 pub struct ModelReader {
-    /// The model directory; [`IN_MEMORY`] if there is none.
+    /// The model directory, or its address; [`IN_MEMORY`] if there is none.
     pub path: PathBuf,
     pub manifest: Manifest,
     rows: StoredRows,
+    /// The copy of a model of a store.
+    copy: Option<TempDir>,
 }
 
 /// What stands for the path of a model that was not saved.
@@ -54,6 +59,22 @@ enum StoredRows {
 impl ModelReader {
     /// Opens a model; with its optimizer slots if `with_slots` is true and they were saved.
     pub fn open(path: &Path, with_slots: bool) -> Result<Self, Error> {
+        let Some(address) = store::address(path) else { return Self::open_folder(path, with_slots) };
+        let bytes = stored::manifest(address)?;
+        let manifest = checked_manifest(&bytes, path)?;
+        let copy = stored::download(address, &manifest, &bytes)?;
+        let opened = Self::open_folder(copy.path(), with_slots);
+        let opened =
+            opened.map_err(|error| Error::Remote { address: address.to_owned(), source: Box::new(error) })?;
+        Ok(Self { path: path.into(), copy: Some(copy), ..opened })
+    }
+
+    /// The folder of this machine that has the files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.copy.as_ref().map_or(&self.path, TempDir::path)
+    }
+
+    fn open_folder(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut tensors = BTreeMap::new();
         for entry in &manifest.files {
@@ -70,12 +91,17 @@ impl ModelReader {
             .iter()
             .map(|entry| MatrixFiles::new(path, entry, &tensors))
             .collect::<Result<_, _>>()?;
-        Ok(Self { path: path.into(), manifest, rows: StoredRows::Files(matrices) })
+        Ok(Self { path: path.into(), manifest, rows: StoredRows::Files(matrices), copy: None })
     }
 
     /// Reads a model in memory, without its optimizer slots.
     pub fn of_memory(model: Arc<Model>) -> Self {
-        Self { path: IN_MEMORY.into(), manifest: model.manifest.clone(), rows: StoredRows::Memory(model) }
+        Self {
+            path: IN_MEMORY.into(),
+            manifest: model.manifest.clone(),
+            rows: StoredRows::Memory(model),
+            copy: None,
+        }
     }
 
     /// The same model, read from its beginning.
@@ -105,7 +131,7 @@ impl ModelReader {
         if !self.manifest.files.iter().any(|entry| entry.name == DICTIONARY_FILE) {
             return Ok(KeyNames::default());
         }
-        let path = self.path.join(DICTIONARY_FILE);
+        let path = self.folder().join(DICTIONARY_FILE);
         let file = File::open(&path).map_err(Error::io("read", &path))?;
         dictionary::read(BufReader::with_capacity(BUFFER_BYTES, file)).map_err(|error| match error {
             DictionaryError::Io(source) => Error::io("read", &path)(source),
@@ -118,7 +144,8 @@ impl ModelReader {
         match &mut self.rows {
             StoredRows::Files(matrices) => matrices[matrix].rows_from(key),
             StoredRows::Memory(model) => {
-                let mut rows = RowsInMemory(&model.matrices).rows_from(matrix, key)?;
+                let rows: Result<RowBlock, Error> = RowsInMemory(&model.matrices).rows_from(matrix, key);
+                let mut rows = rows?;
                 rows.slots.clear();
                 Ok(rows)
             }
@@ -187,6 +214,9 @@ fn verify(file: &Path, entry: &FileEntry, is_used: bool) -> Result<(), Error> {
 
 /// Reads and verifies only the manifest.
 pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
+    if let Some(address) = store::address(path) {
+        return checked_manifest(&stored::manifest(address)?, path);
+    }
     let file = path.join(manifest::FILE_NAME);
     if !file.is_file() {
         let there = if path.is_dir() {
@@ -199,7 +229,11 @@ pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
         return Err(Error::NotAModel { path: path.into(), reason: there.into() });
     }
     let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
-    let manifest = Manifest::from_bytes(&bytes, &file)?;
+    checked_manifest(&bytes, path)
+}
+
+fn checked_manifest(bytes: &[u8], path: &Path) -> Result<Manifest, Error> {
+    let manifest = Manifest::from_bytes(bytes, &path.join(manifest::FILE_NAME))?;
     if manifest.format != FORMAT_NAME {
         return Err(Error::NotAModel {
             path: path.into(),

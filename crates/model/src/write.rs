@@ -8,6 +8,7 @@
 //! model would depend on where it was trained.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::panic::resume_unwind;
@@ -26,6 +27,7 @@ use super::matrix_plan::MatrixPlan;
 use super::memory::{MatrixSource, Model, RowsInMemory};
 use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use super::read::ModelReader;
+use super::stored;
 use super::tensor_file::TensorFile;
 use crate::error::Error;
 
@@ -54,6 +56,9 @@ impl Write for ChecksumWriter {
 /// replaced (a mount or `.` cannot).
 pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
     let path = &*resolve_link(path);
+    if let Some(address) = store::address(path) {
+        return stored::check_target(address, overwrite);
+    }
     check_absent(path, overwrite)?;
     remove_stale_siblings(path);
     if path.exists() && is_empty_folder(path) {
@@ -82,10 +87,13 @@ fn is_empty_folder(path: &Path) -> bool {
 
 /// Whether a folder is a model, intact or damaged.
 pub fn is_model(folder: &Path) -> bool {
-    std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| {
-        let name = manifest::FORMAT_NAME.as_bytes();
-        bytes.windows(name.len()).any(|window| window == name)
-    })
+    std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| is_manifest(&bytes))
+}
+
+/// Whether bytes are a manifest, intact or damaged.
+pub(crate) fn is_manifest(bytes: &[u8]) -> bool {
+    let name = manifest::FORMAT_NAME.as_bytes();
+    bytes.windows(name.len()).any(|window| window == name)
 }
 
 /// Checks that the folder has only files of a model, since replacing a model deletes its folder.
@@ -94,12 +102,21 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
         return Err(Error::NotReplaceable { path: path.into() });
     }
     let manifest = std::fs::read(path.join(manifest::FILE_NAME)).unwrap_or_default();
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    let entries = std::fs::read_dir(path).map_err(Error::io("list", path))?;
+    check_files(path, &manifest, entries.filter_map(Result::ok).map(|entry| entry.file_name()))
+}
+
+/// Checks that a folder with these files has only those of the model with this manifest.
+pub(crate) fn check_files(
+    path: &Path,
+    manifest: &[u8],
+    names: impl Iterator<Item = OsString>,
+) -> Result<(), Error> {
+    let manifest: serde_json::Value = serde_json::from_slice(manifest).unwrap_or_default();
     let listed = manifest["files"].as_array().into_iter().flatten().filter_map(|file| file["name"].as_str());
     let own = [manifest::FILE_NAME, WEIGHTS_FILE, OPTIMIZER_FILE, DICTIONARY_FILE];
     let own: BTreeSet<&str> = listed.chain(own).collect();
-    let entries = std::fs::read_dir(path).map_err(Error::io("list", path))?;
-    let mut names: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
+    let mut names: Vec<_> = names.collect();
     names.sort();
     match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
         Some(file) => Err(Error::ForeignFileInModel { path: path.into(), file: file.into() }),
@@ -158,7 +175,7 @@ pub fn write<E: From<Error>>(
     let text = manifest.to_text();
     write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
     sync.folder(&folder)?;
-    unfinished.persist(if overwrite { replace } else { move_to_new })?;
+    unfinished.persist(put(overwrite))?;
     sync.folder(folder_of(path))?;
     Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
@@ -254,7 +271,7 @@ impl ModelReader {
     /// Those of [`copy`] and [`Model::write`].
     pub fn save(&self, path: &Path, overwrite: bool, outputs: &TempOutputs) -> Result<(), Error> {
         match self.memory() {
-            None => copy(&self.path, path, overwrite, outputs),
+            None => copy(self.folder(), path, overwrite, outputs),
             Some(model) => model.write(path, overwrite, outputs).map(drop),
         }
     }
@@ -274,7 +291,7 @@ pub fn copy(from: &Path, to: &Path, overwrite: bool, outputs: &TempOutputs) -> R
         write_file(&folder, name, &sync, |out| std::io::copy(&mut source, out).map(drop))?;
     }
     sync.folder(&folder)?;
-    unfinished.persist(if overwrite { replace } else { move_to_new })?;
+    unfinished.persist(put(overwrite))?;
     sync.folder(folder_of(to))
 }
 
@@ -330,6 +347,15 @@ fn write_file(
         .and_then(|()| sync.file(out.file.get_ref()))
         .map_err(Error::io("write", &path))?;
     Ok(FileEntry { name: name.into(), size_bytes: out.size_bytes, crc32c: out.crc32c })
+}
+
+/// What takes the finished folder to its path, or to its address.
+fn put(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
+    move |folder, path| match store::address(path) {
+        Some(address) => stored::upload(folder, address, overwrite),
+        None if overwrite => replace(folder, path),
+        None => move_to_new(folder, path),
+    }
 }
 
 /// Moves the finished folder to a path where nothing or an empty folder is; anything else that has appeared there

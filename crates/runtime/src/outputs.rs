@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use driver::Error;
@@ -85,6 +86,17 @@ pub const GENERATED_META: &str = "meta.json";
 
 /// Returns the first and the last bytes of a file.
 fn head_and_tail(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+    if let Some(address) = store::address(path) {
+        let (store, name) = store::open_folder_of(address).map_err(std::io::Error::other)?;
+        let facts = store.facts(name).map_err(std::io::Error::other)?;
+        let size = facts.size_bytes;
+        let read = |range: Range<u64>| {
+            let mut bytes = Vec::new();
+            let mut file = store.open_range(name, &facts, range).map_err(std::io::Error::other)?;
+            file.read_to_end(&mut bytes).map(|_| bytes)
+        };
+        return Ok((read(0..size.min(SNIFF_BYTES))?, read(size.saturating_sub(SNIFF_BYTES)..size)?));
+    }
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     let (mut start, mut end) = (Vec::new(), Vec::new());
@@ -95,6 +107,10 @@ fn head_and_tail(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
 }
 
 fn json_of(path: &Path) -> Option<serde_json::Value> {
+    if let Some(address) = store::address(path) {
+        let (store, name) = store::open_folder_of(address).ok()?;
+        return serde_json::from_slice(&store.read(name).ok()?).ok();
+    }
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
@@ -147,8 +163,7 @@ impl Outputs {
         if path.exists() && !path.is_dir() {
             return Err(Error::request(format!("{shown} is a file, not a folder"), advice()));
         }
-        let Ok(entries) = std::fs::read_dir(path) else { return Ok(()) };
-        let files: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+        let files = files_of(path)?;
         if !files.is_empty() && !self.overwrite {
             return Err(Error::FileExists { path: path.into(), flag: flag.into() });
         }
@@ -169,6 +184,9 @@ impl Outputs {
         if path.is_dir() {
             let advice = format!("name a file for {flag}");
             return Err(Error::request(format!("{shown} is a folder"), advice));
+        }
+        if let Some(address) = store::address(path) {
+            return self.check_stored_file(flag, address, kind);
         }
         let there = std::fs::metadata(path).ok();
         if there.as_ref().is_some_and(|metadata| !metadata.is_file()) {
@@ -197,6 +215,28 @@ impl Outputs {
             return Err(Error::request(what, format!("choose another {flag}, or remove the file")));
         }
         Ok(())
+    }
+
+    /// Checks that the command may and can write a file to a store.
+    fn check_stored_file(&self, flag: &str, address: &str, kind: OutputKind<'_>) -> Result<(), Error> {
+        let (store, name) = store::open_folder_of(address).map_err(model::Error::from)?;
+        let path = Path::new(address);
+        match store.facts(name) {
+            Ok(facts) if facts.size_bytes > 0 && !self.overwrite => {
+                Err(Error::FileExists { path: path.into(), flag: flag.into() })
+            }
+            Ok(facts) if facts.size_bytes > 0 && !kind.recognizes(path) => {
+                let what = format!("{address} is not {}, so --overwrite does not replace it", kind.noun());
+                Err(Error::request(what, format!("choose another {flag}, or remove the file")))
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => {
+                let trial = format!("trial-{}", std::process::id());
+                let tried = store.create_new(&trial, b"").and_then(|_| store.remove(&trial));
+                Ok(tried.map_err(model::Error::from)?)
+            }
+            Err(error) => Err(model::Error::from(error).into()),
+        }
     }
 
     /// Checks that the command may and can write a model to `path`: see [`model::check_target`].
@@ -236,6 +276,10 @@ impl Outputs {
 /// check, unless `overwrite` is set.
 pub fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
+        if let Some(address) = store::address(to) {
+            let (store, name) = store::open_folder_of(address).map_err(model::Error::from)?;
+            return Ok(store::upload(from, &*store, name).map_err(model::Error::from)?);
+        }
         let is_empty = std::fs::metadata(to).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
         let put = if overwrite || is_empty {
             std::fs::rename(from, to)
@@ -251,16 +295,43 @@ pub fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Erro
     }
 }
 
+/// What lies in a folder; nothing if there is none.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let Some(address) = store::address(folder) else {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        return Ok(entries.map(|entry| entry.path()).collect());
+    };
+    let listed = store::open(address).and_then(|store| store.list("")).map_err(model::Error::Store)?;
+    Ok(listed.into_iter().map(|entry| folder.join(entry.name)).collect())
+}
+
 /// Whether a file has the name of a part of an output.
 fn is_part(file: &Path) -> bool {
-    file.is_file()
+    (file.is_file() || store::address(file).is_some())
         && file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("part-"))
+}
+
+/// Copies a folder of parts to an address, and removes what earlier parts are there.
+fn upload_parts(from: &Path, address: &str) -> Result<(), Error> {
+    let store = store::open(address).map_err(model::Error::Store)?;
+    for entry in store.list("").map_err(model::Error::Store)? {
+        store.remove(&entry.name).map_err(model::Error::Store)?;
+    }
+    for entry in std::fs::read_dir(from).map_err(Error::io("list", from))? {
+        let path = entry.map_err(Error::io("list", from))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        store::upload(&path, &*store, name).map_err(model::Error::Store)?;
+    }
+    Ok(())
 }
 
 /// Returns a function that moves a finished folder of parts to its target. It keeps what has appeared there since the
 /// check, unless `overwrite` is set and it has nothing but parts.
 pub fn put_folder(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
+        if let Some(address) = store::address(to) {
+            return upload_parts(from, address);
+        }
         let mut entries = std::fs::read_dir(to).into_iter().flatten().filter_map(Result::ok);
         if overwrite && to.is_dir() && entries.all(|entry| is_part(&entry.path())) {
             // Then the temporary output is the old folder, which its owner removes.
@@ -281,6 +352,10 @@ pub fn put_folder(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Er
 
 /// Checks before the work that a file can be written, and leaves nothing behind.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
+    if store::address(path).is_some() {
+        // To check the file has tried that.
+        return Ok(());
+    }
     let there = path.exists();
     std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
     if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
@@ -305,9 +380,17 @@ fn outputs_of(job: &TrainJob) -> Outputs {
     Outputs::new(job.overwrite).with_inputs(&job.input.data).with_inputs(&job.validate)
 }
 
+fn write_stored(address: &str, bytes: &[u8]) -> Result<(), Error> {
+    let (store, name) = store::open_folder_of(address).map_err(model::Error::Store)?;
+    Ok(store.write(name, bytes).map_err(model::Error::Store)?)
+}
+
 /// Writes the report of a training as JSON.
 pub fn write_report(report: &Report, path: &Path) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(report).expect("strings, numbers and lists are always JSON");
+    if let Some(address) = store::address(path) {
+        return write_stored(address, (text + "\n").as_bytes());
+    }
     std::fs::write(path, text + "\n").map_err(Error::io("write", path))
 }
 

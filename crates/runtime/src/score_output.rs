@@ -79,6 +79,9 @@ impl Destination {
             Self::File(path) if is_special(path) => {
                 format!("output: workers cannot write beside {}", path.display())
             }
+            Self::File(path) | Self::Folder(path) if store::address(path).is_some() => {
+                format!("output: workers do not write their parts to a store such as {} yet", path.display())
+            }
             Self::File(path) | Self::Folder(path) => return Ok(path),
             Self::Standard => "output: workers cannot write to the standard output of this command".into(),
         };

@@ -35,6 +35,16 @@ impl Error {
         }
     }
 
+    /// The reason why a file is not read any further.
+    pub(crate) fn changed() -> std::io::Error {
+        std::io::Error::other("it has changed since it was opened; start again when nobody writes to it")
+    }
+
+    /// Whether it is the address, or the settings of its store, that cannot be.
+    pub fn is_bad_address(&self) -> bool {
+        matches!(self, Self::UnknownScheme { .. } | Self::Unusable { .. } | Self::BadPath { .. })
+    }
+
     /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })

@@ -17,12 +17,57 @@ mod path;
 mod store;
 pub mod temp_output;
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
 pub use error::Error;
 pub use local::LocalFolder;
-pub use store::{Entry, EntryKind, FileWriter, Store};
+pub use store::{Entry, EntryKind, FileFacts, FileWriter, Store};
 pub use temp_output::{TempOutput, TempOutputs};
+
+/// The path as an address of a store, such as `s3://BUCKET/PATH`; none if it is one of the file system.
+pub fn address(path: &std::path::Path) -> Option<&str> {
+    path.to_str().filter(|text| text.contains("://") && !path.exists())
+}
+
+/// The store of the folder of a file at an address, and the name of the file.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_folder_of(address: &str) -> Result<(Arc<dyn Store>, &str), Error> {
+    let address = address.trim_end_matches('/');
+    let (folder, name) = address.rsplit_once('/').unwrap_or(("", address));
+    Ok((open(folder)?, name))
+}
+
+/// Creates a folder that only its user may read. Object stores have no folders, and rights of their own.
+///
+/// # Errors
+/// Those of the store.
+pub fn create_private_folder(location: &str) -> Result<(), Error> {
+    match location.split_once("://") {
+        None | Some(("file", _)) => {
+            let path = location.strip_prefix("file://").unwrap_or(location);
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+            made.map_err(|source| Error::io("create", location, "", source))
+        }
+        #[cfg(feature = "hdfs")]
+        Some(("hdfs", _)) => object::create_private_folder(location),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Copies a local file into a store. It is visible when it is whole.
+///
+/// # Errors
+/// Those of the store, and of the file.
+pub fn upload(from: &std::path::Path, store: &dyn Store, path: &str) -> Result<(), Error> {
+    let failed = |source| Error::io("write", store.location(), path, source);
+    let mut file = std::fs::File::open(from).map_err(failed)?;
+    let mut writer = store.create(path)?;
+    std::io::copy(&mut file, &mut writer).map_err(failed)?;
+    writer.finish()
+}
 
 /// The store at a location: a path, `file://` and a path, or with the feature `cloud` `s3://BUCKET/PATH`, `gs://` and `az://`,
 /// with the feature `hdfs` `hdfs://HOST:PORT/PATH`.

@@ -1,12 +1,14 @@
 //! A local folder. A file is written under a hidden name in the root of the folder, synced, and renamed.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek as _, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
-use crate::{Entry, EntryKind, FileWriter, Store, path};
+use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 
 /// Beginning of the names of files that are being written.
 const UNFINISHED: &str = ".unfinished-";
@@ -61,6 +63,16 @@ impl LocalFolder {
             }
         }
         Ok(())
+    }
+}
+
+fn facts_of(metadata: &fs::Metadata) -> FileFacts {
+    let modified = metadata.modified().ok();
+    let since_1970 = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    FileFacts {
+        size_bytes: metadata.len(),
+        version: modified.map_or_else(String::new, |time| format!("{time:?}")),
+        modified_ms: since_1970.map(|time| time.as_millis() as u64),
     }
 }
 
@@ -153,8 +165,27 @@ impl Store for LocalFolder {
         }
     }
 
-    fn open(&self, path: &str) -> Result<Box<dyn Read + Send>, Error> {
-        Ok(Box::new(File::open(self.path(path)?).map_err(self.io("read", path))?))
+    fn facts(&self, path: &str) -> Result<FileFacts, Error> {
+        let metadata = fs::metadata(self.path(path)?).map_err(self.io("read", path))?;
+        if !metadata.is_file() {
+            return Err(self.io("read", path)(ErrorKind::NotFound.into()));
+        }
+        Ok(facts_of(&metadata))
+    }
+
+    fn open_range(
+        &self,
+        path: &str,
+        facts: &FileFacts,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, Error> {
+        let mut file = File::open(self.path(path)?).map_err(self.io("read", path))?;
+        let metadata = file.metadata().map_err(self.io("read", path))?;
+        if facts_of(&metadata) != *facts {
+            return Err(self.io("read", path)(Error::changed()));
+        }
+        file.seek(SeekFrom::Start(range.start)).map_err(self.io("read", path))?;
+        Ok(Box::new(file.take(range.end - range.start)))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {

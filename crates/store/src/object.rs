@@ -12,15 +12,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
+use object_store::{
+    GetOptions, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
+};
 use tokio::runtime::Handle;
 use tokio_stream::StreamExt as _;
 
 use crate::error::Error;
-use crate::{Entry, EntryKind, FileWriter, Store, path};
+use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 
 /// Size of the parts in which files are sent and read.
 const PART_BYTES: usize = 8 << 20;
+/// Size of the first part of a file that is read; each later one has twice the size of the one before.
+const FIRST_PART_BYTES: usize = 256 << 10;
 /// Number of parts of a file under way at the same time.
 const PARTS_UNDER_WAY: usize = 4;
 /// Maximum time of one call, with all its attempts. A call sends or receives at most one part.
@@ -92,15 +96,40 @@ fn builder(scheme: &str) -> Option<fn(&str) -> Built> {
         "hdfs" => Some(|url| {
             let rest = url.trim_start_matches("hdfs://");
             let host = rest.split_once('/').map_or(rest, |(host, _)| host);
-            // The default of the client takes three minutes to notice that no name node answers.
-            let builder = hdfs_native_object_store::HdfsObjectStoreBuilder::new()
-                .with_url(format!("hdfs://{host}"))
-                .with_config([("dfs.client.failover.max.attempts", "3")])
-                .with_io_runtime(runtime().clone());
-            Ok(Arc::new(builder.build()?))
+            let store = hdfs_client(host).map(hdfs_native_object_store::HdfsObjectStore::new);
+            Ok(Arc::new(store.map_err(|error| unusable("hdfs", error))?))
         }),
         _ => None,
     }
+}
+
+#[cfg(feature = "hdfs")]
+fn hdfs_client(host: &str) -> hdfs_native::Result<hdfs_native::Client> {
+    // The default of the client takes three minutes to notice that no name node answers.
+    let builder = hdfs_native::ClientBuilder::new()
+        .with_url(format!("hdfs://{host}"))
+        .with_config([("dfs.client.failover.max.attempts", "3")]);
+    builder.with_io_runtime(runtime().clone()).build()
+}
+
+#[cfg(feature = "hdfs")]
+fn unusable(store: &'static str, error: hdfs_native::HdfsError) -> object_store::Error {
+    object_store::Error::Generic { store, source: error.into() }
+}
+
+/// As [`crate::create_private_folder`], in HDFS.
+#[cfg(feature = "hdfs")]
+pub(crate) fn create_private_folder(location: &str) -> Result<(), Error> {
+    /// Its user alone reads, writes and lists it.
+    const PRIVATE: u32 = 0o700;
+    let rest = location.trim_start_matches("hdfs://");
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, path) = (host.to_owned(), format!("/{path}"));
+    let made = call(async move {
+        let client = hdfs_client(&host).map_err(|error| unusable("hdfs", error))?;
+        client.mkdirs(&path, PRIVATE, true).await.map_err(|error| unusable("hdfs", error))
+    });
+    made.map_err(|error| Error::io("create", location, "", error.into_io()))
 }
 
 #[cfg(feature = "cloud")]
@@ -208,23 +237,40 @@ impl Store for ObjectFolder {
         }
     }
 
-    fn open(&self, path: &str) -> Result<Box<dyn Read + Send>, Error> {
+    fn facts(&self, path: &str) -> Result<FileFacts, Error> {
         let (store, at) = (Arc::clone(&self.store), self.path(path)?);
-        let head = {
-            let at = at.clone();
-            call(async move { store.head(&at).await })
-        };
-        let size = head.map_err(|error| self.failed("read", path, error))?.size;
-        let mut reader = ObjectReader {
+        let head = call(async move { store.head(&at).await });
+        head.map(|meta| facts_of(&meta)).map_err(|error| self.failed("read", path, error))
+    }
+
+    fn open_range(
+        &self,
+        path: &str,
+        facts: &FileFacts,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, Error> {
+        Ok(Box::new(ObjectReader {
             store: Arc::clone(&self.store),
-            at,
-            size,
-            asked: 0,
+            at: self.path(path)?,
+            facts: facts.clone(),
+            unasked: range,
+            next_bytes: FIRST_PART_BYTES,
             parts: VecDeque::new(),
             part: Bytes::new(),
-        };
-        reader.read_ahead();
-        Ok(Box::new(reader))
+        }))
+    }
+
+    fn files(&self, folder: &str) -> Result<Vec<(String, FileFacts)>, Error> {
+        let prefix = self.prefix.parts().count();
+        let files = self.list_all(folder)?.into_iter().filter_map(|object| {
+            let path: Vec<_> =
+                object.location.parts().skip(prefix).map(|part| part.as_ref().to_owned()).collect();
+            let is_whole = object.location.filename().is_some_and(|name| !name.starts_with(UNFINISHED));
+            is_whole.then(|| (path.join("/"), facts_of(&object)))
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(files)
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
@@ -270,23 +316,27 @@ impl Store for ObjectFolder {
 }
 
 impl ObjectFolder {
-    /// Removes the files below a folder whose names are chosen; returns them.
-    fn remove_if(&self, folder: &str, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<Path>, Error> {
+    /// All objects in a folder and below it.
+    fn list_all(&self, folder: &str) -> Result<Vec<ObjectMeta>, Error> {
         let (store, at) = (Arc::clone(&self.store), self.path(folder)?);
         let listed = call(async move {
             let mut objects = store.list(Some(&at));
-            let mut paths = Vec::new();
+            let mut listed = Vec::new();
             while let Some(object) = objects.next().await {
-                paths.push(object?.location);
+                listed.push(object?);
             }
-            Ok(paths)
+            Ok(listed)
         });
-        let listed = match listed {
-            Err(CallError::Store(object_store::Error::NotFound { .. })) => return Ok(Vec::new()),
-            listed => listed.map_err(|error| self.failed("list", folder, error))?,
-        };
-        let chosen = listed.into_iter().filter(|path| path.filename().is_some_and(&is_chosen));
-        let chosen: Vec<Path> = chosen.collect();
+        match listed {
+            Err(CallError::Store(object_store::Error::NotFound { .. })) => Ok(Vec::new()),
+            listed => listed.map_err(|error| self.failed("list", folder, error)),
+        }
+    }
+
+    /// Removes the files below a folder whose names are chosen; returns them.
+    fn remove_if(&self, folder: &str, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<Path>, Error> {
+        let listed = self.list_all(folder)?.into_iter().map(|object| object.location);
+        let chosen: Vec<Path> = listed.filter(|path| path.filename().is_some_and(&is_chosen)).collect();
         chosen.iter().try_for_each(|at| self.delete(folder, at.clone()))?;
         Ok(chosen)
     }
@@ -402,35 +452,72 @@ impl Drop for ObjectWriter {
     }
 }
 
-/// A file that is read from its beginning to its end, some parts ahead.
+/// The facts of an object.
+fn facts_of(meta: &ObjectMeta) -> FileFacts {
+    let version = meta.e_tag.clone().unwrap_or_else(|| meta.last_modified.to_rfc3339());
+    let modified_ms = u64::try_from(meta.last_modified.timestamp_millis()).ok();
+    FileFacts { size_bytes: meta.size, version, modified_ms }
+}
+
+/// A part of a file that has not changed since its facts were seen.
+async fn part(
+    store: Arc<dyn ObjectStore>,
+    at: Path,
+    facts: FileFacts,
+    range: Range<u64>,
+) -> object_store::Result<Bytes> {
+    let length = range.end - range.start;
+    let options = GetOptions { range: Some(range.into()), ..Default::default() };
+    let got = store.get_opts(&at, options).await?;
+    let is_same = facts_of(&got.meta) == facts;
+    let bytes = got.bytes().await?;
+    if !is_same || bytes.len() as u64 != length {
+        return Err(object_store::Error::Generic { store: "file", source: Error::changed().into() });
+    }
+    Ok(bytes)
+}
+
+/// A part of a file that is read from its beginning to its end. The first part is small, and later ones are larger and asked
+/// for ahead: a reader that stops early has asked for little.
 struct ObjectReader {
     store: Arc<dyn ObjectStore>,
     at: Path,
-    size: u64,
-    /// The end of the parts that were asked for.
-    asked: u64,
+    facts: FileFacts,
+    /// What was not asked for.
+    unasked: Range<u64>,
+    /// Size of the next part.
+    next_bytes: usize,
     parts: VecDeque<Receiver<Result<Bytes, CallError>>>,
     part: Bytes,
 }
 
 impl ObjectReader {
-    fn read_ahead(&mut self) {
-        while self.parts.len() < PARTS_UNDER_WAY && self.asked < self.size {
-            let range: Range<u64> = self.asked..self.size.min(self.asked + PART_BYTES as u64);
-            self.asked = range.end;
-            let (store, at) = (Arc::clone(&self.store), self.at.clone());
-            self.parts.push_back(begin(async move { store.get_range(&at, range).await }));
+    /// Asks for parts until `limit` of them are under way.
+    fn read_ahead(&mut self, limit: usize) {
+        while self.parts.len() < limit && !self.unasked.is_empty() {
+            let end = self.unasked.end.min(self.unasked.start + self.next_bytes as u64);
+            let range = self.unasked.start..end;
+            self.unasked.start = end;
+            self.next_bytes = PART_BYTES.min(self.next_bytes * 2);
+            self.parts.push_back(begin(part(
+                Arc::clone(&self.store),
+                self.at.clone(),
+                self.facts.clone(),
+                range,
+            )));
         }
     }
 }
 
 impl Read for ObjectReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.part.is_empty()
-            && let Some(part) = self.parts.pop_front()
-        {
-            self.part = end(&part).map_err(CallError::into_io)?;
-            self.read_ahead();
+        if self.part.is_empty() {
+            self.read_ahead(1);
+            if let Some(part) = self.parts.pop_front() {
+                self.part = end(&part).map_err(CallError::into_io)?;
+                let is_first = self.next_bytes <= FIRST_PART_BYTES * 2;
+                self.read_ahead(if is_first { 1 } else { PARTS_UNDER_WAY });
+            }
         }
         let count = out.len().min(self.part.len());
         out[..count].copy_from_slice(&self.part.split_to(count));

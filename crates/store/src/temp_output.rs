@@ -2,11 +2,12 @@
 //! output. [`TempOutputs`] knows all of them, so that a process can remove them at any time. When a process was killed,
 //! the next process of the same machine that writes to the same target removes its temporary outputs.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::file_identity::{folder_of, rename_no_replace, resolve_link};
-use crate::machine;
+use crate::{address, machine};
 
 /// The temporary and the saved outputs of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -37,18 +38,18 @@ impl TempOutputs {
     /// Creates a temporary output beside its target. It first removes the temporary outputs that dead processes of this
     /// machine left there.
     pub fn temp_output(&self, place: &Path) -> TempOutput {
-        self.create(place, sibling(place, TEMP))
+        self.create(place, sibling(&local(place), TEMP))
     }
 
     /// Like [`Self::temp_output`], for one of several jobs of this process that may write to the same target.
     pub fn temp_output_of_job(&self, place: &Path, job: u32) -> TempOutput {
-        self.create(place, sibling_with(place, TEMP, &format!(".{job}")))
+        self.create(place, sibling_with(&local(place), TEMP, &format!(".{job}")))
     }
 
     /// Creates a folder for the logs of the servers of a training beside its model.
     pub fn log_folder(&self, place: &Path) -> TempOutput {
         let place = &*resolve_link(place);
-        self.create(place, sibling(place, LOG))
+        self.create(place, sibling(&local(place), LOG))
     }
 
     /// Removes a path from the disk when the process ends at once.
@@ -61,7 +62,7 @@ impl TempOutputs {
     }
 
     fn create(&self, place: &Path, path: PathBuf) -> TempOutput {
-        remove_stale_siblings(place);
+        remove_stale_siblings(&local(place));
         self.add(&path);
         TempOutput { path, target: place.into(), outputs: self.clone() }
     }
@@ -70,6 +71,14 @@ impl TempOutputs {
     /// outputs and ends holds the guard until then.
     pub fn lock(&self) -> MutexGuard<'_, OutputPaths> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path beside which an output is written: its target, or for one in a store a path in the folder for temporary files.
+fn local(target: &Path) -> Cow<'_, Path> {
+    match address(target) {
+        Some(_) => std::env::temp_dir().join(target.file_name().unwrap_or_default()).into(),
+        None => target.into(),
     }
 }
 

@@ -201,7 +201,7 @@ fn shapes_that_do_not_fit_are_refused() {
         ("times has 4 numbers", |rows| rows.attributes.times = [1.0, 2.0, 3.0, 4.0].into()),
         ("the time of record 2 is inf", |rows| rows.attributes.times = [1.0, 2.0, f64::INFINITY].into()),
         ("the weight of record 0 is NaN", |rows| rows.attributes.weights = [f32::NAN, 1.0, 1.0].into()),
-        ("offsets is empty", |rows| rows.offsets = Arc::default()),
+        ("offsets is empty", |rows| rows.offsets = Buffer::default()),
         ("begins with 1", |rows| rows.offsets = [1, 5].into()),
         ("falls from 5 to 2", |rows| rows.offsets = [0, 5, 2, 5].into()),
         ("ends with 4, and features has 5", |rows| rows.offsets = [0, 2, 2, 4].into()),

@@ -6,7 +6,6 @@ use crate::arrays::MemoryInputs;
 use crate::compression::Compression;
 use crate::error::nearest;
 use crate::input::{Head, Input};
-use std::path::Path;
 
 /// The available formats. [`FormatTable::with`] adds a format of a user.
 #[derive(Clone)]
@@ -126,7 +125,7 @@ impl FormatTable {
             return self.find(arrays.format_name());
         }
         for file in files {
-            let ending = file.path().and_then(|path| self.find_by_extension(path));
+            let ending = file.file_name().and_then(|name| self.find_by_extension(name));
             let head = checked_head(file)?;
             if let Some(row) = ending {
                 // Bytes that cannot be text decide, whatever the extension is.
@@ -151,7 +150,7 @@ impl FormatTable {
         }
         let known = self.find(known)?;
         for file in files {
-            let ending = file.path().and_then(|path| self.find_by_extension(path));
+            let ending = file.file_name().and_then(|name| self.find_by_extension(name));
             let head = checked_head(file)?;
             if let Some(binary) = self.rows.iter().find(|row| row.is_binary(&head.bytes)) {
                 return Ok(binary);
@@ -170,8 +169,8 @@ impl FormatTable {
         Ok(known)
     }
 
-    fn find_by_extension(&self, path: &Path) -> Option<&FormatRow> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    fn find_by_extension(&self, name: &str) -> Option<&FormatRow> {
+        let name = name.to_ascii_lowercase();
         let mut parts = name.rsplit('.').filter(|part| !COMPRESSION_EXTENSIONS.contains(part));
         let ending = parts.next()?;
         self.rows.iter().find(|row| row.extensions.contains(&ending))

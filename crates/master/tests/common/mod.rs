@@ -142,7 +142,7 @@ pub(crate) fn server() -> MemberKind {
 pub(crate) fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
     MemberConfig {
         restored: false,
-        master: master.clone(),
+        master: master.clone().into(),
         token: Vec::new(),
         name: name.into(),
         host: "test:1".into(),

@@ -10,20 +10,29 @@ use rpc::serve::Ports;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
+use crate::cluster::announcement::Announcement;
 use crate::cluster::job_runner::JobRunner;
+use crate::cluster::single_job::ResultFile;
 use crate::environment::Environment;
 use crate::interrupt::Interrupt;
 
 /// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Manages members and jobs until `environment.interrupt` is raised. `checkpoints` is the place of the checkpoints of
-/// sessions.
-pub fn manage(
-    config: MasterConfig,
-    checkpoints: Option<String>,
-    environment: Environment<'_>,
-) -> Result<(), Error> {
+/// What a master writes for others.
+#[derive(Clone, Debug, Default)]
+pub struct MasterFiles {
+    /// The place of the checkpoints of sessions.
+    pub session_checkpoints: Option<String>,
+    /// The file with its addresses.
+    pub announcement: Option<String>,
+    /// The file for the result of its only job.
+    pub result: Option<ResultFile>,
+}
+
+/// Manages members and jobs until `environment.interrupt` is raised, or the only job has ended.
+pub fn manage(config: MasterConfig, files: MasterFiles, environment: Environment<'_>) -> Result<(), Error> {
+    let MasterFiles { session_checkpoints: checkpoints, announcement, result } = files;
     let (interrupt, token) = (environment.interrupt, config.token.clone());
     let lease = config.settings.lease;
     let stop = Stop::new();
@@ -34,15 +43,29 @@ pub fn manage(
     });
     // Jobs that are recorded do not end with this process.
     let interrupt = if config.state.is_some() { Interrupt::new() } else { interrupt.clone() };
-    let runner = JobRunner::new(Arc::new(SilentProgress), token, interrupt, environment.families.clone());
+    let runner =
+        JobRunner::new(Arc::new(SilentProgress), token.clone(), interrupt, environment.families.clone());
     let runner = runner.with_lease(lease).with_session_checkpoints(checkpoints, environment.functions);
     let runner = Arc::new(runner);
     let config = config.check().map_err(Error::process)?;
+    let (ending, mut failure) = (stop.clone(), None);
     let ready = |ports: &Ports| {
         let (addresses, http) = ports.addresses();
         tracing::info!(addresses = text(&addresses), http = text(&http), "master is ready");
+        let (Some(frames), Some(http)) = (addresses.first().cloned(), http.first().cloned()) else { return };
+        let own = http.clone();
+        if let Some(location) = announcement
+            && let Err(error) = (Announcement { frames, http }).write(&location)
+        {
+            failure = Some(error);
+            return ending.raise();
+        }
+        if let Some(result) = result {
+            std::thread::spawn(move || result.watch(own, &token, &ending));
+        }
     };
-    master::run(config, runner, stop, ready).map_err(Error::process)
+    let ended = master::run(config, runner, stop, ready).map_err(Error::process);
+    failure.map_or(ended, Err)
 }
 
 fn text(addresses: &[Address]) -> String {

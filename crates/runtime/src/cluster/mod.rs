@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`job_runner`] | connects drivers with the master, the workers and the servers |
 //! | [`master_process`], [`server_process`], [`server_log`] | the processes of a master and a server |
+//! | [`announcement`], [`single_job`] | a master that a supervisor starts on any machine, for one job |
 //! | [`worker`] | the process of a worker and its jobs |
 //! | `server_parameters`, `driver_parameters` | the servers of a job as its tasks and its driver reach them |
 //! | `lane_clients` | requests of code that is not a task, to all lanes or to one |
@@ -13,6 +14,7 @@
 //! | [`parameter_service`], `session`, `session_checkpoints` | the parameter service: its processes, the runner of one session, its checkpoints |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
+pub mod announcement;
 mod driver_parameters;
 pub mod job_runner;
 mod lane_clients;
@@ -26,6 +28,7 @@ pub mod server_process;
 pub mod servers;
 mod session;
 mod session_checkpoints;
+pub mod single_job;
 pub mod socket_folder;
 mod stats_poller;
 #[cfg(test)]

@@ -31,6 +31,12 @@ pub fn data_files(input: &TrainingInput) -> Option<Vec<DataFile>> {
 }
 
 fn data_file(input: &data::Input) -> Option<DataFile> {
+    if let Some(version) = input.version() {
+        let size_bytes = input.size_bytes()?;
+        let hash = math::hash::combine(size_bytes, math::hash::named_key(b"version", version.as_bytes()));
+        let (path, digest) = (input.name().to_owned(), Some(format!("{hash:016x}")));
+        return Some(DataFile { path, size_bytes, modified_ms: None, digest });
+    }
     let path = std::path::absolute(input.path()?).ok()?;
     let metadata = std::fs::metadata(&path).ok()?;
     let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
-use engine::cluster::{Address, WORKER_GROUP_BYTES, is_worker_group};
+use engine::cluster::{
+    Address, Announcement, MasterLocator, WORKER_GROUP_BYTES, is_worker_group, master_locator,
+};
 use engine::job::check::parse_bytes;
 use engine::{Error, checkpoint, math, store};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -23,7 +25,7 @@ pub(super) fn master_arg() -> Arg {
         .long("master")
         .value_name("ADDRESS")
         .default_value(DEFAULT_MASTER)
-        .help("Address of the master: HOST:PORT, or unix:PATH")
+        .help("Address of the master: HOST:PORT, or unix:PATH; or the file of its --announce, such as hdfs://HOST:PORT/FILE")
 }
 
 /// For those that wait for a master to come back.
@@ -151,8 +153,19 @@ pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
         .map_err(|_| Error::bad_value(format!("--{flag}"), text, "an address: HOST:PORT, or unix:PATH"))
 }
 
-pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
-    address("master", matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str))
+fn master_text(matches: &ArgMatches) -> &str {
+    matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str)
+}
+
+/// Where a member finds the master.
+pub(super) fn master(matches: &ArgMatches) -> Result<MasterLocator, Error> {
+    let text = master_text(matches);
+    if text.contains("://") { master_locator(text) } else { Ok(address("master", text)?.into()) }
+}
+
+/// Whether the master is found by the file that it writes. It may come later than those that look for it.
+pub(super) fn is_announced(matches: &ArgMatches) -> bool {
+    master_text(matches).contains("://")
 }
 
 /// Returns the limit of the memory for parameters, in bytes.
@@ -169,7 +182,8 @@ pub(super) fn memory_limit(matches: &ArgMatches) -> Result<u64, Error> {
 pub(super) fn master_http(matches: &ArgMatches) -> Result<Address, Error> {
     match matches.get_one::<String>("http") {
         Some(text) => address("http", text),
-        None => master(matches)?.http().map_err(Error::process),
+        None if is_announced(matches) => Ok(Announcement::read(master_text(matches))?.http),
+        None => address("master", master_text(matches))?.http().map_err(Error::process),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use engine::cluster::{MasterConfig, manage};
+use engine::cluster::{MasterConfig, MasterFiles, ResultFile, manage};
 use engine::{Environment, Error, Exit};
 
 use super::cluster_args::{
@@ -43,6 +43,18 @@ pub(super) fn command() -> Command {
                 .help("Record the jobs in this folder: a new master with it goes on with them [default: jobs end with the master]"),
         )
         .arg(session_checkpoints_arg())
+        .arg(
+            Arg::new("announce")
+                .long("announce")
+                .value_name("FILE")
+                .help("Write the addresses of this master to a file, such as hdfs://HOST:PORT/FILE, which members and clients take as --master"),
+        )
+        .arg(
+            Arg::new("single-job")
+                .long("single-job")
+                .value_name("FILE")
+                .help("End with the first job, and write to this file how it ended: for supervisors that start a cluster for a job"),
+        )
         .args(log_args())
 }
 
@@ -70,6 +82,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         config.settings.lease = Duration::from_secs(*seconds);
         config.settings.reconnect_limit = config.settings.lease;
     }
-    manage(config, session_checkpoints(matches)?, environment)?;
+    let location = |name: &str| matches.get_one::<String>(name).cloned();
+    let files = MasterFiles {
+        session_checkpoints: session_checkpoints(matches)?,
+        announcement: location("announce"),
+        result: location("single-job").map(|location| ResultFile { location }),
+    };
+    manage(config, files, environment)?;
     Ok(Exit::Done)
 }

@@ -9,8 +9,8 @@ use engine::interrupt::Interrupt;
 use engine::{Environment, Error, Exit, machine};
 
 use super::cluster_args::{
-    host, http_arg, incarnation, listen, listen_arg, log_args, lost_limit, lost_limit_arg, master,
-    master_arg, memory_limit, start_log, token, token_arg,
+    host, http_arg, incarnation, is_announced, listen, listen_arg, log_args, lost_limit, lost_limit_arg,
+    master, master_arg, memory_limit, start_log, token, token_arg,
 };
 
 /// Maximum number of lanes of one server.
@@ -65,6 +65,10 @@ pub(super) fn set_stop_behaviour(matches: &ArgMatches, interrupt: &Interrupt, st
     }
 }
 
+/// Longest wait for a master at an address, and for one that a supervisor starts.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const ANNOUNCEMENT_LIMIT: Duration = Duration::from_mins(5);
+
 pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Result<MemberConfig, Error> {
     let host = host();
     let name = matches.get_one::<String>("name").cloned();
@@ -76,7 +80,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
         incarnation: incarnation(),
         restored: false,
         kind,
-        connect_limit: Duration::from_secs(5),
+        connect_limit: if is_announced(matches) { ANNOUNCEMENT_LIMIT } else { CONNECT_LIMIT },
         lost_limit: lost_limit(matches),
     })
 }

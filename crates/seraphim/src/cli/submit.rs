@@ -127,8 +127,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         interrupt
             .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
     }
-    let submitted = SubmittedJob { client, address, number, limit: lost_limit(matches) };
-    finish(submitted.wait_for_end(&job)?, &job)
+    let submitted = SubmittedJob { client, address, number, matches };
+    finish(submitted.wait_for_end(&job, &token)?, &job)
 }
 
 /// Waits for an interrupt and cancels the job. This command goes on until the job has ended, or until a second interrupt.
@@ -157,23 +157,23 @@ fn check_report(job: &TrainJob, matches: &ArgMatches) -> Result<(), Error> {
 }
 
 /// A submitted job at its master.
-struct SubmittedJob {
+struct SubmittedJob<'a> {
     client: Client,
     address: Address,
     number: JobId,
-    /// How long to try to reach a lost master again.
-    limit: Duration,
+    matches: &'a ArgMatches,
 }
 
-impl SubmittedJob {
+impl SubmittedJob<'_> {
     /// Watches the job until its end, also through a restart of the master. Returns its last status.
-    fn wait_for_end(&self, job: &CheckedJob) -> Result<Option<JobStatus>, Error> {
-        let Self { client, address, number, limit } = self;
+    fn wait_for_end(mut self, job: &CheckedJob, token: &[u8]) -> Result<Option<JobStatus>, Error> {
+        // How long to try to reach a lost master again.
+        let limit = lost_limit(self.matches);
         let mut last: Option<JobStatus> = None;
         let mut lost_since = None;
         loop {
             let mut is_other = false;
-            let watched = client.watch(*number, |status| {
+            let watched = self.client.watch(self.number, |status| {
                 // A new master without the records of the earlier one gives the same numbers to other jobs.
                 is_other = last.as_ref().is_some_and(|last| last.title != status.title);
                 if is_other {
@@ -194,18 +194,23 @@ impl SubmittedJob {
                 // The master stops, is gone, or has too much to do.
                 Err(error) if error.may_pass() => error.to_string(),
                 Err(error) if lost_since.is_none() => {
-                    return Err(engine::cluster::master_error(address)(error));
+                    return Err(engine::cluster::master_error(&self.address)(error));
                 }
-                Err(error) => return Err(lost_master(address, *number, job, &error)),
+                Err(error) => return Err(lost_master(&self.address, self.number, job, &error)),
             };
-            let lost = lost_master(address, *number, job, &problem);
+            let lost = lost_master(&self.address, self.number, job, &problem);
             if lost_since.is_none() && !job.run_options().quiet {
                 print_notice(&format!("{lost}; waiting {} s for the master", limit.as_secs()));
             }
-            if is_other || lost_since.get_or_insert_with(Instant::now).elapsed() >= *limit {
+            if is_other || lost_since.get_or_insert_with(Instant::now).elapsed() >= limit {
                 return Err(lost);
             }
             std::thread::sleep(RETRY_INTERVAL);
+            // A supervisor may have started it elsewhere.
+            if let Ok(address) = master_http(self.matches) {
+                self.client = Client::new(address.clone(), token);
+                self.address = address;
+            }
         }
     }
 }

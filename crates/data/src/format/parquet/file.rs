@@ -16,7 +16,7 @@ const ENCRYPTED_FOOTER_MAGIC: &[u8; 4] = b"PARE";
 /// Opens the bytes of an input; returns also how many there are.
 pub(super) fn open(input: &Input) -> Result<(ByteSource, u64), Error> {
     ByteSource::open(input)?.ok_or_else(|| {
-        let expected = if input.path().is_some() {
+        let expected = if input.is_rereadable() {
             "decompressed first (Parquet compresses its pages by itself)"
         } else {
             "a file"

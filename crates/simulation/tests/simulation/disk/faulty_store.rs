@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Error as IoError, ErrorKind, Read, Write};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use math::random::RandomStream;
-use store::{Entry, EntryKind, FileWriter, Store};
+use store::{Entry, EntryKind, FileFacts, FileWriter, Store};
 
 /// The files, and what may happen to them.
 #[derive(Debug, Default)]
@@ -75,6 +76,12 @@ impl FaultyStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, store::Error> {
+        let (location, missing) = (self.location().to_owned(), path.to_owned());
+        let bytes = self.disk().files.get(path).cloned();
+        bytes.ok_or(store::Error::NotFound { location, path: missing })
+    }
+
     fn use_up(&self, path: &str, amount: u64) -> Result<(), store::Error> {
         let (location, path) = (self.location().to_owned(), path.to_owned());
         let failed = |source| store::Error::Io { action: "write", location, path, source };
@@ -128,12 +135,19 @@ impl Store for FaultyStore {
         Ok(is_new)
     }
 
-    fn open(&self, path: &str) -> Result<Box<dyn Read + Send>, store::Error> {
-        let (location, missing) = (self.location().to_owned(), path.to_owned());
-        let found = self.disk().files.get(path).cloned();
-        found
-            .map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>)
-            .ok_or(store::Error::NotFound { location, path: missing })
+    fn facts(&self, path: &str) -> Result<FileFacts, store::Error> {
+        let size_bytes = self.bytes(path)?.len() as u64;
+        Ok(FileFacts { size_bytes, ..FileFacts::default() })
+    }
+
+    fn open_range(
+        &self,
+        path: &str,
+        _facts: &FileFacts,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, store::Error> {
+        let bytes = self.bytes(path)?;
+        Ok(Box::new(Cursor::new(bytes[range.start as usize..range.end as usize].to_vec())))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Entry>, store::Error> {
