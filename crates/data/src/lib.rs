@@ -31,6 +31,7 @@ mod options;
 mod panics;
 #[cfg(feature = "parquet")]
 pub mod parquet_writer;
+mod path_rules;
 pub mod quantiles;
 mod quotes;
 pub mod reader;

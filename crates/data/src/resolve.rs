@@ -4,11 +4,9 @@ use crate::Error;
 use crate::arrays::{MemoryInputs, PREFIX};
 use crate::input::Input;
 use crate::interruptible::StopFlag;
+use crate::path_rules::{PATTERN, match_options, partition};
 use crate::stored;
 use std::path::{Path, PathBuf};
-
-/// Characters that make a name a pattern.
-pub(crate) const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// Opens the files that `inputs` name, in the given order; the files of a folder, with those of its subfolders, or of a
 /// pattern are sorted by path.
@@ -131,34 +129,6 @@ fn add_folder(path: &Path, open: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) ->
     }
     open.pop();
     Ok(())
-}
-
-/// Returns the column and the value that the name of a folder gives to its files.
-fn partition_column(folder: &Path) -> Option<(String, String)> {
-    let (name, value) = folder.file_name()?.to_str()?.split_once('=')?;
-    (!name.is_empty()).then(|| (unescaped(name), unescaped(value)))
-}
-
-/// Decodes percent escapes such as `%2F` for `/`.
-fn unescaped(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-/// Returns the columns that the folders of a file give, from the outer folder to the inner one.
-pub(crate) fn partition(file: &Path) -> Vec<(String, String)> {
-    let folders = file.parent().into_iter().flat_map(Path::ancestors);
-    let mut columns: Vec<_> = folders.map_while(partition_column).collect();
-    columns.reverse();
-    columns
-}
-
-/// How patterns match: `*` and `?` neither a `/` nor a dot at the beginning of a name.
-pub(crate) fn match_options() -> glob::MatchOptions {
-    glob::MatchOptions {
-        require_literal_leading_dot: true,
-        require_literal_separator: true,
-        ..glob::MatchOptions::new()
-    }
 }
 
 fn pattern(input: &str) -> Result<Vec<PathBuf>, Error> {

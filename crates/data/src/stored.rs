@@ -6,7 +6,7 @@ use store::{FileFacts, Store};
 
 use crate::Error;
 use crate::input::{Input, StoredFile};
-use crate::resolve::{PATTERN, match_options, partition};
+use crate::path_rules::{PATTERN, match_options, partition};
 
 /// The files that an address names: a file, the files of a folder and below it, or those that match a pattern; sorted by path.
 pub(crate) fn resolve(input: &str) -> Result<Vec<Input>, Error> {

@@ -66,6 +66,10 @@ pub use self::tables::Tables;
 pub use self::trained_model::TrainedModel;
 pub use self::training::{Flow, Training};
 
+/// Clusters as applications of YARN.
+#[cfg(feature = "yarn")]
+pub use yarn;
+
 /// PS functions as WebAssembly modules; `wasm::upload` makes the function table of a job from files.
 #[cfg(feature = "wasm")]
 pub use runtime::wasm;

@@ -7,7 +7,7 @@ use store::Store;
 use tempfile::TempDir;
 
 use super::manifest::{FILE_NAME, Manifest};
-use super::write::{check_files, is_manifest};
+use super::own_files::{check_files, is_manifest};
 use crate::error::Error;
 
 /// The name of a file that tests whether something can be written.

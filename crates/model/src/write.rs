@@ -7,8 +7,6 @@
 //! no process holds a whole matrix twice. Lanes write no files of their own: a server need not see the folder of the model, and the bytes of a
 //! model would depend on where it was trained.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::panic::resume_unwind;
@@ -26,6 +24,7 @@ use super::manifest::{self, FileEntry, Manifest};
 use super::matrix_plan::MatrixPlan;
 use super::memory::{MatrixSource, Model, RowsInMemory};
 use super::names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
+use super::own_files::{check_files, is_manifest};
 use super::read::ModelReader;
 use super::stored;
 use super::tensor_file::TensorFile;
@@ -90,12 +89,6 @@ pub fn is_model(folder: &Path) -> bool {
     std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| is_manifest(&bytes))
 }
 
-/// Whether bytes are a manifest, intact or damaged.
-pub(crate) fn is_manifest(bytes: &[u8]) -> bool {
-    let name = manifest::FORMAT_NAME.as_bytes();
-    bytes.windows(name.len()).any(|window| window == name)
-}
-
 /// Checks that the folder has only files of a model, since replacing a model deletes its folder.
 fn check_replaceable(path: &Path) -> Result<(), Error> {
     if !is_model(path) {
@@ -104,24 +97,6 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
     let manifest = std::fs::read(path.join(manifest::FILE_NAME)).unwrap_or_default();
     let entries = std::fs::read_dir(path).map_err(Error::io("list", path))?;
     check_files(path, &manifest, entries.filter_map(Result::ok).map(|entry| entry.file_name()))
-}
-
-/// Checks that a folder with these files has only those of the model with this manifest.
-pub(crate) fn check_files(
-    path: &Path,
-    manifest: &[u8],
-    names: impl Iterator<Item = OsString>,
-) -> Result<(), Error> {
-    let manifest: serde_json::Value = serde_json::from_slice(manifest).unwrap_or_default();
-    let listed = manifest["files"].as_array().into_iter().flatten().filter_map(|file| file["name"].as_str());
-    let own = [manifest::FILE_NAME, WEIGHTS_FILE, OPTIMIZER_FILE, DICTIONARY_FILE];
-    let own: BTreeSet<&str> = listed.chain(own).collect();
-    let mut names: Vec<_> = names.collect();
-    names.sort();
-    match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
-        Some(file) => Err(Error::ForeignFileInModel { path: path.into(), file: file.into() }),
-        None => Ok(()),
-    }
 }
 
 /// A model that was written to disk.

@@ -7,12 +7,15 @@
 //! | [`file_identity`] | which paths mean the same file; atomic renames |
 //! | [`machine`] | the name of the machine, and which processes it has |
 
+mod address;
 mod error;
 pub mod file_identity;
 mod local;
 pub mod machine;
 #[cfg(any(feature = "cloud", feature = "hdfs"))]
 mod object;
+#[cfg(any(feature = "cloud", feature = "hdfs"))]
+mod object_calls;
 mod path;
 mod store;
 pub mod temp_output;
@@ -20,15 +23,11 @@ pub mod temp_output;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
+pub use address::address;
 pub use error::Error;
 pub use local::LocalFolder;
 pub use store::{Entry, EntryKind, FileFacts, FileWriter, Store};
 pub use temp_output::{TempOutput, TempOutputs};
-
-/// The path as an address of a store, such as `s3://BUCKET/PATH`; none if it is one of the file system.
-pub fn address(path: &std::path::Path) -> Option<&str> {
-    path.to_str().filter(|text| text.contains("://") && !path.exists())
-}
 
 /// The store of the folder of a file at an address, and the name of the file.
 ///

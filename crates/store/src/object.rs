@@ -6,19 +6,20 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{
     GetOptions, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
 };
-use tokio::runtime::Handle;
 use tokio_stream::StreamExt as _;
 
 use crate::error::Error;
+#[cfg(feature = "cloud")]
+use crate::object_calls::CALL_LIMIT;
+use crate::object_calls::{CallError, begin, call, end, first_line, runtime};
 use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 
 /// Size of the parts in which files are sent and read.
@@ -27,8 +28,6 @@ const PART_BYTES: usize = 8 << 20;
 const FIRST_PART_BYTES: usize = 256 << 10;
 /// Number of parts of a file under way at the same time.
 const PARTS_UNDER_WAY: usize = 4;
-/// Maximum time of one call, with all its attempts. A call sends or receives at most one part.
-const CALL_LIMIT: Duration = Duration::from_mins(1);
 /// Beginning of the names of files that are not finished, which some stores list.
 const UNFINISHED: &str = ".";
 
@@ -135,77 +134,6 @@ pub(crate) fn create_private_folder(location: &str) -> Result<(), Error> {
 #[cfg(feature = "cloud")]
 fn retries() -> object_store::RetryConfig {
     object_store::RetryConfig { max_retries: 5, retry_timeout: CALL_LIMIT / 2, ..Default::default() }
-}
-
-/// The runtime of all calls.
-fn runtime() -> &'static Handle {
-    static RUNTIME: OnceLock<Handle> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("a runtime needs only memory and a few handles");
-        let handle = runtime.handle().clone();
-        let drive = move || runtime.block_on(std::future::pending::<()>());
-        std::thread::Builder::new()
-            .name("object-store".into())
-            .spawn(drive)
-            .expect("a thread can be started");
-        handle
-    })
-}
-
-/// An error of a call.
-#[derive(Debug)]
-enum CallError {
-    Store(object_store::Error),
-    TimedOut,
-}
-
-impl CallError {
-    fn into_io(self) -> io::Error {
-        match self {
-            Self::Store(object_store::Error::NotFound { .. }) => io::ErrorKind::NotFound.into(),
-            Self::Store(error) => io::Error::other(first_line(&error)),
-            Self::TimedOut => io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("the store has not answered for {} s", CALL_LIMIT.as_secs()),
-            ),
-        }
-    }
-}
-
-/// The text of an error. Some stores append the stack of their server.
-fn first_line(error: &dyn std::fmt::Display) -> String {
-    error.to_string().lines().next().unwrap_or("no reason is known").to_owned()
-}
-
-/// Begins a call.
-fn begin<T: Send + 'static>(
-    call: impl Future<Output = object_store::Result<T>> + Send + 'static,
-) -> Receiver<Result<T, CallError>> {
-    let (sender, receiver) = channel();
-    runtime().spawn(async move {
-        let ended = tokio::time::timeout(CALL_LIMIT, call).await;
-        // The caller may have given up.
-        let _ = sender.send(match ended {
-            Ok(result) => result.map_err(CallError::Store),
-            Err(_) => Err(CallError::TimedOut),
-        });
-    });
-    receiver
-}
-
-fn end<T>(call: &Receiver<Result<T, CallError>>) -> Result<T, CallError> {
-    // The runtime has the same limit; this one holds if its thread is stuck.
-    match call.recv_timeout(CALL_LIMIT * 2) {
-        Ok(result) => result,
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(CallError::TimedOut),
-    }
-}
-
-fn call<T: Send + 'static>(
-    future: impl Future<Output = object_store::Result<T>> + Send + 'static,
-) -> Result<T, CallError> {
-    end(&begin(future))
 }
 
 impl Store for ObjectFolder {

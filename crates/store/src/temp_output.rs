@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::address::address;
 use crate::file_identity::{folder_of, rename_no_replace, resolve_link};
-use crate::{address, machine};
+use crate::machine;
 
 /// The temporary and the saved outputs of a run. Clones share them.
 #[derive(Clone, Debug, Default)]

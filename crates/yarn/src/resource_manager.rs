@@ -95,9 +95,9 @@ impl ResourceManager {
     pub fn new_application(&self) -> Result<NewApplication, Error> {
         let (url, answer) = self.call("make an application", "/apps/new-application", Some(&json!({})))?;
         let largest = &answer["maximum-resource-capability"];
-        let found =
+        let described =
             answer["application-id"].as_str().zip(largest["memory"].as_u64()).zip(largest["vCores"].as_u64());
-        match found {
+        match described {
             Some(((id, largest_memory_mib), largest_vcores)) => {
                 Ok(NewApplication { id: id.to_owned(), largest_memory_mib, largest_vcores })
             }

@@ -30,6 +30,7 @@ const PROGRAM: &[&str] = &[
     "job",
     "driver",
     "runtime",
+    "yarn",
     "engine",
 ];
 
@@ -37,7 +38,8 @@ const PROGRAM: &[&str] = &[
 /// that such a crate begins with the right dependencies.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("math", &[]),
-    ("data", &["math"]),
+    // Files may lie in stores.
+    ("data", &["math", "store"]),
     ("matrix", &["math"]),
     // Only this crate uses wasmtime, so that all others build without it.
     ("wasm", &["matrix"]),
@@ -58,6 +60,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["data", "matrix", "algo", "linear", "factorization", "kmeans", "trees", "topics", "recommend"],
     ),
     ("store", &[]),
+    // Starts processes elsewhere: of this program it knows only the names of files.
+    ("yarn", &["store"]),
     ("model", &["math", "data", "matrix", "algo", "families", "store"]),
     ("checkpoint", &["matrix", "store"]),
     ("server", &["math", "matrix", "rpc", "control"]),
@@ -110,6 +114,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "job",
             "driver",
             "runtime",
+            "yarn",
         ],
     ),
     // Only this crate knows flags and terminals.

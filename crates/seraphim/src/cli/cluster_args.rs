@@ -2,15 +2,15 @@
 
 use std::io::IsTerminal;
 use std::net::ToSocketAddrs;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
 use engine::cluster::{
     Address, Announcement, MasterLocator, WORKER_GROUP_BYTES, is_worker_group, master_locator,
 };
 use engine::job::check::parse_bytes;
-use engine::{Error, checkpoint, math, store};
+use engine::{Error, checkpoint, math, model, store};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -153,19 +153,72 @@ pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
         .map_err(|_| Error::bad_value(format!("--{flag}"), text, "an address: HOST:PORT, or unix:PATH"))
 }
 
-fn master_text(matches: &ArgMatches) -> &str {
-    matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str)
+/// Where a client or a member finds the master, and the secret that they share.
+#[derive(Clone, Debug)]
+pub(super) struct MasterPlace {
+    /// An address, or the location of the file that the master writes.
+    pub(super) master: String,
+    pub(super) http: Option<String>,
+    pub(super) token_file: Option<String>,
+    /// The flags with which another command reaches the same master.
+    pub(super) flags: String,
+}
+
+impl MasterPlace {
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
+        let flag = |name: &&str| {
+            (matches.value_source(name) == Some(ValueSource::CommandLine)).then(|| text(name)).flatten()
+        };
+        let names = ["master", "http", "token-file"];
+        let flags = names.iter().filter_map(|name| Some(format!(" --{name} {}", flag(name)?)));
+        Self {
+            master: text("master").unwrap_or_else(|| DEFAULT_MASTER.into()),
+            http: text("http"),
+            token_file: text("token-file"),
+            flags: flags.collect(),
+        }
+    }
+
+    /// Whether the master is found by the file that it writes. It may come later than those that look for it.
+    pub(super) fn is_announced(&self) -> bool {
+        self.master.contains("://")
+    }
+
+    /// The address at which the master serves HTTP now.
+    pub(super) fn http(&self) -> Result<Address, Error> {
+        match &self.http {
+            Some(text) => address("http", text),
+            None if self.is_announced() => Ok(Announcement::read(&self.master)?.http),
+            None => address("master", &self.master)?.http().map_err(Error::process),
+        }
+    }
+
+    /// The token; empty if there is none.
+    pub(super) fn token(&self) -> Result<Vec<u8>, Error> {
+        let Some(path) = &self.token_file else { return Ok(Vec::new()) };
+        let text = if path.contains("://") {
+            let read = store::open_folder_of(path).and_then(|(store, name)| store.read(name));
+            read.map_err(model::Error::Store)?
+        } else {
+            std::fs::read(path).map_err(Error::io("read", path))?
+        };
+        let token = text.trim_ascii().to_vec();
+        if token.is_empty() || token.len() > TOKEN_LIMIT {
+            return Err(Error::request(
+                format!("{path} contains {} bytes", token.len()),
+                format!("a token has 1 to {TOKEN_LIMIT} bytes; generate one with `openssl rand -hex 32`"),
+            ));
+        }
+        Ok(token)
+    }
 }
 
 /// Where a member finds the master.
 pub(super) fn master(matches: &ArgMatches) -> Result<MasterLocator, Error> {
-    let text = master_text(matches);
-    if text.contains("://") { master_locator(text) } else { Ok(address("master", text)?.into()) }
-}
-
-/// Whether the master is found by the file that it writes. It may come later than those that look for it.
-pub(super) fn is_announced(matches: &ArgMatches) -> bool {
-    master_text(matches).contains("://")
+    let place = MasterPlace::of(matches);
+    let text = &place.master;
+    if place.is_announced() { master_locator(text) } else { Ok(address("master", text)?.into()) }
 }
 
 /// Returns the limit of the memory for parameters, in bytes.
@@ -180,27 +233,12 @@ pub(super) fn memory_limit(matches: &ArgMatches) -> Result<u64, Error> {
 
 /// Returns the address at which the master serves HTTP.
 pub(super) fn master_http(matches: &ArgMatches) -> Result<Address, Error> {
-    match matches.get_one::<String>("http") {
-        Some(text) => address("http", text),
-        None if is_announced(matches) => Ok(Announcement::read(master_text(matches))?.http),
-        None => address("master", master_text(matches))?.http().map_err(Error::process),
-    }
+    MasterPlace::of(matches).http()
 }
 
 /// Returns the token; empty if there is none.
 pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
-    let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else {
-        return Ok(Vec::new());
-    };
-    let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
-    let token = text.trim_ascii().to_vec();
-    if token.is_empty() || token.len() > TOKEN_LIMIT {
-        return Err(Error::request(
-            format!("{} contains {} bytes", path.display(), token.len()),
-            format!("a token has 1 to {TOKEN_LIMIT} bytes; generate one with `openssl rand -hex 32`"),
-        ));
-    }
-    Ok(token)
+    MasterPlace::of(matches).token()
 }
 
 /// Returns the addresses of `--listen` or `--http`. Without a token they must be addresses of this machine.

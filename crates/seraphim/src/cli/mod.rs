@@ -25,6 +25,8 @@ mod status;
 mod submit;
 mod train;
 mod worker;
+#[cfg(feature = "yarn")]
+mod yarn;
 
 use std::process::ExitCode;
 
@@ -151,6 +153,11 @@ fn print_error(error: &Error) {
 fn print_json(value: &impl serde::Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).expect("strings, numbers and lists are always JSON");
     print_text(&(text + "\n"))
+}
+
+#[allow(clippy::print_stderr, reason = "progress goes to standard error")]
+pub(super) fn print_notice(text: &str) {
+    eprintln!("{text}");
 }
 
 /// Prints a result; a closed standard output is an error of the kind `Io`, not a panic.

@@ -9,7 +9,7 @@ use engine::interrupt::Interrupt;
 use engine::{Environment, Error, Exit, machine};
 
 use super::cluster_args::{
-    host, http_arg, incarnation, is_announced, listen, listen_arg, log_args, lost_limit, lost_limit_arg,
+    MasterPlace, host, http_arg, incarnation, listen, listen_arg, log_args, lost_limit, lost_limit_arg,
     master, master_arg, memory_limit, start_log, token, token_arg,
 };
 
@@ -80,7 +80,11 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
         incarnation: incarnation(),
         restored: false,
         kind,
-        connect_limit: if is_announced(matches) { ANNOUNCEMENT_LIMIT } else { CONNECT_LIMIT },
+        connect_limit: if MasterPlace::of(matches).is_announced() {
+            ANNOUNCEMENT_LIMIT
+        } else {
+            CONNECT_LIMIT
+        },
         lost_limit: lost_limit(matches),
     })
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::cluster::{
     Address, Client, JobId, JobState, JobStatus, JobSubmission, SubmissionId, plain_lines,
@@ -20,10 +19,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cluster_args::{
-    lost_limit, lost_limit_arg, master_arg, master_http, master_http_arg, token, token_arg, worker_group_arg,
+    MasterPlace, lost_limit, lost_limit_arg, master_arg, master_http_arg, token_arg, worker_group_arg,
 };
 use super::flags::{raw_job, with_flags};
-use super::{evaluate, predict, print_json, print_text, train};
+use super::{evaluate, predict, print_json, print_notice, print_text, train};
 
 /// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
@@ -46,15 +45,15 @@ pub(super) fn command() -> Command {
         .subcommand(scoring_command(JobCommand::Evaluate, "Compute the metrics of a model on labelled data"))
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true);
-    with_flags(command.args(client_args()), JobCommand::Train)
+    with_flags(with_client_args(command), JobCommand::Train)
 }
 
 fn scoring_command(command: JobCommand, about: &'static str) -> Command {
-    with_flags(Command::new(command.name()).about(about).args(client_args()), command)
+    with_flags(with_client_args(Command::new(command.name()).about(about)), command)
 }
 
-/// The flags of a client that may wait for its job.
-fn client_args() -> [Arg; 7] {
+/// Adds the flags of a client that may wait for its job.
+fn with_client_args(command: Command) -> Command {
     let detach = Arg::new("detach")
         .long("detach")
         .action(ArgAction::SetTrue)
@@ -67,7 +66,10 @@ fn client_args() -> [Arg; 7] {
         .action(ArgAction::SetTrue)
         .conflicts_with("detach")
         .help("Cancel the job when this command is interrupted, by Ctrl-C or the signal TERM [default: the job continues]");
-    [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel]
+    let own = [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel];
+    #[cfg(feature = "yarn")]
+    let command = command.args(super::yarn::args());
+    command.args(own)
 }
 
 /// Returns the settings of the job, and the flags of the client.
@@ -88,7 +90,6 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let raw = with_absolute_paths(raw)?;
     let job = CheckedJob::check(&raw, environment.families)?;
     let (servers, workers) = job.size();
-    let (address, token) = (master_http(matches)?, token(matches)?);
     let order = JobSubmission {
         title: job.title(),
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
@@ -103,8 +104,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         // The workers check it again. Where this machine does not see their folder, only they do.
         model::check_absent(&job.model, job.overwrite)?;
     }
+    let place = place_of_master(matches, &order, interrupt)?;
+    let (address, token, flags) = (place.http()?, place.token()?, place.flags.clone());
     let client = Client::new(address.clone(), &token);
-    let flags = flags_of_master(matches);
     let cancels = matches.get_flag("cancel-on-exit");
     if cancels {
         interrupt.set_stop_message("cancelling the job");
@@ -127,8 +129,30 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         interrupt
             .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
     }
-    let submitted = SubmittedJob { client, address, number, matches };
+    let submitted = SubmittedJob { client, address, number, place, limit: lost_limit(matches) };
     finish(submitted.wait_for_end(&job, &token)?, &job)
+}
+
+/// The master of the flags, or one that is started for the job on YARN.
+#[cfg(feature = "yarn")]
+fn place_of_master(
+    matches: &ArgMatches,
+    order: &JobSubmission,
+    interrupt: &Interrupt,
+) -> Result<MasterPlace, Error> {
+    match super::yarn::start(matches, order, interrupt)? {
+        Some(place) => Ok(place),
+        None => Ok(MasterPlace::of(matches)),
+    }
+}
+
+#[cfg(not(feature = "yarn"))]
+fn place_of_master(
+    matches: &ArgMatches,
+    _order: &JobSubmission,
+    _interrupt: &Interrupt,
+) -> Result<MasterPlace, Error> {
+    Ok(MasterPlace::of(matches))
 }
 
 /// Waits for an interrupt and cancels the job. This command goes on until the job has ended, or until a second interrupt.
@@ -157,18 +181,19 @@ fn check_report(job: &TrainJob, matches: &ArgMatches) -> Result<(), Error> {
 }
 
 /// A submitted job at its master.
-struct SubmittedJob<'a> {
+struct SubmittedJob {
     client: Client,
     address: Address,
     number: JobId,
-    matches: &'a ArgMatches,
+    place: MasterPlace,
+    /// How long to try to reach a lost master again.
+    limit: Duration,
 }
 
-impl SubmittedJob<'_> {
+impl SubmittedJob {
     /// Watches the job until its end, also through a restart of the master. Returns its last status.
     fn wait_for_end(mut self, job: &CheckedJob, token: &[u8]) -> Result<Option<JobStatus>, Error> {
-        // How long to try to reach a lost master again.
-        let limit = lost_limit(self.matches);
+        let limit = self.limit;
         let mut last: Option<JobStatus> = None;
         let mut lost_since = None;
         loop {
@@ -207,26 +232,12 @@ impl SubmittedJob<'_> {
             }
             std::thread::sleep(RETRY_INTERVAL);
             // A supervisor may have started it elsewhere.
-            if let Ok(address) = master_http(self.matches) {
+            if let Ok(address) = self.place.http() {
                 self.client = Client::new(address.clone(), token);
                 self.address = address;
             }
         }
     }
-}
-
-#[allow(clippy::print_stderr, reason = "progress goes to standard error")]
-fn print_notice(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Returns the flags with which another command reaches the same master.
-fn flags_of_master(matches: &ArgMatches) -> String {
-    let flag = |name: &str| {
-        let value = matches.get_one::<String>(name)?;
-        (matches.value_source(name) == Some(ValueSource::CommandLine)).then(|| format!(" --{name} {value}"))
-    };
-    ["master", "http", "token-file"].into_iter().filter_map(flag).collect()
 }
 
 fn lost_master(address: &Address, number: JobId, job: &CheckedJob, error: &dyn std::fmt::Display) -> Error {

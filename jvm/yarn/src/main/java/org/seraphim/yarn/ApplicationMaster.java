@@ -247,8 +247,19 @@ public final class ApplicationMaster implements Action.Handler {
     guard(() -> {
       resourceManager.unregisterApplicationMaster(finalStatus(result.status), result.text, "");
       log("The application has ended as " + result.status + ".");
+      removeStage();
       exitCode.complete(0);
     });
+  }
+
+  /** Nobody needs the files of an application that has ended: YARN keeps its result. */
+  private void removeStage() {
+    Path stage = new Path(settings.stage);
+    try {
+      stage.getFileSystem(configuration).delete(stage, true);
+    } catch (IOException e) {
+      log("The stage " + settings.stage + " cannot be removed: " + e);
+    }
   }
 
   private static FinalApplicationStatus finalStatus(Result.Status status) {

@@ -1,0 +1,198 @@
+//! `seraphim submit --yarn URL`: a cluster for one job, as an application of YARN.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Arg, ArgMatches};
+use engine::cluster::{Announcement, JobSubmission};
+use engine::interrupt::Interrupt;
+use engine::job::check::parse_bytes;
+use engine::yarn::application::{MASTER, RESULT, STATE, TOKEN};
+use engine::yarn::stage::Uploads;
+use engine::yarn::{Application, ResourceManager, Resources, Role, Stage};
+use engine::{Error, Exit};
+
+use super::cluster_args::MasterPlace;
+use super::print_notice;
+
+/// Time between two looks at the application.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two questions to the ResourceManager.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Share of the memory of a server's container that is for parameters: the rest is for the program.
+const PARAMETER_SHARE: (u64, u64) = (3, 4);
+
+/// The flags for YARN.
+pub(super) fn args() -> Vec<Arg> {
+    let arg = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let of_yarn = |arg: Arg| arg.requires("yarn");
+    vec![
+        arg(
+            "yarn",
+            "URL",
+            "Start a cluster for this job on YARN: the web address of the ResourceManager, as in http://rm:8088; several are separated by commas",
+        )
+        .conflicts_with("master"),
+        of_yarn(arg("queue", "NAME", "Queue of YARN [default: default]")),
+        of_yarn(arg("priority", "N", "Priority in the queue, larger numbers first [default: 0]"))
+            .value_parser(clap::value_parser!(i32)),
+        of_yarn(arg("node-label", "LABEL", "Only nodes of YARN with this label [default: those without one]")),
+        of_yarn(arg("master-memory", "BYTES", "Memory of the master's container [default: 512MiB]")),
+        of_yarn(arg("server-memory", "BYTES", "Memory of a server's container, three quarters of it for parameters [default: 2GiB]")),
+        of_yarn(arg("worker-memory", "BYTES", "Memory of a worker's container [default: 2GiB]")),
+        of_yarn(arg("vcores", "N", "Virtual cores of a server's and a worker's container [default: 1]"))
+            .value_parser(clap::value_parser!(u64).range(1..=1024)),
+        of_yarn(arg("hosts", "NAMES", "Hosts that are preferred for workers, such as those that have the data, separated by commas"))
+            .value_delimiter(','),
+        of_yarn(arg("yarn-jar", "FILE", "The Application Master [default: seraphim-yarn.jar beside the program]")),
+    ]
+}
+
+/// Starts the cluster of a job, if it is to run on YARN, and waits for its master.
+pub(super) fn start(
+    matches: &ArgMatches,
+    order: &JobSubmission,
+    interrupt: &Interrupt,
+) -> Result<Option<MasterPlace>, Error> {
+    let Some(urls) = matches.get_one::<String>("yarn") else { return Ok(None) };
+    let manager = ResourceManager::new(urls, &user());
+    let application = application(matches, order, manager.user())?;
+    let program = std::env::current_exe().map_err(Error::io("find", "the program"))?;
+    let jar = matches.get_one::<String>("yarn-jar").map(PathBuf::from);
+    let jar = jar.unwrap_or_else(|| program.with_file_name("seraphim-yarn.jar"));
+    let token = random_token()?;
+    let new = manager.new_application().map_err(error)?;
+    application.check_sizes(&new).map_err(error)?;
+    let uploads = Uploads { program: &program, jar: &jar, token: token.as_bytes() };
+    let stage = Stage::submit(&manager, &application, &new, uploads).map_err(error)?;
+    print_notice(&format!("{} is submitted to {urls}", new.id));
+    wait_for_master(&manager, &stage, interrupt)?;
+    let (master, token_file) = (stage.master(), format!("{}/{TOKEN}", stage.location));
+    let flags = format!(" --master {master} --token-file {token_file}");
+    Ok(Some(MasterPlace { master, http: None, token_file: Some(token_file), flags }))
+}
+
+/// A secret that nobody guesses, in hexadecimal digits.
+fn random_token() -> Result<String, Error> {
+    const SOURCE: &str = "/dev/urandom";
+    let mut bytes = [0; 32];
+    let mut source = std::fs::File::open(SOURCE).map_err(Error::io("open", SOURCE))?;
+    source.read_exact(&mut bytes).map_err(Error::io("read", SOURCE))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The name of the user as HDFS and YARN without Kerberos take it.
+fn user() -> String {
+    let names = ["HADOOP_USER_NAME", "USER", "LOGNAME"];
+    let named = names.iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
+    named.unwrap_or_else(|| "root".into())
+}
+
+fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Result<Application, Error> {
+    let memory = |name: &str, default_mib: u64| match matches.get_one::<String>(name) {
+        None => Ok(default_mib),
+        Some(text) => parse_bytes(text).map(|bytes| bytes >> 20).filter(|mib| *mib > 0).ok_or_else(|| {
+            Error::bad_value(
+                format!("--{name}"),
+                text.clone(),
+                "a number of bytes of at least 1MiB, as in 2GiB",
+            )
+        }),
+    };
+    let vcores = matches.get_one::<u64>("vcores").copied().unwrap_or(1);
+    let server_mib = memory("server-memory", 2048)?;
+    let (own, whole) = PARAMETER_SHARE;
+    let limit = server_mib * own / whole;
+    // YARN sets the name of the machine in each container.
+    let place = format!("--master $SERAPHIM_STAGE/{MASTER} --token-file {TOKEN}");
+    let role = |name, count, memory_mib, vcores, command| Role {
+        name,
+        count,
+        resources: Resources { memory_mib, vcores },
+        command,
+        hosts: Vec::new(),
+    };
+    let hosts = matches.get_many::<String>("hosts").into_iter().flatten().cloned().collect();
+    let roles = vec![
+        role(
+            "master",
+            1,
+            memory("master-memory", 512)?,
+            1,
+            format!(
+                "./seraphim master --listen $NM_HOST:0 --http $NM_HOST:0 --token-file {TOKEN} --announce $SERAPHIM_STAGE/{MASTER} \
+                 --state $SERAPHIM_STAGE/{STATE} --single-job $SERAPHIM_STAGE/{RESULT}"
+            ),
+        ),
+        role(
+            "server",
+            order.servers,
+            server_mib,
+            vcores,
+            format!(
+                "./seraphim server {place} --listen $NM_HOST:0 --http $NM_HOST:0 --name server-$SERAPHIM_RANK --lanes {vcores} \
+                 --memory-limit {limit}MiB"
+            ),
+        ),
+        Role {
+            hosts,
+            ..role(
+                "worker",
+                order.workers,
+                memory("worker-memory", 2048)?,
+                vcores,
+                format!("./seraphim worker {place} --http $NM_HOST:0 --name worker-$SERAPHIM_RANK"),
+            )
+        },
+    ];
+    Ok(Application {
+        title: order.title.clone(),
+        queue: matches.get_one::<String>("queue").cloned(),
+        priority: matches.get_one::<i32>("priority").copied(),
+        node_label: matches.get_one::<String>("node-label").cloned(),
+        roles,
+        environment: vec![("HADOOP_USER_NAME".into(), user.to_owned())],
+    })
+}
+
+/// Waits until the master has written its addresses. An interrupt ends the application.
+fn wait_for_master(manager: &ResourceManager, stage: &Stage, interrupt: &Interrupt) -> Result<(), Error> {
+    let (mut state, mut asked_at) = (String::new(), None::<Instant>);
+    loop {
+        if Announcement::read(&stage.master()).is_ok() {
+            return Ok(());
+        }
+        if interrupt.is_raised() {
+            manager.kill(&stage.application).map_err(error)?;
+            let text = format!("{} was ended before its master had begun", stage.application);
+            return Err(Error::Cluster { text, exit: Exit::Interrupted });
+        }
+        if asked_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL) {
+            asked_at = Some(Instant::now());
+            let report = manager.report(&stage.application).map_err(error)?;
+            if report.is_over() {
+                // What is left costs only space.
+                let _ = stage.remove();
+                return Err(error(report.ended(&stage.application)));
+            }
+            if report.state != state {
+                print_notice(&format!("{} is {}", stage.application, report.state));
+                state = report.state;
+            }
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn error(error: engine::yarn::Error) -> Error {
+    use engine::yarn::Error as E;
+    let exit = match &error {
+        E::TooLarge { .. } => Exit::Usage,
+        E::Store(error) if error.is_bad_address() => Exit::Usage,
+        _ => Exit::Io,
+    };
+    Error::Cluster { text: error.to_string(), exit }
+}
