@@ -457,7 +457,7 @@ mod tests {
     fn another_command_reaches_the_same_master_with_the_flags_that_were_given() {
         let flags = |more: &[&str]| {
             let fixed = ["lr", "--data", "a", "--model", "m"];
-            flags_of_master(&matches(&[&fixed[..], more].concat()))
+            MasterPlace::of(&matches(&[&fixed[..], more].concat())).flags
         };
         assert_eq!(flags(&[]), "");
         assert_eq!(flags(&["--token-file", "t", "--master", "h:1"]), " --master h:1 --token-file t");
