@@ -26,16 +26,24 @@ pub struct Uploads<'a> {
     /// The jar of the Application Master.
     pub jar: &'a Path,
     pub token: &'a [u8],
+    /// The folder for the stages of applications, if it is not in the home of the user.
+    pub folder: Option<&'a str>,
 }
 
 impl Stage {
-    /// The folder of an application of a user: `.seraphim/APPLICATION` in their home.
+    /// The folder of an application below `folder`, or else below `.seraphim` in the home of the user.
     ///
     /// # Errors
     /// If the file system of the cluster is none that this program knows.
-    pub fn open(manager: &ResourceManager, application: &str, user: &str) -> Result<Self, Error> {
-        let files = manager.setting("fs.defaultFS")?;
-        let location = format!("{}/user/{user}/.seraphim/{application}", files.trim_end_matches('/'));
+    fn open(manager: &ResourceManager, application: &str, folder: Option<&str>) -> Result<Self, Error> {
+        let folder = match folder {
+            Some(folder) => folder.trim_end_matches('/').to_owned(),
+            None => {
+                let files = manager.setting("fs.defaultFS")?;
+                format!("{}/user/{}/.seraphim", files.trim_end_matches('/'), manager.user())
+            }
+        };
+        let location = format!("{folder}/{application}");
         let store = store::open(&location)?;
         Ok(Self { application: application.to_owned(), location, store })
     }
@@ -50,7 +58,7 @@ impl Stage {
         new: &NewApplication,
         uploads: Uploads<'_>,
     ) -> Result<Self, Error> {
-        let stage = Self::open(manager, &new.id, manager.user())?;
+        let stage = Self::open(manager, &new.id, uploads.folder)?;
         store::create_private_folder(&stage.location)?;
         let started = stage.upload(application, uploads).and_then(|files| {
             let classpath = manager.setting("yarn.application.classpath")?;
@@ -65,7 +73,7 @@ impl Stage {
 
     /// Returns the files of the Application Master.
     fn upload(&self, application: &Application, uploads: Uploads<'_>) -> Result<Vec<StagedFile>, Error> {
-        let Uploads { program, jar, token } = uploads;
+        let Uploads { program, jar, token, .. } = uploads;
         check_readable(program, "")?;
         check_readable(jar, "; `mvn package` in jvm/yarn makes it, and --yarn-jar names it")?;
         store::upload(program, &*self.store, PROGRAM)?;
@@ -86,14 +94,6 @@ impl Stage {
     /// The file with the addresses of the master.
     pub fn master(&self) -> String {
         format!("{}/{MASTER}", self.location)
-    }
-
-    /// The secret of the application.
-    ///
-    /// # Errors
-    /// If the application has ended, or belongs to somebody else.
-    pub fn token(&self) -> Result<Vec<u8>, Error> {
-        Ok(self.store.read(TOKEN)?)
     }
 
     /// Removes the folder.

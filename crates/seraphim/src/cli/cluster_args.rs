@@ -167,9 +167,8 @@ pub(super) struct MasterPlace {
 impl MasterPlace {
     pub(super) fn of(matches: &ArgMatches) -> Self {
         let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
-        let flag = |name: &&str| {
-            (matches.value_source(name) == Some(ValueSource::CommandLine)).then(|| text(name)).flatten()
-        };
+        let flag =
+            |name: &&str| text(name).filter(|_| matches.value_source(name) == Some(ValueSource::CommandLine));
         let names = ["master", "http", "token-file"];
         let flags = names.iter().filter_map(|name| Some(format!(" --{name} {}", flag(name)?)));
         Self {

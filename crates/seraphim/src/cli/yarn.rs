@@ -47,6 +47,7 @@ pub(super) fn args() -> Vec<Arg> {
             .value_parser(clap::value_parser!(u64).range(1..=1024)),
         of_yarn(arg("hosts", "NAMES", "Hosts that are preferred for workers, such as those that have the data, separated by commas"))
             .value_delimiter(','),
+        of_yarn(arg("stage", "DIR", "Folder for the files of the application, such as hdfs://HOST:PORT/PATH [default: .seraphim in the home of the user]")),
         of_yarn(arg("yarn-jar", "FILE", "The Application Master [default: seraphim-yarn.jar beside the program]")),
     ]
 }
@@ -66,7 +67,8 @@ pub(super) fn start(
     let token = random_token()?;
     let new = manager.new_application().map_err(error)?;
     application.check_sizes(&new).map_err(error)?;
-    let uploads = Uploads { program: &program, jar: &jar, token: token.as_bytes() };
+    let folder = matches.get_one::<String>("stage").map(String::as_str);
+    let uploads = Uploads { program: &program, jar: &jar, token: token.as_bytes(), folder };
     let stage = Stage::submit(&manager, &application, &new, uploads).map_err(error)?;
     print_notice(&format!("{} is submitted to {urls}", new.id));
     wait_for_master(&manager, &stage, interrupt)?;
