@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{bits, docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy};
+use crate::{bits, docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy, yarn};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
@@ -38,7 +38,7 @@ impl CiOptions {
 /// What is built and tested before the simulation: every feature but `fault-injection`, with which rules are taken out of the state
 /// machines. Cargo builds a package once for all that a command chooses, with the features of all, so the simulation is
 /// not among them: the tests of processes run the program as it is released.
-const PACKAGES: &str = "--workspace --exclude simulation --features wasm";
+pub(crate) const PACKAGES: &str = "--workspace --exclude simulation --features wasm";
 
 /// The test that needs `fault-injection`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
 const TESTS_WITH_FAULT_INJECTION: &str = "--test simulation";
@@ -128,6 +128,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "jvm", run: jvm::run },
     CiStage { name: "python", run: python::run },
     CiStage { name: "spark", run: spark::run_shortly },
+    CiStage { name: "yarn", run: yarn::run },
     CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_FAULT_INJECTION).run() },
     CiStage { name: "examples", run: examples },
     CiStage { name: "api docs", run: api_docs },

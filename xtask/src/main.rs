@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `bits`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `bits`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `yarn`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -20,6 +20,7 @@ mod spark;
 mod stores;
 mod tidy;
 mod tree;
+mod yarn;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,8 @@ usage: cargo xtask COMMAND
                                     starts (after `python`)
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
                                     compares with undisturbed trainings
+  yarn                              runs a job on YARN, which it starts, and kills a container of each role (needs Java and
+                                    Maven, and `cargo xtask jvm` before)
   stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
   bits                              runs the tests of the elementary functions on the instructions of other machines (needs QEMU)
   mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
@@ -76,6 +79,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["python"] => python::run(&root),
         ["spark"] => spark::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
+        ["yarn"] => yarn::run(&root),
         ["stores"] => stores::run(&root),
         ["bits"] => bits::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),

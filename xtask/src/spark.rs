@@ -10,24 +10,11 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::command::is_available;
-use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
+use crate::yarn::Cluster;
 use crate::{metadata, python};
 
-const PARTS: [&str; 5] = [
-    "hadoop-common",
-    "hadoop-yarn-server-resourcemanager",
-    "hadoop-yarn-server-nodemanager",
-    "hadoop-yarn-server-timelineservice",
-    "hadoop-yarn-client",
-];
 /// What the program prints at its end.
 const PASSED: &str = "PASSED";
-
-const LOGGING: &str = "log4j.rootLogger=WARN,A
-log4j.appender.A=org.apache.log4j.ConsoleAppender
-log4j.appender.A.layout=org.apache.log4j.PatternLayout
-log4j.appender.A.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
-";
 
 /// Runs the program in each mode.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -54,103 +41,10 @@ fn run_in(root: &Path, modes: &[Mode]) -> Result<()> {
         );
         return Ok(());
     }
-    let folder = target.join("spark");
-    fs::create_dir_all(&folder)?;
-    let jars = fetch_jars(&folder, "yarn", &PARTS)?;
-    let cluster = Cluster { folder: folder.join("cluster"), jars };
-    let _servers = cluster.start()?;
+    let cluster = Cluster::new(&target.join("spark"))?;
+    let (_servers, _) = cluster.start()?;
     let spark = SparkSubmit::new(root, &python, &cluster)?;
     modes.iter().try_for_each(|mode| spark.run(*mode))
-}
-
-/// A resource manager and a node manager in a folder of their own.
-struct Cluster {
-    folder: PathBuf,
-    jars: PathBuf,
-}
-
-impl Cluster {
-    fn configuration(&self) -> PathBuf {
-        self.folder.join("configuration")
-    }
-
-    fn logs(&self) -> PathBuf {
-        self.folder.join("logs")
-    }
-
-    fn start(&self) -> Result<[Server; 2]> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder)?;
-        }
-        fs::create_dir_all(self.configuration())?;
-        let web_port = free_port()?;
-        self.configure(web_port)?;
-        let [manager_log, node_log] =
-            ["resource-manager.log", "node-manager.log"].map(|log| self.folder.join(log));
-        let command = |class: &str| {
-            let mut command = java(&format!("yarn.server.{class}"), &[&self.configuration()], &self.jars);
-            command.current_dir(&self.folder).env("HADOOP_CONF_DIR", self.configuration());
-            command
-        };
-        let mut manager = Server::start(&mut command("resourcemanager.ResourceManager"), &manager_log)?;
-        let metrics = |wanted: &str| {
-            http(web_port, "GET", "/ws/v1/cluster/metrics").is_ok_and(|text| text.contains(wanted))
-        };
-        manager.wait_for(&manager_log, || metrics("activeNodes"))?;
-        let mut node = Server::start(&mut command("nodemanager.NodeManager"), &node_log)?;
-        node.wait_for(&node_log, || metrics("\"activeNodes\":1"))?;
-        Ok([manager, node])
-    }
-
-    fn configure(&self, web_port: u16) -> Result<()> {
-        let place = self.configuration();
-        write_settings(&place.join("core-site.xml"), &[("fs.defaultFS", "file:///".to_owned())])?;
-        fs::write(place.join("log4j.properties"), LOGGING)?;
-        let address = |port: u16| format!("127.0.0.1:{port}");
-        let own = |what: &str| self.folder.join(what).display().to_string();
-        let free = || Ok::<_, anyhow::Error>(address(free_port()?));
-        let yes_or_no = |value: bool| value.to_string();
-        let settings = [
-            ("yarn.resourcemanager.hostname", "127.0.0.1".to_owned()),
-            ("yarn.resourcemanager.address", free()?),
-            ("yarn.resourcemanager.scheduler.address", free()?),
-            ("yarn.resourcemanager.resource-tracker.address", free()?),
-            ("yarn.resourcemanager.admin.address", free()?),
-            ("yarn.resourcemanager.webapp.address", address(web_port)),
-            ("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", "250".to_owned()),
-            ("yarn.scheduler.minimum-allocation-mb", "64".to_owned()),
-            ("yarn.nodemanager.hostname", "127.0.0.1".to_owned()),
-            ("yarn.nodemanager.address", free()?),
-            ("yarn.nodemanager.localizer.address", free()?),
-            ("yarn.nodemanager.webapp.address", free()?),
-            ("yarn.nodemanager.collector-service.address", free()?),
-            ("yarn.nodemanager.amrmproxy.address", free()?),
-            ("yarn.nodemanager.local-dirs", own("local")),
-            ("yarn.nodemanager.log-dirs", self.logs().display().to_string()),
-            // Logs of containers stay until the next start.
-            ("yarn.nodemanager.log.retain-seconds", "86400".to_owned()),
-            ("yarn.nodemanager.resource.memory-mb", "4096".to_owned()),
-            ("yarn.nodemanager.resource.cpu-vcores", "16".to_owned()),
-            ("yarn.nodemanager.vmem-check-enabled", yes_or_no(false)),
-            ("yarn.nodemanager.pmem-check-enabled", yes_or_no(false)),
-            (
-                "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage",
-                "100".to_owned(),
-            ),
-            ("yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb", "0".to_owned()),
-            ("yarn.node-attribute.fs-store.root-dir", format!("file://{}", own("attributes"))),
-            ("yarn.timeline-service.enabled", yes_or_no(false)),
-            ("yarn.log-aggregation-enable", yes_or_no(false)),
-        ];
-        write_settings(&place.join("yarn-site.xml"), &settings)?;
-        let queues = [
-            ("yarn.scheduler.capacity.root.queues", "default".to_owned()),
-            ("yarn.scheduler.capacity.root.default.capacity", "100".to_owned()),
-            ("yarn.scheduler.capacity.root.default.state", "RUNNING".to_owned()),
-            ("yarn.scheduler.capacity.maximum-am-resource-percent", "1.0".to_owned()),
-        ];
-        write_settings(&place.join("capacity-scheduler.xml"), &queues)
-    }
 }
 
 /// Where the driver and the executors run.

@@ -1,5 +1,5 @@
 //! Promise: a job runs as an application of YARN with one command, and a container that dies does not end it: the model has the bytes of
-//! one process. `cargo xtask spark` starts YARN; without it only the refusals are tested that need none.
+//! one process. `cargo xtask yarn` starts YARN; without it only the refusals are tested that need none.
 #![cfg(all(feature = "yarn", target_os = "linux"))]
 
 use std::path::Path;
@@ -52,7 +52,7 @@ fn kill(process: u32) {
 #[test]
 fn a_killed_container_of_each_role_comes_back_and_the_model_has_the_bytes_of_one_process() {
     let Some((url, jar)) = yarn() else {
-        return skip::skip("no YARN: `cargo xtask spark` starts it");
+        return skip::skip("no YARN: `cargo xtask yarn` starts it");
     };
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(3000, 1));
@@ -90,7 +90,7 @@ fn a_killed_container_of_each_role_comes_back_and_the_model_has_the_bytes_of_one
 #[test]
 fn what_yarn_does_not_give_is_said_in_plain_words() {
     let Some((url, jar)) = yarn() else {
-        return skip::skip("no YARN: `cargo xtask spark` starts it");
+        return skip::skip("no YARN: `cargo xtask yarn` starts it");
     };
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(100, 1));
