@@ -58,17 +58,13 @@ pub use driver::{Error, amounts, error, labels, progress, report};
 pub use job::{self, Exit};
 pub use runtime::score::Scores;
 pub use runtime::{self, Environment, interrupt, machine, outputs};
-pub use {algo, checkpoint, data, math, matrix, model, store};
+pub use {algo, checkpoint, data, math, matrix, model, store, yarn};
 
 pub use self::dataset::Data;
 pub use self::recommend::LoadedRecommender;
 pub use self::tables::Tables;
 pub use self::trained_model::TrainedModel;
 pub use self::training::{Flow, Training};
-
-/// Clusters as applications of YARN.
-#[cfg(feature = "yarn")]
-pub use yarn;
 
 /// PS functions as WebAssembly modules; `wasm::upload` makes the function table of a job from files.
 #[cfg(feature = "wasm")]

@@ -162,7 +162,9 @@ impl ModelReader {
     #[cfg(test)]
     pub(crate) fn with_block_rows(mut self, block_rows: u64) -> Self {
         if let StoredRows::Files(matrices) = &mut self.rows {
-            matrices.iter_mut().for_each(|matrix| matrix.block_rows = block_rows);
+            for matrix in matrices {
+                matrix.block_rows = block_rows;
+            }
         }
         self
     }

@@ -112,7 +112,8 @@ impl Application {
         pairs.extend(
             self.environment.iter().map(|(name, value)| (format!("environment.{name}"), value.clone())),
         );
-        pairs.into_iter().map(|(key, value)| format!("{key} = {}\n", value.replace('\\', "\\\\"))).collect()
+        let lines = pairs.into_iter().map(|(key, value)| format!("{key} = {}", value.replace('\\', "\\\\")));
+        lines.collect::<Vec<_>>().join("\n") + "\n"
     }
 
     /// The request to the ResourceManager. `classpath` is that of the cluster, separated by commas.

@@ -36,12 +36,11 @@ impl Stage {
     /// # Errors
     /// If the file system of the cluster is none that this program knows.
     fn open(manager: &ResourceManager, application: &str, folder: Option<&str>) -> Result<Self, Error> {
-        let folder = match folder {
-            Some(folder) => folder.trim_end_matches('/').to_owned(),
-            None => {
-                let files = manager.setting("fs.defaultFS")?;
-                format!("{}/user/{}/.seraphim", files.trim_end_matches('/'), manager.user())
-            }
+        let folder = if let Some(folder) = folder {
+            folder.trim_end_matches('/').to_owned()
+        } else {
+            let files = manager.setting("fs.defaultFS")?;
+            format!("{}/user/{}/.seraphim", files.trim_end_matches('/'), manager.user())
         };
         let location = format!("{folder}/{application}");
         let store = store::open(&location)?;

@@ -378,17 +378,18 @@ fn push_sparse(
     keep_zeros: bool,
     builder: &mut BatchBuilder,
 ) -> Result<(), LineError> {
-    let (offsets, features, values, fields) = (&*rows.offsets, &*rows.features, &*rows.values, &*rows.fields);
-    let start = offsets[r] as usize;
-    for entry in start..offsets[r + 1] as usize {
+    let range = rows.offsets[r] as usize..rows.offsets[r + 1] as usize;
+    let (values, fields) = (&*rows.values, &*rows.fields);
+    for (at, &feature) in rows.features[range.clone()].iter().enumerate() {
+        let entry = range.start + at;
         let value = values.get(entry).copied().unwrap_or(1.0);
         if !value.is_finite() {
-            return Err(LineError::with_actual(entry - start, "a finite value", value.to_string()));
+            return Err(LineError::with_actual(at, "a finite value", value.to_string()));
         }
         match fields.get(entry) {
-            Some(&field) => builder.push_with_field(field, features[entry], value),
+            Some(&field) => builder.push_with_field(field, feature, value),
             None if value == 0.0 && !keep_zeros => {}
-            None => builder.push(features[entry], value),
+            None => builder.push(feature, value),
         }
     }
     match builder.duplicate_key() {

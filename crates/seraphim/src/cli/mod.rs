@@ -25,7 +25,6 @@ mod status;
 mod submit;
 mod train;
 mod worker;
-#[cfg(feature = "yarn")]
 mod yarn;
 
 use std::process::ExitCode;

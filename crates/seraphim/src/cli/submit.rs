@@ -22,7 +22,7 @@ use super::cluster_args::{
     MasterPlace, lost_limit, lost_limit_arg, master_arg, master_http_arg, token_arg, worker_group_arg,
 };
 use super::flags::{raw_job, with_flags};
-use super::{evaluate, predict, print_json, print_notice, print_text, train};
+use super::{evaluate, predict, print_json, print_notice, print_text, train, yarn};
 
 /// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
@@ -67,9 +67,7 @@ fn with_client_args(command: Command) -> Command {
         .conflicts_with("detach")
         .help("Cancel the job when this command is interrupted, by Ctrl-C or the signal TERM [default: the job continues]");
     let own = [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel];
-    #[cfg(feature = "yarn")]
-    let command = command.args(super::yarn::args());
-    command.args(own)
+    command.args(yarn::args()).args(own)
 }
 
 /// Returns the settings of the job, and the flags of the client.
@@ -104,7 +102,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         // The workers check it again. Where this machine does not see their folder, only they do.
         model::check_absent(&job.model, job.overwrite)?;
     }
-    let place = place_of_master(matches, &order, interrupt)?;
+    let started = yarn::start(matches, &order, interrupt)?;
+    let place = started.unwrap_or_else(|| MasterPlace::of(matches));
     let (address, token, flags) = (place.http()?, place.token()?, place.flags.clone());
     let client = Client::new(address.clone(), &token);
     let cancels = matches.get_flag("cancel-on-exit");
@@ -131,28 +130,6 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     }
     let submitted = SubmittedJob { client, address, number, place, limit: lost_limit(matches) };
     finish(submitted.wait_for_end(&job, &token)?, &job)
-}
-
-/// The master of the flags, or one that is started for the job on YARN.
-#[cfg(feature = "yarn")]
-fn place_of_master(
-    matches: &ArgMatches,
-    order: &JobSubmission,
-    interrupt: &Interrupt,
-) -> Result<MasterPlace, Error> {
-    match super::yarn::start(matches, order, interrupt)? {
-        Some(place) => Ok(place),
-        None => Ok(MasterPlace::of(matches)),
-    }
-}
-
-#[cfg(not(feature = "yarn"))]
-fn place_of_master(
-    matches: &ArgMatches,
-    _order: &JobSubmission,
-    _interrupt: &Interrupt,
-) -> Result<MasterPlace, Error> {
-    Ok(MasterPlace::of(matches))
 }
 
 /// Waits for an interrupt and cancels the job. This command goes on until the job has ended, or until a second interrupt.

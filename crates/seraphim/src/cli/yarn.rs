@@ -65,11 +65,11 @@ pub(super) fn start(
     let jar = matches.get_one::<String>("yarn-jar").map(PathBuf::from);
     let jar = jar.unwrap_or_else(|| program.with_file_name("seraphim-yarn.jar"));
     let token = random_token()?;
-    let new = manager.new_application().map_err(error)?;
-    application.check_sizes(&new).map_err(error)?;
+    let new = manager.new_application().map_err(|failure| error(&failure))?;
+    application.check_sizes(&new).map_err(|failure| error(&failure))?;
     let folder = matches.get_one::<String>("stage").map(String::as_str);
     let uploads = Uploads { program: &program, jar: &jar, token: token.as_bytes(), folder };
-    let stage = Stage::submit(&manager, &application, &new, uploads).map_err(error)?;
+    let stage = Stage::submit(&manager, &application, &new, uploads).map_err(|failure| error(&failure))?;
     print_notice(&format!("{} is submitted to {urls}", new.id));
     wait_for_master(&manager, &stage, interrupt)?;
     let (master, token_file) = (stage.master(), format!("{}/{TOKEN}", stage.location));
@@ -83,7 +83,8 @@ fn random_token() -> Result<String, Error> {
     let mut bytes = [0; 32];
     let mut source = std::fs::File::open(SOURCE).map_err(Error::io("open", SOURCE))?;
     source.read_exact(&mut bytes).map_err(Error::io("read", SOURCE))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    Ok(digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect())
 }
 
 /// The name of the user as HDFS and YARN without Kerberos take it.
@@ -168,17 +169,17 @@ fn wait_for_master(manager: &ResourceManager, stage: &Stage, interrupt: &Interru
             return Ok(());
         }
         if interrupt.is_raised() {
-            manager.kill(&stage.application).map_err(error)?;
+            manager.kill(&stage.application).map_err(|failure| error(&failure))?;
             let text = format!("{} was ended before its master had begun", stage.application);
             return Err(Error::Cluster { text, exit: Exit::Interrupted });
         }
         if asked_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL) {
             asked_at = Some(Instant::now());
-            let report = manager.report(&stage.application).map_err(error)?;
+            let report = manager.report(&stage.application).map_err(|failure| error(&failure))?;
             if report.is_over() {
                 // What is left costs only space.
                 let _ = stage.remove();
-                return Err(error(report.ended(&stage.application)));
+                return Err(error(&report.ended(&stage.application)));
             }
             if report.state != state {
                 print_notice(&format!("{} is {}", stage.application, report.state));
@@ -189,9 +190,9 @@ fn wait_for_master(manager: &ResourceManager, stage: &Stage, interrupt: &Interru
     }
 }
 
-fn error(error: engine::yarn::Error) -> Error {
+fn error(error: &engine::yarn::Error) -> Error {
     use engine::yarn::Error as E;
-    let exit = match &error {
+    let exit = match error {
         E::TooLarge { .. } => Exit::Usage,
         E::Store(error) if error.is_bad_address() => Exit::Usage,
         _ => Exit::Io,
