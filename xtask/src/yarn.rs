@@ -44,8 +44,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 fn manager_jar(root: &Path) -> Result<PathBuf> {
     let folder = root.join("jvm/yarn/target");
     let is_meant = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("seraphim-yarn-") && name.ends_with(".jar") && !name.contains("sources")
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_jar = path.extension().is_some_and(|extension| extension == "jar");
+        is_jar && name.starts_with("seraphim-yarn-") && !name.contains("sources")
     };
     let mut paths =
         fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
