@@ -317,12 +317,7 @@ fn upload_parts(from: &Path, address: &str) -> Result<(), Error> {
     for entry in store.list("").map_err(model::Error::Store)? {
         store.remove(&entry.name).map_err(model::Error::Store)?;
     }
-    for entry in std::fs::read_dir(from).map_err(Error::io("list", from))? {
-        let path = entry.map_err(Error::io("list", from))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        store::upload(&path, &*store, name).map_err(model::Error::Store)?;
-    }
-    Ok(())
+    Ok(store::upload_folder(from, &*store).map_err(model::Error::Store)?)
 }
 
 /// Returns a function that moves a finished folder of parts to its target. It keeps what has appeared there since the

@@ -5,13 +5,15 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algo::Families;
 use checkpoint::block::{BlockReader, BlockWriter};
 use driver::Error;
 use job::{Exit, PredictJob, ScoringJob};
 use rpc::message::JobId;
-use store::TempOutput;
+use store::{Store, TempOutput};
+use tempfile::TempDir;
 
 use crate::environment::load_model;
 use crate::explain::model_for;
@@ -43,7 +45,10 @@ impl Destination {
         if output.as_os_str() == STANDARD_OUTPUT {
             Self::Standard
         } else if output.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            Self::Folder(output.components().collect())
+            match store::address(output) {
+                Some(address) => Self::Folder(address.trim_end_matches('/').into()),
+                None => Self::Folder(output.components().collect()),
+            }
         } else {
             Self::File(output.into())
         }
@@ -79,9 +84,6 @@ impl Destination {
             Self::File(path) if is_special(path) => {
                 format!("output: workers cannot write beside {}", path.display())
             }
-            Self::File(path) | Self::Folder(path) if store::address(path).is_some() => {
-                format!("output: workers do not write their parts to a store such as {} yet", path.display())
-            }
             Self::File(path) | Self::Folder(path) => return Ok(path),
             Self::Standard => "output: workers cannot write to the standard output of this command".into(),
         };
@@ -89,15 +91,17 @@ impl Destination {
         Err(Error::request(what, advice))
     }
 
-    /// Creates the hidden folder beside the output in which the workers of a job write their parts.
-    pub fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<TempOutput, Error> {
+    /// Creates the folder beside the output in which the workers of a job write their parts.
+    pub fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<Parts, Error> {
         let place = self.place_of_parts()?;
         let parts = interrupt.temp_outputs().temp_output_of_job(place, job);
         // As in one process, the folder of a file must exist.
         let create =
             if matches!(self, Self::File(_)) { std::fs::create_dir } else { std::fs::create_dir_all };
         create(parts.path()).map_err(Error::io("create", place))?;
-        Ok(parts)
+        let shared = store::address(place).map(|address| store::open(&format!("{address}.parts-{job}")));
+        let shared = shared.transpose().map_err(model::Error::Store)?;
+        Ok(Parts { output: parts, shared: shared.map(SharedParts) })
     }
 
     /// Removes what processes that were killed have left beside the output.
@@ -106,6 +110,48 @@ impl Destination {
             // To begin a temporary output removes those of dead processes.
             drop(interrupt.temp_output(place));
         }
+    }
+}
+
+/// The parts of the scores until they are joined.
+#[derive(Debug)]
+pub struct Parts {
+    /// The output before it is in its place. On a disk the parts lie in it.
+    output: TempOutput,
+    /// Where the parts of an output in a store lie.
+    shared: Option<SharedParts>,
+}
+
+/// A folder of a store that is removed when nobody needs it.
+#[derive(Debug)]
+struct SharedParts(Arc<dyn Store>);
+
+impl Parts {
+    /// Where workers write their parts: a folder, or an address.
+    pub fn folder(&self) -> PathBuf {
+        match &self.shared {
+            Some(SharedParts(store)) => store.location().into(),
+            None => self.output.path().into(),
+        }
+    }
+
+    /// Copies the parts of a store to this machine.
+    fn fetch(&self) -> Result<(), Error> {
+        let Some(SharedParts(store)) = &self.shared else { return Ok(()) };
+        for entry in store.list("").map_err(model::Error::Store)? {
+            let path = self.output.path().join(&entry.name);
+            let mut part = store.open(&entry.name).map_err(model::Error::Store)?;
+            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
+            std::io::copy(&mut part, &mut file).map_err(Error::io("copy", &path))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SharedParts {
+    fn drop(&mut self) {
+        // What is left costs only space.
+        let _ = self.0.remove("");
     }
 }
 
@@ -231,7 +277,19 @@ impl ScoreSink {
 }
 
 /// The part of the scores that one worker writes.
-pub enum PartSink {
+pub struct PartSink {
+    file: PartFile,
+    upload: Option<PartUpload>,
+}
+
+/// A part that is written here and then copied to a store.
+struct PartUpload {
+    folder: TempDir,
+    store: Arc<dyn Store>,
+}
+
+/// The file of a part.
+enum PartFile {
     /// A file of the folder that the user wants.
     File(ScoreWriter),
     /// Blocks that are joined later.
@@ -239,8 +297,35 @@ pub enum PartSink {
 }
 
 impl PartSink {
-    /// Creates the file of a part in the folder of the parts.
+    /// Creates the file of a part in the folder of the parts, or for their address.
     pub fn create(
+        destination: &Destination,
+        folder: &Path,
+        part: u32,
+        layout: &ScoreColumns<'_>,
+    ) -> Result<Self, Error> {
+        let Some(address) = store::address(folder) else {
+            return Ok(Self { file: PartFile::create(destination, folder, part, layout)?, upload: None });
+        };
+        let folder = tempfile::tempdir().map_err(Error::io("create a folder in", std::env::temp_dir()))?;
+        let store = store::open(address).map_err(model::Error::Store)?;
+        let file = PartFile::create(destination, folder.path(), part, layout)?;
+        Ok(Self { file, upload: Some(PartUpload { folder, store }) })
+    }
+
+    pub fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
+        self.file.write(scored, layout)
+    }
+
+    pub fn finish(self) -> Result<(), Error> {
+        self.file.finish()?;
+        let Some(PartUpload { folder, store }) = self.upload else { return Ok(()) };
+        Ok(store::upload_folder(folder.path(), &*store).map_err(model::Error::Store)?)
+    }
+}
+
+impl PartFile {
+    fn create(
         destination: &Destination,
         folder: &Path,
         part: u32,
@@ -257,7 +342,7 @@ impl PartSink {
         Ok(Self::Blocks { out: out.map_err(Error::io("write", &place))?, place })
     }
 
-    pub fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
+    fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
         match self {
             Self::File(file) => file.write(scored, layout),
             Self::Blocks { out, place } => {
@@ -272,7 +357,7 @@ impl PartSink {
         }
     }
 
-    pub fn finish(self) -> Result<(), Error> {
+    fn finish(self) -> Result<(), Error> {
         match self {
             Self::File(file) => file.finish(),
             Self::Blocks { out, place } => {
@@ -290,23 +375,24 @@ fn path_of_blocks(folder: &Path, part: u32) -> PathBuf {
 /// order.
 pub fn join_parts(
     destination: &Destination,
-    parts: TempOutput,
+    parts: Parts,
     part_count: u32,
     layout: &ScoreColumns<'_>,
     overwrite: bool,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
+    parts.fetch()?;
     let path = match destination {
         Destination::Standard => return destination.place_of_parts().map(drop),
         Destination::Folder(_) => {
-            return parts.persist(outputs::put_folder(overwrite));
+            return parts.output.persist(outputs::put_folder(overwrite));
         }
         Destination::File(path) => path,
     };
-    let joined = parts.path().join("joined");
+    let joined = parts.output.path().join("joined");
     let mut writer = ScoreWriter::create(&joined, path, destination.is_parquet(), layout)?;
     for part in 0..part_count {
-        let path = path_of_blocks(parts.path(), part);
+        let path = path_of_blocks(parts.output.path(), part);
         let shown = path.display().to_string();
         let file = File::open(&path).map_err(Error::io("read", &path))?;
         let mut blocks = BlockReader::new(BufReader::with_capacity(BUFFER_BYTES, file), &shown, "scores")?;
@@ -321,7 +407,7 @@ pub fn join_parts(
         }
     }
     writer.finish()?;
-    parts.persist(|_, to| outputs::put_file(overwrite)(&joined, to))
+    parts.output.persist(|_, to| outputs::put_file(overwrite)(&joined, to))
 }
 
 fn decode(bytes: &[u8], shown: &str) -> Result<ScoredNumbers, Error> {

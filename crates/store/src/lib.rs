@@ -68,6 +68,19 @@ pub fn upload(from: &std::path::Path, store: &dyn Store, path: &str) -> Result<(
     writer.finish()
 }
 
+/// Copies all files of a local folder into the root of a store.
+///
+/// # Errors
+/// Those of [`upload`].
+pub fn upload_folder(from: &std::path::Path, store: &dyn Store) -> Result<(), Error> {
+    let failed = |source| Error::io("write", store.location(), "", source);
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        upload(&path, store, path.file_name().and_then(|name| name.to_str()).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
 /// The store at a location: a path, `file://` and a path, or with the feature `cloud` `s3://BUCKET/PATH`, `gs://` and `az://`,
 /// with the feature `hdfs` `hdfs://HOST:PORT/PATH`.
 ///

@@ -121,3 +121,39 @@ fn a_location_that_cannot_be_is_refused() {
     let error = store::open("ftp://a/b").unwrap_err().to_string();
     assert!(error.contains("\"ftp\"") && error.contains("this program knows paths"), "{error}");
 }
+
+#[test]
+fn any_part_of_a_file_is_read_and_a_file_that_has_changed_is_not() {
+    for (store, _folder) in stores("ranges") {
+        let store = store.as_ref();
+        let large: Vec<u8> = (0..LARGE).map(|i| (i % 251) as u8).collect();
+        write(store, "x/large", &large);
+        let facts = store.facts("x/large").unwrap();
+        assert_eq!(facts.size_bytes, LARGE as u64, "{}", store.location());
+        for range in [0..LARGE, 5..6, LARGE - 3..LARGE, 100..100, 1 << 20..11 << 20] {
+            let mut read = Vec::new();
+            let mut reader =
+                store.open_range("x/large", &facts, range.start as u64..range.end as u64).unwrap();
+            reader.read_to_end(&mut read).unwrap_or_else(|error| panic!("{}: {error}", store.location()));
+            assert!(read == large[range.clone()], "{} gives other bytes of {range:?}", store.location());
+        }
+        assert_eq!(store.files("").unwrap(), [("x/large".to_owned(), facts.clone())], "{}", store.location());
+        assert!(store.facts("x").is_err_and(|error| error.is_not_found()), "{}", store.location());
+        // Some stores know times in seconds.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        write(store, "x/large", &large[1..]);
+        let read = store.open_range("x/large", &facts, 0..facts.size_bytes);
+        let read = read.and_then(|mut file| {
+            let read = file.read_to_end(&mut Vec::new());
+            read.map_err(|source| store::Error::Io {
+                action: "read",
+                location: String::new(),
+                path: String::new(),
+                source,
+            })
+        });
+        let text = read.unwrap_err().to_string();
+        assert!(text.contains("has changed"), "{}: {text}", store.location());
+        store.remove("").unwrap();
+    }
+}

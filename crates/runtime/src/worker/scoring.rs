@@ -17,7 +17,6 @@ use job::{EvaluateJob, Exit, PredictJob, ScoringJob};
 use matrix::Agent;
 use model::{Manifest, ModelReader};
 use rpc::layout::JobLayout;
-use store::TempOutput;
 
 use crate::coverage_recorder::known_features;
 use crate::environment::{Environment, load_model};
@@ -26,7 +25,7 @@ use crate::metric_parts::{MetricParts, batch_metrics};
 use crate::resume::import_matrix;
 use crate::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
 use crate::score_columns::ScoredBatch;
-use crate::score_output::{Destination, PartSink, checked_destination, join_parts};
+use crate::score_output::{Destination, PartSink, Parts, checked_destination, join_parts};
 use crate::worker::{MatrixAccess, WorkerContext};
 
 /// A scoring job as one worker executes it.
@@ -39,7 +38,7 @@ pub(super) struct ScoringTask {
     /// The files of the model, on the worker that sends them to the servers.
     files: Option<ModelReader>,
     /// The folder of the parts, on the worker that joins them.
-    parts: Option<TempOutput>,
+    parts: Option<Parts>,
 }
 
 impl ScoringTask {
@@ -77,7 +76,7 @@ impl ScoringTask {
                 ScoringFacts::Evaluation(Box::new(EvaluationFacts { algorithm, schema, notices, known }))
             }
         };
-        let folder = self.parts.as_ref().map(|parts| parts.path().to_owned());
+        let folder = self.parts.as_ref().map(Parts::folder);
         Ok(FromWorker::ScoringInspected {
             data: self.extent(),
             model: SavedModel::new(scoring),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::interrupt::Interrupt;
-use engine::{Error, Exit};
+use engine::{Error, Exit, store};
 
 use super::{print_json, print_text};
 use crate::generate::{CtrConfig, Format, generate};
@@ -69,6 +69,10 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         .map(|name| if name == "parquet" { Format::Parquet } else { Format::Libsvm })
         .collect();
     let folder: PathBuf = matches.get_one::<String>("output").expect("clap asks for it").into();
+    if let Some(address) = store::address(&folder) {
+        let what = format!("--output {address}: generated data are written to a folder of this machine");
+        return Err(Error::request(what, "name a folder, and copy it"));
+    }
     let any = |_: &u64| true;
     let rows = number(matches, "rows", "a whole number", any)?;
     let test_rows = number(matches, "test-rows", "a whole number", any)?;

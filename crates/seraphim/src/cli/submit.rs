@@ -22,6 +22,7 @@ use super::cluster_args::{
     MasterPlace, lost_limit, lost_limit_arg, master_arg, master_http_arg, token_arg, worker_group_arg,
 };
 use super::flags::{raw_job, with_flags};
+use super::yarn::StartedCluster;
 use super::{evaluate, predict, print_json, print_notice, print_text, train, yarn};
 
 /// Maximum length in bytes of the master's error that is printed.
@@ -103,7 +104,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         model::check_absent(&job.model, job.overwrite)?;
     }
     let started = yarn::start(matches, &order, interrupt)?;
-    let place = started.unwrap_or_else(|| MasterPlace::of(matches));
+    let place = started.as_ref().map_or_else(|| MasterPlace::of(matches), |cluster| cluster.place.clone());
     let (address, token, flags) = (place.http()?, place.token()?, place.flags.clone());
     let client = Client::new(address.clone(), &token);
     let cancels = matches.get_flag("cancel-on-exit");
@@ -128,7 +129,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         interrupt
             .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
     }
-    let submitted = SubmittedJob { client, address, number, place, limit: lost_limit(matches) };
+    let limit = lost_limit(matches);
+    let submitted = SubmittedJob { client, address, number, place, started, limit };
     finish(submitted.wait_for_end(&job, &token)?, &job)
 }
 
@@ -163,6 +165,8 @@ struct SubmittedJob {
     address: Address,
     number: JobId,
     place: MasterPlace,
+    /// The cluster, if it was started for this job.
+    started: Option<StartedCluster>,
     /// How long to try to reach a lost master again.
     limit: Duration,
 }
@@ -200,6 +204,9 @@ impl SubmittedJob {
                 }
                 Err(error) => return Err(lost_master(&self.address, self.number, job, &error)),
             };
+            if let Some(end) = self.started.as_ref().and_then(StartedCluster::end) {
+                return Err(end);
+            }
             let lost = lost_master(&self.address, self.number, job, &problem);
             if lost_since.is_none() && !job.run_options().quiet {
                 print_notice(&format!("{lost}; waiting {} s for the master", limit.as_secs()));

@@ -52,12 +52,27 @@ pub(super) fn args() -> Vec<Arg> {
     ]
 }
 
+/// A cluster that YARN has started for a job.
+pub(super) struct StartedCluster {
+    pub(super) place: MasterPlace,
+    manager: ResourceManager,
+    application: String,
+}
+
+impl StartedCluster {
+    /// Why there is no master any more; none if the application goes on, or nobody knows.
+    pub(super) fn end(&self) -> Option<Error> {
+        let report = self.manager.report(&self.application).ok()?;
+        report.is_over().then(|| error(&report.ended(&self.application)))
+    }
+}
+
 /// Starts the cluster of a job, if it is to run on YARN, and waits for its master.
 pub(super) fn start(
     matches: &ArgMatches,
     order: &JobSubmission,
     interrupt: &Interrupt,
-) -> Result<Option<MasterPlace>, Error> {
+) -> Result<Option<StartedCluster>, Error> {
     let Some(urls) = matches.get_one::<String>("yarn") else { return Ok(None) };
     let manager = ResourceManager::new(urls, &user());
     let application = application(matches, order, manager.user())?;
@@ -74,7 +89,9 @@ pub(super) fn start(
     wait_for_master(&manager, &stage, interrupt)?;
     let (master, token_file) = (stage.master(), format!("{}/{TOKEN}", stage.location));
     let flags = format!(" --master {master} --token-file {token_file}");
-    Ok(Some(MasterPlace { master, http: None, token_file: Some(token_file), flags }))
+    print_notice(&format!("`seraphim status{flags}` shows its processes"));
+    let place = MasterPlace { master, http: None, token_file: Some(token_file), flags };
+    Ok(Some(StartedCluster { place, manager, application: new.id }))
 }
 
 /// A secret that nobody guesses, in hexadecimal digits.

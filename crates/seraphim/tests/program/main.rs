@@ -47,6 +47,7 @@ mod objectives_of_trees;
 mod one_model_everywhere;
 mod pairs_of_features;
 mod parameter_service;
+mod places_in_stores;
 mod predict_equals_training_scores;
 mod progress_of_a_job;
 mod recommenders;
