@@ -53,10 +53,10 @@ fn values_out_of_their_range_say_the_range() {
     for (name, value, expected) in [
         ("tasks", "0", "auto or a whole number in [1, 1024]"),
         ("tasks", "many", "auto or a whole number in [1, 1024]"),
-        ("threads", "0", "from 1 to"),
+        ("threads", "0", "in [1, 1024]"),
         ("consistency", "ssp", "ssp:N"),
         ("bad_lines", "skip", "skip=N"),
-        ("prefetch", "stale", "off, exact"),
+        ("prefetch", "stale", "off | exact"),
         ("memory_limit", "lots", "2GiB"),
         ("delimiter", "||", "one ASCII character"),
         ("set", "l1", "NAME=VALUE"),

@@ -192,7 +192,7 @@ fn check_finite(spec: &MatrixSpec, rows: &RowBlock, with_slots: bool) -> Result<
 }
 
 impl Model {
-    /// Collects a model in memory: what [`write`] would write into a folder, with the same checks.
+    /// Collects a model in memory: what [`write()`] would write into a folder, with the same checks.
     ///
     /// # Errors
     /// Those of the source; [`Error::NotFinite`].
@@ -225,10 +225,10 @@ impl Model {
         Ok(Self { manifest, matrices, dictionary })
     }
 
-    /// Writes the model into a folder, with the bytes that [`write`] would have written at once.
+    /// Writes the model into a folder, with the bytes that [`write()`] would have written at once.
     ///
     /// # Errors
-    /// Those of [`write`].
+    /// Those of [`write()`].
     pub fn write(&self, path: &Path, overwrite: bool, outputs: &TempOutputs) -> Result<WriteResult, Error> {
         let entries = &self.manifest.matrices;
         let specs: Vec<MatrixSpec> = entries.iter().map(|entry| entry.spec.clone()).collect();

@@ -92,7 +92,7 @@ impl Destination {
     }
 
     /// Creates the folder beside the output in which the workers of a job write their parts.
-    pub fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<Parts, Error> {
+    pub fn create_parts(&self, job: JobId, interrupt: &Interrupt) -> Result<ScoreParts, Error> {
         let place = self.place_of_parts()?;
         let parts = interrupt.temp_outputs().temp_output_of_job(place, job);
         // As in one process, the folder of a file must exist.
@@ -101,7 +101,7 @@ impl Destination {
         create(parts.path()).map_err(Error::io("create", place))?;
         let shared = store::address(place).map(|address| store::open(&format!("{address}.parts-{job}")));
         let shared = shared.transpose().map_err(model::Error::Store)?;
-        Ok(Parts { output: parts, shared: shared.map(SharedParts) })
+        Ok(ScoreParts { output: parts, shared: shared.map(SharedParts) })
     }
 
     /// Removes what processes that were killed have left beside the output.
@@ -115,7 +115,7 @@ impl Destination {
 
 /// The parts of the scores until they are joined.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ScoreParts {
     /// The output before it is in its place. On a disk the parts lie in it.
     output: TempOutput,
     /// Where the parts of an output in a store lie.
@@ -126,7 +126,7 @@ pub struct Parts {
 #[derive(Debug)]
 struct SharedParts(Arc<dyn Store>);
 
-impl Parts {
+impl ScoreParts {
     /// Where workers write their parts: a folder, or an address.
     pub fn folder(&self) -> PathBuf {
         match &self.shared {
@@ -375,7 +375,7 @@ fn path_of_blocks(folder: &Path, part: u32) -> PathBuf {
 /// order.
 pub fn join_parts(
     destination: &Destination,
-    parts: Parts,
+    parts: ScoreParts,
     part_count: u32,
     layout: &ScoreColumns<'_>,
     overwrite: bool,

@@ -38,6 +38,7 @@ const PROGRAM: &[&str] = &[
 /// that such a crate begins with the right dependencies.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("math", &[]),
+    ("store", &[]),
     // Files may lie in stores.
     ("data", &["math", "store"]),
     ("matrix", &["math"]),
@@ -59,7 +60,6 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "families",
         &["data", "matrix", "algo", "linear", "factorization", "kmeans", "trees", "topics", "recommend"],
     ),
-    ("store", &[]),
     // Starts processes elsewhere: of this program it knows only the names of files.
     ("yarn", &["store"]),
     ("model", &["math", "data", "matrix", "algo", "families", "store"]),

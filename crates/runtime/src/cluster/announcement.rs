@@ -76,7 +76,7 @@ mod tests {
         }
         std::fs::write(folder.path().join("master"), "nonsense").unwrap();
         assert!(Announcement::read(&location).unwrap_err().to_string().contains("two addresses"));
-        assert_eq!(master_locator("127.0.0.1:7070").unwrap().to_string(), "127.0.0.1:7070");
+        assert_eq!(master_locator("127.0.0.1:7070").unwrap().to_string(), "tcp:127.0.0.1:7070");
         assert!(master_locator("nowhere").is_err());
     }
 }

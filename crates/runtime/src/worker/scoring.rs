@@ -25,7 +25,7 @@ use crate::metric_parts::{MetricParts, batch_metrics};
 use crate::resume::import_matrix;
 use crate::score::{ModelScorer, OpenedInput, ScoredPiece, checked_specs};
 use crate::score_columns::ScoredBatch;
-use crate::score_output::{Destination, PartSink, Parts, checked_destination, join_parts};
+use crate::score_output::{Destination, PartSink, ScoreParts, checked_destination, join_parts};
 use crate::worker::{MatrixAccess, WorkerContext};
 
 /// A scoring job as one worker executes it.
@@ -38,7 +38,7 @@ pub(super) struct ScoringTask {
     /// The files of the model, on the worker that sends them to the servers.
     files: Option<ModelReader>,
     /// The folder of the parts, on the worker that joins them.
-    parts: Option<Parts>,
+    parts: Option<ScoreParts>,
 }
 
 impl ScoringTask {
@@ -76,7 +76,7 @@ impl ScoringTask {
                 ScoringFacts::Evaluation(Box::new(EvaluationFacts { algorithm, schema, notices, known }))
             }
         };
-        let folder = self.parts.as_ref().map(Parts::folder);
+        let folder = self.parts.as_ref().map(ScoreParts::folder);
         Ok(FromWorker::ScoringInspected {
             data: self.extent(),
             model: SavedModel::new(scoring),

@@ -38,7 +38,7 @@ fn a_job_with_addresses_gives_what_it_gives_with_paths() {
         std::fs::create_dir_all(folder.path("data/day=1")).unwrap();
         folder.write(name, text);
     }
-    let (data, test) = (folder.path("data"), folder.write("test.libsvm", clicks(200, 3)));
+    let (data, test) = (folder.path("data"), folder.write("test.libsvm.gz", gzip(clicks(200, 3))));
     let (model, scores) = (folder.path("model"), folder.path("scores.csv"));
     let train = ["train", "lr", "--quiet", "--tasks", "2", "--set", "epochs=3", "--set", "optimizer=ftrl"];
     succeed(&[&train[..], &["--data", &data, "--validate", &test, "--model", &model]].concat());
@@ -50,11 +50,11 @@ fn a_job_with_addresses_gives_what_it_gives_with_paths() {
     let expected: Vec<_> = files(&format!("file://{model}"));
     for location in locations(&folder) {
         write(&location, "data/a.libsvm", parts[0].as_bytes());
-        write(&location, "data/day=1/b.libsvm.gz", &gzip(&parts[1]));
+        write(&location, "data/day=1/b.libsvm", parts[1].as_bytes());
         write(&location, "data/_SUCCESS", b"");
-        write(&location, "test.libsvm", clicks(200, 3).as_bytes());
+        write(&location, "test.libsvm.gz", &gzip(clicks(200, 3)));
         let at = |path: &str| format!("{location}/{path}");
-        let (model, report, test) = (at("model"), at("report.json"), at("test.libsvm"));
+        let (model, report, test) = (at("model"), at("report.json"), at("test.libsvm.gz"));
         let words = ["--data", &at("data"), "--validate", &test, "--model", &model, "--report", &report];
         succeed(&[&train[..], &words].concat());
         assert!(files(&model) == expected, "{location}");
@@ -65,7 +65,8 @@ fn a_job_with_addresses_gives_what_it_gives_with_paths() {
             succeed(&[&words[..], more].concat());
             assert!(read(&at(output)) == scores, "{location} {output}");
         }
-        let words = ["predict", "--model", &model, "--data", &test, "--output", &at("parts/"), "--quiet"];
+        let (data, output) = (at("data"), at("parts/"));
+        let words = ["predict", "--model", &model, "--data", &data, "--output", &output, "--quiet"];
         succeed(&[&words[..], &["--servers", "2", "--workers", "2"]].concat());
         let names: Vec<String> = files(&at("parts")).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["part-00000.csv", "part-00001.csv"], "{location}");
