@@ -279,7 +279,7 @@ impl LineError {
 /// Returns the name in `known` that is nearest to `name`, when it is similar enough for a typing error.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     /// Names with a lower Jaro-Winkler similarity are not suggested.
-    const NEAR: f64 = 0.64;
+    const NEAR: f64 = 0.6;
     known
         .into_iter()
         .map(|other| (strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase()), other))
