@@ -11,30 +11,29 @@ use crate::path_rules::{PATTERN, match_options, partition};
 /// The files that an address names: a file, the files of a folder and below it, or those that match a pattern; sorted by path.
 pub(crate) fn resolve(input: &str) -> Result<Vec<Input>, Error> {
     let scheme_end = input.find("://").map_or(0, |at| at + "://".len());
-    let fixed = &input[..input.find(PATTERN).unwrap_or(input.len())];
-    let input = if fixed.len() == input.len() { input.trim_end_matches('/') } else { input };
-    let folder_end = fixed.trim_end_matches('/').rfind('/').filter(|end| *end >= scheme_end);
-    let folder_end = if fixed.len() < input.len() { fixed.rfind('/') } else { folder_end };
-    let Some(folder_end) = folder_end.filter(|end| *end >= scheme_end) else {
-        return folder(&store::open(input)?, "", input);
+    let pattern_start = input.find(PATTERN);
+    let input = if pattern_start.is_some() { input } else { input.trim_end_matches('/') };
+    let fixed = &input[..pattern_start.unwrap_or(input.len())];
+    let Some(folder_end) = fixed.rfind('/').filter(|end| *end >= scheme_end) else {
+        return folder(input);
     };
     let store = store::open(&input[..folder_end])?;
     let name = &input[folder_end + 1..];
-    if fixed.len() < input.len() {
+    if pattern_start.is_some() {
         return pattern(&store, name, input);
     }
     match store.facts(name) {
         Ok(facts) => Ok(vec![open(&store, name.to_owned(), facts)?]),
-        Err(error) if error.is_not_found() => folder(&store, name, input),
+        // A name that no file of a store has may be one of a folder.
+        Err(store::Error::NotFound { .. } | store::Error::BadPath { .. }) => folder(input),
         Err(error) => Err(error.into()),
     }
 }
 
-fn folder(store: &Arc<dyn Store>, path: &str, input: &str) -> Result<Vec<Input>, Error> {
-    let files = store.files(path)?;
-    let inner = |file: &str| file[path.len()..].trim_start_matches('/').to_owned();
-    let files = files.into_iter().filter(|(file, _)| !is_hidden(&inner(file)));
-    open_all(store, files, input)
+fn folder(input: &str) -> Result<Vec<Input>, Error> {
+    let store = store::open(input)?;
+    let files = store.files("")?.into_iter().filter(|(file, _)| !is_hidden(file));
+    open_all(&store, files, input)
 }
 
 fn pattern(store: &Arc<dyn Store>, pattern: &str, input: &str) -> Result<Vec<Input>, Error> {
@@ -43,12 +42,14 @@ fn pattern(store: &Arc<dyn Store>, pattern: &str, input: &str) -> Result<Vec<Inp
         at: error.pos,
         reason: error.msg.to_owned(),
     })?;
-    // A pattern may match a folder: then it means the files in it.
     let matches = |path: &str| compiled.matches_with(path, match_options());
-    let is_meant = |file: &str| {
-        let folders = file.match_indices('/').filter(|(end, _)| matches(&file[..*end]));
-        matches(file) || folders.into_iter().any(|(end, _)| !is_hidden(&file[end + 1..]))
+    // A pattern may match a folder: then it means the files in it, unless the folder is hidden.
+    let is_meant_by_folder = |file: &str, end: usize| {
+        let name_start = file[..end].rfind('/').map_or(0, |before| before + 1);
+        matches(&file[..end]) && !is_hidden(&file[name_start..])
     };
+    let is_meant =
+        |file: &str| matches(file) || file.match_indices('/').any(|(end, _)| is_meant_by_folder(file, end));
     let files = store.files("")?.into_iter().filter(|(file, _)| is_meant(file));
     open_all(store, files, input)
 }
@@ -73,7 +74,71 @@ fn open_all(
 }
 
 fn open(store: &Arc<dyn Store>, path: String, facts: FileFacts) -> Result<Input, Error> {
-    let columns = partition(path.as_ref());
     let input = Input::stored(StoredFile { store: Arc::clone(store), path, facts })?;
+    let columns = partition(input.name().as_ref());
     Ok(input.with_partition(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::MemoryInputs;
+    use crate::interruptible::StopFlag;
+
+    /// The files that an input means, with the columns of their folders.
+    fn names(input: &str) -> Result<Vec<String>, Error> {
+        let inputs =
+            crate::resolve::resolve(&[input.to_owned()], &StopFlag::default(), &MemoryInputs::default())?;
+        let shown =
+            |input: &Input| format!("{} {:?}", input.name().trim_start_matches("file://"), input.partition());
+        Ok(inputs.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn an_address_means_the_files_that_the_same_path_means() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            "day=1/a.csv",
+            "day=1/hour=2/b.csv",
+            "day=2/c.csv",
+            "day=2/_SUCCESS",
+            "_temporary/d.csv",
+            "day=2/.e.csv",
+            "x/f.csv",
+            "x/_old/g.csv",
+            "h.csv",
+        ];
+        for file in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "1,2\n").unwrap();
+        }
+        let root = folder.path().display().to_string();
+        for input in [
+            "",
+            "/",
+            "/day=1",
+            "/day=1/",
+            "/day=1/a.csv",
+            "/h.csv",
+            "/*.csv",
+            "/*",
+            "/day=*",
+            "/day=*/*.csv",
+            "/day=?/*",
+            "/x/*",
+            "/day=1/h*/b.csv",
+            "/*/_old/*",
+            "/nothing*",
+            "/nothing",
+            "/_temporary",
+        ] {
+            let (path, address) = (format!("{root}{input}"), format!("file://{root}{input}"));
+            match (names(&path), names(&address)) {
+                (Ok(by_path), Ok(by_address)) => assert_eq!(by_path, by_address, "{input}"),
+                (Err(_), Err(error)) => assert!(error.to_string().contains("no data"), "{error}"),
+                (by_path, by_address) => panic!("{input}: {by_path:?}, {by_address:?}"),
+            }
+        }
+    }
 }

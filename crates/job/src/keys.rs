@@ -302,7 +302,7 @@ pub const KEYS: &[Key] = &[
         "BYTES",
         TRAIN,
         "Memory limit for records cached for the next epoch, as in 2GiB; the rest is cached on disk [default: a quarter of \
-         the machine's]",
+         the machine's or container's]",
     ),
     key(
         "scratch",

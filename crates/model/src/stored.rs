@@ -16,13 +16,23 @@ const TRIAL: &str = "trial";
 /// As [`super::write::check_target`].
 pub(crate) fn check_target(address: &str, overwrite: bool) -> Result<(), Error> {
     let store = store::open(address)?;
-    check_absent(&*store, overwrite)?;
+    check_replaceable(&*store, overwrite)?;
     let trial = format!("{TRIAL}-{}", std::process::id());
     store.create_new(&trial, b"")?;
     Ok(store.remove(&trial)?)
 }
 
-fn check_absent(store: &dyn Store, overwrite: bool) -> Result<(), Error> {
+/// As [`super::write::check_absent`]. A program without this kind of store leaves that to those that write the model.
+pub(crate) fn check_absent(address: &str, overwrite: bool) -> Result<(), Error> {
+    match store::open(address) {
+        Ok(store) => check_replaceable(&*store, overwrite),
+        Err(store::Error::UnknownScheme { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checks that nothing is there, or with `overwrite` a model without other files.
+fn check_replaceable(store: &dyn Store, overwrite: bool) -> Result<(), Error> {
     let path = Path::new(store.location());
     let names: Vec<String> = store.list("")?.into_iter().map(|entry| entry.name).collect();
     if names.is_empty() {
@@ -39,22 +49,18 @@ fn check_absent(store: &dyn Store, overwrite: bool) -> Result<(), Error> {
     check_files(path, &manifest, names.into_iter().map(Into::into))
 }
 
-/// Copies a model folder of this machine to an address.
+/// Moves a model folder of this machine to an address.
 pub(crate) fn upload(from: &Path, address: &str, overwrite: bool) -> Result<(), Error> {
     let store = store::open(address)?;
-    check_absent(&*store, overwrite)?;
+    check_replaceable(&*store, overwrite)?;
     store.remove(FILE_NAME)?;
     for entry in store.list("")? {
         store.remove(&entry.name)?;
     }
-    let entries = std::fs::read_dir(from).map_err(Error::io("list", from))?;
-    for entry in entries {
-        let name = entry.map_err(Error::io("list", from))?.file_name();
-        if let Some(name) = name.to_str().filter(|name| *name != FILE_NAME) {
-            store::upload(&from.join(name), &*store, name)?;
-        }
-    }
-    let manifest = std::fs::read(from.join(FILE_NAME)).map_err(Error::io("read", from))?;
+    let path = from.join(FILE_NAME);
+    let manifest = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    store::upload_folder(from, &*store)?;
     if store.create_new(FILE_NAME, &manifest)? {
         Ok(())
     } else {
@@ -64,12 +70,12 @@ pub(crate) fn upload(from: &Path, address: &str, overwrite: bool) -> Result<(), 
 
 /// The bytes of the manifest of a model.
 pub(crate) fn manifest(address: &str) -> Result<Vec<u8>, Error> {
-    let missing = || Error::NotAModel { path: address.into(), reason: "there is no model.json".into() };
-    store::open(address)?.read(FILE_NAME).map_err(
-        |error| {
-            if error.is_not_found() { missing() } else { error.into() }
-        },
-    )
+    store::open(address)?.read(FILE_NAME).map_err(|error| match error {
+        store::Error::NotFound { .. } => {
+            Error::NotAModel { path: address.into(), reason: "there is no model.json".into() }
+        }
+        error => error.into(),
+    })
 }
 
 /// Copies the files of a model to a temporary folder of this machine.

@@ -73,6 +73,9 @@ pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
 
 /// Checks without a write that nothing is at `path`, or an empty folder, or with `overwrite` a model without other files.
 pub fn check_absent(path: &Path, overwrite: bool) -> Result<(), Error> {
+    if let Some(address) = store::address(path) {
+        return stored::check_absent(address, overwrite);
+    }
     match path.exists() && !is_empty_folder(path) {
         false => Ok(()),
         true if overwrite => check_replaceable(path),

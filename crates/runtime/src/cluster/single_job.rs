@@ -28,16 +28,15 @@ impl ResultFile {
     /// Watches the master at this HTTP address until its job has ended, writes the file, and raises `stop`.
     pub(super) fn watch(self, http: Address, token: &[u8], stop: &Stop) {
         let (client, begun) = (Client::new(http, token), Instant::now());
-        let (mut result, mut had_job) = (None, false);
+        let mut result = None;
         while result.is_none() {
             if stop.wait(POLL_INTERVAL) {
                 return;
             }
             let Ok(status) = client.status(ANSWER_LIMIT) else { continue };
-            had_job |= !status.jobs.is_empty();
             result = match status.jobs.last() {
                 Some(job) => result_of(job),
-                None if !had_job && begun.elapsed() >= SUBMISSION_LIMIT => {
+                None if begun.elapsed() >= SUBMISSION_LIMIT => {
                     Some(format!("failed\nno job was submitted within {} s\n", SUBMISSION_LIMIT.as_secs()))
                 }
                 None => None,

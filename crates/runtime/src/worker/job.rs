@@ -48,6 +48,8 @@ pub struct WorkerJob {
     prepared: Option<PreparedJob>,
     /// The job, if it does not train but score.
     scoring: Option<ScoringTask>,
+    /// The model from which the training continues, once it was opened: a model of a store is copied here only once.
+    previous: Option<ModelReader>,
     /// Names of keys for the model to be written.
     key_names: NameCollector,
     /// Whether this is not the first run of the job.
@@ -84,6 +86,7 @@ impl WorkerJob {
             inspected: None,
             prepared: None,
             scoring: None,
+            previous: None,
             key_names,
             has_run_before: false,
         }
@@ -198,6 +201,16 @@ impl WorkerJob {
         })
     }
 
+    /// The model from which the training continues, if there is one.
+    fn previous(&mut self) -> Result<Option<&mut ModelReader>, Error> {
+        if self.previous.is_none()
+            && let Some(path) = &self.job()?.from
+        {
+            self.previous = Some(ModelReader::open(path, true)?);
+        }
+        Ok(self.previous.as_mut())
+    }
+
     /// Takes a job of the driver: its paths become those of this machine.
     fn take_job(&mut self, mut job: TrainJob) -> Result<(TrainJob, Arc<dyn algo::Job>), Error> {
         let algorithm = job.algorithm_job(&self.context().families)?;
@@ -215,15 +228,15 @@ impl WorkerJob {
         self.has_run_before = begun.is_some();
         let own = begun.as_ref().map(|begun| begun.training.to_string());
         let mut claim = self.claim_model(&job, own.as_deref())?;
-        let previous = job.from.as_deref().map(|path| ModelReader::open(path, false)).transpose()?;
+        let previous = self.previous()?.map(|model| model.manifest.clone());
         if let Some(previous) = &previous {
             let families = &self.context().families;
-            families.check_continues(families.algorithm(&job.algorithm)?, &previous.manifest.model)?;
+            families.check_continues(families.algorithm(&job.algorithm)?, &previous.model)?;
         }
-        let schema = previous.as_ref().map(|model| &model.manifest.schema);
+        let schema = previous.as_ref().map(|manifest| &manifest.schema);
         let input = open(&job, algorithm.as_ref(), schema, self.environment())?;
         let task_count = task_count(&job, &input.source);
-        let resumed = |model: &ModelReader| resume::start(&job, task_count, &model.manifest);
+        let resumed = |manifest: &Manifest| resume::start(&job, task_count, manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         // Files of one worker say nothing about those of the others.
         let data = if job.is_data_local { None } else { data_files(&input) };
@@ -238,7 +251,7 @@ impl WorkerJob {
             notices,
             task_count,
             greeting: greeting(&job, &input, task_count),
-            previous: previous.map(|model| model.manifest.model),
+            previous: previous.map(|manifest| manifest.model),
             start,
             training: training.training,
             resume: training.resume,
@@ -319,11 +332,10 @@ impl WorkerJob {
             self.coordinator.send(FromWorker::ModelImported { notices: Vec::new() });
             return Ok(());
         }
-        let Some(path) = &self.job()?.from else { return Ok(()) };
-        let mut previous = ModelReader::open(path, true)?;
         let mut matrices = self.context().parameters.open(layout)?;
-        resume::import(&mut previous, &layout.matrices, &mut *matrices)?;
-        let notices = resume::notices(&previous, &layout.matrices);
+        let Some(previous) = self.previous()? else { return Ok(()) };
+        resume::import(previous, &layout.matrices, &mut *matrices)?;
+        let notices = resume::notices(previous, &layout.matrices);
         self.coordinator.send(FromWorker::ModelImported { notices });
         Ok(())
     }
@@ -373,8 +385,8 @@ impl WorkerJob {
         job.overwrite |= self.has_run_before;
         let mut matrices = self.context().parameters.open(layout)?;
         let saved = self.context().families.load(&manifest.model)?;
-        if let Some(path) = &job.from {
-            names.add_all(&ModelReader::open(path, false)?.dictionary()?);
+        if let Some(previous) = self.previous()? {
+            names.add_all(&previous.dictionary()?);
         }
         let (names, is_over_limit) = names.finish();
         let specs = &layout.matrices[..saved.matrix_count()];

@@ -48,7 +48,7 @@ pub(super) fn command() -> Command {
             Arg::new("memory-limit")
                 .long("memory-limit")
                 .value_name("BYTES")
-                .help("Memory limit of all servers together, as in 2GiB [default: half of the machine's]"),
+                .help("Memory limit of all servers together, as in 2GiB [default: half of the machine's or container's]"),
         )
         .arg(
             Arg::new("max-sessions")

@@ -34,10 +34,9 @@ pub(super) fn command() -> Command {
                 .help("Number of lanes (threads), each with its own partitions [default: all cores]"),
         )
         .arg(
-            Arg::new("memory-limit")
-                .long("memory-limit")
-                .value_name("BYTES")
-                .help("Memory limit for parameters, as in 2GiB [default: half of the machine's]"),
+            Arg::new("memory-limit").long("memory-limit").value_name("BYTES").help(
+                "Memory limit for parameters, as in 2GiB [default: half of the machine's or container's]",
+            ),
         )
         .args(log_folder_args())
         .arg(token_arg())

@@ -8,9 +8,10 @@ use clap::{Arg, ArgMatches};
 use engine::cluster::{Announcement, JobSubmission};
 use engine::interrupt::Interrupt;
 use engine::job::check::parse_bytes;
+use engine::machine::MEMORY_VARIABLE;
 use engine::yarn::application::{MASTER, RESULT, STATE, TOKEN};
 use engine::yarn::stage::Uploads;
-use engine::yarn::{Application, ResourceManager, Resources, Role, Stage};
+use engine::yarn::{Application, ApplicationReport, ResourceManager, Resources, Role, Stage};
 use engine::{Error, Exit};
 
 use super::cluster_args::MasterPlace;
@@ -35,7 +36,7 @@ pub(super) fn args() -> Vec<Arg> {
             "URL",
             "Start a cluster for this job on YARN: the web address of the ResourceManager, as in http://rm:8088; several are separated by commas",
         )
-        .conflicts_with("master"),
+        .conflicts_with_all(["master", "http", "token-file", "worker-group"]),
         of_yarn(arg("queue", "NAME", "Queue of YARN [default: default]")),
         of_yarn(arg("priority", "N", "Priority in the queue, larger numbers first [default: 0]"))
             .value_parser(clap::value_parser!(i32)),
@@ -56,14 +57,14 @@ pub(super) fn args() -> Vec<Arg> {
 pub(super) struct StartedCluster {
     pub(super) place: MasterPlace,
     manager: ResourceManager,
-    application: String,
+    stage: Stage,
 }
 
 impl StartedCluster {
     /// Why there is no master any more; none if the application goes on, or nobody knows.
     pub(super) fn end(&self) -> Option<Error> {
-        let report = self.manager.report(&self.application).ok()?;
-        report.is_over().then(|| error(&report.ended(&self.application)))
+        let report = self.manager.report(&self.stage.application).ok()?;
+        report.is_over().then(|| ended(&report, &self.stage))
     }
 }
 
@@ -91,7 +92,7 @@ pub(super) fn start(
     let flags = format!(" --master {master} --token-file {token_file}");
     print_notice(&format!("`seraphim status{flags}` shows its processes"));
     let place = MasterPlace { master, http: None, token_file: Some(token_file), flags };
-    Ok(Some(StartedCluster { place, manager, application: new.id }))
+    Ok(Some(StartedCluster { place, manager, stage }))
 }
 
 /// A secret that nobody guesses, in hexadecimal digits.
@@ -128,11 +129,12 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
     let limit = server_mib * own / whole;
     // YARN sets the name of the machine in each container.
     let place = format!("--master $SERAPHIM_STAGE/{MASTER} --token-file {TOKEN}");
-    let role = |name, count, memory_mib, vcores, command| Role {
+    // A node has more memory than the container, and YARN kills what takes more.
+    let role = |name, count, memory_mib: u64, vcores, words: String| Role {
         name,
         count,
         resources: Resources { memory_mib, vcores },
-        command,
+        command: format!("env {MEMORY_VARIABLE}={} ./seraphim {name} {words}", memory_mib << 20),
         hosts: Vec::new(),
     };
     let hosts = matches.get_many::<String>("hosts").into_iter().flatten().cloned().collect();
@@ -143,7 +145,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
             memory("master-memory", 512)?,
             1,
             format!(
-                "./seraphim master --listen $NM_HOST:0 --http $NM_HOST:0 --token-file {TOKEN} --announce $SERAPHIM_STAGE/{MASTER} \
+                "--listen $NM_HOST:0 --http $NM_HOST:0 --token-file {TOKEN} --announce $SERAPHIM_STAGE/{MASTER} \
                  --state $SERAPHIM_STAGE/{STATE} --single-job $SERAPHIM_STAGE/{RESULT}"
             ),
         ),
@@ -153,7 +155,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
             server_mib,
             vcores,
             format!(
-                "./seraphim server {place} --listen $NM_HOST:0 --http $NM_HOST:0 --name server-$SERAPHIM_RANK --lanes {vcores} \
+                "{place} --listen $NM_HOST:0 --http $NM_HOST:0 --name server-$SERAPHIM_RANK --lanes {vcores} \
                  --memory-limit {limit}MiB"
             ),
         ),
@@ -164,7 +166,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
                 order.workers,
                 memory("worker-memory", 2048)?,
                 vcores,
-                format!("./seraphim worker {place} --http $NM_HOST:0 --name worker-$SERAPHIM_RANK"),
+                format!("{place} --http $NM_HOST:0 --name worker-$SERAPHIM_RANK"),
             )
         },
     ];
@@ -194,9 +196,7 @@ fn wait_for_master(manager: &ResourceManager, stage: &Stage, interrupt: &Interru
             asked_at = Some(Instant::now());
             let report = manager.report(&stage.application).map_err(|failure| error(&failure))?;
             if report.is_over() {
-                // What is left costs only space.
-                let _ = stage.remove();
-                return Err(error(&report.ended(&stage.application)));
+                return Err(ended(&report, stage));
             }
             if report.state != state {
                 print_notice(&format!("{} is {}", stage.application, report.state));
@@ -205,6 +205,13 @@ fn wait_for_master(manager: &ResourceManager, stage: &Stage, interrupt: &Interru
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// The error of an application that has ended. An Application Master that was killed has left its stage.
+fn ended(report: &ApplicationReport, stage: &Stage) -> Error {
+    // What is left costs only space.
+    let _ = stage.remove();
+    error(&report.ended(&stage.application))
 }
 
 fn error(error: &engine::yarn::Error) -> Error {

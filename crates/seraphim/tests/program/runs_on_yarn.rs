@@ -81,6 +81,11 @@ fn a_killed_container_of_each_role_comes_back_and_the_model_has_the_bytes_of_one
     let status = child.wait().unwrap();
     assert!(status.success(), "{status}");
     assert!(bytes_of(&model) == bytes_of(&whole), "other bytes");
+    let (here, there) = (folder.path("here.csv"), folder.path("there.csv"));
+    let predict = ["predict", "--model", &model, "--data", &data, "--quiet", "--output"];
+    succeed(&[&predict[..], &[&here]].concat());
+    succeed(&[&["submit"], &predict[..], &[&there], &on_yarn, &small].concat());
+    assert!(std::fs::read(here).unwrap() == std::fs::read(there).unwrap(), "other scores");
     let start = Instant::now();
     while std::fs::read_dir(folder.path("stages")).unwrap().next().is_some() {
         assert!(start.elapsed() < LIMIT, "the stage is left");
@@ -118,6 +123,8 @@ fn a_resource_manager_that_is_not_there_is_named() {
     assert!(error.contains("http://127.0.0.1:1") && error.contains("--yarn"), "{error}");
     let error = fail(2, &[&words[..], &["--servers", "0"]].concat());
     assert!(error.contains("--servers"), "{error}");
+    let error = fail(2, &[&words[..], &["--worker-group", "mine"]].concat());
+    assert!(error.contains("--worker-group") && error.contains("cannot be used with"), "{error}");
     let error = fail(2, &[&words[..], &["--worker-memory", "lots"]].concat());
     assert!(error.contains("--worker-memory"), "{error}");
 }
