@@ -46,7 +46,8 @@ usage: cargo xtask COMMAND
                                     compares with undisturbed trainings
   yarn                              runs a job on YARN, which it starts, and kills a container of each role (needs Java and
                                     Maven, and `cargo xtask jvm` before)
-  stores                            tests checkpoints in S3 and HDFS, which it starts (needs Python, Java and Maven)
+  stores                            tests data, models and checkpoints in S3 and HDFS, which it starts (needs Python, Java and
+                                    Maven)
   bits                              runs the tests of the elementary functions on the instructions of other machines (needs QEMU)
   mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
                                     puts N faults (default 20, drawn by S) into each crate, one at a time, and looks

@@ -1,4 +1,4 @@
-//! `cargo xtask stores`: the tests of checkpoints in S3 and HDFS, against a server of S3 from `PyPI` and Hadoop's own name
+//! `cargo xtask stores`: the tests of data, models, outputs and checkpoints in S3 and HDFS, against a server of S3 from `PyPI` and Hadoop's own name
 //! node and data nodes from Maven Central. What is missing here (Python, Java, Maven) is said, and left out.
 
 use std::fs;
@@ -13,7 +13,8 @@ use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
 use crate::metadata;
 
 const MOTO: &str = "moto[server]==5.2.5";
-const TESTS: [&str; 2] = ["--test every_store", "--test program checkpoints_in_other_stores"];
+const TESTS: [&str; 2] =
+    ["--test every_store", "--test program -- checkpoints_in_other_stores places_in_stores"];
 const DATA_NODES: usize = 2;
 /// Starts the servers that can run here and runs the tests with them.
 pub(crate) fn run(root: &Path) -> Result<()> {

@@ -34,7 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     let cluster = Cluster::new(&metadata::target_folder(root)?.join("yarn"))?;
     let (_servers, address) = cluster.start()?;
-    Cmd::cargo(root, &format!("test {PACKAGES} --test program runs_on_yarn"))
+    Cmd::cargo(root, &format!("test {PACKAGES} --test program -- --include-ignored runs_on_yarn"))
         .env("SERAPHIM_YARN", address)
         .env("SERAPHIM_YARN_JAR", manager_jar(root)?)
         .run()
