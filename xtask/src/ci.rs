@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
-use crate::{bits, docs, fuzz, jvm, kill, metadata, mutants, python, spark, stores, tidy, yarn};
+use crate::{
+    bits, docs, fuzz, jvm, kill, kubernetes, manifests, metadata, mutants, python, spark, stores, tidy, yarn,
+};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
@@ -121,6 +123,7 @@ struct CiStage {
 const STAGES: &[CiStage] = &[
     CiStage { name: "format", run: |root| Cmd::cargo(root, "fmt --all -- --check").run() },
     CiStage { name: "tidy", run: tidy::run },
+    CiStage { name: "manifests", run: |root| manifests::run(root, false) },
     CiStage { name: "clippy", run: clippy },
     CiStage { name: "without parquet", run: without_parquet },
     CiStage { name: "build", run: build },
@@ -148,6 +151,7 @@ const SLOW_STAGES: &[CiStage] = &[
         run: |root| kill::run(root, &kill::KillOptions::parse(&["--rounds", "50"])?),
     },
     CiStage { name: "stores of other systems", run: stores::run },
+    CiStage { name: "kubernetes", run: kubernetes::run },
     CiStage { name: "cut connections of Spark", run: jvm::run_cut_connections },
     CiStage { name: "bits of other machines", run: bits::run },
     CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },

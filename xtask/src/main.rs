@@ -11,6 +11,8 @@ mod fuzz;
 mod hadoop;
 mod jvm;
 mod kill;
+mod kubernetes;
+mod manifests;
 mod metadata;
 mod mutants;
 mod python;
@@ -46,6 +48,10 @@ usage: cargo xtask COMMAND
                                     compares with undisturbed trainings
   yarn                              runs a job on YARN, which it starts, and kills a container of each role (needs Java and
                                     Maven, and `cargo xtask jvm` before)
+  manifests [--bless]               checks the chart and the objects of Kubernetes without a cluster, or writes those of the
+                                    chart anew (needs Python)
+  kubernetes                        runs jobs on a cluster of two nodes, which it starts, and takes pods and a node away
+                                    (needs root, Go, containerd and the folder of SERAPHIM_KUBERNETES_KIT)
   stores                            tests data, models and checkpoints in S3 and HDFS, which it starts (needs Python, Java and
                                     Maven)
   bits                              runs the tests of the elementary functions on the instructions of other machines (needs QEMU)
@@ -81,6 +87,9 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["spark"] => spark::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["yarn"] => yarn::run(&root),
+        ["manifests"] => manifests::run(&root, false),
+        ["manifests", "--bless"] => manifests::run(&root, true),
+        ["kubernetes"] => kubernetes::run(&root),
         ["stores"] => stores::run(&root),
         ["bits"] => bits::run(&root),
         ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),

@@ -58,7 +58,7 @@ pub use driver::{Error, amounts, error, labels, progress, report};
 pub use job::{self, Exit};
 pub use runtime::score::Scores;
 pub use runtime::{self, Environment, interrupt, machine, outputs};
-pub use {algo, checkpoint, data, math, matrix, model, store, yarn};
+pub use {algo, checkpoint, data, kubernetes, math, matrix, model, store, yarn};
 
 pub use self::dataset::Data;
 pub use self::recommend::LoadedRecommender;

@@ -1,9 +1,11 @@
 //! A local folder. A file is written under a hidden name in the root of the folder, synced, and renamed.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, ErrorKind, Read, Seek as _, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
@@ -12,6 +14,8 @@ use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 
 /// Beginning of the names of files that are being written.
 const UNFINISHED: &str = ".unfinished-";
+/// Another number in each process. Processes of several machines or containers may share a folder and have the same id.
+static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
 
 /// A store in a local folder, which the first file creates.
 #[derive(Clone, Debug)]
@@ -46,8 +50,8 @@ impl LocalFolder {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let target = self.path(path)?;
         fs::create_dir_all(&self.root).map_err(self.io("write", path))?;
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let unfinished = self.root.join(format!("{UNFINISHED}{process}-{count}"));
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.root.join(format!("{UNFINISHED}{:016x}-{count}", *PROCESS));
         let file = File::create_new(&unfinished).map_err(self.io("write", path))?;
         let (folder, path) = (self.clone(), path.to_owned());
         Ok(LocalFile { file, unfinished, target, folder, path })

@@ -31,6 +31,7 @@ const PROGRAM: &[&str] = &[
     "driver",
     "runtime",
     "yarn",
+    "kubernetes",
     "engine",
 ];
 
@@ -62,6 +63,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     // Starts processes elsewhere: of this program it knows only the names of files.
     ("yarn", &["store"]),
+    ("kubernetes", &[]),
     ("model", &["math", "data", "matrix", "algo", "families", "store"]),
     ("checkpoint", &["matrix", "store"]),
     ("server", &["math", "matrix", "rpc", "control"]),
@@ -115,6 +117,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "driver",
             "runtime",
             "yarn",
+            "kubernetes",
         ],
     ),
     // Only this crate knows flags and terminals.

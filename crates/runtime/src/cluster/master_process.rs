@@ -1,10 +1,12 @@
 //! The process of a master, with the runner of its jobs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::Error;
 use driver::progress::SilentProgress;
+use job::Exit;
 use master::MasterConfig;
 use rpc::serve::Ports;
 use rpc::stop::Stop;
@@ -47,6 +49,9 @@ pub fn manage(config: MasterConfig, files: MasterFiles, environment: Environment
         JobRunner::new(Arc::new(SilentProgress), token.clone(), interrupt, environment.families.clone());
     let runner = runner.with_lease(lease).with_session_checkpoints(checkpoints, environment.functions);
     let runner = Arc::new(runner);
+    // What its supervisor starts again goes on with the job.
+    let must_write = result.is_some().then(Stop::new);
+    let (records, is_written) = (config.state.clone(), must_write.clone().unwrap_or_default());
     let config = config.check().map_err(Error::process)?;
     let (ending, mut failure) = (stop.clone(), None);
     let ready = |ports: &Ports| {
@@ -61,11 +66,27 @@ pub fn manage(config: MasterConfig, files: MasterFiles, environment: Environment
             return ending.raise();
         }
         if let Some(result) = result {
-            std::thread::spawn(move || result.watch(own, &token, &ending));
+            std::thread::spawn(move || result.watch(own, &token, &is_written, &ending));
         }
     };
     let ended = master::run(config, runner, stop, ready).map_err(Error::process);
-    failure.map_or(ended, Err)
+    failure.map_or(ended, Err)?;
+    match (must_write, records) {
+        (Some(is_written), _) if !is_written.is_raised() => {
+            let text =
+                "this master has ended before its job, which goes on with the next one that has its --state"
+                    .into();
+            Err(Error::Cluster { text, exit: Exit::Interrupted })
+        }
+        (Some(_), Some(records)) => remove_records(&records),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the records of a job that has ended, whose supervisor starts no other master.
+fn remove_records(path: &Path) -> Result<(), Error> {
+    let removed = store::open(&path.display().to_string()).and_then(|store| store.remove(""));
+    Ok(removed.map_err(model::Error::Store)?)
 }
 
 fn text(addresses: &[Address]) -> String {

@@ -35,6 +35,8 @@ pub struct ServerProcessConfig {
     pub listen: Vec<Address>,
     /// Addresses for HTTP.
     pub http: Vec<Address>,
+    /// The name under which others reach this machine, if it is not that of `listen`.
+    pub advertised_host: Option<String>,
     pub lanes: u16,
     pub memory_limit_bytes: u64,
     pub log: LogConfig,
@@ -42,7 +44,8 @@ pub struct ServerProcessConfig {
 
 /// Serves until `environment.interrupt` is raised or the master is lost.
 pub fn serve(config: ServerProcessConfig, environment: Environment<'_>) -> Result<(), Error> {
-    let ServerProcessConfig { mut member, mut listen, http, lanes, memory_limit_bytes, log } = config;
+    let ServerProcessConfig { mut member, mut listen, http, advertised_host, lanes, memory_limit_bytes, log } =
+        config;
     let (interrupt, token) = (environment.interrupt, member.token.clone());
     let open_jobs = OpenJobs::default();
     let events = ClusterEvents::default();
@@ -70,8 +73,12 @@ pub fn serve(config: ServerProcessConfig, environment: Environment<'_>) -> Resul
     let joined = is_ready.recv().map(|(addresses, http)| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
         let texts = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let (addresses, http) = (texts(&addresses), texts(&http));
-        log.set_place(&member.name, &addresses)?;
+        let shown = |addresses: Vec<Address>| match &advertised_host {
+            Some(host) => addresses.into_iter().map(|address| at_host(address, host)).collect(),
+            None => addresses,
+        };
+        log.set_place(&member.name, &texts(&addresses))?;
+        let (addresses, http) = (texts(&shown(addresses)), texts(&shown(http)));
         member.kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
         Ok(ServerMembership {
             member,
@@ -97,6 +104,17 @@ pub fn serve(config: ServerProcessConfig, environment: Environment<'_>) -> Resul
     let served = serving.join().map_err(panicked)?;
     served.map_err(Error::process)?;
     ended
+}
+
+/// The same port of another name of this machine.
+fn at_host(address: Address, host: &str) -> Address {
+    match &address {
+        Address::Tcp(place) => match place.rsplit_once(':') {
+            Some((_, port)) => Address::Tcp(format!("{host}:{port}")),
+            None => address,
+        },
+        Address::Unix(_) => address,
+    }
 }
 
 type Addresses = (Vec<Address>, Vec<Address>);

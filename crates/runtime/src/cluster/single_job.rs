@@ -25,8 +25,8 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Watches the master at this HTTP address until its job has ended, writes the file, and raises `stop`.
-    pub(super) fn watch(self, http: Address, token: &[u8], stop: &Stop) {
+    /// Watches the master at this HTTP address until its job has ended, writes the file, and raises `is_written` and then `stop`.
+    pub(super) fn watch(self, http: Address, token: &[u8], is_written: &Stop, stop: &Stop) {
         let (client, begun) = (Client::new(http, token), Instant::now());
         let mut result = None;
         while result.is_none() {
@@ -42,14 +42,21 @@ impl ResultFile {
                 None => None,
             };
         }
-        if let Err(error) = self.write(&result.unwrap_or_default()) {
-            tracing::error!(%error, "the result of the job cannot be written: the supervisor will start this master again");
+        match self.write(&result.unwrap_or_default()) {
+            Ok(()) => is_written.raise(),
+            Err(error) => {
+                tracing::error!(%error, "the result of the job cannot be written: the supervisor will start this master again");
+            }
         }
         stop.wait(GRACE);
         stop.raise();
     }
 
     fn write(&self, text: &str) -> Result<(), Error> {
+        if std::fs::metadata(&self.location).is_ok_and(|file| file.is_file()) {
+            // A supervisor has made it for this process alone, and may have mounted it: it cannot be replaced.
+            return std::fs::write(&self.location, text).map_err(Error::io("write", &self.location));
+        }
         let (store, name) = store::open_folder_of(&self.location).map_err(model::Error::Store)?;
         Ok(store.write(name, text.as_bytes()).map_err(model::Error::Store)?)
     }

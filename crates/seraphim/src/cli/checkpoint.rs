@@ -7,8 +7,9 @@ use engine::cluster::{Client, JobStatus};
 use engine::interrupt::Interrupt;
 use engine::{Error, Exit};
 
-use super::cluster_args::{job_arg, master_arg, master_http, master_http_arg, token, token_arg};
+use super::cluster_args::job_arg;
 use super::print_text;
+use super::supervised::{ReachedMaster, reach, with_reach_args};
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -18,16 +19,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ERROR_DELAY: Duration = Duration::from_millis(1500);
 
 pub(super) fn command() -> Command {
-    Command::new("checkpoint")
+    let command = Command::new("checkpoint")
         .about("Write a checkpoint of a running job of a cluster now, and wait until it is complete")
-        .arg(job_arg())
-        .arg(master_arg())
-        .arg(master_http_arg())
-        .arg(token_arg())
+        .arg(job_arg());
+    with_reach_args(command)
 }
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
-    let (address, token) = (master_http(matches)?, token(matches)?);
+    let ReachedMaster { address, token, forwarding: _forwarding } = reach(matches)?;
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
     let client = Client::new(address.clone(), &token);
     let before = number(&client.job(job).map_err(engine::cluster::master_error(&address))?);

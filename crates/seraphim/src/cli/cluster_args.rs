@@ -35,7 +35,7 @@ pub(super) fn lost_limit_arg() -> Arg {
         .value_name("SECONDS")
         .default_value("30")
         .value_parser(clap::value_parser!(u64).range(1..=86_400))
-        .help("How long to try to reach a lost master again")
+        .help("How long to try to reach a lost master again; if it is given, also how long to try at first")
 }
 
 pub(super) fn lost_limit(matches: &ArgMatches) -> Duration {
@@ -230,11 +230,6 @@ pub(super) fn memory_limit(matches: &ArgMatches) -> Result<u64, Error> {
     }
 }
 
-/// Returns the address at which the master serves HTTP.
-pub(super) fn master_http(matches: &ArgMatches) -> Result<Address, Error> {
-    MasterPlace::of(matches).http()
-}
-
 /// Returns the token; empty if there is none.
 pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     MasterPlace::of(matches).token()
@@ -319,7 +314,7 @@ mod tests {
     fn what_is_not_given_has_the_default_of_the_help() {
         let none = matches(&[]);
         assert_eq!(master(&none).unwrap().to_string(), "tcp:127.0.0.1:7070");
-        assert_eq!(master_http(&none).unwrap().to_string(), "tcp:127.0.0.1:7071");
+        assert_eq!(MasterPlace::of(&none).http().unwrap().to_string(), "tcp:127.0.0.1:7071");
         assert_eq!(lost_limit(&none), Duration::from_secs(30));
         assert_eq!(token(&none).unwrap(), b"");
         assert_eq!(memory_limit(&none).unwrap(), engine::machine::memory_share() * 2);
@@ -333,10 +328,11 @@ mod tests {
         assert_eq!(master(&given).unwrap().to_string(), "tcp:10.0.0.1:1");
         assert_eq!(lost_limit(&given), Duration::from_secs(7));
         assert_eq!(memory_limit(&given).unwrap(), 2048);
-        assert_eq!(master_http(&matches(&["--http", "unix:/x"])).unwrap().to_string(), "unix:/x");
+        assert_eq!(MasterPlace::of(&matches(&["--http", "unix:/x"])).http().unwrap().to_string(), "unix:/x");
         for (flag, value) in [("--memory-limit", "many"), ("--master", "nowhere"), ("--http", ":")] {
             let given = matches(&[flag, value]);
-            let error = memory_limit(&given).map(drop).and(master_http(&given).map(drop)).unwrap_err();
+            let error =
+                memory_limit(&given).map(drop).and(MasterPlace::of(&given).http().map(drop)).unwrap_err();
             let error = error.to_string();
             assert!(error.contains(flag) && error.contains(value), "{error}");
         }

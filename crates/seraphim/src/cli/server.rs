@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::cluster::{LogConfig, MemberConfig, MemberKind, ServerProcessConfig, serve};
 use engine::interrupt::Interrupt;
@@ -25,6 +26,9 @@ pub(super) fn command() -> Command {
         .arg(master_arg())
         .arg(listen_arg("127.0.0.1:0"))
         .arg(http_arg())
+        .arg(Arg::new("advertise").long("advertise").value_name("HOST").help(
+            "Name or address under which other machines reach this one [default: as in --listen]; a name is looked up at each connection",
+        ))
         .args(member_args())
         .arg(
             Arg::new("lanes")
@@ -81,6 +85,8 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
         kind,
         connect_limit: if MasterPlace::of(matches).is_announced() {
             ANNOUNCEMENT_LIMIT
+        } else if matches.value_source("lost-limit") == Some(ValueSource::CommandLine) {
+            lost_limit(matches)
         } else {
             CONNECT_LIMIT
         },
@@ -96,6 +102,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         member: member(matches, "server", MemberKind::Worker { slots: 1, group: String::new() })?,
         listen: listen("listen", matches, &token)?,
         http: listen("http", matches, &token)?,
+        advertised_host: matches.get_one::<String>("advertise").cloned(),
         lanes: matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| machine::core_count() as u16),
         memory_limit_bytes: memory_limit(matches)?,
         log: LogConfig {

@@ -12,8 +12,8 @@ use engine::{Error, Exit};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::cluster_args::{master_arg, master_http, master_http_arg, token, token_arg};
 use super::submit::state_name;
+use super::supervised::{ReachedMaster, reach, with_reach_args};
 use super::{evaluate, predict, print_json, print_text, train};
 use crate::progress::{bytes, counted};
 
@@ -23,19 +23,17 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const TEXT_BYTES: usize = 4 << 10;
 
 pub(super) fn command() -> Command {
-    Command::new("status")
+    let command = Command::new("status")
         .about("Show the members and jobs of a cluster, or one job in detail")
         .arg(Arg::new("job").value_name("JOB").value_parser(clap::value_parser!(u32)).help(
             "Number of a job: shows its report after its end [default: a summary of all members and jobs]",
         ))
-        .arg(master_arg())
-        .arg(master_http_arg())
-        .arg(token_arg())
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"));
+    with_reach_args(command)
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
-    let (address, token) = (master_http(matches)?, token(matches)?);
+    let ReachedMaster { address, token, forwarding: _forwarding } = reach(matches)?;
     let client = Client::new(address.clone(), &token);
     let json = matches.get_flag("json");
     if let Some(number) = matches.get_one::<u32>("job").copied() {

@@ -22,8 +22,8 @@ use super::cluster_args::{
     MasterPlace, lost_limit, lost_limit_arg, master_arg, master_http_arg, token_arg, worker_group_arg,
 };
 use super::flags::{raw_job, with_flags};
-use super::yarn::StartedCluster;
-use super::{evaluate, predict, print_json, print_notice, print_text, train, yarn};
+use super::supervised::{self, Purpose, SupervisedCluster};
+use super::{evaluate, predict, print_json, print_notice, print_text, train};
 
 /// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
@@ -68,7 +68,16 @@ fn with_client_args(command: Command) -> Command {
         .conflicts_with("detach")
         .help("Cancel the job when this command is interrupted, by Ctrl-C or the signal TERM [default: the job continues]");
     let own = [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel];
-    command.args(yarn::args()).args(own)
+    supervised::with_args(command).args(own)
+}
+
+/// The model or the scores that a job writes.
+fn output(job: &CheckedJob) -> Option<String> {
+    let path = match job {
+        CheckedJob::Train(job) => Some(job.model.as_path()),
+        CheckedJob::Score(job) => job.output(),
+    };
+    path.map(|path| path.display().to_string())
 }
 
 /// Returns the settings of the job, and the flags of the client.
@@ -103,9 +112,12 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         // The workers check it again. Where this machine does not see their folder, only they do.
         model::check_absent(&job.model, job.overwrite)?;
     }
-    let started = yarn::start(matches, &order, interrupt)?;
-    let place = started.as_ref().map_or_else(|| MasterPlace::of(matches), |cluster| cluster.place.clone());
-    let (address, token, flags) = (place.http()?, place.token()?, place.flags.clone());
+    let output = output(&job);
+    let purpose = Purpose { order: &order, job: &raw, output: output.as_deref() };
+    let started = supervised::start(matches, purpose, interrupt)?;
+    let place = started.as_ref().map_or_else(|| MasterPlace::of(matches), |cluster| cluster.place().clone());
+    let token = started.as_ref().map_or_else(|| place.token(), |cluster| cluster.token())?;
+    let (address, flags) = (place.http()?, place.flags.clone());
     let client = Client::new(address.clone(), &token);
     let cancels = matches.get_flag("cancel-on-exit");
     if cancels {
@@ -130,8 +142,11 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             .exit_on_interrupt(format!("job {number} continues; `seraphim cancel {number}{flags}` stops it"));
     }
     let limit = lost_limit(matches);
-    let submitted = SubmittedJob { client, address, number, place, started, limit };
-    finish(submitted.wait_for_end(&job, &token)?, &job)
+    let limit = if started.is_some() { limit.max(supervised::LOST_LIMIT) } else { limit };
+    let mut submitted = SubmittedJob { client, address, number, place, started, limit };
+    let exit = finish(submitted.wait_for_end(&job, &token)?, &job);
+    submitted.started.iter().for_each(|cluster| cluster.remove());
+    exit
 }
 
 /// Waits for an interrupt and cancels the job. This command goes on until the job has ended, or until a second interrupt.
@@ -166,14 +181,14 @@ struct SubmittedJob {
     number: JobId,
     place: MasterPlace,
     /// The cluster, if it was started for this job.
-    started: Option<StartedCluster>,
+    started: Option<Box<dyn SupervisedCluster>>,
     /// How long to try to reach a lost master again.
     limit: Duration,
 }
 
 impl SubmittedJob {
     /// Watches the job until its end, also through a restart of the master. Returns its last status.
-    fn wait_for_end(mut self, job: &CheckedJob, token: &[u8]) -> Result<Option<JobStatus>, Error> {
+    fn wait_for_end(&mut self, job: &CheckedJob, token: &[u8]) -> Result<Option<JobStatus>, Error> {
         let limit = self.limit;
         let mut last: Option<JobStatus> = None;
         let mut lost_since = None;
@@ -204,7 +219,7 @@ impl SubmittedJob {
                 }
                 Err(error) => return Err(lost_master(&self.address, self.number, job, &error)),
             };
-            if let Some(end) = self.started.as_ref().and_then(StartedCluster::end) {
+            if let Some(end) = self.started.as_ref().and_then(|cluster| cluster.end()) {
                 return Err(end);
             }
             let lost = lost_master(&self.address, self.number, job, &problem);

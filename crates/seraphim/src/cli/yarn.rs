@@ -1,13 +1,11 @@
 //! `seraphim submit --yarn URL`: a cluster for one job, as an application of YARN.
 
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches};
 use engine::cluster::{Announcement, JobSubmission};
 use engine::interrupt::Interrupt;
-use engine::job::check::parse_bytes;
 use engine::machine::MEMORY_VARIABLE;
 use engine::yarn::application::{MASTER, RESULT, STATE, TOKEN};
 use engine::yarn::stage::Uploads;
@@ -16,13 +14,10 @@ use engine::{Error, Exit};
 
 use super::cluster_args::MasterPlace;
 use super::print_notice;
+use super::supervised::{POLL_INTERVAL, Purpose, Sizes, SupervisedCluster, random_digits};
 
-/// Time between two looks at the application.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two questions to the ResourceManager.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Share of the memory of a server's container that is for parameters: the rest is for the program.
-const PARAMETER_SHARE: (u64, u64) = (3, 4);
 
 /// The flags for YARN.
 pub(super) fn args() -> Vec<Arg> {
@@ -40,47 +35,43 @@ pub(super) fn args() -> Vec<Arg> {
         of_yarn(arg("queue", "NAME", "Queue of YARN [default: default]")),
         of_yarn(arg("priority", "N", "Priority in the queue, larger numbers first [default: 0]"))
             .value_parser(clap::value_parser!(i32)),
-        of_yarn(arg("node-label", "LABEL", "Only nodes of YARN with this label [default: those without one]")),
-        of_yarn(arg("master-memory", "BYTES", "Memory of the master's container [default: 512MiB]")),
-        of_yarn(arg("server-memory", "BYTES", "Memory of a server's container, three quarters of it for parameters [default: 2GiB]")),
-        of_yarn(arg("worker-memory", "BYTES", "Memory of a worker's container [default: 2GiB]")),
-        of_yarn(arg("vcores", "N", "Virtual cores of a server's and a worker's container [default: 1]"))
-            .value_parser(clap::value_parser!(u64).range(1..=1024)),
         of_yarn(arg("hosts", "NAMES", "Hosts that are preferred for workers, such as those that have the data, separated by commas"))
             .value_delimiter(','),
-        of_yarn(arg("stage", "DIR", "Folder for the files of the application, such as hdfs://HOST:PORT/PATH [default: .seraphim in the home of the user]")),
         of_yarn(arg("yarn-jar", "FILE", "The Application Master [default: seraphim-yarn.jar beside the program]")),
     ]
 }
 
 /// A cluster that YARN has started for a job.
-pub(super) struct StartedCluster {
-    pub(super) place: MasterPlace,
+pub(super) struct YarnCluster {
+    place: MasterPlace,
     manager: ResourceManager,
     stage: Stage,
 }
 
-impl StartedCluster {
-    /// Why there is no master any more; none if the application goes on, or nobody knows.
-    pub(super) fn end(&self) -> Option<Error> {
+impl SupervisedCluster for YarnCluster {
+    fn place(&self) -> &MasterPlace {
+        &self.place
+    }
+
+    fn end(&self) -> Option<Error> {
         let report = self.manager.report(&self.stage.application).ok()?;
         report.is_over().then(|| ended(&report, &self.stage))
     }
 }
 
-/// Starts the cluster of a job, if it is to run on YARN, and waits for its master.
+/// Submits the application of a job and waits for its master.
 pub(super) fn start(
     matches: &ArgMatches,
-    order: &JobSubmission,
+    purpose: Purpose<'_>,
     interrupt: &Interrupt,
-) -> Result<Option<StartedCluster>, Error> {
-    let Some(urls) = matches.get_one::<String>("yarn") else { return Ok(None) };
+) -> Result<YarnCluster, Error> {
+    let urls = matches.get_one::<String>("yarn").expect("the caller has looked");
     let manager = ResourceManager::new(urls, &user());
-    let application = application(matches, order, manager.user())?;
+    let application = application(matches, purpose.order, manager.user())?;
     let program = std::env::current_exe().map_err(Error::io("find", "the program"))?;
     let jar = matches.get_one::<String>("yarn-jar").map(PathBuf::from);
     let jar = jar.unwrap_or_else(|| program.with_file_name("seraphim-yarn.jar"));
-    let token = random_token()?;
+    let token = random_digits(32)?;
     let new = manager.new_application().map_err(|failure| error(&failure))?;
     application.check_sizes(&new).map_err(|failure| error(&failure))?;
     let folder = matches.get_one::<String>("stage").map(String::as_str);
@@ -92,17 +83,7 @@ pub(super) fn start(
     let flags = format!(" --master {master} --token-file {token_file}");
     print_notice(&format!("`seraphim status{flags}` shows its processes"));
     let place = MasterPlace { master, http: None, token_file: Some(token_file), flags };
-    Ok(Some(StartedCluster { place, manager, stage }))
-}
-
-/// A secret that nobody guesses, in hexadecimal digits.
-fn random_token() -> Result<String, Error> {
-    const SOURCE: &str = "/dev/urandom";
-    let mut bytes = [0; 32];
-    let mut source = std::fs::File::open(SOURCE).map_err(Error::io("open", SOURCE))?;
-    source.read_exact(&mut bytes).map_err(Error::io("read", SOURCE))?;
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    Ok(digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect())
+    Ok(YarnCluster { place, manager, stage })
 }
 
 /// The name of the user as HDFS and YARN without Kerberos take it.
@@ -113,20 +94,8 @@ fn user() -> String {
 }
 
 fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Result<Application, Error> {
-    let memory = |name: &str, default_mib: u64| match matches.get_one::<String>(name) {
-        None => Ok(default_mib),
-        Some(text) => parse_bytes(text).map(|bytes| bytes >> 20).filter(|mib| *mib > 0).ok_or_else(|| {
-            Error::bad_value(
-                format!("--{name}"),
-                text.clone(),
-                "a number of bytes of at least 1MiB, as in 2GiB",
-            )
-        }),
-    };
-    let vcores = matches.get_one::<u64>("vcores").copied().unwrap_or(1);
-    let server_mib = memory("server-memory", 2048)?;
-    let (own, whole) = PARAMETER_SHARE;
-    let limit = server_mib * own / whole;
+    let sizes = Sizes::of(matches)?;
+    let (vcores, limit) = (sizes.vcores, sizes.parameters_mib());
     // YARN sets the name of the machine in each container.
     let place = format!("--master $SERAPHIM_STAGE/{MASTER} --token-file {TOKEN}");
     // A node has more memory than the container, and YARN kills what takes more.
@@ -142,7 +111,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
         role(
             "master",
             1,
-            memory("master-memory", 512)?,
+            sizes.master_mib,
             1,
             format!(
                 "--listen $NM_HOST:0 --http $NM_HOST:0 --token-file {TOKEN} --announce $SERAPHIM_STAGE/{MASTER} \
@@ -152,7 +121,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
         role(
             "server",
             order.servers,
-            server_mib,
+            sizes.server_mib,
             vcores,
             format!(
                 "{place} --listen $NM_HOST:0 --http $NM_HOST:0 --name server-$SERAPHIM_RANK --lanes {vcores} \
@@ -164,7 +133,7 @@ fn application(matches: &ArgMatches, order: &JobSubmission, user: &str) -> Resul
             ..role(
                 "worker",
                 order.workers,
-                memory("worker-memory", 2048)?,
+                sizes.worker_mib,
                 vcores,
                 format!("{place} --http $NM_HOST:0 --name worker-$SERAPHIM_RANK"),
             )

@@ -53,6 +53,7 @@ mod progress_of_a_job;
 mod recommenders;
 mod report;
 mod roles_of_records;
+mod runs_on_kubernetes;
 mod runs_on_yarn;
 mod same_seed_same_bytes;
 mod scores_do_not_depend_on_workers;
