@@ -184,9 +184,48 @@ impl ClusterSpec {
 
     /// The template of the pods of a role, on the level "restricted" of the Pod Security Standards.
     fn pod(&self, pods: &Pods) -> Value {
-        let Resources { memory_mib, millicores } = pods.resources;
-        let resources =
-            |millicores: u64| json!({"memory": format!("{memory_mib}Mi"), "cpu": format!("{millicores}m")});
+        let (volumes, mounts) = self.volumes();
+        let tolerations = ["not-ready", "unreachable"].map(|taint| {
+            let key = format!("node.kubernetes.io/{taint}");
+            json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_GRACE})
+        });
+        let mut spec = json!({
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": GRACE,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "fsGroup": USER,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [self.container(pods, mounts)],
+            // A pod of a node that is away is replaced soon, and not after the usual five minutes.
+            "tolerations": tolerations,
+            "volumes": volumes,
+        });
+        if let Some(name) = &self.service_account {
+            // Its token is mounted by the cloud's own means, where there are any.
+            spec["serviceAccountName"] = json!(name);
+        }
+        if let Some((name, value)) = &self.node_label {
+            spec["nodeSelector"] = json!({name: value});
+        }
+        if let Some(name) = &self.priority_class {
+            spec["priorityClassName"] = json!(name);
+        }
+        let annotations = json!({
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": HTTP_PORT.to_string(),
+            "prometheus.io/path": "/metrics",
+        });
+        json!({"metadata": {"labels": self.labels(pods.role), "annotations": annotations}, "spec": spec})
+    }
+
+    /// The volumes of a pod, and where its container sees them.
+    fn volumes(&self) -> (Vec<Value>, Vec<Value>) {
         let mut volumes = vec![
             json!({"name": "token", "secret": {"secretName": self.name, "defaultMode": 0o440}}),
             json!({"name": "temporary", "emptyDir": {}}),
@@ -201,75 +240,42 @@ impl ClusterSpec {
             volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": name}}));
             mounts.push(json!({"name": volume, "mountPath": path}));
         }
+        (volumes, mounts)
+    }
+
+    fn container(&self, pods: &Pods, mounts: Vec<Value>) -> Value {
+        let Resources { memory_mib, millicores } = pods.resources;
+        let resources =
+            |millicores: u64| json!({"memory": format!("{memory_mib}Mi"), "cpu": format!("{millicores}m")});
         let of_field =
             |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
         let secrets: Vec<Value> =
             self.secrets.iter().map(|name| json!({"secretRef": {"name": name}})).collect();
-        let mut spec = json!({
-            "automountServiceAccountToken": false,
-            "enableServiceLinks": false,
-            "terminationGracePeriodSeconds": GRACE,
-            "securityContext": {
-                "runAsNonRoot": true,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "fsGroup": USER,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [{
-                "name": "seraphim",
-                "image": self.image,
-                "args": pods.arguments,
-                "env": [
-                    of_field("POD_IP", "status.podIP"),
-                    of_field("POD_NAME", "metadata.name"),
-                    {"name": "HOME", "value": TEMPORARY},
-                ],
-                "envFrom": secrets,
-                "ports": [
-                    {"name": "frames", "containerPort": FRAMES_PORT},
-                    {"name": "http", "containerPort": HTTP_PORT},
-                ],
-                "resources": {"requests": resources(millicores / 2), "limits": resources(millicores)},
-                "readinessProbe": {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 1},
-                "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
-                "terminationMessagePath": RESULT_FILE,
-                "terminationMessagePolicy": "FallbackToLogsOnError",
-                "securityContext": {
-                    "allowPrivilegeEscalation": false,
-                    "readOnlyRootFilesystem": true,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "volumeMounts": mounts,
-            }],
-            // A pod of a node that is away is replaced soon, and not after the usual five minutes.
-            "tolerations": [
-                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_GRACE},
-                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_GRACE},
-            ],
-            "volumes": volumes,
-        });
-        if let Some(name) = &self.service_account {
-            // Its token is mounted by the cloud's own means, where there are any.
-            spec["serviceAccountName"] = json!(name);
-        }
-        if let Some((name, value)) = &self.node_label {
-            spec["nodeSelector"] = json!({name: value});
-        }
-        if let Some(name) = &self.priority_class {
-            spec["priorityClassName"] = json!(name);
-        }
         json!({
-            "metadata": {
-                "labels": self.labels(pods.role),
-                "annotations": {
-                    "prometheus.io/scrape": "true",
-                    "prometheus.io/port": HTTP_PORT.to_string(),
-                    "prometheus.io/path": "/metrics",
-                },
+            "name": "seraphim",
+            "image": self.image,
+            "args": pods.arguments,
+            "env": [
+                of_field("POD_IP", "status.podIP"),
+                of_field("POD_NAME", "metadata.name"),
+                {"name": "HOME", "value": TEMPORARY},
+            ],
+            "envFrom": secrets,
+            "ports": [
+                {"name": "frames", "containerPort": FRAMES_PORT},
+                {"name": "http", "containerPort": HTTP_PORT},
+            ],
+            "resources": {"requests": resources(millicores / 2), "limits": resources(millicores)},
+            "readinessProbe": {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 1},
+            "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
+            "terminationMessagePath": RESULT_FILE,
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
             },
-            "spec": spec,
+            "volumeMounts": mounts,
         })
     }
 }

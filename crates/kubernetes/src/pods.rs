@@ -28,7 +28,7 @@ pub struct PodProblem {
 pub fn problem(pod: &Value) -> Option<PodProblem> {
     let name = pod["metadata"]["name"].as_str().unwrap_or("a pod");
     let status = &pod["status"];
-    let found =
+    let told =
         |text: String, is_lasting: bool| Some(PodProblem { text: format!("pod {name} {text}"), is_lasting });
     let container = &status["containerStatuses"][0];
     let waits = &container["state"]["waiting"];
@@ -36,7 +36,7 @@ pub fn problem(pod: &Value) -> Option<PodProblem> {
     if !reason.is_empty() && !PASSING.contains(&reason) {
         let message = waits["message"].as_str().unwrap_or_default();
         let text = format!("does not start: {}", joined(reason, message));
-        return found(text, LASTING.contains(&reason));
+        return told(text, LASTING.contains(&reason));
     }
     let ended = [&container["state"]["terminated"], &container["lastState"]["terminated"]];
     if let Some(ended) =
@@ -56,11 +56,11 @@ pub fn problem(pod: &Value) -> Option<PodProblem> {
             ended["exitCode"],
             if restarts <= 1 { "once".to_owned() } else { format!("{restarts} times") },
         );
-        return found(text, restarts > RESTART_LIMIT || LASTING.contains(&reason));
+        return told(text, restarts > RESTART_LIMIT || LASTING.contains(&reason));
     }
     if status["phase"] == "Failed" {
         let reason = status["reason"].as_str().unwrap_or("Failed");
-        return found(
+        return told(
             format!("has failed: {}", joined(reason, status["message"].as_str().unwrap_or_default())),
             false,
         );
@@ -69,7 +69,7 @@ pub fn problem(pod: &Value) -> Option<PodProblem> {
     let unscheduled = conditions
         .filter(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
         .find_map(|condition| condition["message"].as_str());
-    found(format!("has no node: {}", unscheduled?), false)
+    told(format!("has no node: {}", unscheduled?), false)
 }
 
 /// Whether the container answers.

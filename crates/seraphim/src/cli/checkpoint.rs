@@ -9,7 +9,8 @@ use engine::{Error, Exit};
 
 use super::cluster_args::job_arg;
 use super::print_text;
-use super::supervised::{ReachedMaster, reach, with_reach_args};
+use super::supervised::ReachedMaster;
+use super::supervisors::{reach, with_reach_args};
 
 /// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);

@@ -25,6 +25,7 @@ mod server;
 mod status;
 mod submit;
 mod supervised;
+mod supervisors;
 mod train;
 mod worker;
 mod yarn;

@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::submit::state_name;
-use super::supervised::{ReachedMaster, reach, with_reach_args};
+use super::supervised::ReachedMaster;
+use super::supervisors::{reach, with_reach_args};
 use super::{evaluate, predict, print_json, print_text, train};
 use crate::progress::{bytes, counted};
 

@@ -23,6 +23,7 @@ use super::cluster_args::{
 };
 use super::flags::{raw_job, with_flags};
 use super::supervised::{self, Purpose, SupervisedCluster};
+use super::supervisors;
 use super::{evaluate, predict, print_json, print_notice, print_text, train};
 
 /// Maximum length in bytes of the master's error that is printed.
@@ -68,7 +69,7 @@ fn with_client_args(command: Command) -> Command {
         .conflicts_with("detach")
         .help("Cancel the job when this command is interrupted, by Ctrl-C or the signal TERM [default: the job continues]");
     let own = [master_arg(), master_http_arg(), token_arg(), lost_limit_arg(), group, detach, cancel];
-    supervised::with_args(command).args(own)
+    supervisors::with_args(command).args(own)
 }
 
 /// The model or the scores that a job writes.
@@ -114,7 +115,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     }
     let output = output(&job);
     let purpose = Purpose { order: &order, job: &raw, output: output.as_deref() };
-    let started = supervised::start(matches, purpose, interrupt)?;
+    let started = supervisors::start(matches, purpose, interrupt)?;
     let place = started.as_ref().map_or_else(|| MasterPlace::of(matches), |cluster| cluster.place().clone());
     let token = started.as_ref().map_or_else(|| place.token(), |cluster| cluster.token())?;
     let (address, flags) = (place.http()?, place.flags.clone());

@@ -38,8 +38,12 @@ impl Kubernetes {
 
     /// The flags of a job of this name.
     fn flags(&self, name: &str) -> Vec<String> {
+        self.flags_with_image(name, &self.image)
+    }
+
+    fn flags_with_image(&self, name: &str, image: &str) -> Vec<String> {
         let small = ["--master-memory", "128MiB", "--server-memory", "256MiB", "--worker-memory", "256MiB"];
-        let fixed = [&format!("--k8s={name}"), "--image", &self.image, "--claim", &self.claim];
+        let fixed = [&format!("--k8s={name}"), "--image", image, "--claim", &self.claim];
         fixed.into_iter().chain(small).map(str::to_owned).collect()
     }
 }
@@ -129,6 +133,49 @@ fn a_deleted_pod_of_each_role_comes_back_and_the_model_has_the_bytes_of_one_proc
     assert!(std::fs::read(here).unwrap() == std::fs::read(there).unwrap(), "other scores");
 }
 
+/// Runs a script of what has started the cluster, for its second node.
+fn with_second_node(script: &str) {
+    let kit = std::env::var("SERAPHIM_KUBERNETES_KIT").unwrap();
+    succeed_in(&format!("{kit}/{script}"), &["node", "2"]);
+}
+
+#[test]
+#[ignore = "`cargo xtask kubernetes` starts Kubernetes and runs this test"]
+fn a_job_goes_on_without_a_node_and_is_cancelled_by_its_name() {
+    let kubernetes = kubernetes("node");
+    let data = kubernetes.path("train.libsvm");
+    std::fs::write(&data, clicks(3000, 1)).unwrap();
+    let (model, told) = (kubernetes.path("model"), kubernetes.path("told"));
+    let flags = kubernetes.flags("node");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let fixed =
+        ["submit", "lr", "--data", &data, "--model", &model, "--tasks", "2", "--set", "epochs=1000000"];
+    // They fit onto one node.
+    let size = ["--servers", "1", "--workers", "2", "--checkpoint-every", "1s"];
+    let file = std::fs::File::create(&told).unwrap();
+    let mut child =
+        command(&[&fixed[..], &flags, &size].concat()).stdout(Stdio::null()).stderr(file).spawn().unwrap();
+    let told = || std::fs::read_to_string(&told).unwrap();
+    wait_for("the first checkpoint", &mut child, || told().contains("checkpoint 1 at"));
+    with_second_node("down.sh");
+    let start = Instant::now();
+    let runs = |text: &str| {
+        text.matches("of the job begins").count() + text.matches("continuing from checkpoint").count()
+    };
+    wait_for("the next run", &mut child, || runs(&told()) > 0);
+    let epochs = told().matches(", checkpoint ").count();
+    wait_for("training", &mut child, || told().matches(", checkpoint ").count() > epochs);
+    eprintln!("training again {:.1} s after the loss of a node", start.elapsed().as_secs_f64());
+    let status = succeed(&["status", "1", "--k8s=node"]);
+    assert!(status.contains("running"), "{status}");
+    succeed(&["cancel", "1", "--k8s=node"]);
+    let ended = child.wait().unwrap();
+    with_second_node("up.sh");
+    assert_eq!(ended.code(), Some(130), "{}", told());
+    assert!(Path::new(&format!("{model}/model.json")).exists(), "the model so far");
+    check_removed("node");
+}
+
 #[test]
 #[ignore = "`cargo xtask kubernetes` starts Kubernetes and runs this test"]
 fn what_kubernetes_does_not_give_is_said_in_plain_words() {
@@ -139,7 +186,9 @@ fn what_kubernetes_does_not_give_is_said_in_plain_words() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let fixed = [&["submit", "lr", "--data", &data, "--model", &model], &flags[..]].concat();
     let with = |more: &[&str]| fail(5, &[&fixed[..], more].concat());
-    let image = with(&["--image", "docker.io/kit/absent:1"]);
+    let absent = kubernetes.flags_with_image("refused", "docker.io/kit/absent:1");
+    let absent: Vec<&str> = absent.iter().map(String::as_str).collect();
+    let image = fail(5, &[&["submit", "lr", "--data", &data, "--model", &model], &absent[..]].concat());
     assert!(image.contains("docker.io/kit/absent:1") && image.contains("does not start"), "{image}");
     check_removed("refused");
     let class = with(&["--priority-class", "nowhere"]);
@@ -172,9 +221,8 @@ fn what_an_account_may_not_do_is_named() {
     std::fs::write(&data, clicks(100, 1)).unwrap();
     let flags = kubernetes.flags("account");
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let words =
-        [&["submit", "lr", "--data", &data, "--model", &model, "--context", "nobody"], &flags[..]].concat();
-    let error = fail(5, &words);
+    let words = [&["submit", "lr", "--data", &data, "--model", &model], &flags[..]].concat();
+    let error = fail(5, &[&words[..], &["--context", "nobody"]].concat());
     assert!(
         error.contains("cannot create resource \"jobs\"") && error.contains("docs/kubernetes.md"),
         "{error}"
