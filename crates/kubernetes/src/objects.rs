@@ -49,7 +49,7 @@ pub struct Pods {
     pub arguments: Vec<String>,
 }
 
-/// A volume that exists, by the name of its PersistentVolumeClaim.
+/// A volume that exists, by the name of its `PersistentVolumeClaim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub name: String,
@@ -201,7 +201,7 @@ impl ClusterSpec {
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [self.container(pods, mounts)],
+            "containers": [self.container(pods, &mounts)],
             // A pod of a node that is away is replaced soon, and not after the usual five minutes.
             "tolerations": tolerations,
             "volumes": volumes,
@@ -243,7 +243,7 @@ impl ClusterSpec {
         (volumes, mounts)
     }
 
-    fn container(&self, pods: &Pods, mounts: Vec<Value>) -> Value {
+    fn container(&self, pods: &Pods, mounts: &[Value]) -> Value {
         let Resources { memory_mib, millicores } = pods.resources;
         let resources =
             |millicores: u64| json!({"memory": format!("{memory_mib}Mi"), "cpu": format!("{millicores}m")});
@@ -321,7 +321,8 @@ mod tests {
     fn documents(spec: &ClusterSpec) -> String {
         let others = spec.owned_objects("the-id").into_iter().map(|(_, object)| object);
         let all = std::iter::once(spec.job()).chain(others);
-        all.map(|object| format!("---\n{}\n", serde_json::to_string_pretty(&object).unwrap())).collect()
+        let texts = all.map(|object| serde_json::to_string_pretty(&object).unwrap());
+        texts.fold(String::new(), |all, text| all + "---\n" + &text + "\n")
     }
 
     /// The file that `cargo xtask kubernetes` checks against the schemas of Kubernetes, and its API.

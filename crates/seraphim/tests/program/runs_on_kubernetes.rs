@@ -1,7 +1,7 @@
 //! Promise: a job runs as pods of Kubernetes with one command, and a pod that goes away does not end it: the model has the bytes of one
 //! process. `cargo xtask kubernetes` starts a cluster of two nodes and runs the tests that need it.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests, which tell measured times")]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
