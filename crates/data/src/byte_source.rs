@@ -1,7 +1,8 @@
 //! A file or bytes in memory that can be read at any offset.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -35,15 +36,22 @@ impl ByteSource {
         Ok(Some((Self::File(Arc::new(file)), size)))
     }
 
+    /// Reads a range of a file in a store, which asks for the next bytes while these are used; `None` for other files, of
+    /// which each read is cheap.
+    pub(crate) fn stored_reader(&self, range: Range<u64>) -> Result<Option<Box<dyn Read + Send>>, String> {
+        let Self::Stored(stored) = self else { return Ok(None) };
+        let StoredFile { store, path, facts } = &**stored;
+        let range = range.start..range.end.min(facts.size_bytes);
+        store.open_range(path, facts, range).map(Some).map_err(|error| error.to_string())
+    }
+
     /// Fills `out` from byte `at` on; an error is the reason.
     pub(crate) fn read_at(&self, at: u64, out: &mut [u8]) -> Result<(), String> {
         match self {
             Self::File(file) => file.read_exact_at(out, at).map_err(|source| source.to_string()),
-            Self::Stored(stored) => {
-                let StoredFile { store, path, facts } = &**stored;
-                let range = at..at.saturating_add(out.len() as u64).min(facts.size_bytes);
-                let reader = store.open_range(path, facts, range).map_err(|error| error.to_string());
-                reader?.read_exact(out).map_err(|source| source.to_string())
+            Self::Stored(_) => {
+                let reader = self.stored_reader(at..at.saturating_add(out.len() as u64))?;
+                reader.expect("it is stored").read_exact(out).map_err(|source| source.to_string())
             }
             Self::Memory(bytes) => {
                 let there = usize::try_from(at).ok().and_then(|at| bytes.get(at..at.checked_add(out.len())?));

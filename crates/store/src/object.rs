@@ -26,6 +26,8 @@ use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 const PART_BYTES: usize = 8 << 20;
 /// Size of the first part of a file that is read; each later one has twice the size of the one before.
 const FIRST_PART_BYTES: usize = 256 << 10;
+/// A range of up to this size, such as a column of Parquet, is read whole: its parts are large from the first on.
+const SHORT_RANGE_BYTES: u64 = 32 << 20;
 /// Number of parts of a file under way at the same time.
 const PARTS_UNDER_WAY: usize = 4;
 /// Beginning of the names of files that are not finished, which some stores list.
@@ -177,15 +179,21 @@ impl Store for ObjectFolder {
         facts: &FileFacts,
         range: Range<u64>,
     ) -> Result<Box<dyn Read + Send>, Error> {
-        Ok(Box::new(ObjectReader {
+        let is_short = range.end.saturating_sub(range.start) <= SHORT_RANGE_BYTES;
+        let mut reader = ObjectReader {
             store: Arc::clone(&self.store),
             at: self.path(path)?,
             facts: facts.clone(),
+            next_bytes: first_part_bytes(&range),
             unasked: range,
-            next_bytes: FIRST_PART_BYTES,
             parts: VecDeque::new(),
             part: Bytes::new(),
-        }))
+        };
+        if is_short {
+            // Several such ranges are opened before the first one is read.
+            reader.read_ahead(1);
+        }
+        Ok(Box::new(reader))
     }
 
     fn files(&self, folder: &str) -> Result<Vec<(String, FileFacts)>, Error> {
@@ -435,6 +443,11 @@ impl ObjectReader {
             )));
         }
     }
+}
+
+fn first_part_bytes(range: &Range<u64>) -> usize {
+    let size = range.end.saturating_sub(range.start);
+    if size > SHORT_RANGE_BYTES { FIRST_PART_BYTES } else { FIRST_PART_BYTES.max(size as usize / 4) }
 }
 
 impl Read for ObjectReader {

@@ -3,6 +3,7 @@
 //! The library trusts the sizes and counts in headers, and reserves memory for them. This module compares each number
 //! with the available bytes, or with a limit, before it returns a page; it verifies checksums where there are any.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,6 +111,8 @@ pub(super) struct ChunkPages {
     at: u64,
     end: u64,
     buffered: Bytes,
+    /// Reads the rest of the chunk from a store, ahead of its use.
+    reader: Option<Box<dyn Read + Send>>,
     /// Values that remain: some writers leave bytes behind the last page.
     values_left: u64,
     next: Option<PageHeader>,
@@ -140,11 +143,14 @@ impl ChunkPages {
             codec: column.compression(),
         };
         let (at, size) = chunk_range(column).expect("the metadata were checked");
+        // If it cannot be opened, neither can the first read, which says why.
+        let reader = file.stored_reader(at..at + size).ok().flatten();
         Self {
             file,
             at,
             end: at + size,
             buffered: Bytes::new(),
+            reader,
             values_left: column.num_values() as u64,
             next: None,
             traits: shape,
@@ -164,7 +170,10 @@ impl ChunkPages {
         let mut bytes = vec![0; self.buffered.len() + size];
         let (old, new) = bytes.split_at_mut(self.buffered.len());
         old.copy_from_slice(&self.buffered);
-        self.file.read_at(self.at, new).map_err(fault)?;
+        match &mut self.reader {
+            Some(reader) => reader.read_exact(new).map_err(|source| fault(source.to_string()))?,
+            None => self.file.read_at(self.at, new).map_err(fault)?,
+        }
         self.at += size as u64;
         self.buffered = bytes.into();
         Ok(())
