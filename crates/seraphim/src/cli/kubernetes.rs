@@ -137,9 +137,7 @@ pub(super) fn start(
     interrupt: &Interrupt,
 ) -> Result<KubernetesCluster, Error> {
     let spec = spec(matches, purpose)?;
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let cluster =
-        Arc::new(Cluster::new(text("context"), text("namespace")).map_err(|failure| error(&failure))?);
+    let cluster = Arc::new(cluster(matches)?);
     cluster.create(&spec).map_err(|failure| error(&failure))?;
     let (name, namespace) = (&spec.name, cluster.namespace());
     print_notice(&format!(
@@ -152,8 +150,9 @@ pub(super) fn start(
         return Err(error);
     }
     let http = cluster.forward(name, MASTER).map_err(|failure| error(&failure))?;
-    let place =
-        MasterPlace { master: http.clone(), http: Some(http), token_file: None, flags: String::new() };
+    let context = matches.get_one::<String>("context").map(|context| format!(" --context {context}"));
+    let flags = format!(" --k8s={name} --namespace {namespace}{}", context.unwrap_or_default());
+    let place = MasterPlace { master: http.clone(), http: Some(http), token_file: None, flags };
     let failure = Arc::default();
     let started = KubernetesCluster { place, cluster, spec, failure };
     started.watch(told);
