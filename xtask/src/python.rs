@@ -23,11 +23,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let target = metadata::target_folder(root)?;
     let (environment, python) = (target.join(ENVIRONMENT), interpreter(&target));
     if let Some(missing) = missing(root, &environment, &python) {
-        println!("SKIPPED: the tests of python/, because {missing}");
+        println!("SKIPPED: the tests of python/spark/, because {missing}");
         return Ok(());
     }
     Cmd::new("sh", root)
-        .args(["python/test.sh"])
+        .args(["python/spark/test.sh"])
         .env("PYTHON", python)
         .env("SERAPHIM_BIN", target.join("debug/seraphim"))
         .run()

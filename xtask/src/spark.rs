@@ -95,7 +95,7 @@ impl<'a> SparkSubmit<'a> {
         };
         let home = PathBuf::from(ask("import os, pyspark; print(os.path.dirname(pyspark.__file__))")?);
         let jars = ask("import seraphim_spark; print(','.join(seraphim_spark.jars()))")?;
-        Ok(Self { program: root.join("python/tests/cluster/program.py"), python, cluster, home, jars })
+        Ok(Self { program: root.join("python/spark/tests/cluster/program.py"), python, cluster, home, jars })
     }
 
     /// Runs the program. In cluster mode its output is among the logs of the containers.

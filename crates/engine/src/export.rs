@@ -17,6 +17,8 @@ use runtime::outputs;
 use runtime::outputs::{OutputKind, Outputs};
 use runtime::score_columns::{header, quote};
 
+use crate::trained_model::TrainedModel;
+
 /// Which table of which model is written, and where to.
 #[derive(Clone, Debug)]
 pub struct ExportJob {
@@ -58,41 +60,117 @@ pub fn export(job: &ExportJob, families: &Families, interrupt: &Interrupt) -> Re
     }
     let mut files = ModelReader::open(&job.model, false)?;
     let model = families.load(&files.manifest.model)?;
-    let tables = tables(&files, &*model);
-    let table = find(&tables, job.table.as_deref(), model.missing_table())?.to_owned();
-    let derived = model.derived_table().filter(|derived| derived.name() == table);
-    let matrix = derived.as_ref().map_or(table.as_str(), |derived| derived.matrices()[0]);
-    let at = position(&files, matrix).expect("it is a matrix of the model");
-    let schema = files.manifest.schema.clone();
-    let entry = &files.manifest.matrices[at];
-    if entry.spec.storage.has_lists() {
-        return Err(Error::request(
-            format!("--table {table}: its rows are lists, which are no table"),
-            "read them from the file of weights (docs/model-format.md)",
-        ));
-    }
-    let (width, kind) = (entry.columns as usize, derived.as_ref().map_or(entry.dtype, |_| ElementType::F64));
-    let last_name = derived.as_ref().map_or("", |derived| derived.last_name());
-    let layout = TableLayout::new(&*model, matrix, width, &schema, last_name);
-    let names = if layout.has_features { files.dictionary()? } else { KeyNames::default() };
+    let table = ModelTable::open(&mut files, &*model, job.table.as_deref())?;
     let stored = if is_standard { None } else { Some(interrupt.temp_output(&job.output)) };
     let place = stored.as_ref().map_or(Path::new("-"), |stored| stored.path());
-    let mut writer = TableWriter::create(place, &job.output, &layout, kind)?;
+    let mut writer = TableWriter::create(place, &job.output, &table.layout, table.kind)?;
     let mut rows = 0;
-    let mut write = |block: &RowBlock| {
+    table.each_block(&mut files, &*model, &mut |block| {
         interrupt.check("while the table was written; it was removed")?;
         rows += block.keys.len() as u64;
-        writer.write(block, &layout, &names, &job.output)
-    };
-    match derived {
-        Some(mut derived) => derive_table(&mut files, &schema, &mut *derived, at, width, &mut write)?,
-        None => each_block(&mut files, at, |_, block| write(&block))?,
-    }
+        writer.write(block, &table, &job.output)
+    })?;
     writer.finish(&job.output)?;
     if let Some(stored) = stored {
         stored.persist(outputs::put_file(job.overwrite))?;
     }
-    Ok(ExportSummary { table, rows, columns: layout.columns, tables })
+    let ModelTable { name, layout, all, .. } = table;
+    Ok(ExportSummary { table: name, rows, columns: layout.columns, tables: all })
+}
+
+/// A table of a model in memory.
+#[derive(Clone, Debug)]
+pub struct TableRows {
+    /// Names of all columns: `feature` (if rows are features) and `key`, or `row`; then those of the values.
+    pub columns: Vec<String>,
+    /// The name of each row, if rows are features.
+    pub names: Option<Vec<String>>,
+    /// The key of each row; the last row of a table that the model makes has [`u64::MAX`].
+    pub keys: Vec<u64>,
+    /// Row-major.
+    pub values: Vec<f64>,
+}
+
+impl TrainedModel {
+    /// The names of the tables of the model.
+    pub fn table_names(&self) -> Vec<String> {
+        tables(&self.loaded.model, &*self.loaded.scoring)
+    }
+
+    /// A table of the model: a matrix, or one that the model makes of its matrices, as `coefficients`. By default the first one.
+    ///
+    /// # Errors
+    /// If the model has no such table, or the rows of the table are lists.
+    pub fn table(&self, name: Option<&str>) -> Result<TableRows, Error> {
+        let mut files = self.loaded.model.reopened()?;
+        let model = &*self.loaded.scoring;
+        let table = ModelTable::open(&mut files, model, name)?;
+        let columns = table.layout.columns.clone();
+        let mut all = TableRows { columns, names: None, keys: Vec::new(), values: Vec::new() };
+        table.each_block(&mut files, model, &mut |block| {
+            all.keys.extend(&block.keys);
+            all.values.extend(numbers(&block.values));
+            Ok(())
+        })?;
+        if table.layout.has_features {
+            let names = all.keys.iter().map(|key| table.layout.name_of(&table.names, *key));
+            all.names = Some(names.collect());
+        }
+        Ok(all)
+    }
+}
+
+/// A table of a model, before its rows are read.
+struct ModelTable {
+    name: String,
+    /// Whether the model makes it of its matrices.
+    is_derived: bool,
+    /// The matrix of its rows.
+    matrix: usize,
+    width: usize,
+    /// The type of its values.
+    kind: ElementType,
+    layout: TableLayout,
+    /// Names of keys, if rows are features.
+    names: KeyNames,
+    /// The names of all tables of the model.
+    all: Vec<String>,
+}
+
+impl ModelTable {
+    fn open(files: &mut ModelReader, model: &dyn Model, name: Option<&str>) -> Result<Self, Error> {
+        let all = tables(files, model);
+        let name = find(&all, name, model.missing_table())?.to_owned();
+        let derived = model.derived_table().filter(|derived| derived.name() == name);
+        let matrix_name = derived.as_ref().map_or(name.as_str(), |derived| derived.matrices()[0]);
+        let matrix = position(files, matrix_name).expect("it is a matrix of the model");
+        let entry = &files.manifest.matrices[matrix];
+        if entry.spec.storage.has_lists() {
+            return Err(Error::request(
+                format!("--table {name}: its rows are lists, which are no table"),
+                "read them from the file of weights (docs/model-format.md)",
+            ));
+        }
+        let width = entry.columns as usize;
+        let kind = derived.as_ref().map_or(entry.dtype, |_| ElementType::F64);
+        let last_name = derived.as_ref().map_or("", |derived| derived.last_name());
+        let layout = TableLayout::new(model, matrix_name, width, &files.manifest.schema, last_name);
+        let names = if layout.has_features { files.dictionary()? } else { KeyNames::default() };
+        Ok(Self { name, is_derived: derived.is_some(), matrix, width, kind, layout, names, all })
+    }
+
+    /// Reads the table block by block.
+    fn each_block(
+        &self,
+        files: &mut ModelReader,
+        model: &dyn Model,
+        use_block: &mut impl FnMut(&RowBlock) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(mut derived) = model.derived_table().filter(|_| self.is_derived) else {
+            return each_block(files, self.matrix, |_, block| use_block(&block));
+        };
+        derive_table(files, &self.layout.schema, &mut *derived, self.matrix, self.width, use_block)
+    }
 }
 
 /// The names of the tables of a model: its matrices, and the table that it makes of them.
@@ -199,24 +277,18 @@ impl RowReader {
 }
 
 /// The columns of a table.
-struct TableLayout<'a> {
+struct TableLayout {
     /// Whether a row is a feature, so that its name comes first.
     has_features: bool,
     /// Names of all columns.
     columns: Vec<String>,
-    schema: &'a Schema,
+    schema: Schema,
     /// The name of the row [`LAST_KEY`].
     last_name: &'static str,
 }
 
-impl<'a> TableLayout<'a> {
-    fn new(
-        model: &dyn Model,
-        matrix: &str,
-        count: usize,
-        schema: &'a Schema,
-        last_name: &'static str,
-    ) -> Self {
+impl TableLayout {
+    fn new(model: &dyn Model, matrix: &str, count: usize, schema: &Schema, last_name: &'static str) -> Self {
         let has_features = model.has_feature_rows(matrix);
         let first = if has_features { &[FEATURE, KEY][..] } else { &[ROW] };
         let values = if count == schema.label_names.len() && count > 1 {
@@ -225,7 +297,7 @@ impl<'a> TableLayout<'a> {
             model.column_names(matrix, count)
         };
         let columns = first.iter().map(|name| (*name).to_owned()).chain(values).collect();
-        Self { has_features, columns, schema, last_name }
+        Self { has_features, columns, schema: schema.clone(), last_name }
     }
 
     /// Returns the name of a feature: from the dictionary, from the columns, or the key itself.
@@ -243,12 +315,7 @@ enum TableWriter {
 
 impl TableWriter {
     /// Creates a file at `path`; `output` is where the user finds it.
-    fn create(
-        path: &Path,
-        output: &Path,
-        layout: &TableLayout<'_>,
-        kind: ElementType,
-    ) -> Result<Self, Error> {
+    fn create(path: &Path, output: &Path, layout: &TableLayout, kind: ElementType) -> Result<Self, Error> {
         if output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet")) {
             return Self::parquet(path, layout, kind);
         }
@@ -263,7 +330,7 @@ impl TableWriter {
     }
 
     #[cfg(feature = "parquet")]
-    fn parquet(path: &Path, layout: &TableLayout<'_>, kind: ElementType) -> Result<Self, Error> {
+    fn parquet(path: &Path, layout: &TableLayout, kind: ElementType) -> Result<Self, Error> {
         use data::parquet_writer::{ColumnType, ParquetWriter};
         let value = match kind {
             ElementType::F32 => ColumnType::F32,
@@ -289,13 +356,8 @@ impl TableWriter {
     }
 
     /// `output` is where the user finds the table.
-    fn write(
-        &mut self,
-        rows: &RowBlock,
-        layout: &TableLayout<'_>,
-        names: &KeyNames,
-        output: &Path,
-    ) -> Result<(), Error> {
+    fn write(&mut self, rows: &RowBlock, table: &ModelTable, output: &Path) -> Result<(), Error> {
+        let ModelTable { layout, names, .. } = table;
         match self {
             Self::Text(out) => write_text(out, rows, layout, names).map_err(Error::io("write", output)),
             #[cfg(feature = "parquet")]
@@ -318,7 +380,7 @@ impl TableWriter {
 fn write_text(
     out: &mut impl Write,
     rows: &RowBlock,
-    layout: &TableLayout<'_>,
+    layout: &TableLayout,
     names: &KeyNames,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
@@ -343,7 +405,7 @@ fn write_text(
 fn write_parquet(
     writer: &mut data::parquet_writer::ParquetWriter,
     rows: &RowBlock,
-    layout: &TableLayout<'_>,
+    layout: &TableLayout,
     names: &KeyNames,
 ) -> Result<(), Error> {
     use data::parquet_writer::ColumnData;

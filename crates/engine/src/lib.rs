@@ -25,12 +25,14 @@
 //! | module | contents |
 //! |---|---|
 //! | [`training`], [`trained_model`], [`dataset`], [`tables`] | training and models in a program; formats, families and functions |
+//! | [`algorithms`] | the algorithms and their parameters, for other programs |
 //! | [`job_file`], [`train`], [`predict`], [`evaluate`] | the jobs of the commands: read, trained, scored |
 //! | [`cluster`] | the processes of a cluster, and the clients of a master |
 //! | [`export`], [`import`], [`apply`], [`recommend`], [`reproduce`] | what else is done with a model |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
+pub mod algorithms;
 pub mod apply;
 pub mod cluster;
 mod comparison;
@@ -50,7 +52,7 @@ pub mod training;
 
 #[cfg(feature = "parquet")]
 pub use data::arrays::RecordBatch;
-pub use data::arrays::{Buffer, CsrArrays, DenseArrays, RecordAttributes};
+pub use data::arrays::{Buffer, CsrArrays, DenseArrays, Numbers, RecordAttributes};
 pub use driver::epoch_monitor::metrics_text;
 pub use driver::evaluation::Evaluation;
 pub use driver::report::{EpochLine, Report};

@@ -10,6 +10,7 @@ use driver::evaluation::Evaluation;
 use driver::report::Report;
 use job::keys::JobCommand;
 use job::{EvaluateJob, PredictJob, RawJob};
+use model::ModelReader;
 use runtime::Environment;
 use runtime::interrupt::Interrupt;
 use runtime::score::{LoadedModel, Scores};
@@ -48,6 +49,15 @@ impl TrainedModel {
         Ok(Self { loaded: Arc::new(loaded), report: None, tables })
     }
 
+    /// Reads a model directory, which may be removed then: all tables of the model are in memory.
+    pub fn load_into_memory(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let tables = Tables::default();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let reader = ModelReader::of_memory(Arc::new(model::Model::read(path.as_ref(), false)?));
+        let loaded = LoadedModel::of(reader, &tables.families, &tables.functions, threads)?;
+        Ok(Self { loaded: Arc::new(loaded), report: None, tables })
+    }
+
     /// Writes the model directory, which every command and version reads.
     ///
     /// # Errors
@@ -55,6 +65,15 @@ impl TrainedModel {
     pub fn save(&self, path: impl AsRef<Path>, overwrite: bool) -> Result<(), Error> {
         let outputs = store::TempOutputs::default();
         Ok(self.loaded.model.save(path.as_ref(), overwrite, &outputs)?)
+    }
+
+    /// What the numbers of a prediction mean.
+    pub fn output(&self) -> algo::Output {
+        self.loaded.scoring.output()
+    }
+
+    pub fn manifest(&self) -> &model::Manifest {
+        &self.loaded.model.manifest
     }
 
     /// The report of the run that trained it; `None` for a model that was loaded.
@@ -76,12 +95,14 @@ impl TrainedModel {
         self.predict_with(data, &[])
     }
 
-    /// Predicts with keys of `seraphim predict`, such as `format` or `skip_columns`.
+    /// Predicts with keys of `seraphim predict`, such as `format`, `skip_columns` or `raw_scores`.
     pub fn predict_with(&self, data: &Data, options: &[(&str, &str)]) -> Result<Scores, Error> {
         let (raw, memory) = self.raw(JobCommand::Predict, data, options, &[("output", "-")])?;
         let job = PredictJob::check(&raw)?;
         check_members(job.members, "predict")?;
-        self.in_environment(memory, |environment| self.loaded.predict(&job.input, environment))
+        self.in_environment(memory, |environment| {
+            self.loaded.predict(&job.input, job.raw_scores, environment)
+        })
     }
 
     /// The model of a recommender, for the best items of users and for similar items.

@@ -42,6 +42,7 @@ pub struct Training {
     from: Option<PathBuf>,
     tables: Tables,
     on_epoch: Option<EpochCallback>,
+    interrupt: Interrupt,
 }
 
 impl Debug for Training {
@@ -65,6 +66,7 @@ impl Training {
             from: None,
             tables: Tables::default(),
             on_epoch: None,
+            interrupt: Interrupt::new(),
         }
     }
 
@@ -109,6 +111,13 @@ impl Training {
         self
     }
 
+    /// Ends training at the next step when `interrupt` is raised: the model so far is the result.
+    #[must_use]
+    pub fn stopped_by(mut self, interrupt: &Interrupt) -> Self {
+        self.interrupt = interrupt.clone();
+        self
+    }
+
     /// Trains on `data`.
     ///
     /// # Errors
@@ -139,15 +148,14 @@ impl Training {
             }
             job.checkpoints.every = CheckpointEvery::Off;
         }
-        let interrupt = Interrupt::new();
         let formats = self.tables.formats.clone().with_memory(memory);
         let environment = Environment {
             formats: &formats,
             families: &self.tables.families,
             functions: &self.tables.functions,
-            interrupt: &interrupt,
+            interrupt: &self.interrupt,
         };
-        let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: interrupt.clone() };
+        let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: self.interrupt.clone() };
         let (report, model) = local::train_in_memory(&job, environment, Arc::new(listener))?;
         let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
         let (reader, tables) = (ModelReader::of_memory(Arc::new(model)), self.tables.clone());

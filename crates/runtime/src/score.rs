@@ -362,22 +362,32 @@ impl LoadedModel {
         Ok(())
     }
 
-    /// The numbers of all records, in the order of the input.
-    pub fn predict(&self, input: &Input, environment: Environment<'_>) -> Result<Scores, Error> {
+    /// The numbers of all records, in the order of the input; raw scores are those before they become probabilities.
+    pub fn predict(
+        &self,
+        input: &Input,
+        is_raw: bool,
+        environment: Environment<'_>,
+    ) -> Result<Scores, Error> {
         let (manifest, scoring) = (&self.model.manifest, &*self.scoring);
         let opened = OpenedInput::open(input, manifest, scoring, LabelRule::Real, environment)??;
         let names = &self.model.manifest.schema.label_names;
+        let of_class = if is_raw { "score" } else { "probability" };
         let columns = match self.scoring.output() {
             Output::Classes(classes) => classes
                 .iter()
-                .map(|&class| format!("probability_{}", labels::text(f64::from(class), names)))
+                .map(|&class| format!("{of_class}_{}", labels::text(f64::from(class), names)))
                 .collect(),
             output => output.names().into_iter().map(str::to_owned).collect(),
         };
         let mut values = Vec::new();
         let work = |scorer: &mut dyn Scorer, agent: &mut dyn Agent, batch: &Batch| {
             let mut out = Vec::new();
-            scorer.predict(agent, batch, &mut out)?;
+            if is_raw {
+                scorer.raw_scores(agent, batch, &mut out)?;
+            } else {
+                scorer.predict(agent, batch, &mut out)?;
+            }
             Ok(out)
         };
         let mut totals = Totals::default();

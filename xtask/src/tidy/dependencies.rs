@@ -124,7 +124,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("seraphim", PROGRAM),
     // A test of all state machines. Only this crate may switch on their features `fault-injection`.
     (SIMULATION, PROGRAM),
-    ("python", &["engine"]),
+    // Conversions only; the command line comes with the Python package.
+    ("python", &["engine", "seraphim"]),
     (
         "benchmarks",
         &["math", "data", "matrix", "wasm", "algo", "families", "rpc", "server", "worker", "seraphim"],

@@ -42,6 +42,8 @@ pub enum Arrays {
 pub struct RecordAttributes {
     /// Labels; empty if there are none, which is enough for predictions.
     pub labels: Buffer<f64>,
+    /// Names of classes, of which `labels` are the positions; empty if labels are numbers.
+    pub label_names: Vec<String>,
     /// Weights, at least 0; empty if all are 1.
     pub weights: Buffer<f32>,
     /// Groups, for metrics within groups; empty if there are none.
@@ -68,12 +70,52 @@ pub struct CsrArrays {
 #[derive(Clone, Debug, Default)]
 pub struct DenseArrays {
     /// The rows, one after the other: `n x d` numbers.
-    pub values: Buffer<f32>,
+    pub values: Numbers,
     /// The number of columns, `d`, above 0.
     pub columns: usize,
     /// Names of the columns: `d` names, or none, in which case columns are numbered.
     pub names: Vec<String>,
     pub attributes: RecordAttributes,
+}
+
+/// Numbers of single or double precision. Models keep single precision; a column of doubles that are close together and
+/// far from 0 is counted from one of them, as in files.
+#[derive(Clone, Debug)]
+pub enum Numbers {
+    F32(Buffer<f32>),
+    F64(Buffer<f64>),
+}
+
+impl Numbers {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::F32(values) => 4 * values.len(),
+            Self::F64(values) => 8 * values.len(),
+        }
+    }
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self::F32(Buffer::default())
+    }
+}
+
+impl<T: Into<Buffer<f32>>> From<T> for Numbers {
+    fn from(values: T) -> Self {
+        Self::F32(values.into())
+    }
 }
 
 /// Arrays by the name that a job gives them.
@@ -120,7 +162,7 @@ impl Arrays {
                     + 4 * (rows.values.len() + rows.fields.len())
                     + attributes(&rows.attributes)
             }
-            Self::Dense(rows) => 4 * rows.values.len() + attributes(&rows.attributes),
+            Self::Dense(rows) => rows.values.size_bytes() + attributes(&rows.attributes),
             #[cfg(feature = "parquet")]
             Self::Arrow(batches) => batches.iter().map(RecordBatch::get_array_memory_size).sum(),
         };

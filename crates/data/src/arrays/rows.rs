@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Arrays, CsrArrays, DenseArrays, RecordAttributes};
+use super::{Arrays, CsrArrays, DenseArrays, Numbers, RecordAttributes};
 use crate::columns::{
-    Attributes, Cell, ColumnDescription, ColumnPlan, Number, NumberForm, RecordBuilder, Role, Row,
-    TableDescription, ValueKind, plan,
+    Attributes, Cell, ColumnDescription, ColumnPlan, LabelScan, Number, NumberForm, NumberSample,
+    RecordBuilder, Role, Row, SAMPLE_ROWS, TableDescription, ValueKind, plan,
 };
 use crate::format::{FormatContext, OpenFormat, RecordReader, RowGroupFormat};
 use crate::input::Input;
 use crate::key_names::KeyNames;
 use crate::lines::ENTRY_LIMIT;
+use crate::number::parse_f64;
 use crate::options::{FormatOptions, InputPurpose};
 use crate::schema::Schema;
 use crate::sink::Sink;
@@ -35,6 +36,12 @@ fn check_attributes(attributes: &RecordAttributes, record_count: usize) -> Resul
     check_length("weights", attributes.weights.len(), record_count, "records")?;
     check_length("groups", attributes.groups.len(), record_count, "records")?;
     check_length("times", attributes.times.len(), record_count, "records")?;
+    let class_count = attributes.label_names.len();
+    let is_class = |label: f64| label >= 0.0 && label < class_count as f64 && label.fract() == 0.0;
+    let labels = if class_count == 0 { &[][..] } else { &*attributes.labels };
+    if let Some(r) = labels.iter().position(|label| !is_class(*label)) {
+        return Err(format!("the label of record {r} is {}; there are {class_count} names", labels[r]));
+    }
     if let Some(r) = attributes.times.iter().position(|time| !time.is_finite()) {
         return Err(format!("the time of record {r} is {}; times are finite", attributes.times[r]));
     }
@@ -106,12 +113,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         return Err(Error::BadOption { option, reason });
     }
     let arrays: Vec<Arrays> = context.files.iter().filter_map(|file| file.arrays().cloned()).collect();
-    let has_labels = |arrays: &Arrays| match arrays {
-        Arrays::Csr(rows) => !rows.attributes.labels.is_empty(),
-        Arrays::Dense(rows) => !rows.attributes.labels.is_empty(),
-        #[cfg(feature = "parquet")]
-        Arrays::Arrow(_) => false,
-    };
+    let has_labels = |arrays: &Arrays| attributes(arrays).is_some_and(|own| !own.labels.is_empty());
     // Predictions need no labels.
     let is_optional = options.purpose == InputPurpose::Prediction;
     let needs_labels =
@@ -129,13 +131,47 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
         plan.get_or_insert(own);
     }
     let plan = plan.expect("there is an input");
-    let schema = context.trained_schema.unwrap_or(&plan.schema).clone();
+    let mut schema = context.trained_schema.unwrap_or(&plan.schema).clone();
+    if context.trained_schema.is_none() && needs_labels {
+        schema.label_names = label_names(context, &arrays)?;
+    }
+    let classes = arrays.iter().map(|arrays| classes(arrays, &schema)).collect();
     Ok(OpenFormat::RowGroups(Box::new(Rows {
         arrays: arrays.into(),
+        classes,
         plan: Arc::new(plan),
         schema,
         has_labels: needs_labels,
     })))
+}
+
+fn attributes(arrays: &Arrays) -> Option<&RecordAttributes> {
+    match arrays {
+        Arrays::Csr(rows) => Some(&rows.attributes),
+        Arrays::Dense(rows) => Some(&rows.attributes),
+        #[cfg(feature = "parquet")]
+        Arrays::Arrow(_) => None,
+    }
+}
+
+/// The sorted names of the labels of all arrays; empty if labels are numbers.
+fn label_names(context: &FormatContext<'_>, arrays: &[Arrays]) -> Result<Vec<String>, Error> {
+    let mut scan = LabelScan::new("labels", context.options, None)?;
+    for (file, arrays) in context.files.iter().zip(arrays) {
+        for name in attributes(arrays).iter().flat_map(|own| &own.label_names) {
+            scan.add(file.name(), name.as_bytes())?;
+        }
+    }
+    scan.finish()
+}
+
+/// The label that each of the arrays' own label names means: a class of the model, or the number that the name is.
+fn classes(arrays: &Arrays, schema: &Schema) -> Vec<Option<f64>> {
+    let class = |name: &String| match &schema.label_names[..] {
+        [] => parse_f64(name.as_bytes()),
+        names => names.binary_search(name).ok().map(|class| class as f64),
+    };
+    attributes(arrays).iter().flat_map(|own| &own.label_names).map(class).collect()
 }
 
 /// The first names.
@@ -159,9 +195,9 @@ fn plan_of(
         uses_fields: options.uses_fields,
         key_limit: options.key_limit,
         interactions: options.interactions.clone(),
+        subtracts_origins: options.subtracts_origins,
         ..FormatOptions::default()
     };
-    let column = |name: String| ColumnDescription::new(name, ValueKind::Number);
     let Arrays::Dense(rows) = arrays else {
         let entries = ColumnDescription::new("features".to_owned(), ValueKind::PairList);
         let options = FormatOptions { interactions: Vec::new(), ..options };
@@ -190,7 +226,12 @@ fn plan_of(
         _ if is_named => rows.names.clone(),
         _ => own(),
     };
-    let table = TableDescription::new(file, names.into_iter().map(column).collect(), &options)?;
+    let column = |(at, name): (usize, String)| ColumnDescription {
+        origin: origin(rows, at),
+        ..ColumnDescription::new(name, ValueKind::Number)
+    };
+    let columns = names.into_iter().enumerate().map(column).collect();
+    let table = TableDescription::new(file, columns, &options)?;
     let mut plan = plan(&table, &options, trained)?;
     if let Some(text) = plan.columns.iter().find(|column| !matches!(column.role, Role::Numeric(_))) {
         let difference =
@@ -204,9 +245,18 @@ fn plan_of(
     Ok(plan)
 }
 
+/// The origin of a column, as its first numbers show it. Those of single precision have lost what an origin would keep.
+fn origin(rows: &DenseArrays, column: usize) -> f64 {
+    let Numbers::F64(values) = &rows.values else { return 0.0 };
+    let column = values.iter().skip(column).step_by(rows.columns);
+    NumberSample::of(column.take(SAMPLE_ROWS).copied()).origin()
+}
+
 /// Opened rows.
 struct Rows {
     arrays: Arc<[Arrays]>,
+    /// What the label names of each of the arrays mean.
+    classes: Arc<[Vec<Option<f64>>]>,
     plan: Arc<ColumnPlan>,
     schema: Schema,
     has_labels: bool,
@@ -229,6 +279,7 @@ impl RowGroupFormat for Rows {
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error> {
         Ok(Box::new(RowReader {
             arrays: Arc::clone(&self.arrays),
+            classes: Arc::clone(&self.classes),
             names: files.iter().map(|file| file.name().to_owned()).collect(),
             records: RecordBuilder::new(&self.plan, &self.schema),
             plan: Arc::clone(&self.plan),
@@ -241,6 +292,7 @@ impl RowGroupFormat for Rows {
 
 struct RowReader {
     arrays: Arc<[Arrays]>,
+    classes: Arc<[Vec<Option<f64>>]>,
     names: Vec<String>,
     plan: Arc<ColumnPlan>,
     records: RecordBuilder,
@@ -263,21 +315,27 @@ impl RecordReader for RowReader {
                 continue;
             };
             let file = self.current.0;
-            let (mut row, attributes) = match &self.arrays[file] {
-                Arrays::Csr(rows) => {
-                    (MemoryRow { entries: Some((rows, r)), values: &[], at: 0 }, &rows.attributes)
-                }
+            let (cells, attributes) = match &self.arrays[file] {
+                Arrays::Csr(rows) => (Cells::Entries(rows, r), &rows.attributes),
                 Arrays::Dense(rows) => {
-                    let values = &rows.values[r * rows.columns..][..rows.columns];
-                    (MemoryRow { entries: None, values, at: 0 }, &rows.attributes)
+                    let range = r * rows.columns..(r + 1) * rows.columns;
+                    let cells = match &rows.values {
+                        Numbers::F32(values) => Cells::F32(&values[range]),
+                        Numbers::F64(values) => Cells::F64(&values[range]),
+                    };
+                    (cells, &rows.attributes)
                 }
                 #[cfg(feature = "parquet")]
                 Arrays::Arrow(_) => panic!("tables have a reader of their own"),
             };
-            let record = self.records.push(&self.plan, &mut row, sink.builder()).map(|_| Attributes {
-                label: attributes.labels.get(r).filter(|_| self.has_labels).copied(),
-                weight: attributes.weights.get(r).copied().unwrap_or(1.0),
-                group: attributes.groups.get(r).copied(),
+            let mut row = MemoryRow { cells, at: 0 };
+            let record = self.records.push(&self.plan, &mut row, sink.builder());
+            let record = record.and_then(|_| {
+                Ok(Attributes {
+                    label: self.label(attributes, file, r)?,
+                    weight: attributes.weights.get(r).copied().unwrap_or(1.0),
+                    group: attributes.groups.get(r).copied(),
+                })
             });
             if let Some(&time) = attributes.times.get(r) {
                 sink.builder().set_time(time);
@@ -298,10 +356,29 @@ impl RecordReader for RowReader {
     }
 }
 
-/// A row of numbers, or the entries of a sparse one.
+impl RowReader {
+    fn label(&self, attributes: &RecordAttributes, file: usize, r: usize) -> Result<Option<f64>, LineError> {
+        let Some(&label) = attributes.labels.get(r).filter(|_| self.has_labels) else { return Ok(None) };
+        let names = &attributes.label_names;
+        if names.is_empty() {
+            return Ok(Some(label));
+        }
+        let expected = || LineError::with_actual(0, "a label of training", names[label as usize].clone());
+        self.classes[file][label as usize].map(Some).ok_or_else(expected)
+    }
+}
+
+/// The cells of a row.
+#[derive(Clone, Copy)]
+enum Cells<'a> {
+    /// One cell, with all entries of a sparse row.
+    Entries(&'a CsrArrays, usize),
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
 struct MemoryRow<'a> {
-    entries: Option<(&'a CsrArrays, usize)>,
-    values: &'a [f32],
+    cells: Cells<'a>,
     /// The next column.
     at: usize,
 }
@@ -316,10 +393,12 @@ impl<'a> Row for MemoryRow<'a> {
     fn next_cell(&mut self) -> Result<Option<(usize, MemoryCell<'a>)>, LineError> {
         let at = self.at;
         self.at += 1;
-        let value = self.values.get(at).copied();
-        let entries = self.entries.filter(|_| at == 0);
-        let cell = MemoryCell { at, value: value.unwrap_or(f32::NAN), entries };
-        Ok((value.is_some() || entries.is_some()).then_some((at, cell)))
+        let value = match self.cells {
+            Cells::Entries(..) => (at == 0).then_some(f64::NAN),
+            Cells::F32(values) => values.get(at).map(|value| f64::from(*value)),
+            Cells::F64(values) => values.get(at).copied(),
+        };
+        Ok(value.map(|value| (at, MemoryCell { at, value, cells: self.cells })))
     }
 }
 
@@ -327,8 +406,8 @@ impl<'a> Row for MemoryRow<'a> {
 struct MemoryCell<'a> {
     at: usize,
     /// NaN for a missing value.
-    value: f32,
-    entries: Option<(&'a CsrArrays, usize)>,
+    value: f64,
+    cells: Cells<'a>,
 }
 
 impl Cell for MemoryCell<'_> {
@@ -338,9 +417,10 @@ impl Cell for MemoryCell<'_> {
 
     #[inline]
     fn number(&self, _form: NumberForm) -> Number {
-        if self.value.is_finite() {
-            Number::Finite(self.value)
-        } else if self.value.is_nan() {
+        let value = self.value as f32;
+        if value.is_finite() {
+            Number::Finite(value)
+        } else if value.is_nan() {
             Number::Missing
         } else {
             Number::TooLarge
@@ -348,7 +428,7 @@ impl Cell for MemoryCell<'_> {
     }
 
     fn double(&self, _form: NumberForm) -> Option<f64> {
-        Some(f64::from(self.value)).filter(|value| value.is_finite())
+        Some(self.value).filter(|value| value.is_finite())
     }
 
     fn time(&self) -> Option<f64> {
@@ -364,7 +444,10 @@ impl Cell for MemoryCell<'_> {
     }
 
     fn push_entries(&self, keep_zeros: bool, out: &mut BatchBuilder) -> Result<(), LineError> {
-        self.entries.map_or(Ok(()), |(rows, r)| push_sparse(rows, r, keep_zeros, out))
+        match self.cells {
+            Cells::Entries(rows, r) => push_sparse(rows, r, keep_zeros, out),
+            Cells::F32(_) | Cells::F64(_) => Ok(()),
+        }
     }
 
     fn describe(&self) -> String {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Arrays, Buffer, CsrArrays, DenseArrays, MemoryInputs, RecordAttributes};
+use super::{Arrays, Buffer, CsrArrays, DenseArrays, MemoryInputs, Numbers, RecordAttributes};
 use crate::format::testing::{Row, open_arrays, options, rows, rows_of};
-use crate::{Batch, Error, FormatOptions, FormatTable, Source, SourceConfig};
+use crate::{Batch, Error, FormatOptions, FormatTable, LabelRule, Schema, Source, SourceConfig};
 
 fn attributes(labels: &[f64]) -> RecordAttributes {
     RecordAttributes { labels: labels.into(), ..RecordAttributes::default() }
@@ -62,11 +62,53 @@ fn numbers_of_another_owner_are_read_where_they_are_and_it_is_kept_until_the_end
         }
     }
     let numbers: Arc<[f32]> = [9.0, 1.0, 0.0, 3.0, f32::NAN, 5.0, 6.0].into();
-    let borrowed = DenseArrays { values: Buffer::new(Owner(Arc::clone(&numbers))), ..dense() };
-    assert_eq!(borrowed.values.as_ptr(), numbers[1..].as_ptr());
+    let borrowed = DenseArrays { values: Buffer::new(Owner(Arc::clone(&numbers))).into(), ..dense() };
+    let Numbers::F32(values) = &borrowed.values else { panic!("they stay what they are") };
+    assert_eq!(values.as_ptr(), numbers[1..].as_ptr());
     let own = read(Arrays::Dense(dense()), &options(), 1).unwrap();
     assert_eq!(read(Arrays::Dense(borrowed), &options(), 1).unwrap(), own);
     assert_eq!(Arc::strong_count(&numbers), 1, "the owner is dropped with the last clone");
+}
+
+#[test]
+fn doubles_that_are_close_together_keep_their_digits() {
+    let values = [1_764_200_009.0, 0.1, 1_764_200_001.0, f64::NAN];
+    let doubles = DenseArrays { values: Numbers::F64(values.into()), columns: 2, ..dense() };
+    let with_origins = FormatOptions { subtracts_origins: true, ..options() };
+    let expected = rows("dense", &with_origins, "1,1764200009,.1\n0,1764200001,\n").unwrap();
+    assert_eq!(read(Arrays::Dense(doubles.clone()), &with_origins, 1).unwrap(), expected);
+    let too_large = DenseArrays { values: Numbers::F64([1e39; 4].into()), ..doubles };
+    let error = read(Arrays::Dense(too_large), &options(), 1).unwrap_err().to_string();
+    assert!(error.contains("a finite number within the range of f32"), "{error}");
+}
+
+#[test]
+fn labels_may_have_names_and_those_of_the_model_are_searched_in_them() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let named = |label_names: &[&str]| {
+        let attributes = RecordAttributes { label_names: names(label_names), ..attributes(&[1.0, 0.0]) };
+        Arrays::Dense(DenseArrays { attributes, ..dense() })
+    };
+    let options = FormatOptions { label_rule: LabelRule::Class, ..options() };
+    let labels = |arrays: Arrays, trained: Option<&Schema>| -> Result<Vec<f64>, Error> {
+        let source = open_arrays("rows", arrays, &options, trained)?;
+        let mut reader = source.reader(source.splits(1).remove(0))?;
+        let mut batch = Batch::default();
+        reader.next_batch(10, &mut batch)?;
+        Ok(batch.labels)
+    };
+    let schema = open_arrays("rows", named(&["no", "yes"]), &options, None).unwrap().schema().clone();
+    assert_eq!(schema.label_names, ["no", "yes"]);
+    assert_eq!(labels(named(&["no", "yes"]), None).unwrap(), [1.0, 0.0]);
+    assert_eq!(labels(named(&["yes", "no"]), Some(&schema)).unwrap(), [0.0, 1.0]);
+    assert_eq!(labels(named(&["7", "3"]), None).unwrap(), [3.0, 7.0], "numbers stay numbers");
+    let error = labels(named(&["no", "maybe"]), Some(&schema)).unwrap_err().to_string();
+    assert!(error.contains("a label of training") && error.contains("maybe"), "{error}");
+    let error = labels(named(&["no"]), None).unwrap_err().to_string();
+    assert!(error.contains("the label of record 0 is 1; there are 1 names"), "{error}");
+    let real = FormatOptions { label_rule: LabelRule::Real, ..options.clone() };
+    let error = open_arrays("rows", named(&["no", "yes"]), &real, None).err().unwrap().to_string();
+    assert!(error.contains("this algorithm needs numbers"), "{error}");
 }
 
 #[test]
@@ -88,6 +130,7 @@ fn tasks_share_rows_and_read_each_once_with_its_weight_and_group() {
         offsets: (0..=count).collect(),
         features: (0..count).collect(),
         attributes: RecordAttributes {
+            label_names: Vec::new(),
             labels: (0..count).map(|i| (i % 2) as f64).collect(),
             weights: (0..count).map(|i| 1.0 + (i % 3) as f32).collect(),
             groups: (0..count).map(|i| i / 10).collect(),

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::algo::{AlgorithmRow, Families, ParamSpec};
 use engine::{Error, Exit};
-use serde_json::{Value, json};
 
 use super::{print_json, print_text};
 
@@ -34,8 +33,8 @@ pub(super) fn run(matches: &ArgMatches, families: &Families) -> Result<Exit, Err
     }
     if matches.get_flag("json") {
         match chosen {
-            Some(row) => print_json(&value_of(row))?,
-            None => print_json(&families.algorithms().map(value_of).collect::<Vec<_>>())?,
+            Some(row) => print_json(&engine::algorithms::row_as_json(row))?,
+            None => print_json(&engine::algorithms::as_json(families))?,
         }
     } else if matches.get_flag("markdown") {
         let rows = chosen.map_or_else(|| families.algorithms().collect(), |row| vec![row]);
@@ -55,17 +54,6 @@ fn settings<'a>(pairs: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
             Ok((name.to_owned(), value.to_owned()))
         })
         .collect()
-}
-
-fn value_of(row: &AlgorithmRow) -> Value {
-    let parameters: Vec<Value> = row
-        .parameters
-        .iter()
-        .map(|p| {
-            json!({"name": p.name, "type": p.kind.describe(), "default": p.default, "unit": p.unit, "meaning": row.help_text(p)})
-        })
-        .collect();
-    json!({"name": row.name, "title": row.title, "parameters": parameters})
 }
 
 fn table(families: &Families) -> String {

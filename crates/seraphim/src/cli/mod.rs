@@ -30,6 +30,7 @@ mod train;
 mod worker;
 mod yarn;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
@@ -53,26 +54,33 @@ pub fn run_algorithm<A: Algorithm>() -> ExitCode {
 
 /// Like [`run`], with tables that have further rows.
 pub fn run_with(tables: &Tables) -> ExitCode {
+    run_arguments(std::env::args_os(), tables).into()
+}
+
+/// Like [`run_with`], on these arguments, the name of the program first.
+pub fn run_arguments(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    tables: &Tables,
+) -> Exit {
     let Tables { formats, families, functions } = tables;
-    let matches = match command().try_get_matches() {
+    let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are not errors. A failed print is ignored, since the terminal may be closed.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
     };
     machine::raise_file_limit();
     let interrupt = Interrupt::install();
-    let exit = match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt }) {
+    match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt }) {
         Ok(exit) => exit,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
             print_error(&error);
             error.exit()
         }
-    };
-    exit.into()
+    }
 }
 
 /// Returns the definition of the whole command line.

@@ -167,8 +167,9 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
     let value = |r: usize, c: usize| {
         ((r * 7 + c * 3) % 11) as f32 + if r.is_multiple_of(2) { 4.0 * c as f32 } else { 0.0 }
     };
+    let values: Vec<f32> = (0..300).flat_map(|r| (0..4).map(move |c| value(r, c))).collect();
     let rows = DenseArrays {
-        values: (0..300).flat_map(|r| (0..4).map(move |c| value(r, c))).collect(),
+        values: values.clone().into(),
         columns: 4,
         attributes: RecordAttributes {
             labels: (0..300).map(|r| f64::from(r % 2)).collect(),
@@ -186,7 +187,7 @@ fn dense_rows_predict_as_the_text_with_the_same_numbers() {
     assert!(model.evaluate(&rows.clone().into()).unwrap().metrics["auc"] > 0.99);
     let narrow = DenseArrays {
         columns: 3,
-        values: rows.values[..300].into(),
+        values: values[..300].into(),
         attributes: RecordAttributes::default(),
         ..rows
     };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the wheel, installs it with what the tests need, and runs them: test.sh [FOLDER], where FOLDER is the Maven
-# project [default: ../jvm]. PYTHON names the interpreter; it should be one of a virtual environment. SERAPHIM_BIN names
+# project [default: ../../jvm]. PYTHON names the interpreter; it should be one of a virtual environment. SERAPHIM_BIN names
 # the program; without it the tests that need it are skipped, and print a line that begins with SKIPPED.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

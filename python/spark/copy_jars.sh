@@ -1,8 +1,8 @@
 #!/bin/sh
-# Copies the jars into the package: copy_jars.sh [FOLDER], where FOLDER is the Maven project [default: ../jvm].
+# Copies the jars into the package: copy_jars.sh [FOLDER], where FOLDER is the Maven project [default: ../../jvm].
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-maven=${1:-$here/../jvm}
+maven=${1:-$here/../../jvm}
 jars=$here/src/seraphim_spark/jars
 
 # Prints the one jar that a pattern matches, without the jars of tests and sources.

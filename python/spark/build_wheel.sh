@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds dist/seraphim_spark-*.whl with the jars inside: build_wheel.sh [FOLDER], where FOLDER is the Maven project
-# [default: ../jvm]. PYTHON names the interpreter, which has pip.
+# [default: ../../jvm]. PYTHON names the interpreter, which has pip.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/copy_jars.sh" "$@"
