@@ -11,12 +11,13 @@ use anyhow::{Context as _, Result, bail};
 use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
 use crate::{
-    bits, docs, fuzz, jvm, kill, kubernetes, manifests, metadata, mutants, python, spark, stores, tidy, yarn,
+    bits, docs, fuzz, jvm, kill, kubernetes, manifests, metadata, mutants, python, spark, stores, tidy,
+    wheel, yarn,
 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
-    /// Also kill processes of trainings, run longer fuzzing, the benchmarks in their quick form, and mutants of the changed code.
+    /// Also kill processes of trainings, run fuzzing, the benchmarks in their quick form, and mutants of the changed code.
     slow: bool,
     /// Treat a skipped test as a failure.
     no_skips: bool,
@@ -45,8 +46,7 @@ pub(crate) const PACKAGES: &str = "--workspace --exclude simulation --features w
 /// The test that needs `fault-injection`. Third-party packages are those of [`PACKAGES`], because all packages are chosen.
 const TESTS_WITH_FAULT_INJECTION: &str = "--test simulation";
 
-const FUZZ_SECONDS: u64 = 5;
-const FUZZ_SECONDS_SLOW: u64 = 60;
+const FUZZ_SECONDS: u64 = 60;
 
 /// Examples and the arguments to run them with. `None`: the example measures speed, so it is only compiled.
 const EXAMPLES: &[(&str, Option<&str>)] = &[
@@ -130,6 +130,7 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "tests and doctests", run: tests },
     CiStage { name: "jvm", run: jvm::run },
     CiStage { name: "python", run: python::run },
+    CiStage { name: "wheel", run: wheel::run },
     CiStage { name: "spark", run: spark::run_shortly },
     CiStage { name: "yarn", run: yarn::run },
     CiStage { name: "simulation", run: |root| with_all(root, "test", TESTS_WITH_FAULT_INJECTION).run() },
@@ -137,13 +138,6 @@ const STAGES: &[CiStage] = &[
     CiStage { name: "api docs", run: api_docs },
     CiStage { name: "docs", run: |root| docs::run(root, docs::PageMode::Check) },
 ];
-
-/// The stage that runs beside others, because it has a target folder of its own, and those do not use all cores: tests
-/// with Spark and Hadoop wait a third of their time.
-const BACKGROUND_STAGE: CiStage =
-    CiStage { name: "fuzz", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS).silently()) };
-/// The first of the stages beside which it runs.
-const BACKGROUND_START: &str = "jvm";
 
 const SLOW_STAGES: &[CiStage] = &[
     CiStage {
@@ -154,7 +148,7 @@ const SLOW_STAGES: &[CiStage] = &[
     CiStage { name: "kubernetes", run: kubernetes::run },
     CiStage { name: "cut connections of Spark", run: jvm::run_cut_connections },
     CiStage { name: "bits of other machines", run: bits::run },
-    CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
+    CiStage { name: "fuzz", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS)) },
     CiStage {
         name: "mutants of Parquet files",
         run: |root| {
@@ -175,24 +169,12 @@ pub(crate) fn run(root: &Path, request: CiOptions) -> Result<()> {
     skipped::clear(root)?;
     let start = Instant::now();
     let mut times: Vec<StageTime> = Vec::new();
-    let outcome: Result<()> = std::thread::scope(|scope| {
-        let mut background = None;
-        for stage in STAGES {
-            if stage.name == BACKGROUND_START {
-                println!("\n== {} begins, beside the following steps", BACKGROUND_STAGE.name);
-                background = Some(scope.spawn(|| BACKGROUND_STAGE.run_timed(root)));
-            }
-            println!("\n== {}", stage.name);
-            stage.run_timed(root).add_to(&mut times)?;
-        }
-        if let Some(thread) = background {
-            thread.join().expect("a stage does not panic").add_to(&mut times)?;
-        }
-        for stage in slow {
-            println!("\n== {}", stage.name);
-            stage.run_timed(root).add_to(&mut times)?;
-        }
-        Ok(())
+    let outcome = STAGES.iter().chain(slow).try_for_each(|stage| {
+        println!("\n== {}", stage.name);
+        let begin = Instant::now();
+        let ended = (stage.run)(root).with_context(|| format!("step {:?}", stage.name));
+        times.push((stage.name, begin.elapsed()));
+        ended
     });
     print_times(&times, start.elapsed());
     outcome?;
@@ -204,32 +186,10 @@ pub(crate) fn run(root: &Path, request: CiOptions) -> Result<()> {
 /// The name of a stage, and how long it took.
 type StageTime = (&'static str, Duration);
 
-/// How a stage has ended.
-struct StageOutcome {
-    time: StageTime,
-    result: Result<()>,
-}
-
-impl CiStage {
-    fn run_timed(&self, root: &Path) -> StageOutcome {
-        let start = Instant::now();
-        let result = (self.run)(root).with_context(|| format!("step {:?}", self.name));
-        StageOutcome { time: (self.name, start.elapsed()), result }
-    }
-}
-
-impl StageOutcome {
-    fn add_to(self, times: &mut Vec<StageTime>) -> Result<()> {
-        times.push(self.time);
-        self.result
-    }
-}
-
 fn print_times(times: &[StageTime], total: Duration) {
     println!("\n{:<24} {:>8}", "step", "seconds");
     for (name, time) in times {
-        let beside = if *name == BACKGROUND_STAGE.name { " (beside)" } else { "" };
-        println!("{:<24} {:>8.1}", format!("{name}{beside}"), time.as_secs_f64());
+        println!("{name:<24} {:>8.1}", time.as_secs_f64());
     }
     println!("{:<24} {:>8.1}", "total", total.as_secs_f64());
 }

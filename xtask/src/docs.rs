@@ -3,14 +3,15 @@
 //! It executes blocks that begin with ```` ```sh run ```` or ```` ```python run ````. The blocks of one document run in
 //! order and in one folder: a fresh copy of the files of the project, which blocks may change. `seraphim` is the binary
 //! of the dev profile. `cargo run --release -- ...` runs the same binary, so nothing is built for it. A Python block is
-//! skipped with a message if a module that it imports is missing (`PYTHON` names the interpreter, default `python3`).
+//! skipped with a message if a module that it imports is missing (the interpreter is that of `cargo xtask wheel`, if
+//! there is one; else `PYTHON` names it, default `python3`).
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::command::{Cmd, is_available};
-use crate::{ci, metadata, tree};
+use crate::{ci, metadata, tree, wheel};
 
 /// What to do with pages that are generated from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +138,7 @@ fn run_block(block: &Block, folder: &Path, path: &std::ffi::OsStr) -> Result<boo
     for line in block.code.lines() {
         println!("   {line}");
     }
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = python();
     let command = match block.language {
         Language::Shell => Cmd::new("bash", folder).args(["-euo", "pipefail", "-c", &block.code]),
         Language::Python => {
@@ -153,6 +154,16 @@ fn run_block(block: &Block, folder: &Path, path: &std::ffi::OsStr) -> Result<boo
     };
     command.env("PATH", path).run_quietly()?;
     Ok(true)
+}
+
+/// The interpreter with the package of this project, if it was built; else `PYTHON`, or `python3`.
+fn python() -> String {
+    let target = std::env::current_dir().map(|root| metadata::target_folder(&root));
+    let installed = target.ok().and_then(Result::ok).map(|target| wheel::interpreter(&target));
+    match installed.filter(|python| python.exists()) {
+        Some(python) => python.display().to_string(),
+        None => std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()),
+    }
 }
 
 /// Modules that Python code imports: the first word after `import` or `from`.

@@ -30,23 +30,12 @@ const INPUT_LIMIT_BYTES: u32 = 4096;
 pub(crate) struct FuzzOptions {
     seconds: u64,
     targets: Vec<String>,
-    /// Whether the output of the programs is part of an error and printed only then, because other steps print meanwhile.
-    is_silent: bool,
 }
 
 impl FuzzOptions {
     /// Every target for this time.
     pub(crate) fn all(seconds: u64) -> Self {
-        Self { seconds, targets: Vec::new(), is_silent: false }
-    }
-
-    /// The same without output.
-    pub(crate) fn silently(self) -> Self {
-        Self { is_silent: true, ..self }
-    }
-
-    fn execute(&self, command: Cmd) -> Result<()> {
-        if self.is_silent { command.output().map(drop) } else { command.run() }
+        Self { seconds, targets: Vec::new() }
     }
 
     /// Parses the words after `fuzz`.
@@ -77,13 +66,13 @@ pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     }
     if !is_available("c++", &["--version"]) {
         println!("skipped: no C++ compiler (libFuzzer needs one); replaying the kept corpus instead");
-        return request.execute(Cmd::cargo(&folder, "test --locked"));
+        return Cmd::cargo(&folder, "test --locked").run();
     }
     let host = host_triple(root)?;
     // With --target, build scripts and macros are built without the flags.
     let built = folder.join("target");
     let build = Cmd::cargo(&folder, "build --locked --release --bins --target").args([&host]);
-    request.execute(build.env("RUSTFLAGS", RUSTFLAGS).env("CARGO_TARGET_DIR", &built))?;
+    build.env("RUSTFLAGS", RUSTFLAGS).env("CARGO_TARGET_DIR", &built).run()?;
     let programs = built.join(&host).join("release");
     let is_selected = |name: &&String| request.targets.is_empty() || request.targets.contains(name);
     let selected: Vec<&String> = known.iter().filter(is_selected).collect();
@@ -123,8 +112,8 @@ fn run_target(
             "-verbosity=0".to_owned(),
         ])
         .args([grown, folder.join("corpus").join(target)]);
-    request
-        .execute(command)
+    command
+        .run()
         .with_context(|| format!("fuzz target {target:?}: the input lies in fuzz/artifacts/{target}"))
 }
 
@@ -152,10 +141,7 @@ mod tests {
     #[test]
     fn seconds_and_targets_are_read() {
         let request = FuzzOptions::parse(&["--seconds", "30", "csv", "vw"]).unwrap();
-        assert_eq!(
-            request,
-            FuzzOptions { seconds: 30, targets: vec!["csv".into(), "vw".into()], is_silent: false }
-        );
+        assert_eq!(request, FuzzOptions { seconds: 30, targets: vec!["csv".into(), "vw".into()] });
     }
 
     #[test]

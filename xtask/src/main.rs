@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `bits`, `fuzz`, `simulate`, `jvm`, `python`, `spark`, `yarn`, `kill`, `mutants`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `bits`, `fuzz`, `simulate`, `jvm`, `python`, `wheel`, `spark`, `yarn`, `kill`, `mutants`.
 //!
 //! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -22,6 +22,7 @@ mod spark;
 mod stores;
 mod tidy;
 mod tree;
+mod wheel;
 mod yarn;
 
 use std::process::ExitCode;
@@ -41,7 +42,8 @@ usage: cargo xtask COMMAND
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
   jvm                               builds jvm/ with Maven and runs its tests, where there are Java and Maven
-  python                            builds the Python package with these jars and runs its tests, where there are Java and pip
+  python                            builds the package for PySpark with these jars and runs its tests, where there are Java and pip
+  wheel                             builds the Python package, installs it into an empty environment and runs its tests there
   spark                             runs a program of PySpark with this package on clusters of Spark and on YARN, which it
                                     starts (after `python`)
   kill [--rounds N] [--seed S]      trains N times (default 10) with processes that are killed at random moments, and
@@ -84,6 +86,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
         ["jvm"] => jvm::build_and_run(&root),
         ["python"] => python::run(&root),
+        ["wheel"] => wheel::run(&root),
         ["spark"] => spark::run(&root),
         ["kill", rest @ ..] => kill::run(&root, &kill::KillOptions::parse(rest)?),
         ["yarn"] => yarn::run(&root),

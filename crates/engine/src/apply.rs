@@ -290,7 +290,7 @@ fn with_servers<T>(
     environment: Environment<'_>,
     run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let own = LocalServers::start(count, environment.interrupt)?;
+    let own = LocalServers::start(count, environment.program, environment.interrupt)?;
     let layout = own.layout(vec![turned.spec.clone()], 1, WAIT_LIMIT);
     let mut servers = Servers::connect(&layout, &[])?;
     servers.open_job_with(modules.list())?;

@@ -17,5 +17,6 @@ pub use runtime::cluster::server_log::LogConfig;
 pub use runtime::cluster::server_process::{ServerProcessConfig, serve};
 pub use runtime::cluster::single_job::ResultFile;
 pub use runtime::cluster::worker::{WorkerConfig, run as work};
+pub use runtime::cluster::{ParameterSession, PushIdentity};
 pub use runtime::errors::master_error;
 pub use runtime::local_data::LocalData;

@@ -27,6 +27,7 @@
 //! | [`training`], [`trained_model`], [`dataset`], [`tables`] | training and models in a program; formats, families and functions |
 //! | [`algorithms`] | the algorithms and their parameters, for other programs |
 //! | [`job_file`], [`train`], [`predict`], [`evaluate`] | the jobs of the commands: read, trained, scored |
+//! | [`parameters`] | matrices for a loop of a program's own, in its process or on servers of this machine |
 //! | [`cluster`] | the processes of a cluster, and the clients of a master |
 //! | [`export`], [`import`], [`apply`], [`recommend`], [`reproduce`] | what else is done with a model |
 
@@ -42,6 +43,7 @@ pub mod export;
 pub mod import;
 pub mod job_file;
 mod options;
+pub mod parameters;
 pub mod predict;
 pub mod recommend;
 pub mod reproduce;
@@ -59,7 +61,7 @@ pub use driver::report::{EpochLine, Report};
 pub use driver::{Error, amounts, error, labels, progress, report};
 pub use job::{self, Exit};
 pub use runtime::score::Scores;
-pub use runtime::{self, Environment, interrupt, machine, outputs};
+pub use runtime::{self, Environment, interrupt, machine, outputs, program};
 pub use {algo, checkpoint, data, kubernetes, math, matrix, model, store, yarn};
 
 pub use self::dataset::Data;

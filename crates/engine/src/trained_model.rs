@@ -13,6 +13,7 @@ use job::{EvaluateJob, PredictJob, RawJob};
 use model::ModelReader;
 use runtime::Environment;
 use runtime::interrupt::Interrupt;
+use runtime::program::THIS_PROGRAM;
 use runtime::score::{LoadedModel, Scores};
 
 use crate::dataset::Data;
@@ -154,6 +155,7 @@ impl TrainedModel {
             families: &self.tables.families,
             functions: &self.tables.functions,
             interrupt: &Interrupt::new(),
+            program: &THIS_PROGRAM,
         })
     }
 }

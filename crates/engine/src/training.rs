@@ -11,12 +11,14 @@ use job::checkpoints::CheckpointEvery;
 use job::keys::JobCommand;
 use job::{RawJob, TrainJob};
 use model::ModelReader;
+use runtime::cluster::local_training;
 use runtime::interrupt::Interrupt;
+use runtime::program::{Program, THIS_PROGRAM};
 use runtime::score::LoadedModel;
 use runtime::{Environment, local, machine};
 
 use crate::dataset::Data;
-use crate::options::{not_in_one_process, set_options};
+use crate::options::set_options;
 use crate::tables::Tables;
 use crate::trained_model::TrainedModel;
 use driver::Error;
@@ -43,6 +45,7 @@ pub struct Training {
     tables: Tables,
     on_epoch: Option<EpochCallback>,
     interrupt: Interrupt,
+    program: Program,
 }
 
 impl Debug for Training {
@@ -67,6 +70,7 @@ impl Training {
             tables: Tables::default(),
             on_epoch: None,
             interrupt: Interrupt::new(),
+            program: THIS_PROGRAM.clone(),
         }
     }
 
@@ -118,7 +122,15 @@ impl Training {
         self
     }
 
-    /// Trains on `data`.
+    /// What servers of this machine are processes of, if this program has not the commands of `seraphim`.
+    #[must_use]
+    pub fn with_program(mut self, program: &Program) -> Self {
+        self.program = program.clone();
+        self
+    }
+
+    /// Trains on `data`. With the option `servers` the parameters are on as many servers, processes of this machine that end with the
+    /// training; the tasks are in this process.
     ///
     /// # Errors
     /// Those of `seraphim train`: an unknown algorithm, key or value, data that cannot be read, a loss that diverged.
@@ -136,8 +148,12 @@ impl Training {
         own.extend(self.from.iter().map(|from| ("from", vec![from.display().to_string()])));
         set_options(&mut raw, JobCommand::Train, &self.options, own)?;
         let mut job = TrainJob::check(&raw, &self.tables.families)?;
-        if job.size.is_some() {
-            return Err(not_in_one_process("train"));
+        let size = job.size;
+        if size.is_some_and(|size| size.workers != size.servers) {
+            return Err(Error::request(
+                "the option workers of a training of a program, whose tasks are in its process",
+                "leave it out, or use `seraphim train` or `seraphim submit`",
+            ));
         }
         if job.checkpoints.is_temporary {
             if job.checkpoints.is_asked_for || job.checkpoints.resume.is_some() {
@@ -154,9 +170,14 @@ impl Training {
             families: &self.tables.families,
             functions: &self.tables.functions,
             interrupt: &self.interrupt,
+            program: &self.program,
         };
         let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: self.interrupt.clone() };
-        let (report, model) = local::train_in_memory(&job, environment, Arc::new(listener))?;
+        let listener = Arc::new(listener);
+        let (report, model) = match size {
+            None => local::train_in_memory(&job, environment, listener)?,
+            Some(size) => local_training::train_in_memory(&job, size.servers, environment, listener)?,
+        };
         let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
         let (reader, tables) = (ModelReader::of_memory(Arc::new(model)), self.tables.clone());
         let loaded = LoadedModel::of(reader, &tables.families, &tables.functions, threads)?;

@@ -14,7 +14,29 @@ pub(crate) fn exception(error: Error) -> PyErr {
         Exit::Interrupted => "InterruptedRunError",
         Exit::Done | Exit::Internal => "InternalError",
     };
-    named(name, error.to_string())
+    named(name, in_python(&error.to_string()))
+}
+
+/// A text of the command line with keywords for flags: `--group COLUMN` becomes `group=COLUMN`, and `--set k=3` becomes `k=3`.
+fn in_python(text: &str) -> String {
+    let is_value = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || "=|,.)".contains(c));
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out = String::with_capacity(text.len());
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1);
+        let start = word.find(|c: char| c != '(' && c != '`').unwrap_or(0);
+        let (before, flag) = word.split_at(start);
+        match flag.strip_prefix("--").filter(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase())) {
+            Some("set") => out += before,
+            Some(flag) => {
+                let joint = if next.is_some_and(|next| is_value(next)) { "=" } else { " " };
+                out += &format!("{before}{}{joint}", flag.replace('-', "_"));
+            }
+            None => out += &format!("{word} "),
+        }
+    }
+    out.pop();
+    out
 }
 
 pub(crate) fn named(name: &str, text: String) -> PyErr {

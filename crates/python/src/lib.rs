@@ -9,9 +9,10 @@
 //! | `records` | the records of a training, prediction or evaluation |
 //! | `run` | work beside the interpreter, which Ctrl-C and callbacks can stop |
 //! | `trained` | training, and trained models |
+//! | `parameters` | matrices for loops of a program's own |
 //! | `command` | the command line |
 
-#![cfg(feature = "module")]
+#![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 #![allow(unsafe_code, reason = "memory that Python owns is read where it is")]
 #![allow(clippy::needless_pass_by_value, reason = "functions that Python calls own their arguments")]
 #![allow(clippy::trivially_copy_pass_by_ref, reason = "methods that Python calls take references")]
@@ -19,6 +20,7 @@
 mod arrays;
 mod command;
 mod error;
+mod parameters;
 mod records;
 mod run;
 mod table;
@@ -30,6 +32,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::command::{algorithms, run_command};
+    #[pymodule_export]
+    use crate::parameters::{Session, Store, TaskAgent};
     #[pymodule_export]
     use crate::records::Records;
     #[pymodule_export]

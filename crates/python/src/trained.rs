@@ -9,6 +9,7 @@ use engine::{Flow, LoadedRecommender, Training};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
+use crate::command::program;
 use crate::error::exception;
 use crate::records::Records;
 use crate::run::interruptible;
@@ -39,7 +40,7 @@ pub(crate) fn train(
     on_epoch: Option<Py<PyAny>>,
 ) -> PyResult<(TrainedModel, Option<PyErr>)> {
     let interrupt = Interrupt::new();
-    let mut training = Training::new(algorithm).stopped_by(&interrupt);
+    let mut training = Training::new(algorithm).stopped_by(&interrupt).with_program(&program(py)?);
     training = settings.iter().fold(training, |training, (name, value)| training.set(name, value));
     training = options.iter().fold(training, |training, (key, value)| training.option(key, value));
     if let Some(validation) = validation {

@@ -1,4 +1,4 @@
-//! What a run depends on: formats, families of algorithms, PS functions, and whether the user wants it to stop.
+//! What a run depends on: formats, families of algorithms, PS functions, whether the user wants it to stop, and the program.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use matrix::FunctionTable;
 use model::Manifest;
 
 use crate::interrupt::Interrupt;
+use crate::program::Program;
 
 /// The dependencies of a run.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ pub struct Environment<'a> {
     /// The PS functions that tasks may call, also on servers.
     pub functions: &'a FunctionTable,
     pub interrupt: &'a Interrupt,
+    /// What servers and workers of this machine are processes of.
+    pub program: &'a Program,
 }
 
 /// Restores the model of a model directory as its family knows it.

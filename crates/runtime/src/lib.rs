@@ -10,7 +10,7 @@
 //! | [`input`], [`task_streams`], [`task_count`] | the data of a training, divided over its tasks |
 //! | [`resume`], [`saved_job`], [`model_writer`] | what a training continues from; the model that it writes |
 //! | [`failures`], `coverage_agent`, [`coverage_recorder`] | what is recorded while tasks run |
-//! | [`environment`], [`interrupt`], [`machine`], [`outputs`], [`local_data`], [`modules`] | what a run has around it |
+//! | [`environment`], [`interrupt`], [`machine`], [`program`], [`outputs`], [`local_data`], [`modules`] | what a run has around it |
 //! | [`errors`] | errors of other processes |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
@@ -33,6 +33,7 @@ pub mod modules;
 pub mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub mod program;
 pub mod resume;
 pub mod run_loop;
 pub mod saved_job;

@@ -42,31 +42,26 @@ pub fn train(
     progress: Arc<dyn ProgressListener>,
 ) -> Result<Report, Error> {
     check_outputs(job)?;
-    train_into(ModelTarget::Folder, job, environment, progress)
+    check_one_process(job)?;
+    train_into(ModelTarget::Folder, own_parameters(job, environment)?, job, environment, progress)
 }
 
-/// Trains in this process a model that stays in memory. `progress` learns of it, unless the job is quiet.
-pub fn train_in_memory(
-    job: &TrainJob,
-    environment: Environment<'_>,
-    progress: Arc<dyn ProgressListener>,
-) -> Result<(Report, Model), Error> {
-    check_report(job)?;
-    let model = Arc::default();
-    let mut report = train_into(ModelTarget::Memory(Arc::clone(&model)), job, environment, progress)?;
-    let model = Arc::into_inner(model).and_then(OnceLock::into_inner);
-    let model = model.expect("the worker has ended, after it had collected the model");
-    report.model.size_bytes = model.size_bytes();
-    Ok((report, model))
+/// Where the parameters are, how the tasks reach them, and how the driver does.
+pub type TrainingParameters = (ParameterPlace, Arc<dyn TaskParameters>, Box<dyn Parameters>);
+
+/// The parameters in a store of this process.
+fn own_parameters(job: &TrainJob, environment: Environment<'_>) -> Result<TrainingParameters, Error> {
+    let functions = extend_table(job.modules(), environment.functions)?;
+    let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
+    let memory_bytes = machine::memory_bytes();
+    let store = Arc::new(SharedStore { functions, store: OnceLock::new(), snapshots: Mutex::default() });
+    let place = ParameterPlace::Process { threads: threads as u32, memory_bytes };
+    let parameters = LocalParameters { store: Arc::clone(&store), memory_bytes };
+    Ok((place, store, Box::new(parameters)))
 }
 
-fn train_into(
-    target: ModelTarget,
-    job: &TrainJob,
-    environment: Environment<'_>,
-    progress: Arc<dyn ProgressListener>,
-) -> Result<Report, Error> {
-    let start = Instant::now();
+/// Refuses what is for values that are sent, and for servers that may die.
+fn check_one_process(job: &TrainJob) -> Result<(), Error> {
     if job.wire != WireType::F32 {
         return Err(Error::request(
             format!("--wire {} in one process, where no values are sent", job.wire.name()),
@@ -82,14 +77,50 @@ fn train_into(
             "give --servers N and --workers N, or leave it out: checkpoints serve one process",
         ));
     }
-    let functions = extend_table(job.modules(), environment.functions)?;
+    Ok(())
+}
+
+/// Trains in this process a model that stays in memory. `progress` learns of it, unless the job is quiet.
+pub fn train_in_memory(
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<(Report, Model), Error> {
+    check_one_process(job)?;
+    train_with(own_parameters(job, environment)?, job, environment, progress)
+}
+
+/// Trains a model that stays in memory with tasks of this process, and parameters in this place.
+pub fn train_with(
+    parameters: TrainingParameters,
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<(Report, Model), Error> {
+    check_report(job)?;
+    let model = Arc::default();
+    let target = ModelTarget::Memory(Arc::clone(&model));
+    let mut report = train_into(target, parameters, job, environment, progress)?;
+    let model = Arc::into_inner(model).and_then(OnceLock::into_inner);
+    let model = model.expect("the worker has ended, after it had collected the model");
+    report.model.size_bytes = model.size_bytes();
+    Ok((report, model))
+}
+
+fn train_into(
+    target: ModelTarget,
+    (place, tasks, mut parameters): TrainingParameters,
+    job: &TrainJob,
+    environment: Environment<'_>,
+    progress: Arc<dyn ProgressListener>,
+) -> Result<Report, Error> {
+    let start = Instant::now();
     let threads = job.run_options.threads.unwrap_or_else(machine::core_count);
-    let memory_bytes = machine::memory_bytes();
     let config = DriverConfig {
         threads,
         job: JOB,
         workers: vec![WorkerInfo { id: JOB, name: None, slots: 1 }],
-        parameters: ParameterPlace::Process { threads: threads as u32, memory_bytes },
+        parameters: place,
         progress,
         families: environment.families.clone(),
         run: 1,
@@ -99,13 +130,11 @@ fn train_into(
         earlier_time: Duration::ZERO,
         incidents: Incidents::default(),
     };
-    let store = Arc::new(SharedStore { functions, store: OnceLock::new(), snapshots: Mutex::default() });
     let (sender, events) = channel();
-    let context = worker_context(sender, Arc::clone(&store), (threads, target), environment);
+    let context = worker_context(sender, tasks, (threads, target), environment);
     let mut driver = Driver::new(config, job.clone(), start)?;
     let mut link = ChannelLink { worker: JobHandle::start(context), events };
-    let mut parameters = LocalParameters { store, memory_bytes };
-    let result = drive(&mut driver, &mut link, &mut parameters, environment.interrupt);
+    let result = drive(&mut driver, &mut link, &mut *parameters, environment.interrupt);
     link.worker.wait();
     let RunEnd::Finished(finished) = result? else {
         unreachable!("the only worker has nobody to give tasks to")
@@ -119,7 +148,7 @@ fn train_into(
 
 fn worker_context(
     sender: Sender<Event>,
-    store: Arc<SharedStore>,
+    parameters: Arc<dyn TaskParameters>,
     (threads, model_target): (usize, ModelTarget),
     environment: Environment<'_>,
 ) -> WorkerContext {
@@ -129,7 +158,7 @@ fn worker_context(
             // The driver may have ended already, because of a failure.
             let _ = sender.send(Event::FromWorker { worker: JOB, message });
         }),
-        parameters: store,
+        parameters,
         formats: Arc::new(environment.formats.clone()),
         families: environment.families.clone(),
         functions: Arc::new(environment.functions.clone()),

@@ -119,7 +119,7 @@ impl ModelScorer {
     ) -> Result<Self, Error> {
         let (partition_count, functions) = (PARTITIONS_PER_SERVER * server_count, environment.functions);
         let specs = checked_specs(&model.manifest, &model.path, &*scoring, partition_count, functions)?;
-        let processes = LocalServers::start(server_count, environment.interrupt)?;
+        let processes = LocalServers::start(server_count, environment.program, environment.interrupt)?;
         let matrices: Vec<MatrixSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
         let layout = processes.layout(matrices, workers as u32, WAIT_LIMIT);
         let functions = Arc::new(functions.clone());

@@ -41,14 +41,19 @@ _ERRORS = [
 ]
 
 
-# The estimators need numpy, which takes longer to import than all else here: they are made when they are asked for.
+_LOOPS = ["Cluster", "Matrix", "Service", "Session", "SharedMatrix", "Task", "connect"]
+
+
+# Estimators and loops need numpy, which takes longer to import than all else here: they are made when they are asked for.
 def __getattr__(name: str) -> Any:
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module 'seraphim' has no attribute {name!r}")
     # Not `from seraphim import`, which would ask this function.
+    if name in _LOOPS:
+        return getattr(import_module("seraphim._loops"), name)
     _classes = import_module("seraphim._classes")
     if name == "__all__":
-        return [*_classes.CLASSES, "load", *_ERRORS]
+        return [*_classes.CLASSES, "load", *_LOOPS, *_ERRORS]
     if name == "load":
         return _classes.load
     try:

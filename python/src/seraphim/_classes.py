@@ -13,8 +13,9 @@ from seraphim._estimators import (
     Clusterer,
     Estimator,
     ProbabilisticClassifier,
+    Ranker,
     Regressor,
-    Transformer,
+    Topics,
     set_signature,
 )
 from seraphim._recommenders import Recommender
@@ -38,10 +39,10 @@ NAMES: dict[str, list[tuple[str, type[Estimator], dict[str, str]]]] = {
     "gbdt": [
         ("GradientBoostingClassifier", ProbabilisticClassifier, {}),
         ("GradientBoostingRegressor", Regressor, {}),
-        ("GradientBoostingRanker", Regressor, {"objective": "lambdarank"}),
+        ("GradientBoostingRanker", Ranker, {"objective": "lambdarank"}),
     ],
     "kmeans": [("KMeans", Clusterer, {})],
-    "lda": [("LDA", Transformer, {})],
+    "lda": [("LDA", Topics, {})],
     "als": [("ALS", Recommender, {})],
     "ials": [("ImplicitALS", Recommender, {})],
     "mf": [("MatrixFactorization", Recommender, {})],
@@ -51,6 +52,10 @@ NAMES: dict[str, list[tuple[str, type[Estimator], dict[str, str]]]] = {
 }
 # Algorithms of two classes.
 BINARY = {"lr", "svm", "fm", "ffm"}
+# Algorithms whose sparse rows need the field of each entry, which scipy does not have.
+WITH_FIELDS = {"ffm"}
+# Parameters that an algorithm has and must not be given.
+HIDDEN = {"softmax": {"positive_label"}}
 
 
 def _make() -> dict[str, type[Estimator]]:
@@ -60,13 +65,14 @@ def _make() -> dict[str, type[Estimator]]:
             _settings.name_in_python(p["name"]): _settings.value_of(p["default"]) for p in row["parameters"]
         }
         for name, base, fixed in NAMES.get(algorithm, [(algorithm.capitalize(), Estimator, {})]):
-            own = {key: value for key, value in parameters.items() if key not in fixed}
+            own = {key: value for key, value in parameters.items() if key not in {*fixed, *HIDDEN.get(algorithm, ())}}
             body = {
                 "algorithm": algorithm,
                 "fixed": fixed,
                 "defaults": {**own, **RUN_PARAMETERS},
                 "is_binary": algorithm in BINARY,
-                "__doc__": _document(row, fixed),
+                "takes_sparse": algorithm not in WITH_FIELDS,
+                "__doc__": _document(row, {*fixed, *HIDDEN.get(algorithm, ())}),
                 "__module__": "seraphim",
             }
             classes[name] = type(name, (base,), body)
@@ -74,10 +80,10 @@ def _make() -> dict[str, type[Estimator]]:
     return classes
 
 
-def _document(row: dict[str, Any], fixed: dict[str, str]) -> str:
+def _document(row: dict[str, Any], hidden: set[str]) -> str:
     lines = [f"{row['title']}.", "", "Parameters", "----------"]
     for parameter in row["parameters"]:
-        if parameter["name"] not in fixed:
+        if parameter["name"] not in hidden:
             name = _settings.name_in_python(parameter["name"])
             lines.append(f"{name} : {parameter['type']}, default {parameter['default'] or 'none'}")
             lines.append(f"    {parameter['meaning']}")

@@ -33,6 +33,7 @@ class Estimator:
     # Settings that the class itself gives, such as the loss of a regressor.
     fixed: ClassVar[dict[str, str]] = {}
     defaults: ClassVar[dict[str, Any]] = {}
+    takes_sparse: ClassVar[bool] = True
 
     _model: _native.TrainedModel
 
@@ -100,6 +101,11 @@ class Estimator:
         **options
             Other keys of a job, as in ``seraphim train``: ``validate_from="2026-01-01"``, ``consistency="ssp:4"``, ...
         """
+        if hasattr(X, "tocsr") and not self.takes_sparse:
+            raise DataError(
+                f"sparse input is not supported: {type(self).__name__} needs the field of each entry; give a table, where each "
+                "column is a field, or a file of libffm"
+            )
         data = self._training_input(X, y, sample_weight, groups)
         validation = None if eval_set is None else self._validation_input(eval_set)
         settings, run_options = self._settings_and_options()
@@ -152,10 +158,9 @@ class Estimator:
             (eval_set,) = eval_set
         if _input.is_files(eval_set):
             return _input.convert(eval_set, Attributes()).records
-        try:
-            X, y, *more = eval_set
-        except (TypeError, ValueError):
-            raise SettingError("eval_set is a pair (X, y), a triple (X, y, sample_weight), or paths") from None
+        if not isinstance(eval_set, (list, tuple)) or len(eval_set) not in (2, 3):
+            raise SettingError("eval_set is a pair (X, y), a triple (X, y, sample_weight), or paths")
+        X, y, *more = eval_set
         attributes = Attributes(weights=_weights(more[0]) if more else None)
         if isinstance(y, str):
             return _input.convert(X, attributes).records
@@ -217,7 +222,7 @@ class Estimator:
         else:
             if y is not None:
                 self._set_known_labels(y, attributes)
-            data = self._checked(_input.convert(X, attributes))
+            data = self._convert(X, attributes)
         result = json.loads(model.evaluate(data.records, [*data.options, *_settings.texts(options)]))
         _warn(result["notices"])
         return result
@@ -233,7 +238,29 @@ class Estimator:
         rest = columns[len(named) :]
         return {**named, rest[0]: keys, **{column: values[:, at] for at, column in enumerate(rest[1:])}}
 
-    def _checked(self, data: _input.Input) -> _input.Input:
+    # What scikit-learn calls parts of a model.
+
+    def _part(self, name: str, table: str) -> np.ndarray:
+        """Rows of features as an array whose columns are the features of ``X``."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{name} is there after fit")
+        if table not in self._model.tables():
+            raise AttributeError(f"a model of {self.algorithm} has no {name}")
+        _, _, keys, values = self._model.table(table)
+        is_feature = keys < LAST_KEY
+        count = getattr(self, "n_features_in_", None)
+        if count is None or (keys[is_feature] >= count).any():
+            raise AttributeError(
+                f"{name} has a column for each column of X, and this model has features of texts, files or missing values: use "
+                f"table({table!r}), which has their names"
+            )
+        part = np.zeros((values.shape[1], count))
+        part[:, keys[is_feature].astype(np.int64)] = values[is_feature].T
+        return part
+
+    def _convert(self, X: Any, attributes: Attributes) -> _input.Input:
+        """Records for the model."""
+        data = _input.convert(X, attributes, self._manifest["schema"]["format"])
         expected = getattr(self, "n_features_in_", None)
         if data.names is None and data.columns is not None and expected not in (None, data.columns):
             raise DataError(
@@ -243,7 +270,7 @@ class Estimator:
 
     def _scores(self, X: Any, **options: str) -> tuple[list[str], np.ndarray]:
         model = self._fitted()
-        data = self._checked(_input.convert(X, Attributes()))
+        data = self._convert(X, Attributes())
         needs_no_label = _input.is_files(X) or data.names is not None
         given = [("no_label", "true")] if needs_no_label else []
         columns, values, notices = model.predict(data.records, [*given, *data.options, *options.items()])
@@ -297,7 +324,7 @@ class Estimator:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=False),
-            input_tags=InputTags(sparse=True, allow_nan=True),
+            input_tags=InputTags(sparse=self.takes_sparse, allow_nan=True),
         )
 
 
@@ -319,9 +346,13 @@ def _is_same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and bool(value == default)
 
 
-def _warn(notices: list[str]) -> None:
+def _warn(notices: list[str], kind: type[Warning] = SeraphimWarning) -> None:
+    """Warns where the program calls this package."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("seraphim"):
+        level, frame = level + 1, frame.f_back
     for notice in notices:
-        warnings.warn(notice, SeraphimWarning, stacklevel=4)
+        warnings.warn(notice, kind, stacklevel=level)
 
 
 def _escaped(value: Any) -> str:
@@ -366,7 +397,36 @@ def _not_fitted() -> type[Exception]:
     return type("NotFittedError", (NotFittedError, OfSklearn), {})
 
 
-class Classifier(Estimator):
+class Parts:
+    """Parts of models under the names of scikit-learn; an attribute that a model does not have is an AttributeError."""
+
+    algorithm: ClassVar[str]
+    _model: _native.TrainedModel
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The coefficients: a row for each class, or one; of a regressor the row alone."""
+        coefficients = self._part("coef_", "coefficients")  # type: ignore[attr-defined]
+        return coefficients[0] if isinstance(self, Regressor) else coefficients
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercepts: one for each class, or one; of a regressor the number alone."""
+        self._part("intercept_", "coefficients")  # type: ignore[attr-defined]
+        _, _, keys, values = self._model.table("coefficients")
+        intercepts = values[keys == LAST_KEY][0]
+        return float(intercepts[0]) if isinstance(self, Regressor) else intercepts
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """The share of the gain of all splits that each feature has."""
+        gain = self._part("feature_importances_", "importances")  # type: ignore[attr-defined]
+        columns = self._model.table("importances")[0]
+        row = gain[columns[-len(gain) :].index("gain")]
+        return row / row.sum() if row.sum() > 0.0 else row
+
+
+class Classifier(Parts, Estimator):
     """An estimator of classes."""
 
     kind = "classifier"
@@ -458,7 +518,8 @@ class Classifier(Estimator):
         kind = self._fitted().output()[0]
         _, values = self._scores(X, raw_scores="true")
         if kind == "classes":
-            return self._by_class(values)
+            values = self._by_class(values)
+            return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
         scores = values[:, 0]
         return scores if self._positive() == len(self.classes_) - 1 else -scores
 
@@ -494,7 +555,7 @@ class ProbabilisticClassifier(Classifier):
         return self._probabilities(X)
 
 
-class Regressor(Estimator):
+class Regressor(Parts, Estimator):
     """An estimator of numbers."""
 
     kind = "regressor"
@@ -540,6 +601,11 @@ class Clusterer(Estimator):
 
     fit.__doc__ = Estimator.fit.__doc__
 
+    @property
+    def cluster_centers_(self) -> np.ndarray:
+        """The centre of each cluster, a row each."""
+        return self._part("cluster_centers_", "centres")
+
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each record."""
         return self._scores(X)[1][:, 0].astype(np.int64)
@@ -584,6 +650,31 @@ class Transformer(Estimator):
         return tags
 
 
+class Topics(Transformer):
+    """An estimator of topics of documents, whose words are counted: texts in a table, or counts in an array."""
+
+    @property
+    def components_(self) -> np.ndarray:
+        """How often each word (a column) has each topic (a row)."""
+        return self._part("components_", self.tables()[0] if self.__sklearn_is_fitted__() else "")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The checks of scikit-learn give fractions and negative numbers.
+        tags._skip_test = True
+        return tags
+
+
+class Ranker(Regressor):
+    """An estimator of the order of records within their groups, which ``fit`` gets as ``groups``."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The checks of scikit-learn give no groups.
+        tags._skip_test = True
+        return tags
+
+
 def _column(y: Any, attributes: Attributes | None = None) -> np.ndarray:
     """Labels as an array of one dimension."""
     name = getattr(y, "name", None)
@@ -605,7 +696,7 @@ def _warn_of_column() -> None:
         from sklearn.exceptions import DataConversionWarning as Kind
     except ImportError:
         Kind = SeraphimWarning
-    warnings.warn("A column-vector y was passed when a 1d array was expected", Kind, stacklevel=5)
+    _warn(["A column-vector y was passed when a 1d array was expected"], Kind)
 
 
 def _classes_of(labels: np.ndarray) -> np.ndarray:

@@ -51,8 +51,8 @@ def is_table(data: Any) -> bool:
     return _is_pandas(data) or hasattr(data, "__arrow_c_stream__")
 
 
-def convert(data: Any, attributes: Attributes) -> Input:
-    """The records of any data that are accepted."""
+def convert(data: Any, attributes: Attributes, format_of_model: str | None = None) -> Input:
+    """The records of any data that are accepted. A model of sparse rows gets sparse rows, and one of dense rows dense ones."""
     if is_files(data):
         paths = [data] if isinstance(data, (str, os.PathLike)) else data
         return Input(Records.files([os.fspath(path) for path in paths]))
@@ -61,8 +61,25 @@ def convert(data: Any, attributes: Attributes) -> Input:
     if hasattr(data, "__arrow_c_stream__"):
         return _arrow(data, attributes)
     if hasattr(data, "tocsr"):
-        return _sparse(data, attributes)
+        return _dense(data.toarray(), attributes) if format_of_model == "dense" else _sparse(data, attributes)
+    if format_of_model == "libsvm":
+        return _sparse(_Rows(_matrix(data)), attributes)
     return _dense(data, attributes)
+
+
+class _Rows:
+    """Compressed sparse rows of a dense array, as scipy has them."""
+
+    has_canonical_format = True
+
+    def __init__(self, values: np.ndarray) -> None:
+        rows, self.indices = np.nonzero(values)
+        self.shape, self.dtype = values.shape, values.dtype
+        self.data = values[rows, self.indices]
+        self.indptr = np.searchsorted(rows, np.arange(values.shape[0] + 1))
+
+    def tocsr(self) -> _Rows:
+        return self
 
 
 def _is_pandas(data: Any) -> bool:
@@ -90,7 +107,7 @@ def _check_shape(rows: int, columns: int) -> None:
             )
 
 
-def _dense(data: Any, attributes: Attributes) -> Input:
+def _matrix(data: Any) -> np.ndarray:
     values = numbers(data, "X")
     if values.ndim != 2:
         raise DataError(
@@ -98,6 +115,11 @@ def _dense(data: Any, attributes: Attributes) -> Input:
             "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single "
             "sample."
         )
+    return values
+
+
+def _dense(data: Any, attributes: Attributes) -> Input:
+    values = _matrix(data)
     rows, columns = values.shape
     _check_shape(rows, columns)
     _check_lengths(rows, attributes)

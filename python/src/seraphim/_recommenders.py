@@ -43,6 +43,12 @@ class Recommender(Estimator):
         if self.__sklearn_is_fitted__():
             self._recommender = self._model.recommender()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The checks of scikit-learn give arrays of features.
+        tags._skip_test = True
+        return tags
+
     def recommend(self, users: Sequence[Any], n: int = 10) -> list[list[tuple[str, float]]]:
         """The ``n`` best items of each user that it does not have, best first, with their scores.
 

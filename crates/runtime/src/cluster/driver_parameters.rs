@@ -18,6 +18,22 @@ pub(super) struct ServerParameters<'a> {
     pub poller: Option<StatsPoller>,
 }
 
+/// Carries out what is asked of matrices that the servers have.
+pub(super) fn request_of(servers: &mut Servers, request: &ParametersRequest) -> Result<Value, Error> {
+    match *request {
+        ParametersRequest::Create { .. } => unreachable!("whoever connects the servers creates the matrices"),
+        ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::BestEpoch, .. } => {
+            servers.take_snapshot(SnapshotPurpose::BestEpoch)?;
+        }
+        ParametersRequest::TakeSnapshot { purpose, records_changes } => {
+            return Ok(Value::Bool(servers.try_take_snapshot(purpose, records_changes)?));
+        }
+        ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
+        ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
+    }
+    Ok(Value::Null)
+}
+
 impl Parameters for ServerParameters<'_> {
     fn request(&mut self, request: ParametersRequest) -> Result<Value, Error> {
         if let ParametersRequest::Create { layout, modules, workers } = request {
@@ -31,19 +47,7 @@ impl Parameters for ServerParameters<'_> {
             self.poller = Some(poller);
             return Ok(Value::Null);
         }
-        let servers = self.servers.as_mut().expect("the matrices are created first");
-        match request {
-            ParametersRequest::Create { .. } => unreachable!("handled above"),
-            ParametersRequest::TakeSnapshot { purpose: SnapshotPurpose::BestEpoch, .. } => {
-                servers.take_snapshot(SnapshotPurpose::BestEpoch)?;
-            }
-            ParametersRequest::TakeSnapshot { purpose, records_changes } => {
-                return Ok(Value::Bool(servers.try_take_snapshot(purpose, records_changes)?));
-            }
-            ParametersRequest::RestoreBest => servers.restore_snapshot(SnapshotPurpose::BestEpoch)?,
-            ParametersRequest::Stats => return Ok(json!(servers.stats()?)),
-        }
-        Ok(Value::Null)
+        request_of(self.servers.as_mut().expect("the matrices are created first"), &request)
     }
 
     fn drop_snapshot(&mut self, purpose: SnapshotPurpose) {

@@ -3,7 +3,7 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -20,6 +20,7 @@ use model::ModelClaim;
 use rpc::WireType;
 use rpc::layout::{JobLayout, LaneAddress, assign_partitions};
 use rpc::message::Durability;
+use rpc::message::control::{Member, MemberKind};
 use rpc::stop::Stop;
 use rpc::transport::Address;
 use serde::de::DeserializeOwned;
@@ -31,7 +32,9 @@ use crate::cluster::socket_folder::SocketFolder;
 use crate::environment::Environment;
 use crate::errors::master_error;
 use crate::interrupt::Interrupt;
+use crate::machine;
 use crate::outputs::{check_outputs, write_report};
+use crate::program::Program;
 use crate::score_output;
 use crate::score_output::Destination;
 
@@ -55,7 +58,7 @@ pub fn train(
     check_outputs(job)?;
     let listener: Arc<dyn ProgressListener> =
         if job.run_options.quiet { Arc::new(SilentProgress) } else { Arc::clone(&progress) };
-    let processes = ChildProcesses::new(job.restarts).with_listener(listener);
+    let processes = ChildProcesses::new(job.restarts, environment.program).with_listener(listener);
     let logs = ServerLogs::of(job, environment.interrupt)?;
     let ended = run(&job.given, size, environment, progress, processes, logs.as_ref());
     if ended.is_err() {
@@ -78,7 +81,8 @@ pub fn score<T: DeserializeOwned>(
     environment: Environment<'_>,
 ) -> Result<T, Error> {
     score_output::check_workers_output(job, environment.families)?;
-    let result = run(raw, size, environment, Arc::new(SilentProgress), ChildProcesses::new(0), None);
+    let processes = ChildProcesses::new(0, environment.program);
+    let result = run(raw, size, environment, Arc::new(SilentProgress), processes, None);
     if let (Err(_), Some(output)) = (&result, job.output()) {
         // The processes have ended, also those that could not remove what they had begun.
         Destination::of(output).remove_stale_parts(environment.interrupt);
@@ -173,7 +177,7 @@ impl Drop for StopOnDrop {
 
 impl LocalServers {
     /// Starts the servers and waits until they listen.
-    pub fn start(count: u32, interrupt: &Interrupt) -> Result<Self, Error> {
+    pub fn start(count: u32, program: &Program, interrupt: &Interrupt) -> Result<Self, Error> {
         let folder = SocketFolder::new()?;
         let stop = StopOnDrop(Stop::new());
         let config =
@@ -185,7 +189,7 @@ impl LocalServers {
             families::all(),
         ));
         let master = start_master(config, runner, stop.0.clone())?.address;
-        let mut processes = ChildProcesses::new(0);
+        let mut processes = ChildProcesses::new(0, program);
         let mut addresses = Vec::new();
         for i in 0..count {
             let listen = folder.socket(&format!("server-{i}"));
@@ -205,6 +209,26 @@ impl LocalServers {
         let (processes, cancellation) = (Arc::new(Mutex::new(processes)), CancellationToken::default());
         watch(Arc::downgrade(&processes), cancellation.clone());
         Ok(Self { addresses, cancellation, _processes: processes, _master: stop, _folder: folder })
+    }
+
+    /// Ends the waits of all agents.
+    pub fn cancel(&self, reason: &str) {
+        self.cancellation.cancel(reason);
+    }
+
+    /// The servers as members of a job.
+    pub fn members(&self) -> Vec<Member> {
+        // The servers are processes of one machine.
+        let all = machine::memory_bytes().unwrap_or(u64::MAX);
+        let memory_limit_bytes = all / self.addresses.len().max(1) as u64;
+        let member = |(id, address): (u32, &String)| Member {
+            id,
+            name: format!("server-{id}"),
+            incarnation: 1,
+            kind: MemberKind::Server { addresses: vec![address.clone()], lanes: 1, memory_limit_bytes },
+            host: String::new(),
+        };
+        (0..).zip(&self.addresses).map(member).collect()
     }
 
     /// The agent of a task. Its waits end with an error when a server has died.
@@ -337,6 +361,7 @@ fn submit(
 /// Child processes that are killed when this value is dropped.
 pub struct ChildProcesses {
     pub children: Vec<ChildProcess>,
+    program: Program,
     /// How many more processes are started in place of others.
     restarts: u32,
     /// Learns of each process that is started again.
@@ -351,23 +376,23 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    fn spawn(name: String, arguments: Vec<String>) -> Result<Self, Error> {
-        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
-        let child = Command::new(&program)
+    fn spawn(program: &Program, name: String, arguments: Vec<String>) -> Result<Self, Error> {
+        let (path, mut command) = program.command()?;
+        let child = command
             .args(&arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             // Ctrl-C in the terminal must reach only this process, which then stops the others.
             .process_group(0)
             .spawn()
-            .map_err(Error::io("start", &program))?;
+            .map_err(Error::io("start", &path))?;
         Ok(Self { name, arguments, child })
     }
 }
 
 impl ChildProcesses {
-    pub fn new(restarts: u32) -> Self {
-        Self { children: Vec::new(), restarts, listener: Arc::new(SilentProgress) }
+    pub fn new(restarts: u32, program: &Program) -> Self {
+        Self { children: Vec::new(), program: program.clone(), restarts, listener: Arc::new(SilentProgress) }
     }
 
     #[must_use]
@@ -382,7 +407,7 @@ impl ChildProcesses {
         // If this process is killed, the standard input of the children ends, and they end too.
         let fixed = fixed.into_iter().chain(["--end-with-parent"]);
         let arguments = fixed.chain(more.iter().copied()).map(str::to_owned).collect();
-        self.children.push(ChildProcess::spawn(name, arguments)?);
+        self.children.push(ChildProcess::spawn(&self.program, name, arguments)?);
         Ok(())
     }
 
@@ -403,7 +428,7 @@ impl ChildProcesses {
             }
             self.restarts -= 1;
             self.listener.print_line(&format!("{error}. It is started again"));
-            *process = ChildProcess::spawn(name, process.arguments.clone())?;
+            *process = ChildProcess::spawn(&self.program, name, process.arguments.clone())?;
         }
         Ok(())
     }

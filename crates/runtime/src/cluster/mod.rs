@@ -12,6 +12,7 @@
 //! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
 //! | [`parameter_service`], `session`, `session_checkpoints` | the parameter service: its processes, the runner of one session, its checkpoints |
+//! | [`local_training`] | tasks in this process, servers as processes of this machine |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod announcement;
@@ -19,6 +20,7 @@ mod driver_parameters;
 pub mod job_runner;
 mod lane_clients;
 pub mod launch;
+pub mod local_training;
 pub mod master_process;
 pub mod metrics_endpoint;
 pub mod parameter_service;
@@ -34,3 +36,6 @@ mod stats_poller;
 #[cfg(test)]
 mod wide_rows_tests;
 pub mod worker;
+
+/// Sessions of programs.
+pub use ::worker::{ParameterSession, PushIdentity};

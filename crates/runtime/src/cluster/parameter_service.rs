@@ -73,7 +73,7 @@ pub fn serve(
     ready: impl FnOnce(&LocalMaster) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (progress, token) = (Arc::new(SilentProgress), service.token.clone());
-    let Environment { families, functions, interrupt, .. } = environment;
+    let Environment { families, functions, interrupt, program, .. } = environment;
     let runner = JobRunner::new(progress, token, interrupt.clone(), families.clone());
     let runner = runner.with_session_checkpoints(service.session_checkpoints.clone(), functions);
     let runner = Arc::new(runner);
@@ -89,7 +89,7 @@ pub fn serve(
         config.settings.session_limit = limit;
     }
     let master = start_master(config, runner, stop.clone())?;
-    let mut processes = ChildProcesses::new(RESTART_LIMIT).with_listener(Arc::new(LogListener));
+    let mut processes = ChildProcesses::new(RESTART_LIMIT, program).with_listener(Arc::new(LogListener));
     let served = start_servers(service, &master.address, &mut processes)
         .and_then(|()| wait_for_servers(service, &master.http, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })

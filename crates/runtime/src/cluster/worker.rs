@@ -61,7 +61,7 @@ enum MembershipEnd {
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let metrics = WorkerMetrics::default();
     let endpoint = MetricsEndpoint::start(&config.http, &config.member.token, metrics.clone())?;
-    let Environment { formats, families, functions, interrupt } = environment;
+    let Environment { formats, families, functions, interrupt, .. } = environment;
     let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
     let families = families.clone();
     let mut worker = Worker { formats, families, functions, config, metrics, interrupt: interrupt.clone() };

@@ -22,6 +22,7 @@ use crate::failures::{BusyGuard, panic_message};
 use crate::input::{TaskDataPlan, TrainingInput, open};
 use crate::model_writer::{numbered_path, save_under};
 use crate::modules::extend_table;
+use crate::program::THIS_PROGRAM;
 use crate::resume;
 use crate::task_count::{explain, size_bytes, task_count};
 use crate::task_streams::task_summary;
@@ -102,7 +103,8 @@ impl WorkerJob {
 
     fn environment(&self) -> Environment<'_> {
         let WorkerContext { formats, families, functions, interrupt, .. } = self.context();
-        Environment { formats, families, functions, interrupt }
+        // A worker starts no processes.
+        Environment { formats, families, functions, interrupt, program: &THIS_PROGRAM }
     }
 
     /// Handles a message of the driver; a failure is reported to the driver. It may drop `busy` when only the tasks can

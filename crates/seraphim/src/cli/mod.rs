@@ -37,6 +37,7 @@ use clap::{ArgMatches, Command};
 use engine::algo::Algorithm;
 use engine::interrupt::Interrupt;
 use engine::job::exit::TABLE;
+use engine::program::{Program, THIS_PROGRAM};
 use engine::{Environment, Error, Exit, Tables, machine};
 
 /// Runs the program on the arguments of the process.
@@ -54,13 +55,15 @@ pub fn run_algorithm<A: Algorithm>() -> ExitCode {
 
 /// Like [`run`], with tables that have further rows.
 pub fn run_with(tables: &Tables) -> ExitCode {
-    run_arguments(std::env::args_os(), tables).into()
+    run_arguments(std::env::args_os(), tables, &THIS_PROGRAM).into()
 }
 
-/// Like [`run_with`], on these arguments, the name of the program first.
+/// Like [`run_with`], on these arguments, the name of the program first. Servers and workers that it starts are processes of
+/// `program`.
 pub fn run_arguments(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     tables: &Tables,
+    program: &Program,
 ) -> Exit {
     let Tables { formats, families, functions } = tables;
     let matches = match command().try_get_matches_from(arguments) {
@@ -73,7 +76,7 @@ pub fn run_arguments(
     };
     machine::raise_file_limit();
     let interrupt = Interrupt::install();
-    match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt }) {
+    match dispatch(&matches, Environment { formats, families, functions, interrupt: &interrupt, program }) {
         Ok(exit) => exit,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {

@@ -9,6 +9,7 @@ use engine::interrupt::Interrupt;
 use engine::job::TrainJob;
 use engine::job::keys::{JobCommand, find};
 use engine::job::raw::RawJob;
+use engine::program::THIS_PROGRAM;
 use engine::progress::ProgressListener;
 use engine::report::EpochLine;
 use engine::runtime::local;
@@ -73,8 +74,13 @@ fn trained(algorithm: &str, settings: &[&str]) -> (u64, Vec<Told>) {
     let families = families::all();
     let job = TrainJob::check(&raw, &families).expect("it can be trained");
     let (formats, functions, interrupt) = (FormatTable::builtin(), families::functions(), Interrupt::new());
-    let environment =
-        Environment { formats: &formats, families: &families, functions: &functions, interrupt: &interrupt };
+    let environment = Environment {
+        formats: &formats,
+        families: &families,
+        functions: &functions,
+        interrupt: &interrupt,
+        program: &THIS_PROGRAM,
+    };
     let recorder = Arc::new(Recorder::default());
     local::train(&job, environment, recorder.clone()).expect("it is trained");
     let told = recorder.0.lock().expect("no test panics in it").clone();
